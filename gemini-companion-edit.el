@@ -907,19 +907,22 @@ For ANSWERED and OVER, see `gemini-companion-revert-expect'."
     ;; What was refused, and is written in the next turn, is another edit.
     (when (or accepted (null turn) (not (gemini-companion-turn-reported turn))
               (eq turn (gemini-companion-edit-turn edit)))
-      (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
-            ;; The user may have reverted it before that was noticed.
-            ((gemini-companion-edit-file-state edit))
-            ((not written)
-             (setf (gemini-companion-edit-file-state edit) 'unwritten)
-             ;; A user who interrupts Gemini CLI leaves a review that it ignores.
-             (when accepted
-               (gemini-companion-edit--keep
-                edit (gemini-companion-edit-after edit)
-                "%s was accepted but was not written; %s shows the text")))
-            ;; A program may have formatted it since.
-            (accepted (setf (gemini-companion-edit-file-state edit) 'written)))
-      (gemini-companion-edit--notify edit (if written 'written 'unwritten)))
+      (when (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
+                  ;; The user may have reverted it before that was noticed.
+                  ((gemini-companion-edit-file-state edit) nil)
+                  ((not written)
+                   ;; A user who interrupts Gemini CLI leaves a review that it
+                   ;; ignores.
+                   (when accepted
+                     (gemini-companion-edit--keep
+                      edit (gemini-companion-edit-after edit)
+                      "%s was accepted but was not written; %s shows the text"))
+                   (setf (gemini-companion-edit-file-state edit) 'unwritten))
+                  ;; A program may have formatted it since.
+                  ((and accepted (not (gemini-companion-edit--of-later-p edit)))
+                   (setf (gemini-companion-edit-file-state edit) 'written)))
+        (gemini-companion-edit--notify
+         edit (gemini-companion-edit-file-state edit))))
     (gemini-companion-edit--display-file)))
 
 (defun gemini-companion-edit--find-in-file (edit &optional written)

@@ -297,7 +297,6 @@ if `answer' is non-nil."
                  '(("one\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" t)
                    ("one\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n" t)
                    ("1\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" nil)
-                   ("1\n2\n3\n4\nFive\n" "1\n2\n3\n4\nfive\n" t)
                    (nil "1\n2\n3\n4\nfive\n" t)))
     (ert-info ((format "%S, %S" written accepted))
       (gemini-companion-edit-test-with-answers '(("a" "1\n2\n3\n4\n5\n"))
@@ -459,11 +458,21 @@ if `answer' is non-nil."
     ;; A yes there may cross a no here, and two CLIs may propose the same.
     (gemini-companion-edit-reject (gemini-companion-test-open "c" "3\n" 3 session))
     (gemini-companion-test-write "c" "3\n")
-    (let ((other (gemini-companion-test-arrive "d" "4\n" 4 '(:id "other"))))
-      (gemini-companion-test-accept "d" "4\n" 5 session)
+    (let* ((refused (gemini-companion-test-open "d" "5\n" 5 session))
+           (other (progn (gemini-companion-edit-reject refused)
+                         (gemini-companion-test-arrive "d" "4\n" 4
+                                                       '(:id "other"))))
+           (events nil)
+           (gemini-companion-edit-functions
+            (cons (lambda (edit event) (push (list edit event) events))
+                  gemini-companion-edit-functions)))
+      (gemini-companion-test-accept "d" "4\n" 6 session)
       (gemini-companion-test-eventually (gemini-companion-edit-decision other))
-      (should (equal '(unreviewed dismissed accepted)
+      (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
+      (should (equal '(unreviewed rejected dismissed accepted)
                      (nthcdr 2 (gemini-companion-edits-test-states))))
+      ;; The marks of earlier turns go then.
+      (should-not (member (list refused 'written) events))
       (should-error (gemini-companion-changes-check other) :type 'user-error))))
 
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
