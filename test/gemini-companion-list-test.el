@@ -355,8 +355,8 @@ a:3 (removed line): keep it\na:4: as a digit"
       (should (equal (expand-file-name "a") (buffer-file-name)))
       (should (= 4 (line-number-at-pos)))
       (gemini-companion-list)
-      (gemini-companion-edit-reject
-       (gemini-companion-list-test-open 2 1 "a" "0\n2\nthree\n4\n"))
+      (gemini-companion-edit-close
+       (gemini-companion-list-test-open 2 1 "a" "0\n2\nthree\n4\n") 'closed)
       (gemini-companion-list-test-key "TAB" "+1 −1  a")
       (gemini-companion-list-test-key "RET" "\n three")
       (should (equal "three" (buffer-substring (line-beginning-position)
