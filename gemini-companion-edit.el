@@ -660,7 +660,6 @@ Ask the user if there is any and a question is possible."
                               (gemini-companion-edits-open)))))
     (or (null edited)
         noninteractive
-        inhibit-interaction
         (yes-or-no-p
          (format "Reject the proposal for %s and drop your edits? "
                  (mapconcat (lambda (edit)
