@@ -244,22 +244,20 @@ The control panel is current."
   "Write the current hunk and the keys into the control panel.
 It is current.  Where its keys do not work, they are dimmed."
   (when-let* ((window (and gemini-companion-edit-here (get-buffer-window))))
-    (let ((inhibit-read-only t)
-          (inhibit-modification-hooks t)
-          (excluded (gemini-companion-ediff--excluded-p)))
-      (erase-buffer)
-      (insert (gemini-companion-name-fit
-               `((nil ,(concat (format " Hunk %d of %d"
-                                       (1+ ediff-current-difference)
-                                       ediff-number-of-differences)
-                               (and excluded
-                                    (concat ", " (propertize "excluded"
-                                                             'face 'bold)))))
-                 ,@(gemini-companion-header-keys excluded))
-               (1- (window-width window))))
-      (unless (eq window (selected-window))
-        (add-face-text-property (point-min) (point-max) 'shadow))
-      (set-buffer-modified-p nil)
+    (let ((excluded (gemini-companion-ediff--excluded-p)))
+      (with-silent-modifications
+        (erase-buffer)
+        (insert (gemini-companion-name-fit
+                 `((nil ,(concat (format " Hunk %d of %d"
+                                         (1+ ediff-current-difference)
+                                         ediff-number-of-differences)
+                                 (and excluded
+                                      (concat ", " (propertize "excluded"
+                                                               'face 'bold)))))
+                   ,@(gemini-companion-header-keys excluded))
+                 (1- (window-width window))))
+        (unless (eq window (selected-window))
+          (add-face-text-property (point-min) (point-max) 'shadow)))
       (goto-char (point-min)))))
 
 (defun gemini-companion-ediff--excluded-p ()

@@ -497,10 +497,8 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
         truncate-lines nil)
   ;; It would hide whether the current line is removed or added.
   (setq-local global-hl-line-mode nil)
-  ;; Lines differ in their colors from their beginning.
-  (setq-local line-prefix nil
-              ;; The numbers stay before a line in Hebrew.
-              bidi-paragraph-direction 'left-to-right
+  ;; The numbers stay before a line in Hebrew.
+  (setq-local bidi-paragraph-direction 'left-to-right
               glyphless-char-display gemini-companion-text-glyphless)
   (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
 
@@ -611,6 +609,9 @@ If none is, return nil, with point where it was."
                                         'gemini-companion-old (car row))))
     (goto-char there)
     (recenter (max 0 (- (cdr row) (nth 1 (window-body-edges)))))
+    ;; If all fits, hide no hunk above it.
+    (when (<= (count-screen-lines) (window-body-height))
+      (set-window-start nil (point-min)))
     (end-of-line)
     (let ((visible (seq-find #'pos-visible-in-window-p
                              (delq nil (list (gemini-companion-unified-change 'back)

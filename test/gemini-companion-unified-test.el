@@ -185,6 +185,15 @@
         (should (looking-at-p (format "%d\nnew" below)))
         (should (< (count-lines (window-start) (point)) (- below 5)))))))
 
+(ert-deftest gemini-companion-unified-hides-no-hunk-if-all-fit ()
+  (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n"))
+    (find-file (expand-file-name "a" directory))
+    (forward-line 4)
+    (cl-letf (((symbol-function 'pos-visible-in-window-p) #'always)) ; nil in batch
+      (gemini-companion-arrival-view
+       (gemini-companion-test-open "a" "one\n2\n3\n4\n5\nsix\n")))
+    (should (= 1 (window-start)))))
+
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
   (let* ((gemini-companion-unified-most-lines 20)
          (text (lambda (odd)
