@@ -15,7 +15,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import uuid4
 
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER as SESSION_HEADER
 from mcp_types import InitializeRequest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic_core import from_json
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -36,10 +38,6 @@ from .types import Facts, MalformedArgument, clean
 PATH = "/mcp"
 TOOLS_PATH = "/tools"
 HOSTS = ("127.0.0.1", "localhost", "host.docker.internal")
-# With a later version in the header, the SDK serves a protocol without streams.
-HEADER_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-
-SESSION_HEADER = "Mcp-Session-Id"
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +100,8 @@ class Asgi:
         if request.method not in methods:
             raise HTTPException(405, headers={"Allow": ", ".join(methods)})
         version = headers.get("mcp-protocol-version")
-        if version is not None and version not in HEADER_VERSIONS:
+        # With a later version, the SDK serves a protocol without streams.
+        if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
             raise HTTPException(400, "Unsupported MCP-Protocol-Version")
 
     async def _is_own(self, request: Request) -> bool:
