@@ -674,7 +674,14 @@ An edit that was settled is not changed.  Its view is still to be closed.
 For OVER, see `gemini-companion-revert-expect'."
   (when (gemini-companion-edit-open-p edit)
     ;; Also if it is rejected: a yes in the terminal may cross that.
-    (gemini-companion-edit--expect edit (not (eq decision 'automatic)) over)
+    (gemini-companion-revert-expect
+     (gemini-companion-edit-file edit)
+     (apply-partially #'gemini-companion-edit--follow edit)
+     (not (eq decision 'automatic)) over
+     ;; Qwen Code writes no file of a turn before it has all its answers.
+     (lambda ()
+       (cl-find (gemini-companion-edit-turn edit) (gemini-companion-edits-open)
+                :key #'gemini-companion-edit-turn)))
     (setf (gemini-companion-edit-decision edit) decision
           (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
     (unless (eq decision 'dismissed)
@@ -887,19 +894,8 @@ between two commands unless NOW is non-nil."
          (gemini-companion-edit--notify edit 'file-changed)
          t)))
 
-(defun gemini-companion-edit--expect (edit answered &optional over)
-  "Follow the file of EDIT, which is about to end, until it is written.
-For ANSWERED and OVER, see `gemini-companion-revert-expect'."
-  (gemini-companion-revert-expect
-   (gemini-companion-edit-file edit)
-   (apply-partially #'gemini-companion-edit--follow edit)
-   answered over
-   ;; Qwen Code writes no file of a turn before it has all its answers.
-   (lambda ()
-     (cl-find (gemini-companion-edit-turn edit) (gemini-companion-edits-open)
-              :key #'gemini-companion-edit-turn))))
-
 (defun gemini-companion-edit--follow (edit written)
+  "Record whether the file of EDIT, which has ended, is WRITTEN."
   (let ((accepted (memq (gemini-companion-edit-decision edit)
                         '(accepted automatic)))
         (turn (gemini-companion-session-turn (gemini-companion-edit-session edit))))
