@@ -340,8 +340,8 @@ of its own, in %s" (abbreviate-file-name directory)))
                 (let ((gemini-companion-roots-last nil))
                   (seq-some (apply-partially #'file-in-directory-p directory)
                             (gemini-companion-roots directory)))
-                (y-or-n-p (format "The CLI cannot connect in %s, which is not \
-a workspace root; start it anyway? " (abbreviate-file-name directory))))
+                (y-or-n-p (format "%s is not a workspace root, so no CLI can \
+connect; start one? " (abbreviate-file-name directory))))
       (user-error "Switch to a buffer of a project to start the CLI there"))))
 
 ;;;; Terminals
