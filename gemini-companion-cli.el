@@ -276,10 +276,13 @@ workspace root of a remote directory is known, that stands for it."
             (list :directory (file-name-as-directory
                               (concat name (or root there)))
                   :remote name :there there))
-        (let ((directory (expand-file-name
-                          (if-let* ((project (project-current)))
-                              (project-root project)
-                            default-directory))))
+        (let* ((project (project-current))
+               (home (expand-file-name "~/"))
+               (root (if project (expand-file-name (project-root project)) home))
+               ;; A home under version control is no workspace root.
+               (directory (if (equal root home)
+                              (expand-file-name default-directory)
+                            root)))
           (unless (file-accessible-directory-p directory)
             (user-error "Directory %s does not exist; switch to another buffer"
                         (abbreviate-file-name directory)))

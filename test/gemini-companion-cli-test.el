@@ -131,6 +131,14 @@ r resumes a conversation, q quits"
         (gemini-companion-run)
         (should (equal "No space, 100% used\n" (buffer-string)))))))
 
+(ert-deftest gemini-companion-run-starts-below-a-home-under-version-control ()
+  (gemini-companion-run-test-with
+    (make-directory "below")
+    (with-environment-variables (("HOME" directory))
+      (let ((default-directory (expand-file-name "below/")))
+        (gemini-companion-run)))
+    (should (get-buffer "*gemini: below*"))))
+
 (ert-deftest gemini-companion-run-reports-a-server-that-did-not-start ()
   (gemini-companion-run-test-with
     (let ((gemini-companion-server-command '("sh" "-c" "exit 1")) reported)
@@ -235,9 +243,9 @@ prompts, the last first, and `saved' what would be saved."
     (gemini-companion-run-test-answering "Qwen Code"
       (gemini-companion-run)
       (should (equal '((gemini-companion-run-client . "qwen")) saved))
-      (let ((kill-buffer-query-functions nil))
-        (kill-buffer))
-      (gemini-companion-run)
+      (kill-buffer)
+      (let ((default-directory directory))
+        (gemini-companion-run))
       (should (equal (format "*qwen: %s*" name) (buffer-name)))
       (should (equal 1 (length asked))))
     ;; The CLI of the project counts, whichever would be started.
