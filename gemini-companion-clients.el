@@ -360,8 +360,8 @@ The first one is about what is needed to connect, if they can be read."
                     (t "Set it"))
              . ,(apply-partially
                  #'gemini-companion-settings--set file keys value
-                 (format "Setting saved; type %s in each running %s" command
-                         (gemini-companion-clients-title client))))))
+                 (format "Setting saved; a running %s needs %s"
+                         (gemini-companion-clients-title client) command)))))
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." key)

@@ -268,7 +268,7 @@
                 (gemini-companion-status)
                 (ert-with-message-capture shown
                   (funcall push "[Enable")
-                  (should (string-search "type /ide enable in each" shown)))
+                  (should (string-search "Qwen Code needs /ide enable" shown)))
                 (gemini-companion-receive 'sessions-update (list (append '(:id "1") cli)))
                 (gemini-companion-page-refresh)
                 (funcall push "[Set it")
