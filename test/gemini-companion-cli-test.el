@@ -89,7 +89,13 @@
     (pcase-dolist (`(,prefix . ,number) '(((4) . 2) ((4) . 3) (2 . 2)))
       (gemini-companion-run prefix)
       (should (equal (format "*gemini: %s (%d)*" name number) (buffer-name))))
-    (should (equal 3 (length gemini-companion-run-test-started)))))
+    (should (equal 3 (length gemini-companion-run-test-started)))
+    ;; The home directory may be under version control.
+    (with-environment-variables (("HOME" directory))
+      (with-temp-buffer
+        (setq default-directory (expand-file-name "below/" directory))
+        (gemini-companion-run)))
+    (should (get-buffer "*gemini: below*"))))
 
 (defun gemini-companion-run-test-end ()
   "End the CLI in this buffer, and wait until that is shown."
@@ -130,14 +136,6 @@ r resumes a conversation, q quits"
              (lambda (_command) (error "No space, 100%% used"))))
         (gemini-companion-run)
         (should (equal "No space, 100% used\n" (buffer-string)))))))
-
-(ert-deftest gemini-companion-run-starts-below-a-home-under-version-control ()
-  (gemini-companion-run-test-with
-    (make-directory "below")
-    (with-environment-variables (("HOME" directory))
-      (let ((default-directory (expand-file-name "below/")))
-        (gemini-companion-run)))
-    (should (get-buffer "*gemini: below*"))))
 
 (ert-deftest gemini-companion-run-reports-a-server-that-did-not-start ()
   (gemini-companion-run-test-with
@@ -630,20 +628,19 @@ M-x gemini-companion-run begins one\n")
 (ert-deftest gemini-companion-terminal-is-watched-while-the-mode-is-on ()
   (gemini-companion-terminal-test-with
     (let ((session (list :id "1" :client "gemini" :pid (process-id process)))
-          (filter (process-filter process))
-          (ours (lambda ()
-                  (list header-line-format (key-binding (kbd "ESC ESC"))))))
+          (filter (process-filter process)))
       (funcall filter process "\e]0;✋  Action Required\a")
       (gemini-companion-part-stop 'cli)
       (let ((bare (process-filter process)))
         (should-not (equal filter bare))
-        (should (equal '(nil term-send-raw-meta) (funcall ours)))
+        (should-not header-line-format)
         (unwind-protect
             (progn
               (gemini-companion-part-start 'cli)
               (gemini-companion-receive 'sessions-update (list session))
               (should (equal filter (process-filter process)))
-              (should (memq 'gemini-companion-run-escape (funcall ours)))
+              (should (eq 'gemini-companion-run-escape
+                          (key-binding (kbd "ESC ESC"))))
               ;; Its question may have been answered meanwhile.
               (should (eq 'unknown (gemini-companion-session-state session)))
               ;; Once is enough.

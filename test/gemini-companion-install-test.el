@@ -62,10 +62,6 @@ The answer to each question is `answer'; `asked' has the questions,
            (when (get-buffer gemini-companion-install-test-log)
              (kill-buffer gemini-companion-install-test-log)))))))
 
-(defun gemini-companion-install-test-update ()
-  "Change the list of packages, as an update of this package does."
-  (write-region "# New\n" nil "python/requirements.txt" t))
-
 (defun gemini-companion-install-test-ended ()
   "Wait for the end of all processes of the package."
   (gemini-companion-test-eventually (not (gemini-companion-test-processes))))
@@ -97,7 +93,7 @@ The answer to each question is `answer'; `asked' has the questions,
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (gemini-companion-mode -1)
     ;; Nor about a new list.
-    (gemini-companion-install-test-update)
+    (write-region "#" nil "python/requirements.txt" t)
     (let ((noninteractive t))
       (gemini-companion-mode 1)
       (should-not gemini-companion-mode))
@@ -298,7 +294,7 @@ ${PYTHONPATH-none} $PIP_USER $PYTHONWARNINGS\" >&2"
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (dolist (install (list #'gemini-companion-install-server
                            (lambda ()
-                             (gemini-companion-install-test-update)
+                             (write-region "#" nil "python/requirements.txt" t)
                              (gemini-companion-restart))))
       (gemini-companion-test-replacing
         (funcall install))

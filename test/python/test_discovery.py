@@ -117,8 +117,7 @@ def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> N
     stale = [os.getpid(), zombie, -5, 10**9, 2**63, 10**100]
     for port, pid in enumerate(stale, 3):
         _files(tmp_path, pid, port).update(())
-    # Another process has the number now.
-    reused = _files(tmp_path, os.getppid(), 99)
+    reused = _files(tmp_path, os.getppid(), 99)  # by another process
     reused.update(())
     os.utime(dict(reused.names())[client.name], (1, 1))
     kept = {Path(dict(other.names())[client.name])}
