@@ -84,6 +84,10 @@ file has unsaved text, change only the buffer.  If that is impossible,
 signal an error and change nothing.  Return a message; or nil if FILE
 is remote, and later call DONE with nil, or with the problem.  Without
 DONE, offer to resolve a conflict."
+  ;; The bytes that a CLI could not decode are in no hunk; the last one has them.
+  (when (and (memq 'not-utf-8 (gemini-companion-edit-remarks edit))
+             (equal (list hunk) (gemini-companion-changes--hunks edit)))
+    (setq hunk nil))
   (let* ((file (gemini-companion-edit-file edit))
          ;; It is read before it is checked, as it may be replaced meanwhile.
          (old (and (gemini-companion-edit-keepable-p file)

@@ -627,7 +627,10 @@
          ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
           "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n" "qwen")
          ("caf\351\n2\n3\n4\n5\n" "cafe\n2\n3\n4\nfive\n"
-          "cafe\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n")))
+          "cafe\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n")
+         ;; What it could not decode is in no hunk.
+         ("1\n2\n\351\n4\n5\n" "one\n2\n\uFFFD\n4\nfive\n"
+          "one\n2\n\357\277\275\n4\nfive\n" "1\n2\n\351\n4\n5\n")))
     (ert-info ((format "%S" now))
       (gemini-companion-test-with-edits '(("a" ""))
         (gemini-companion-test-write "a" before)
