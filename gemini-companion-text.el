@@ -256,11 +256,11 @@ new lines."
       (funcall run 'before-change-functions #'gemini-companion-text-call
                beg end)
       (setq size (buffer-size))
-      ;; Otherwise Emacs reports that an empty undo list is broken.
-      (unless buffer-undo-list
-        (setq buffer-undo-list (list nil)))
-      (prog1 (combine-change-calls beg end
-               (gemini-companion-text--replace-each hunks source))
+      (prog1 (let ((inhibit-message t)
+                   (message-log-max nil))
+               ;; Emacs reports that an empty undo list is broken.
+               (combine-change-calls beg end
+                 (gemini-companion-text--replace-each hunks source)))
         (funcall run 'after-change-functions #'gemini-companion-text-call
                  beg (+ end (- (buffer-size) size)) (- end beg))))))
 
