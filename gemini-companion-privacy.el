@@ -238,9 +238,14 @@ a member of an archive is below the archive."
             (locate-dominating-file
              (file-name-as-directory name)
              (lambda (above)
-               (dolist (file gemini-companion-names-dir-locals)
-                 (gemini-companion-privacy--note-time
-                  (expand-file-name file above)))
+               (dolist (name gemini-companion-names-dir-locals)
+                 (let ((file (expand-file-name name above)))
+                   (gemini-companion-privacy--note-time file)
+                   ;; Emacs ignores a malformed file; the error hides all below.
+                   (when (file-regular-p file)
+                     (let ((text (gemini-companion-text-read file)))
+                       (when (string-search "gemini-companion-share" text)
+                         (read text))))))
                (gemini-companion-privacy--excluded-p
                 (list (expand-file-name above)) nil))))
           (gemini-companion-privacy--names-there

@@ -354,7 +354,8 @@ A CLI that has run counts as installed.  That is at least the first one."
   (if gemini-companion-privacy-problem
       `((bad ,(format "An option that excludes files fails (%s), so files \
 are not shared" gemini-companion-privacy-problem)
-             "Correct `gemini-companion-excluded' or the ignore file."))
+             "Correct `gemini-companion-excluded', .dir-locals.el or the \
+ignore file."))
     (when-let* ((origin gemini-companion-status--origin)
                 (file (and (buffer-live-p origin) (buffer-file-name origin)))
                 (name (gemini-companion-names-file origin))

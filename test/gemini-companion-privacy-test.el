@@ -221,7 +221,10 @@
                       "p/q/a"))))))
 
 (ert-deftest gemini-companion-privacy-hides-a-file-that-is-visited-by-another-name ()
-  (gemini-companion-test-with-directory '((".env" "") ("d/x" "") (".aiignore" "secret"))
+  (gemini-companion-test-with-directory
+      '((".env" "") ("d/x" "") (".aiignore" "secret")
+        ;; A parenthesis is missing.
+        ("m/.dir-locals.el" "((nil . ((gemini-companion-share . nil)))"))
     (add-name-to-file ".env" "hard")
     (dolist (size '(0 20000))
       (pcase-dolist (`(,start ,end) '(("/* -*- gemini-companion-share: nil -*-" "*/")
@@ -238,7 +241,7 @@
           (kill-buffer))))
     (make-symbolic-link "d" "secret")
     (should-not (gemini-companion-privacy-test-hidden "hard" "d/x"))
-    (dolist (name '(".env" "secret/x"))
+    (dolist (name '(".env" "secret/x" "m/n/a"))
       (should (gemini-companion-privacy-name-hidden-p
                (expand-file-name name))))))
 
