@@ -180,8 +180,7 @@ BUFFER is nil for a directory."
     (if (string-empty-p last)
         (list name)
       ;; A name may begin with "~", which `expand-file-name' would expand.
-      (let* ((names (mapcar (lambda (above)
-                              (concat (file-name-as-directory above) last))
+      (let* ((names (mapcar (lambda (above) (file-name-concat above last))
                             (gemini-companion-privacy--linked
                              (directory-file-name (file-name-directory name)))))
              (link (car (last names)))
@@ -440,18 +439,19 @@ A remote file may not, unless its host is connected."
                              (buffer-local-value 'major-mode buffer))
                             (gemini-companion-privacy--ignored-p name)))
                       names)
-            (gemini-companion-privacy--text-opts-out-p file)))))
+            (gemini-companion-privacy--text-opts-out-p (car names))))))
 
 (defun gemini-companion-privacy--text-opts-out-p (file)
-  "Return non-nil if the local variables in FILE opt out of sharing.
+  "Return non-nil if the local variables in FILE, a true name, opt out.
 They count even if the user has disabled such variables."
-  (let ((size (file-attribute-size (gemini-companion-text-attributes file)))
-        (file-name-handler-alist nil))
+  (let* ((file-name-handler-alist nil)
+         (size (file-attribute-size (file-attributes file))))
     (when (and size (file-regular-p file))
       (with-temp-buffer
         ;; They are in one of the first lines or in the last 3000 characters.
         (insert-file-contents-literally file nil (max 0 (- size 12000)) size)
-        (insert-file-contents-literally file nil 0 (min size 1000))
+        (when (< 12000 size)
+          (insert-file-contents-literally file nil 0 1000))
         (re-search-forward
          "gemini-companion-share[ \t]*:[ \t]*\\(?:nil\\|()\\)" nil t)))))
 
