@@ -131,7 +131,7 @@ That is a list of (LINE . COLUMN), one for each line."
 (defun gemini-companion-code-definition ()
   "Return the text of the definition on this line, 30 lines at most.
 It includes the following lines that are empty or indented more than
-its first one, and the line that closes it."
+its first one."
   (let ((beginning (line-beginning-position))
         (indentation (current-indentation)))
     (cl-loop repeat 29
@@ -139,8 +139,6 @@ its first one, and the line that closes it."
              while (and (not (eobp))
                         (or (looking-at-p "[ \t]*$")
                             (< indentation (current-indentation)))))
-    (when (looking-at-p "[ \t]*[])}]")
-      (forward-line))
     (string-trim-right
      (buffer-substring-no-properties beginning (point)))))
 
