@@ -524,12 +524,10 @@ share"
   ;; A failed request has no contents.
   (let ((contents (plist-get result :contents)))
     (string-trim
-     (replace-regexp-in-string
-      "^```.*\n?" ""
-      (mapconcat (lambda (part)
-                   (if (stringp part) part (plist-get part :value)))
-                 (if (vectorp contents) contents (list contents))
-                 "\n")))))
+     (mapconcat (lambda (part)
+                  (if (stringp part) part (plist-get part :value)))
+                (if (vectorp contents) contents (list contents))
+                "\n"))))
 
 (defun gemini-companion-lookup--elisp-location (symbol type)
   "Return the location of the Lisp SYMBOL as (FILE LINE), or nil.
