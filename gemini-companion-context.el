@@ -201,7 +201,6 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
   (when-let* ((buffer (seq-find #'gemini-companion-text-visited
                                 (buffer-list (selected-frame)))))
     (gemini-companion-context--select buffer))
-  (gemini-companion-context--notice)
   (gemini-companion-context--note-change))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'context)))
