@@ -300,8 +300,7 @@ it starts next.  The same command deletes both."
   (let* ((clients (or (gemini-companion-tools--clients)
                       (user-error "No CLI that can be linked is installed; \
 install Gemini CLI or Qwen Code")))
-         (titles (mapconcat #'gemini-companion-clients-title clients
-                            " and ")))
+         (titles (mapconcat #'gemini-companion-clients-title clients " and ")))
     (unless (y-or-n-p
              (format "A linked CLI receives the new errors after each edit, and \
 may ask Emacs for references, definitions and diagnostics of shared files; \
