@@ -67,8 +67,7 @@ test without Eglot."
              (let ((kill-buffer-query-functions nil))
                (eglot-shutdown-all)
                (kill-matching-buffers "EGLOT" 'internal-too 'no-ask)))
-           (setq gemini-companion-roots-last nil)
-           (gemini-companion-privacy-refresh))))))
+           (setq gemini-companion-roots-last nil))))))
 
 (defun gemini-companion-test-answer-of (kind file &rest args)
   "Return the answer to the question of KIND about FILE with ARGS."

@@ -23,22 +23,21 @@
 
 (ert-deftest gemini-companion-privacy-hides-what-holds-secrets ()
   (gemini-companion-test-with-directory '()
-    (let ((secret '(".authinfo" ".netrc" "_netrc" ".env" ".env.local"
-                    ".ENV" "prod.env" "id_rsa" "id_ed25519" "server.pem"
-                    "tls.key" "keys.kdbx" ".ssh/config" ".npmrc"
-                    ".pgpass" "pass.asc" ".pypirc" "credentials"
-                    "credentials.json" "sub/secrets.yml" "kubeconfig"
-                    "prod.kubeconfig" "terraform.tfstate"
-                    "terraform.tfstate.backup" "prod.tfvars" ".vault-token"
-                    "aws_credentials.json" "serviceAccountKey.json"
-                    "service-account-1.json" "client_secret_7.json"
-                    "id_ed25519_sk.pub" "AuthKey.p8" ".config/gh/hosts.yml"
-                    ".config/gcloud/x.db" ".cargo/credentials.toml"
-                    "pass.aB3dE5gH7jK9m/xyz-mail.txt" ".npmrc~"
-                    "server.pem~" "tls.key.~2~" "tls.key.~v1+2~" "#.env#"
-                    "server.pem.gz" "tls.key.bak" "tls.key.old.xz"
-                    "x.zip:id_rsa" "x.tar!.netrc"
-                    "!home!.netrc~" "#!home!.ssh!x#" "link")))
+    (let ((secret '(".authinfo" ".netrc" "_netrc" ".env" ".env.local" ".ENV"
+                    "prod.env" "id_rsa" "id_ed25519" "server.pem" "tls.key"
+                    "keys.kdbx" ".ssh/config" ".npmrc" ".pgpass" "pass.asc"
+                    ".pypirc" "credentials" "credentials.json"
+                    "sub/secrets.yml" "kubeconfig" "prod.kubeconfig"
+                    "terraform.tfstate" "terraform.tfstate.backup"
+                    "prod.tfvars" ".vault-token" "aws_credentials.json"
+                    "serviceAccountKey.json" "service-account-1.json"
+                    "client_secret_7.json" "id_ed25519_sk.pub" "AuthKey.p8"
+                    ".config/gh/hosts.yml" ".config/gcloud/x.db"
+                    ".cargo/credentials.toml"
+                    "pass.aB3dE5gH7jK9m/xyz-mail.txt" ".npmrc~" "server.pem~"
+                    "tls.key.~2~" "tls.key.~v1+2~" "#.env#" "server.pem.gz"
+                    "tls.key.bak" "tls.key.old.xz" "x.zip:id_rsa"
+                    "x.tar!.netrc" "!home!.netrc~" "#!home!.ssh!x#" "link")))
       (make-symbolic-link ".env.local" (expand-file-name "link"))
       (should (gemini-companion-privacy-test-hidden "CREDENTIALS.JSON"))
       (should (equal secret
@@ -327,7 +326,6 @@ Roots are cached, but not from before."
   `(gemini-companion-test-with-directory '()
      (dolist (name ,directories)
        (make-directory (expand-file-name name directory) t))
-     (setq gemini-companion-roots-last nil)
      (gemini-companion-privacy-refresh)
      (unwind-protect (progn ,@body)
        (gemini-companion-privacy-refresh)
