@@ -2,6 +2,7 @@
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,18 +139,13 @@ def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> N
     assert set(directory.iterdir()) == kept
 
 
-def _sparse(path: Path) -> None:
-    path.touch()
-    os.truncate(path, 10**12)
-
-
 @pytest.mark.parametrize(
     "plant",
     [
         os.mkfifo,
         lambda path: path.symlink_to("/dev/zero"),
         lambda path: path.write_text("[" * 100_000),
-        _sparse,
+        lambda path: subprocess.run(["truncate", "-s1T", path], check=True),
     ],
     ids=["fifo", "link", "large", "sparse"],
 )
@@ -174,7 +170,6 @@ def test_what_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
     odd = tmp_path / f"a{os.pathsep}b"
     odd.mkdir()
     files = _files(tmp_path)
-    assert not files.update((str(tmp_path),))
     assert len(files.update((str(tmp_path), str(odd)))) == 1
     unread, unwritten = _files(tmp_path / "file").update((str(odd),))
     assert unread.startswith(f"Gemini CLI cannot connect from {odd}")
