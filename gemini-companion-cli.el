@@ -457,6 +457,7 @@ It cannot if SESSION waits for an answer, which the text would be."
     (with-current-buffer buffer
       (and (process-live-p process)
            (gemini-companion-cli-takes-keys-p)
+           (gemini-companion-cli--of-cli-p process session)
            process))))
 
 ;;;; Keys
@@ -528,9 +529,9 @@ If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
               '( minor-mode-overriding-map-alist desktop-save-buffer
                  header-line-format))))))
 
-(defun gemini-companion-cli--of-cli-p (process)
-  "Return non-nil if a CLI now has the terminal of PROCESS.
-Otherwise its output is from a shell, or from what runs there."
+(defun gemini-companion-cli--of-cli-p (process &optional session)
+  "Return non-nil if SESSION, or any CLI, now has the terminal of PROCESS.
+Otherwise a shell or what runs there has it."
   (or (process-get process 'gemini-companion-started)
       (seq-some
        (lambda (session)
@@ -540,7 +541,7 @@ Otherwise its output is from a shell, or from what runs there."
               (let-alist (let ((default-directory "/"))
                            (process-attributes (plist-get session :pid)))
                 (eql .pgrp .tpgid))))
-       (gemini-companion-sessions))))
+       (if session (list session) (gemini-companion-sessions)))))
 
 (defun gemini-companion-cli--filter (arguments)
   "Handle the sequences in the output of a program; keep an incomplete one.

@@ -58,8 +58,7 @@ Lines end as terminals paste them; other control characters go."
   "Return TEXT from the / or ! on by which a CLI takes it for a command.
 Return nil if it is none.  The CLIs ignore any white space before it."
   (let ((text (gemini-companion-prompt--clean text)))
-    (when (string-match "\\`[\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\
-\u202f\u205f\u3000\ufeff]*\\([/!]\\)" text)
+    (when (string-match "\\`\\(?:[^[:graph:]]\\|\ufeff\\)*\\([/!]\\)" text)
       (substring text (match-beginning 1)))))
 
 (defun gemini-companion-prompt-quote (text session &optional quotation)

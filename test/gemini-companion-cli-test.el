@@ -690,11 +690,13 @@ M-x gemini-companion-run begins one\n")
           (funcall type "\e]0;Qwen - p\a\nnamed")
           (gemini-companion-test-eventually
             (eq 'ready (gemini-companion-session-state session)))
+          (should (eq process (gemini-companion-cli-process session)))
           ;; Suspended, it has not the terminal.
           (setq kill-ring nil)
           (signal-process (plist-get session :pid) 'SIGTSTP)
           (gemini-companion-test-eventually
             (string-search "Stopped" (buffer-string)))
+          (should-not (gemini-companion-cli-process session))
           (funcall type (concat print "shell"))
           (should-not kill-ring)
           ;; It has exited, but Emacs does not know yet.
