@@ -14,7 +14,10 @@
 ;; pressed when it shows the text, as both would answer the question of a CLI that
 ;; asks one.  To see that, a space is typed which is nowhere else in the terminal;
 ;; the CLI strips it from the prompt.  The text itself may be there already, and
-;; long texts are shown as placeholders.
+;; long texts are shown as placeholders.  Copilot CLI may take the space behind the
+;; text for a part of the paste, so it is typed again.  It must be shown for a
+;; while: a CLI takes an Enter that follows a text at once for a part of a paste,
+;; and may show rows below a text, or a text typed again, later.
 ;;
 ;; The protocol has no field for the reason of a rejection, so it becomes the next
 ;; prompt.
@@ -211,10 +214,11 @@ message then begins with PROBLEM."
 
 (defun gemini-companion-prompt--step (task left mark shown typed &optional free)
   "Type what is next of TASK, and go on in 0.1 seconds, at most LEFT times.
-First type MARK, a space, until it is shown, then the text, with another
-one unless it is a command, and then press Enter.  SHOWN checks in a row
-have found MARK, with nothing behind it at first if FREE is non-nil.
-TYPED is nil before the text, `inserted' if it is all."
+First type MARK, a space, until it is shown (a dialog may take one), then
+the text, with another one unless it is a command, and then press Enter.
+SHOWN checks in a row have found MARK, with nothing behind it at first if
+FREE is non-nil.  TYPED is nil before the text, `inserted' if it is all,
+and `again' if one more mark was typed behind it."
   (pcase-let* ((`(,text ,find ,problem) task)
                (session (funcall find))
                (waiting (eq 'waiting (gemini-companion-session-state session)))
@@ -222,8 +226,6 @@ TYPED is nil before the text, `inserted' if it is all."
                (screen (gemini-companion-prompt--screen mark process))
                (shown (if screen (1+ shown) 0))
                (free (or free (and (= 1 shown) (not (plist-get screen :behind)))))
-               ;; A CLI takes an Enter that follows a text at once for a part of
-               ;; a paste, and may show rows below it, or a text again, later.
                (next (= shown 6)))
     (cond ((or (< left 0)
                (and session
@@ -232,20 +234,21 @@ TYPED is nil before the text, `inserted' if it is all."
            (gemini-companion-prompt--end task problem))
           ((and next (gemini-companion-prompt--refused-p
                       task session process screen typed free)))
-          ((and next typed)
+          ;; Without a text before it, the user has deleted that.
+          ((and next typed (or (not (eq typed 'again)) (plist-get screen :before)))
            (gemini-companion-prompt--end task)
            (unless (eq typed 'inserted)
              (gemini-companion-prompt--enter text session process)))
           (t
-           (cond (next
+           (cond ((and next (not typed))
                   (setq mark (gemini-companion-prompt--type-text text process screen)
                         shown 0
                         typed t))
-                 ((and process (not (or screen typed))
-                       ;; A dialog may have taken the last one.
+                 ((and process (not (or screen (consp mark)))
                        (if mark (zerop (mod left 10))
                          (gemini-companion-prompt--first-p task session)))
                   (setq mark (gemini-companion-prompt--type-mark process)
+                        typed (and typed 'again)
                         free nil)))
            (run-at-time 0.1 nil #'gemini-companion-prompt--step
                         task (if waiting left (1- left)) mark shown typed free)))))

@@ -10,7 +10,6 @@
 (require 'gemini-companion-list)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-review-test-helper)
-(require 'org)
 (require 'org-agenda)
 (require 'shell)
 

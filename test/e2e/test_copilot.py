@@ -150,7 +150,7 @@ def test_copilot_is_started_and_typed_to(world: World) -> None:
     emacs.eval('(select-window (get-buffer-window "*copilot: project*"))')
 
     cli.model.script(say("first done"))
-    emacs.eval(SUBMIT.format('"prompt 1 please, in @a.txt"'))
+    emacs.eval(SUBMIT.format(lisp("prompt 1 please, in @a.txt" + 20 * "\n" + "end")))
     cli.wait_for("first done")
     prompt = cli.model.requests[-1]["messages"][-1]["content"]
     assert "prompt 1 please, in @a.txt\n" in prompt
