@@ -151,7 +151,12 @@ the package exec-path-from-shell sets it"
     ""))
 
 (defun gemini-companion-install--ways (directory)
-  (let* ((exec-path (default-value 'exec-path))
+  (let* ((exec-path
+          (seq-remove (lambda (directory)
+                        ;; Python there is 3.9, or only opens a dialog.
+                        (and (eq system-type 'darwin)
+                             (member directory '("/usr/bin" "/usr/bin/"))))
+                      (default-value 'exec-path)))
          (python (gemini-companion-install--interpreter directory))
          (install (lambda (&rest command)
                     (mapcar (lambda (file)
