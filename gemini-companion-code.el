@@ -139,8 +139,7 @@ its first one."
              while (and (not (eobp))
                         (or (looking-at-p "[ \t]*$")
                             (< indentation (current-indentation)))))
-    (string-trim-right
-     (buffer-substring-no-properties beginning (point)))))
+    (string-trim-right (buffer-substring-no-properties beginning (point)))))
 
 (provide 'gemini-companion-code)
 ;;; gemini-companion-code.el ends here

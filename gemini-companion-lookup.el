@@ -524,8 +524,7 @@ share"
   ;; A failed request has no contents.
   (let ((contents (plist-get result :contents)))
     (string-trim
-     (mapconcat (lambda (part)
-                  (if (stringp part) part (plist-get part :value)))
+     (mapconcat (lambda (part) (if (stringp part) part (plist-get part :value)))
                 (if (vectorp contents) contents (list contents))
                 "\n"))))
 
