@@ -813,7 +813,7 @@ a header line.  EXCLUDED is non-nil if the hunk at point is excluded."
     (cond
      ((null edit) (gemini-companion-header--keys 'list))
      ((memq decision '(accepted rejected))
-      '((2 "  waiting for the next edit") (3 "; any other key closes this")))
+      '((2 "; waiting for the next edit") (3 "; any other key closes this")))
      ((null decision)
       (gemini-companion-header--keys
        'view
