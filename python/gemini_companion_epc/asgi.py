@@ -214,9 +214,6 @@ class Asgi:
         yield COMMENT
         while (event := await stream.next(self._config.comment_interval)) is not None:
             yield event
-            # On its way to another host, an outcome is lost with the connection.
-            if session.outcomes and session.is_alive and not await session.is_alive():
-                break
             stream.written(event)
         logger.info("HTTP out: %s end of stream", session.short_id)
 

@@ -161,6 +161,10 @@ class Stream:
                 await self.changed.wait()
             finally:
                 timer.cancel()
+        is_alive = self._session.is_alive
+        # An outcome for a silent host might be lost, so it waits for its answer.
+        if is_alive and self._session.outcomes and not await is_alive():
+            return None
         event = self._pending()
         return COMMENT if event is None and not self._ending else event
 
