@@ -188,7 +188,8 @@ is text `:before' or `:behind' it, and whether the prompt begins a
                           (save-excursion (re-search-forward regexp nil t))))
                  (count (- (skip-chars-backward mark))))
             (list :count count :behind behind
-                  :before (looking-back "[[:graph:]]" (line-beginning-position))
+                  :before (looking-back "[[:graph:]][\u2000-\u200a]*" ; or other marks
+                                        (line-beginning-position))
                   :normal (funcall below "^ *-- NORMAL --")
                   ;; The footer of Copilot CLI, or the beginning of a prompt.
                   :command (or (funcall below "^ \\(?:.* · \\)?Shell · ")

@@ -85,6 +85,20 @@ The CLI is PROGRAM, a command of the shell."
                                       "x\ny " (gemini-companion-edit-session diff))))
         (should (eq selected (window-buffer)))))))
 
+(ert-deftest gemini-companion-send-submits-in-a-slow-cli-that-shows-two-marks ()
+  (gemini-companion-send-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
+    (gemini-companion-edit-reject diff)
+    (gemini-companion-prompt-submit
+     "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost")
+    ;; The one before the text, none, and both behind it.
+    (dolist (screen '("\u2000" "" "Please\u2001\u2000"))
+      (term-emulate-terminal (get-buffer-process terminal)
+                             (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
+      (dotimes (_ 20)
+        (gemini-companion-test-run-timers)))
+    (gemini-companion-part-stop 'prompt)
+    (should (equal "before" (car kill-ring)))))
+
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-send-submits-each-text-though-it-was-shown-before ()
   (gemini-companion-send-test-with-terminal "cat >/dev/null"
