@@ -252,15 +252,20 @@ new lines."
            (beg (funcall place (caar hunks)))
            (end (funcall place (+ (caar (last hunks)) (cadar (last hunks)))))
            (run (if hooks #'run-hook-wrapped #'ignore))
-           size)
+           size alone)
       (funcall run 'before-change-functions #'gemini-companion-text-call
                beg end)
       (setq size (buffer-size))
-      (prog1 (let ((inhibit-message t)
-                   (message-log-max nil))
-               ;; Emacs reports that an empty undo list is broken.
-               (combine-change-calls beg end
-                 (gemini-companion-text--replace-each hunks source)))
+      ;; Otherwise Emacs reports that an empty undo list is broken, which would
+      ;; clear the echo area.
+      (unless buffer-undo-list
+        (setq buffer-undo-list (list nil)
+              alone t))
+      (prog1 (combine-change-calls beg end
+               (gemini-companion-text--replace-each hunks source))
+        ;; At such a boundary at the end, undo-tree would loop.
+        (when alone
+          (setq buffer-undo-list (nbutlast buffer-undo-list)))
         (funcall run 'after-change-functions #'gemini-companion-text-call
                  beg (+ end (- (buffer-size) size)) (- end beg))))))
 

@@ -94,8 +94,7 @@ The CLI is PROGRAM, a command of the shell."
     (dolist (screen '("\u2000" "" "Please\u2001\u2000"))
       (term-emulate-terminal (get-buffer-process terminal)
                              (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
-      (dotimes (_ 20)
-        (gemini-companion-test-run-timers)))
+      (dotimes (_ 20) (gemini-companion-test-run-timers)))
     (gemini-companion-part-stop 'prompt)
     (should (equal "before" (car kill-ring)))))
 
