@@ -309,10 +309,14 @@ for KEYS, `gemini-companion-revert-now'."
 (defun gemini-companion-revert--before-command ()
   "Revert the current buffer before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
-  (dolist (watch gemini-companion-revert--watches)
-    (when (gemini-companion-names-visited-here-p
-           (gemini-companion-watch-true-name watch))
-      (gemini-companion-watch-check watch 'now))))
+  (unless (or (null gemini-companion-revert--watches)
+              ;; Many files may be watched; a remote one is never as visited.
+              (let ((file-name-handler-alist nil))
+                (verify-visited-file-modtime (current-buffer))))
+    (dolist (watch gemini-companion-revert--watches)
+      (when (gemini-companion-names-visited-here-p
+             (gemini-companion-watch-true-name watch))
+        (gemini-companion-watch-check watch 'now)))))
 
 (defun gemini-companion-revert--free-p (&optional now)
   "Return non-nil if no command is in progress that may know places in a text.
