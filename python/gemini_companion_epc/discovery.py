@@ -129,10 +129,10 @@ def _make_directory(path: Path) -> None:
 
 
 def _is_stale(path: Path, own_pid: int) -> bool:
-    content, written = content_of(path), path.lstat().st_mtime
+    content = content_of(path)
     # Each of our files has them, see `DiscoveryFiles._payload`.  On another host with
     # the same home directory, the process may be a living one.
     pid = content.get("ppid")
     if content.get("host") != this_host() or not isinstance(pid, int):
         return False
-    return pid == own_pid or has_exited(pid, written)
+    return pid == own_pid or has_exited(pid, path.lstat().st_mtime)
