@@ -484,14 +484,16 @@ A formatter may have replaced lines with the same text."
   (when after
     (gemini-companion-changes--mark-soon (overlay-buffer around))))
 
+(defun gemini-companion-changes--mark-edited ()
+  "Mark the buffers again that were edited."
+  (apply #'gemini-companion-changes--update
+         (prog1 gemini-companion-changes--edited
+           (setq gemini-companion-changes--edited nil))))
+
 (defun gemini-companion-changes--mark-soon (buffer)
   "Mark BUFFER again when Emacs is idle."
   (unless gemini-companion-changes--edited
-    (run-with-idle-timer
-     0.2 nil (lambda ()
-               (apply #'gemini-companion-changes--update
-                      (prog1 gemini-companion-changes--edited
-                        (setq gemini-companion-changes--edited nil))))))
+    (run-with-idle-timer 0.2 nil #'gemini-companion-changes--mark-edited))
   (cl-pushnew buffer gemini-companion-changes--edited))
 
 (defun gemini-companion-changes--set-margins ()
@@ -769,6 +771,8 @@ With ALL, a prefix argument, keep those in all files of the turn."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
+  (cancel-function-timers #'gemini-companion-changes--mark-edited)
+  (setq gemini-companion-changes--edited nil)
   (mapc #'gemini-companion-changes--keep (gemini-companion-edits))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
