@@ -188,8 +188,8 @@ is text `:before' or `:behind' it, and whether the prompt begins a
                           (save-excursion (re-search-forward regexp nil t))))
                  (count (- (skip-chars-backward mark))))
             (list :count count :behind behind
-                  :before (looking-back "[[:graph:]][\u2000-\u200a]*" ; or other marks
-                                        (line-beginning-position))
+                  :before (not (looking-back "^[ │]*[!*>❯┃]?[ \u2000-\u200a]*"
+                                             (line-beginning-position)))
                   :normal (funcall below "^ *-- NORMAL --")
                   ;; The footer of Copilot CLI, or the beginning of a prompt.
                   :command (or (funcall below "^ \\(?:.* · \\)?Shell · ")
@@ -217,15 +217,15 @@ message then begins with PROBLEM."
   "Type what is next of TASK, and go on in 0.1 seconds, at most LEFT times.
 First type MARK, a space, until it is shown (a dialog may take one), then
 the text, with another one unless it is a command, and then press Enter.
-SHOWN checks in a row have found MARK, with nothing behind it at first if
-FREE is non-nil.  TYPED is nil before the text, `inserted' if it is all,
-and `again' if one more mark was typed behind it."
+SHOWN checks in a row have found MARK (if negative, have not found it),
+with nothing behind it at first if FREE is non-nil.  TYPED is nil before
+the text, `inserted' if it is all, and `again' if one more mark was typed."
   (pcase-let* ((`(,text ,find ,problem) task)
                (session (funcall find))
                (waiting (eq 'waiting (gemini-companion-session-state session)))
                (process (gemini-companion-cli-process session))
                (screen (gemini-companion-prompt--screen mark process))
-               (shown (if screen (1+ shown) 0))
+               (shown (if screen (1+ (max 0 shown)) (if mark (1- (min 0 shown)) 0)))
                (free (or free (and (= 1 shown) (not (plist-get screen :behind)))))
                (next (= shown 6)))
     (cond ((or (< left 0)
@@ -246,7 +246,7 @@ and `again' if one more mark was typed behind it."
                         shown 0
                         typed t))
                  ((and process (not (or screen (consp mark)))
-                       (if mark (zerop (mod left 10))
+                       (if mark (zerop (mod shown 10))
                          (gemini-companion-prompt--first-p task session)))
                   (setq mark (gemini-companion-prompt--type-mark process)
                         typed (and typed 'again)

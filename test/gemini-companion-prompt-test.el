@@ -91,7 +91,7 @@ The CLI is PROGRAM, a command of the shell."
     (gemini-companion-prompt-submit
      "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost")
     ;; The one before the text, none, and both behind it.
-    (dolist (screen '("\u2000" "" "Please\u2001\u2000"))
+    (dolist (screen '("\u2000" "" "> Please \u2001\u2000"))
       (term-emulate-terminal (get-buffer-process terminal)
                              (encode-coding-string (concat "\e[H\e[J" screen) 'utf-8))
       (dotimes (_ 20) (gemini-companion-test-run-timers)))

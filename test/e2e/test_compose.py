@@ -103,7 +103,7 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     for code in KINDS:
         emacs.eval(f"(progn {visit} {code} (gemini-companion-send) nil)")
     cli.model.script(say("I see them"))
-    typed("\\C-ubegun", r"(?m)^ *begun\b")
+    typed("\\C-ubegun ", r"(?m)^ *begun\b")
     # A name at the end is not left to be completed.
     submit(emacs, "prompt 7 please: @b.txt")
     cli.wait_for("I see them")
