@@ -101,11 +101,6 @@ for `gemini-companion-last-proposal'."))
 (defvar gemini-companion-edit--all nil
   "The recorded edits, the last one first.")
 
-(defvar gemini-companion-edit-send-function nil
-  "Function called with each edit that was accepted or rejected.
-If it signals an error, the edit stays open.  If nil, send the outcome to
-the server.")
-
 (defvar gemini-companion-edit-functions nil
   "Functions called with an edit and what has happened to it.
 That is `opened', `shown', `hidden' or `changed' while it is open, and for
@@ -1081,15 +1076,13 @@ are sent as the reason."
 ;; a server may crash before that.
 
 (defun gemini-companion-edit--send (edit)
-  (if gemini-companion-edit-send-function
-      (funcall gemini-companion-edit-send-function edit)
-    (pcase-let (((cl-struct gemini-companion-edit id decision after) edit))
-      ;; After a quit here, the user answers again.
-      (apply #'gemini-companion-server-call
-             (if (memq decision '(accepted automatic))
-                 (list 'diff-accepted id after)
-               (list 'diff-rejected id))))
-    (setf (gemini-companion-edit-outcome edit) 'sent)))
+  (pcase-let (((cl-struct gemini-companion-edit id decision after) edit))
+    ;; After a quit here, the user answers again.
+    (apply #'gemini-companion-server-call
+           (if (memq decision '(accepted automatic))
+               (list 'diff-accepted id after)
+             (list 'diff-rejected id))))
+  (setf (gemini-companion-edit-outcome edit) 'sent))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'edit)) how)
   "Hand over the edits to a new server, which became ready HOW.

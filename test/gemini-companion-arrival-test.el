@@ -53,9 +53,9 @@
 
 (ert-deftest gemini-companion-auto-leaves-what-cannot-be-sent-to-the-user ()
   (gemini-companion-test-with-edits '()
-    (let ((gemini-companion-edit-send-function
+    (let ((gemini-companion-test-send
            (lambda (_edit)
-             (setq gemini-companion-edit-send-function #'ignore)
+             (setq gemini-companion-test-send #'ignore)
              ;; Meanwhile, another one arrives.
              (gemini-companion-test-open "b" "new\n" 2 session)
              (error "Disk full"))))

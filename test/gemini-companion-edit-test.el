@@ -64,35 +64,25 @@ If EDIT is non-nil, call it in the proposal instead."
                                     'kill-emacs-query-functions)
                                    (gemini-companion-edit-settle-all 'rejected
                                                                'now))))))
-    (dolist (answer '(nil t))
+    (pcase-dolist (`(,answer . ,status)
+                   '((nil . pending) (t . rejected) (closed . dismissed)))
       (ert-info ((format "%s %s" what answer))
         (gemini-companion-edit-test-with '(("a" "old\n"))
-          (let ((diff (gemini-companion-edit-test-edited))
-                (noninteractive nil)
-                asked)
-            (cl-letf (((symbol-function 'yes-or-no-p)
-                       (lambda (question)
-                         (should (string-match-p " a .*drop your edits"
-                                                 question))
-                         (setq asked t)
-                         answer)))
-              (funcall ask diff))
-            (should asked)
-            (should (eq (if answer 'rejected 'pending)
-                        (gemini-companion-edit-status diff)))
+          (let* ((diff (gemini-companion-edit-test-edited))
+                 (noninteractive nil)
+                 (ask-user
+                  (lambda (question)
+                    (should (string-match-p " a .*drop your edits" question))
+                    (when (eq answer 'closed)
+                      (gemini-companion-receive 'close-diff 1 'closed))
+                    answer))
+                 (messages (cl-letf (((symbol-function 'yes-or-no-p) ask-user))
+                             (gemini-companion-test-messages (funcall ask diff)))))
+            (should (eq status (gemini-companion-edit-status diff)))
+            (should (eq (and (eq answer 'closed) (equal what "killing"))
+                        (equal messages '("This review has ended already"))))
             (should (equal (and answer "mine new\n")
                            (gemini-companion-test-last-proposal)))))))))
-
-(ert-deftest gemini-companion-edit-reports-that-it-ended-before-the-answer ()
-  (gemini-companion-edit-test-with '(("a" "old\n"))
-    (let ((diff (gemini-companion-edit-test-edited))
-          (noninteractive nil))
-      (cl-letf (((symbol-function 'yes-or-no-p)
-                 (lambda (_) (gemini-companion-receive 'close-diff 1 'closed) t)))
-        (should (member "This review has ended already"
-                        (gemini-companion-test-messages
-                          (kill-buffer
-                           (gemini-companion-edit-proposal-buffer diff)))))))))
 
 (ert-deftest gemini-companion-edit-keeps-edits-where-it-cannot-ask ()
   (pcase-dolist
@@ -184,7 +174,7 @@ If EDIT is non-nil, call it in the proposal instead."
   (dolist (problem '(error quit))
     (gemini-companion-edit-test-with '(("a" "old\n"))
       (let ((diff (gemini-companion-test-open "a" "new\n")))
-        (let ((gemini-companion-edit-send-function
+        (let ((gemini-companion-test-send
                (lambda (_) (signal problem nil))))
           (should (eq problem (condition-case err
                                   (gemini-companion-edit-accept diff)
@@ -398,7 +388,7 @@ if `answer' is non-nil."
             (with-current-buffer buffer
               ;; As outside the home, where Emacs asks about a file that has changed.
               (setq buffer-file-truename (expand-file-name "a"))))
-          (setq gemini-companion-edit-send-function #'ignore)
+          (setq gemini-companion-test-send #'ignore)
           (if terminal
               (gemini-companion-receive 'close-diff 1 'closed)
             (gemini-companion-edit-accept diff)
@@ -644,12 +634,12 @@ if `answer' is non-nil."
       (cl-letf (((symbol-function 'gemini-companion-server-call)
                  (lambda (method id &rest _) (push (list method id) calls))))
         (gemini-companion-part-ready 'edit 'resumed))
-      (should (equal '((adopt-diff 1)) calls))
+      (should (equal '((diff-rejected 2) (adopt-diff 1)) calls))
       (should (equal (list known) (gemini-companion-edits-open))))))
 
 (ert-deftest gemini-companion-outcome-undelivered-keeps-what-was-accepted ()
   (gemini-companion-test-with-edits '(("a\u202E" "old\n"))
-    (setq gemini-companion-edit-send-function nil)
+    (setq gemini-companion-test-send #'ignore)
     (let ((diff (gemini-companion-test-open
                  "a\u202E" "new\n" 1 '(:id "one" :pid 7 :directory "/web"))))
       (with-current-buffer (gemini-companion-edit-proposal-buffer diff)

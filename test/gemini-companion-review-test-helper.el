@@ -14,7 +14,8 @@ START calls `gemini-companion-test-diff-start'.  What arrives is shown
 at once."
   (declare (indent 3) (debug t))
   `(gemini-companion-test-with-directory ,files
-     (let ((gemini-companion-review-arrival 'now))
+     (let ((gemini-companion-review-arrival 'now)
+           (gemini-companion-test-send #'ignore))
        (unwind-protect
            (unwind-protect
                (progn ,start ,@body)
@@ -31,7 +32,7 @@ at once."
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs, and call OUTCOME with settled ones.
 SHOW is a function that shows them, or nil for reviews."
-  (setq gemini-companion-edit-send-function outcome)
+  (setq gemini-companion-test-send outcome)
   (gemini-companion-part-start 'revert)
   (gemini-companion-part-start 'edit)
   (gemini-companion-part-start 'review)

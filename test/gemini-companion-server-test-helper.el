@@ -21,7 +21,6 @@ Temporary files are in a directory of their own, `temporary'."
                         (make-temp-file "gemini-companion-tmp" t)))
             (process-environment (cons (concat "TMPDIR=" temporary)
                                        process-environment))
-            (gemini-companion-edit-send-function nil)
             (gemini-companion-server-command
              (list (gemini-companion-test-python) "-m" "gemini_companion_epc")))
        (unwind-protect

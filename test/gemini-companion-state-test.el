@@ -177,9 +177,8 @@ reported states, the last first."
          ;; It closes the review itself.
          ("qwen" ("✳︎ Qwen - p" "Qwen - p"))))
     (gemini-companion-state-test-with client
-      (let (sent)
-        (setq gemini-companion-edit-send-function
-              (lambda (diff) (push diff sent)))
+      (let* (sent
+             (gemini-companion-test-send (lambda (diff) (push diff sent))))
         (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
         (let ((diff (car (gemini-companion-edits-open))))
           (dolist (title titles)

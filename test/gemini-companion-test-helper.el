@@ -141,12 +141,17 @@ Wait until it has displayed \"up\", and return its process."
 
 ;;;; Parts
 
+(defvar gemini-companion-test-send #'ignore
+  "Function called with each edit whose outcome is to be sent.")
+
+(advice-add 'gemini-companion-edit--send :before
+            (lambda (edit) (funcall gemini-companion-test-send edit)))
+
 (defmacro gemini-companion-test-with-parts (parts session &rest body)
   "Run BODY with PARTS started and SESSION connected, if it is non-nil.
 Edits, whose outcomes are sent nowhere, are dismissed in the end."
   (declare (indent 2) (debug t))
-  `(let ((parts ,parts)
-         (gemini-companion-edit-send-function #'ignore))
+  `(let ((parts ,parts))
      (unwind-protect
          (progn
            (mapc #'gemini-companion-part-start parts)
