@@ -869,12 +869,8 @@ key, if it is non-nil."
 If the file has the proposed text, dismiss EDIT, else update its view,
 between two commands unless NOW is non-nil."
   (cond ((ignore-error file-error
-           ;; CLIs keep the line ends that a file had.
-           (string= (gemini-companion-text-normalized
-                     (gemini-companion-edit-proposed edit))
-                    (gemini-companion-text-normalized
-                     (gemini-companion-text-read
-                      (gemini-companion-edit-file edit)))))
+           (gemini-companion-edit-in-file-p
+            edit (gemini-companion-edit-proposed edit)))
          (gemini-companion-edit--settle edit 'dismissed)
          (unless (gemini-companion-edit-kept edit)
            (message "%s already has the proposed text; review closed \
