@@ -225,7 +225,7 @@ If it had gone before a later edit, that one has written it again."
                        (gemini-companion-changes--all-hunks edit)))
            (back undone))
       (dolist (text (cons now (cl-loop
-                               for other in (gemini-companion-changes--later edit)
+                               for other in (gemini-companion-changes--later edit t)
                                when (stringp (gemini-companion-edit-before other))
                                collect (gemini-companion-changes--before other now))))
         (setq back (gemini-companion-changes--in-text edit back text)))
@@ -243,12 +243,16 @@ If it had gone before a later edit, that one has written it again."
     (pcase (and there (gemini-companion-changes--merged edit there text))
       (`(nil . ,merged) (and (not (string= text merged)) there)))))
 
-(defun gemini-companion-changes--later (edit)
-  "Return the edits by which the file of EDIT was written later."
+(defun gemini-companion-changes--later (edit &optional unnoticed)
+  "Return the edits by which the file of EDIT was written later.
+With UNNOTICED non-nil, include one of which that is not recorded yet."
   (seq-filter (lambda (other)
                 (and (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-edit-true-name other))
-                     (gemini-companion-edit-written-p other)))
+                     (or (gemini-companion-edit-written-p other)
+                         (and unnoticed
+                              (gemini-companion-edit-in-file-p
+                               other (gemini-companion-edit-text other))))))
               (cdr (memq edit (gemini-companion-edits)))))
 
 ;;;; Texts

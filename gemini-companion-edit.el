@@ -692,7 +692,8 @@ For OVER, see `gemini-companion-revert-expect'."
                ;; Copilot CLI may write the file between these two.
                (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
                ;; Qwen Code writes it before it closes the review.
-               (not (gemini-companion-edit--find-in-file edit)))
+               (or (gemini-companion-edit--of-later-p edit)
+                   (not (gemini-companion-edit--find-in-file edit))))
       (gemini-companion-edit--read edit))
     (setf (gemini-companion-edit-time edit) (float-time))
     (gemini-companion-edit--notify edit 'settled)))
@@ -889,11 +890,14 @@ between two commands unless NOW is non-nil."
   "Record whether the file of EDIT, which has ended, is WRITTEN."
   (let ((accepted (memq (gemini-companion-edit-decision edit)
                         '(accepted automatic)))
+        (later (gemini-companion-edit--of-later-p edit))
         (turn (gemini-companion-session-turn (gemini-companion-edit-session edit))))
     ;; What was refused, and is written in the next turn, is another edit.
     (when (or accepted (null turn) (not (gemini-companion-turn-reported turn))
               (eq turn (gemini-companion-edit-turn edit)))
-      (when (cond ((gemini-companion-edit--find-in-file edit (and accepted written)))
+      (when (cond ((and (not later)
+                        (gemini-companion-edit--find-in-file
+                         edit (and accepted written))))
                   ;; The user may have reverted it before that was noticed.
                   ((gemini-companion-edit-file-state edit) nil)
                   ((not written)
@@ -905,7 +909,7 @@ between two commands unless NOW is non-nil."
                       "%s was accepted but was not written; %s shows the text"))
                    (setf (gemini-companion-edit-file-state edit) 'unwritten))
                   ;; A program may have formatted it since.
-                  ((and accepted (not (gemini-companion-edit--of-later-p edit)))
+                  ((and accepted (not later))
                    (setf (gemini-companion-edit-file-state edit) 'written)))
         (gemini-companion-edit--notify
          edit (gemini-companion-edit-file-state edit))))
@@ -917,8 +921,7 @@ That is the text that was answered, or the proposal: then the CLI has
 ignored the changes of the user, which is reported.  A CLI that always
 does so, and has WRITTEN it, may have another text.  Return non-nil if so."
   (pcase-let (((cl-struct gemini-companion-edit after proposed kept) edit))
-    (when-let* (((not (gemini-companion-edit--of-later-p edit)))
-                (text (cond ((gemini-companion-edit-in-file-p edit after) after)
+    (when-let* ((text (cond ((gemini-companion-edit-in-file-p edit after) after)
                             ((or (gemini-companion-edit-in-file-p edit proposed)
                                  (and written
                                       (gemini-companion-edit-client-get
@@ -935,13 +938,17 @@ does so, and has WRITTEN it, may have another text.  Return non-nil if so."
 
 (defun gemini-companion-edit--of-later-p (edit)
   "Return non-nil if the file of EDIT is as an edit that ended later wrote it.
-Another CLI may propose the same text, and so may this one again."
+Another CLI may propose the same text, and so may this one again.  If all
+were refused, the last one is written."
   (seq-some (lambda (other)
               (and (equal (gemini-companion-edit-true-name edit)
                           (gemini-companion-edit-true-name other))
                    (< (gemini-companion-edit-time edit)
                       (gemini-companion-edit-time other))
-                   (gemini-companion-edit-written-p other)
+                   (or (gemini-companion-edit-written-p other)
+                       (and (gemini-companion-edit-decision other)
+                            (memq (gemini-companion-edit-decision edit)
+                                  '(rejected dismissed))))
                    (gemini-companion-edit-in-file-p other)))
             gemini-companion-edit--all))
 

@@ -643,23 +643,26 @@
 
 ;; As its buffer is reverted, the edit is found to be in the file again.
 (ert-deftest gemini-companion-changes-counts-what-is-written-again-once ()
-  (gemini-companion-changes-test-with '(("a" "A\n"))
-    (find-file "a")
-    (let ((write (lambda ()
-                   (gemini-companion-test-write "a" "B\n")
-                   (funcall (gemini-companion-receive 'ask
-                              'edited
-                              (list :path buffer-file-name
-                                    :pids (list (plist-get session :pid)))
-                              "A\n" "B\n")
-                            #'ignore))))
-      (funcall write)
-      (gemini-companion-changes-revert (car (gemini-companion-edits)))
-      (should (equal "A\n" (buffer-string)))
-      (funcall write)
-      (should (equal "B\n" (buffer-string)))
-      (should (equal '(written) (mapcar #'gemini-companion-edit-file-state
-                                        (gemini-companion-edits))))
+  (pcase-dolist (`(,linked . ,states)
+                 ;; In its terminal, each is refused once before.
+                 '((t written) (nil nil reverted nil written)))
+    (gemini-companion-changes-test-with '(("a" "A\n"))
+      (find-file "a")
+      (dotimes (time 2)
+        (dotimes (id (if linked 0 2))
+          (gemini-companion-test-open "a" "B\n" (+ 1 id time time) session)
+          (gemini-companion-receive 'close-diff (+ 1 id time time) 'closed))
+        (gemini-companion-test-write "a" "B\n")
+        (when linked
+          (funcall (gemini-companion-receive 'ask 'edited
+                     (list :path buffer-file-name :pids '(1)) "A\n" "B\n")
+                   #'ignore))
+        (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
+        (should (equal "B\n" (buffer-string)))
+        (when (= 0 time)
+          (gemini-companion-changes-revert (car (last (gemini-companion-edits))))))
+      (should (equal states (mapcar #'gemini-companion-edit-file-state
+                                    (gemini-companion-edits))))
       (should (equal '(1) (gemini-companion-changes-test-marked "a"))))))
 
 ;;;; Random turns
