@@ -44,6 +44,10 @@
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
                 "was deleted or renamed since; nothing to revert")
+               ;; Qwen Code writes all files of an answer at its end.
+               ((when-let* ((watch (gemini-companion-edit-watch edit)))
+                  (not (gemini-companion-watch-touched-p watch)))
+                "is not written yet")
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
                 "has other symbolic links since; revert this edit by hand")
@@ -72,8 +76,7 @@
      "was not changed by this edit")
     ((guard (gemini-companion-edit-in-file-p edit)) nil)
     ((or 'unwritten 'dismissed) "was not written")
-    ('reverted "was reverted already")
-    ('deleted "was deleted already")))
+    ((and (or 'reverted 'deleted) state) (format "was %s already" state))))
 
 ;;;; Reverting
 
