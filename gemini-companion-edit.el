@@ -283,6 +283,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   "Read the text of the file of EDIT, which is not written yet.
 Record the remarks on it, and update the buffer of the original."
   (let ((file (gemini-companion-edit-file edit))
+        (previous (gemini-companion-edit-before edit))
         (buffer (gemini-companion-edit-original-buffer edit)))
     (setf (gemini-companion-edit-before edit)
           (cond ((null (gemini-companion-text-attributes file)) 'new)
@@ -291,11 +292,13 @@ Record the remarks on it, and update the buffer of the original."
                         (gemini-companion-text-bytes file))))
                 (t 'unknown)))
     (cl-callf2 remq 'not-utf-8 (gemini-companion-edit-remarks edit))
+    ;; If its text is too large, the time of the file has changed.
+    (unless (member previous
+                    (remq 'unknown (list nil (gemini-companion-edit-before edit))))
+      (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
-        (when (gemini-companion-text-replace
-               (gemini-companion-edit--text-before edit))
-          (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
+        (gemini-companion-text-replace (gemini-companion-edit--text-before edit))
         (set-buffer-modified-p nil)))))
 
 (defun gemini-companion-edit-keepable-p (file)
@@ -734,9 +737,8 @@ in the terminal, %s writes its own text"
                         "\\[gemini-companion-last-proposal]")))))
     text))
 
-(defun gemini-companion-edit--take (edit &optional automatic)
-  "Accept EDIT with the text in its proposal buffer, without a question.
-AUTOMATIC is non-nil if that is done without a review."
+(defun gemini-companion-edit--take (edit decision)
+  "Accept EDIT with its text; DECISION is `accepted' or `automatic'."
   ;; A text of 1 MB would trigger a garbage collection, which takes longer than
   ;; anything else.
   (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
@@ -744,7 +746,7 @@ AUTOMATIC is non-nil if that is done without a review."
     (gemini-companion-edit--read edit)
     (gemini-companion-edit--notify edit 'accepting)
     (gemini-companion-edit--settle
-     edit (if automatic 'automatic 'accepted)
+     edit decision
      (when (gemini-companion-edit--own-text-p edit text)
        ;; Until it is written.
        (gemini-companion-edit--keep edit text)
@@ -785,8 +787,7 @@ If it signals an error, record that as the problem of EDIT."
         ;; The watch may not have noticed a change of the file yet.
         (when (gemini-companion-watch-touched-p
                (gemini-companion-edit-watch edit))
-          (gemini-companion-edit--read edit)
-          (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
+          (gemini-companion-edit--read edit))
         (setf (gemini-companion-edit-view edit) (funcall function edit)))
     (error
      (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
@@ -869,9 +870,8 @@ key, if it is non-nil."
   "Follow a change of the file of EDIT; return nil if that has to wait.
 If the file has the proposed text, dismiss EDIT, else update its view,
 between two commands unless NOW is non-nil."
-  (cond ((ignore-error file-error
-           (gemini-companion-edit-in-file-p
-            edit (gemini-companion-edit-proposed edit)))
+  (cond ((gemini-companion-edit-in-file-p edit
+                                          (gemini-companion-edit-proposed edit))
          (gemini-companion-edit--settle edit 'dismissed)
          (unless (gemini-companion-edit-kept edit)
            (message "%s already has the proposed text; review closed \
@@ -881,8 +881,6 @@ between two commands unless NOW is non-nil."
          t)
         ((or now (gemini-companion-idle-between-commands-p))
          (gemini-companion-edit--read edit)
-         (unless (gemini-companion-edit-view edit)
-           (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
          (gemini-companion-edit--notify edit 'file-changed)
          t)))
 
@@ -1020,7 +1018,7 @@ or the one that is shown."
 its own text; reject the proposal, or leave at least one character"))
   (unless (gemini-companion-edit--refused-p edit)
     (let ((summary (gemini-companion-edit-summary edit 'plain)))
-      (gemini-companion-edit--take edit)
+      (gemini-companion-edit--take edit 'accepted)
       (gemini-companion-edit--answered edit (concat "Accepted " summary)))))
 
 (defun gemini-companion-edit--refused-p (edit)

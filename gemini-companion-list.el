@@ -300,9 +300,8 @@ LAST is the last one."
                   (error 'failed)))
          (unfolded gemini-companion-unified-unfolded)
          (comments (gemini-companion-edit-comments edit))
-         (state (list (gemini-companion-edit-time edit) hunks
-                      (gemini-companion-edit-compared edit)
-                      unfolded
+         (state (list (gemini-companion-edit-time edit)
+                      (gemini-companion-edit-compared edit) unfolded
                       (and (gemini-companion-edit-open-p edit)
                            (gemini-companion-hunk-excluded
                             (gemini-companion-edit-proposal-buffer edit)))
