@@ -405,16 +405,9 @@ leaves the discovery file.  It can be called until it ends."
     (cond ((eq process gemini-companion-server--current)
            (gemini-companion-server--use process 'started))
           ((gemini-companion-server-ready-p)
-           (gemini-companion-server-ask
-            'listen nil
-            (lambda (_)
-              ;; One of them may have ended meanwhile.
-              (when (and (eq process gemini-companion-server--next)
-                         (gemini-companion-server-ready-p))
-                (gemini-companion-server-call 'hand-over)
-                (gemini-companion-server--expect-end
-                 gemini-companion-server--current)))
-            nil process))
+           (gemini-companion-server-call 'hand-over)
+           (gemini-companion-server--expect-end
+            gemini-companion-server--current))
           (t
            (gemini-companion-server--use
             process

@@ -122,7 +122,6 @@ class Server:
             "remote-start": self._remotes.start,
             "remote-stop": partial(self._remotes.stop, flush=self._sessions.flush),
             "remote-write": self._remotes.write,
-            "listen": self._port.listen,
             "serve": self.serve,
             "hand-over": partial(self.stop, has_successor=True),
             "stop": self.stop,
@@ -217,7 +216,9 @@ class Server:
     # Methods that Emacs calls
 
     def hello(self) -> Facts:
-        """Return the description of the server for Emacs."""
+        """Return the description of the server for Emacs, and listen."""
+        # The previous process closes its socket next.
+        self._port.listen()
         return {
             "version": __version__,
             "port": self._port.number,
@@ -229,7 +230,6 @@ class Server:
 
     def serve(self) -> None:
         """Accept connections: Emacs has handed over its diffs."""
-        self._port.listen()
         self._may_serve.set()
         if not IS_WINDOWS:
             self._discovery.listen = self._unix_port.listen

@@ -178,7 +178,6 @@ def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> No
     second = _succeed(start, first)
     assert (second.port, second.token) == (first.port, first.token)
     diff_id, session, path, text = first.expect("open-diff")
-    second.call("listen")
     first.call("hand-over")
     assert events.end()
     assert events.nothing()
