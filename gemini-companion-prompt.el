@@ -380,6 +380,7 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
 
 ;;;; Commands
 
+;;;###autoload
 (defun gemini-companion-edit-reject-with-reason (&optional edit reason)
   "Reject EDIT with REASON, which is by default read in the minibuffer.
 The reason, and the comments on the lines of EDIT, are sent as the next

@@ -36,16 +36,20 @@
                   ('custom-group (gemini-companion-manual-test-options name))))
               (get (or group 'gemini-companion) 'custom-group)))
 
-(ert-deftest gemini-companion-manual-has-every-option-and-command-of-the-menu ()
+(ert-deftest gemini-companion-manual-has-each-option-and-command-and-words ()
   (gemini-companion-manual-test-in "doc/gemini-companion.org"
-    (dolist (symbol (append (gemini-companion-manual-test-options)
-                            (mapcar #'cadr (gemini-companion-commands-in 'global))))
-      (goto-char (point-min))
-      (ert-info ((symbol-name symbol))
-        (should (re-search-forward
-                 (format "^- \\(?:Command: %s\\|User Option: %s\\|Key: .* (%s)\\) ::"
-                         symbol symbol symbol)
-                 nil t))))))
+    (pcase-dolist
+        (`(,regexp . ,words)
+         `(("^- \\(?:\\(?:Command\\|User Option\\): %1$s\\|Key: .* (%1$s)\\) ::"
+            ,@(gemini-companion-manual-test-options)
+            ,@(mapcar #'cadr (gemini-companion-commands-in 'global)))
+           ("^#\\+cindex: %s\\_>"
+            "Ediff" "Evil" "uninstalling" "macOS" "daemon" "image" "draft"
+            "history" "proxy" "uv" "Nix" "MELPA" "straight" "Flymake" "Magit"
+            "Dired" "kill ring" "TRAMP" "vterm" "tmux" "undoing" "merging")))
+      (dolist (word words)
+        (goto-char (point-min))
+        (should (re-search-forward (format regexp word) nil t))))))
 
 (ert-deftest gemini-companion-manual-and-readme-name-only-what-exists ()
   (pcase-dolist
@@ -134,14 +138,6 @@ If SECTION is non-nil, only those of that section."
                                                    (cdr (assoc key table)))
                                                  keys)))))))))
     (should (< 5 count))))
-
-(ert-deftest gemini-companion-manual-indexes-what-people-look-up ()
-  (dolist (word '("Ediff" "Evil" "uninstalling" "macOS" "daemon" "image" "draft"
-                  "history" "proxy" "uv" "Nix" "MELPA" "straight" "Flymake" "Magit"
-                  "Dired" "kill ring" "TRAMP" "vterm" "tmux" "undoing" "merging"))
-    (ert-info (word)
-      (gemini-companion-manual-test-in "doc/gemini-companion.org"
-        (should (re-search-forward (format "^#\\+cindex: %s\\_>" word) nil t))))))
 
 (ert-deftest gemini-companion-manual-fits-an-info-window ()
   (skip-unless (executable-find "makeinfo"))

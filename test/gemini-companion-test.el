@@ -246,18 +246,20 @@ program that does nothing."
                                    "\\`gemini-companion.*\\.el\\'"))
       (copy-file file directory))
     (package-generate-autoloads "ours" directory)
-    (ert-info ("A desktop finds the mode of the package, and no other handler")
-      (should (equal "(nil (gemini-companion-resume-mode))"
-                     (gemini-companion-test-fresh
-                      `(load ,(expand-file-name "ours-autoloads.el"))
-                      '(require 'desktop)
-                      '(format "%S" (list
-                                     desktop-buffer-mode-handlers
-                                     (progn
-                                       (desktop-load-file
-                                        'gemini-companion-resume-mode)
-                                       (mapcar #'car
-                                               desktop-buffer-mode-handlers))))))))
+    ;; A desktop finds the mode, and no other handler.  All commands but the
+    ;; transient have their documentation.
+    (should (equal '(nil (gemini-companion-resume-mode) (gemini-companion-menu))
+                   (gemini-companion-test-fresh
+                    `(load ,(expand-file-name "ours-autoloads.el"))
+                    '(require 'desktop)
+                    '(list desktop-buffer-mode-handlers
+                           (progn
+                             (desktop-load-file 'gemini-companion-resume-mode)
+                             (mapcar #'car desktop-buffer-mode-handlers))
+                           (seq-remove
+                            #'documentation
+                            (mapcar #'cadr
+                                    (gemini-companion-commands-in 'global)))))))
     (pcase-dolist (`(,command . ,message)
                    '((gemini-companion-review . "No proposal waits")
                      (gemini-companion-list . "nil")
