@@ -75,7 +75,7 @@ Set by `gemini-companion-pause'.")
 
 (defun gemini-companion-context--selection ()
   "Return a plist with the selected text and its start, or nil if it is empty.
-The server cuts the text to 16384 UTF-16 units, the limit of the client."
+The text has 16384 characters at most; a client takes as many UTF-16 units."
   (pcase-let*
       ((limit 16384)
        (`(,start ,end ,type . ,_)
