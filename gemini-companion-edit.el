@@ -105,10 +105,9 @@ for `gemini-companion-last-proposal'."))
   "Functions called with an edit and what has happened to it.
 That is `opened', `shown', `hidden' or `changed' while it is open, and for
 its view `file-changed', `toggled', `restored' and `hide', and `waits' if
-that awaits the next edit; `accepting' before it is accepted and its file
-may be written; `settled' when it has ended, `answered' after that if the
-user has settled it from inside, and `closed' when its view is closed; and
-`written', `unwritten' or `reverted' when its file is, or a hunk of it.
+that awaits the next edit; `settled' when it has ended, `answered' after
+that if the user has settled it from inside, and `closed' when its view is
+closed; and `written', `unwritten' or `reverted' when its file is, or a hunk.
 These functions must be fast.  An error in one is only reported.")
 
 (cl-defgeneric gemini-companion-view-follow (_view _event)
@@ -744,7 +743,6 @@ in the terminal, %s writes its own text"
   (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
         (text (gemini-companion-edit-text edit)))
     (gemini-companion-edit--read edit)
-    (gemini-companion-edit--notify edit 'accepting)
     (gemini-companion-edit--settle
      edit decision
      (when (gemini-companion-edit--own-text-p edit text)
