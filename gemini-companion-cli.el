@@ -398,8 +398,7 @@ connect; start one? " (abbreviate-file-name directory))))
   (require 'eat)
   (eat-mode)
   (let ((eat-kill-buffer-on-exit nil))
-    (eat-exec (current-buffer) (buffer-name) (car command) nil
-              (cdr command))))
+    (eat-exec (current-buffer) (buffer-name) (car command) nil (cdr command))))
 
 (defun gemini-companion-cli--term (command)
   "Run COMMAND in the current buffer with term.
@@ -494,8 +493,7 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
 (defun gemini-companion-cli--unwatch (process)
   (process-put process 'gemini-companion-title nil)
   (process-put process 'gemini-companion-output-rest nil)
-  (remove-function (process-filter process)
-                   #'gemini-companion-cli--filter))
+  (remove-function (process-filter process) #'gemini-companion-cli--filter))
 
 (defun gemini-companion-cli--watch (&rest _)
   (let ((buffers (delq nil (mapcar #'gemini-companion-session-terminal
@@ -890,6 +888,8 @@ there.  If that CLI is in a selected side window, the window is hidden."
            (quit-window))
           (t
            (gemini-companion-cli-show buffer)
+           ;; Of a CLI that its user has suspended, no shell would do that.
+           (ignore-errors (continue-process buffer))
            (when-let* ((name (plist-get run :remote))
                        ((not (assoc name gemini-companion-names-remotes))))
              (gemini-companion-connect))))))

@@ -82,9 +82,12 @@
       (should (equal `(((,(executable-find "cat")) ,directory
                         (,(gemini-companion-run-test-port) "x" nil)))
                      gemini-companion-run-test-started))
-      (switch-to-buffer "*scratch*")
-      (with-temp-buffer
-        (gemini-companion-run))
+      (let ((process (get-buffer-process buffer)))
+        (signal-process process 'SIGSTOP)
+        (gemini-companion-test-eventually (eq 'stop (process-status process)))
+        (switch-to-buffer "*scratch*")
+        (with-temp-buffer (gemini-companion-run))
+        (gemini-companion-test-eventually (eq 'run (process-status process))))
       (should (eq buffer (window-buffer))))
     (pcase-dolist (`(,prefix . ,number) '(((4) . 2) ((4) . 3) (2 . 2)))
       (gemini-companion-run prefix)
@@ -181,8 +184,7 @@ connected" "Type c in a buffer of that host."))
                       :type 'user-error)
         (call-interactively #'gemini-companion-disconnect))
       (should (equal '(("/ssh:near:")) gemini-companion-names-remotes))
-      (with-current-buffer "*gemini: ssh:far:srv*"
-        (gemini-companion-run))
+      (with-current-buffer "*gemini: ssh:far:srv*" (gemini-companion-run))
       (should (assoc "/ssh:far:" gemini-companion-names-remotes)))))
 
 ;;;; Which CLI

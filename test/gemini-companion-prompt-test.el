@@ -78,8 +78,7 @@ The CLI is PROGRAM, a command of the shell."
           (`(,mode ,text ,selected)
            `((term-char-mode ": x y\\'" ,terminal)
              (term-line-mode "takes no input now; copied" ,file)))
-        (with-current-buffer terminal
-          (funcall mode))
+        (with-current-buffer terminal (funcall mode))
         (switch-to-buffer file)
         (should (string-match-p text (gemini-companion-prompt-insert
                                       "x\ny " (gemini-companion-edit-session diff))))
@@ -114,8 +113,7 @@ The CLI is PROGRAM, a command of the shell."
       ;; Another question of the CLI may wait for long.
       (cl-letf (((symbol-function 'gemini-companion-session-state)
                  (lambda (_) 'waiting)))
-        (dotimes (_ 400)
-          (gemini-companion-test-run-timers)))
+        (dotimes (_ 400) (gemini-companion-test-run-timers)))
       (term-emulate-terminal process "\e[H\e[J")
       (gemini-companion-test-eventually
         (funcall shown-p "[?]\\{3\\}.*\n.*Please.*\n")))
@@ -348,8 +346,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
     ;; It goes on there.
     (forward-line)
     (gemini-companion-send-test-sends "@a (line 3): @Bad number")
-    (save-window-excursion
-      (flymake-show-buffer-diagnostics))
+    (save-window-excursion (flymake-show-buffer-diagnostics))
     (gemini-companion-send-test-in
         (seq-find (lambda (buffer)
                     (string-match-p "Flymake diagnostics" (buffer-name buffer)))
