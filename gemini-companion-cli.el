@@ -958,19 +958,15 @@ be written there (%s); %s shows more"
   "Disconnect the host NAME, by default the one of this buffer.
 CLIs there lose their connection, and their reviews are closed."
   (interactive
-   (let* ((titles (mapcar #'gemini-companion-names-title
-                          (mapcar #'car gemini-companion-names-remotes)))
-          (here (when-let* ((here (gemini-companion-remote-here)))
-                  (gemini-companion-names-title (car here))))
-          (title (if (cdr titles)
-                     (completing-read (format-prompt "Disconnect" here)
-                                      titles nil t nil nil here)
-                   (car titles))))
-     (unless (member title titles)
-       (user-error (if titles
-                       "Enter a host that is connected"
-                     "No remote host is connected")))
-     (list (format "/%s:" title))))
+   (let* ((names (mapcar #'car gemini-companion-names-remotes))
+          (here (car (gemini-companion-remote-here)))
+          (name (if (cdr names)
+                    (completing-read (format-prompt "Disconnect" here)
+                                     names nil t nil nil here)
+                  (car names))))
+     (unless (member name names)
+       (user-error "No such remote host is connected"))
+     (list name)))
   (message "Disconnected from %s" (gemini-companion-names-title name))
   (dolist (edit (gemini-companion-edits-open))
     (when (equal name (plist-get (gemini-companion-edit-session edit) :remote))

@@ -153,7 +153,7 @@ r resumes a conversation, q quits"
 (ert-deftest gemini-companion-run-starts-one-cli-while-its-place-connects ()
   (gemini-companion-run-test-with
     (let ((gemini-companion-remote-directories '(("/ssh:far:")))
-          (answers '("" "ssh:far"))
+          (answers '("" "/ssh:far:"))
           ;; It does not answer.
           (gemini-companion-remote-commands '((("ssh") "sh" "-c" "exec cat"))))
       (dotimes (_ 2)

@@ -73,8 +73,7 @@ class Diffs:
         # The user has answered in the terminal while there was no server.
         if diff.id in self._diffs:
             session = self.sessions.get(diff.session_id)
-            is_asked = diff.path in session.waiting
-            if session.client.has_socket and not is_asked:
+            if session.client.has_socket and diff.path not in session.waiting:
                 del self._diffs[diff.id]
                 self._dismiss(diff, "interrupted")
 
@@ -128,7 +127,7 @@ class Diffs:
         if previous is not None:
             del self._diffs[previous.id]
             self._dismiss(previous, "closed")
-        outpost = self.remotes.get(session.remote)
+        outpost = self.remotes.outposts.get(session.remote)
         local_name = "" if outpost is None else outpost.mirror.local_name(path)
         diff = Diff(next(self._ids), session.id, path, proposal, local_name)
         self._diffs[diff.id] = diff
@@ -144,7 +143,7 @@ class Diffs:
 
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
-            if outpost := self.remotes.get(session.remote):
+            if outpost := self.remotes.outposts.get(session.remote):
                 await outpost.update(diff.path)
             if diff.id in self._diffs:
                 opening = self._emacs.open_diff(diff, session.facts)

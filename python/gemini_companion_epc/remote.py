@@ -100,10 +100,6 @@ class Mirror:
         """The files whose copies are kept up to date, and until when."""
         self.follow(self._sizes)
 
-    def make(self) -> None:
-        """Make the directory, which systems clean up as a temporary one."""
-        os.makedirs(self.directory, 0o700, exist_ok=True)
-
     # Names
 
     def local_name(self, path: str) -> str:
@@ -128,6 +124,8 @@ class Mirror:
 
     def follow(self, paths: Iterable[str]) -> list[str]:
         """Follow the files ``paths`` for a while; return those that are no longer."""
+        # Systems clean up temporary directories.
+        os.makedirs(self.directory, 0o700, exist_ok=True)
         now = time.monotonic()
         self.followed |= dict.fromkeys(paths, now + _FOLLOWED)
         old = [path for path, end in self.followed.items() if end < now]
@@ -209,7 +207,7 @@ class Tunnel:
     _port: int
     _send: Callable[..., Awaitable[None]]
     _writers: dict[int, StreamWriter] = field(default_factory=dict)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
     async def open(self, number: int) -> None:
         """Connect the connection ``number`` to the server."""
@@ -218,9 +216,7 @@ class Tunnel:
             return
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         self._writers[number] = writer
-        task = asyncio.create_task(self._carry_back(number, reader))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[number] = asyncio.create_task(self._carry_back(number, reader))
 
     async def _carry_back(self, number: int, reader: StreamReader) -> None:
         with suppress(OSError, RemoteError):
@@ -228,6 +224,7 @@ class Tunnel:
                 await self._send("D", number, base64.b64encode(data).decode())
             await self._send("C", number)
         self._writers.pop(number).close()
+        del self._tasks[number]
 
     async def write(self, number: int, data: bytes) -> None:
         """Write ``data``, which the outpost has read."""
@@ -283,7 +280,6 @@ class Outpost:
         """
         mirror = self.mirror
         if mirror.local_name(path) == mirror.directory + path:
-            mirror.make()
             self._follow(path)
             kind, data = ("W", change) if change else ("F", (mirror.stamp(path),))
             if problem := await self._request(kind, path, *data):
@@ -409,7 +405,7 @@ class Outpost:
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
-        self.mirror.make()
+        self._follow()
         clients = [
             client.remote_description(self.token)
             for client in CLIENTS
@@ -495,7 +491,6 @@ class Outpost:
         self._facts = sent
         self._report("connected")
         # They may have changed since the previous outpost.
-        self._follow()
         for path in self.mirror.followed:
             self._request("F", path, self.mirror.stamp(path))
 
@@ -508,60 +503,48 @@ class Remotes:
     report: Callable[[Facts], None]
     reviewed: Callable[[str], Iterable[str]] = lambda _: ()
     """Function that returns the files of a host that are being reviewed."""
-    _all: dict[str, Outpost] = field(default_factory=dict)
+    outposts: dict[str, Outpost] = field(default_factory=dict)
     # Also those of hosts that are disconnected.
     _mirrors: set[PurePosixPath] = field(default_factory=set)
-    _ends: set[asyncio.Task[None]] = field(default_factory=set)
 
     def start(self, facts: Facts) -> None:
         """Connect the host that Emacs describes, from more directories if it is."""
         names = [one.name for one in fields(Remote)]
         remote = Remote(**{name: facts[name] for name in names if name in facts})
-        known = self._all.get(remote.name)
+        known = self.outposts.get(remote.name)
         if known is None or not known.connect_from(remote.directories):
-            self._all[remote.name] = Outpost(remote, self)
+            self.outposts[remote.name] = Outpost(remote, self)
             self._mirrors.add(PurePosixPath(remote.mirror))
 
-    def get(self, name: str) -> Outpost | None:
-        """Return the outpost on the host ``name``, if it has been started."""
-        return self._all.get(name)
-
-    def stop(self, name: str, flush: Flush | None = None) -> None:
+    async def stop(self, name: str, flush: Flush | None = None) -> None:
         """Disconnect the host ``name``, after ``flush`` of what its CLIs wait for."""
-        if outpost := self._all.pop(name, None):
-            end = asyncio.create_task(self._finish(outpost, flush))
-            self._ends.add(end)
-            end.add_done_callback(self._ends.discard)
-
-    async def _finish(self, outpost: Outpost, flush: Flush | None) -> None:
-        if flush is not None:
-            await flush()
-            # The outpost answers after it has passed on what was written.
-            await asyncio.wait([asyncio.create_task(outpost.is_alive())], timeout=_END)
-        await asyncio.wait([outpost.stop()])
+        if outpost := self.outposts.pop(name, None):
+            if flush is not None:
+                await flush()
+                # The outpost answers after it has passed on what was written.
+                alive = asyncio.create_task(outpost.is_alive())
+                await asyncio.wait([alive], timeout=_END)
+            await asyncio.wait([outpost.stop()])
 
     async def stop_all(self) -> None:
         """Disconnect all hosts."""
-        for name in list(self._all):
-            self.stop(name)
-        await asyncio.gather(*self._ends, return_exceptions=True)
+        await asyncio.gather(*map(self.stop, self.outposts))
 
     def of_address(self, address: Address) -> Outpost | None:
         """Return the outpost that carries the connection from ``address``."""
-        outposts = self._all.values()
-        return next((one for one in outposts if one.tunnel.carries(address)), None)
+        known = self.outposts.values()
+        return next((one for one in known if one.tunnel.carries(address)), None)
 
     def remote_name(self, name: str, path: str) -> str | None:
         """Return the name on the host ``name`` of the local file ``path``, or None."""
         if name:
-            outpost = self.get(name)
+            outpost = self.outposts.get(name)
             return None if outpost is None else outpost.mirror.remote_name(path)
         return path if self._mirrors.isdisjoint(PurePosixPath(path).parents) else None
 
     async def write(self, name: str, path: str, *change: str) -> None:
         """Change the file ``path`` of the host ``name``; see `Outpost.update`."""
-        outpost = self.get(name)
-        if outpost is None:
+        if (outpost := self.outposts.get(name)) is None:
             raise RemoteError(f"{name} is not connected")
         await outpost.update(path, *change)
 

@@ -90,7 +90,7 @@ class Far:
 
     @property
     def outpost(self) -> Outpost:
-        outpost = self.alone.remotes.get(self.name)
+        outpost = self.alone.remotes.outposts.get(self.name)
         assert outpost is not None
         return outpost
 
@@ -285,7 +285,7 @@ def test_each_host_has_its_own_token_and_its_own_files(
     for stranger in strangers:
         stranger.close()
     # Emacs may send an older context after the end of a connection.
-    alone.do(alone.remotes.stop, a.name)
+    alone.run(alone.remotes.stop(a.name))
     alone.do(alone.sessions.broadcast, [File(x, 2) for x in names])
     assert paths_of(streams[0].next()) == ["/here", *names[3:]]
 
@@ -347,7 +347,7 @@ def test_an_outcome_waits_for_the_next_outpost_but_no_context_does(far: Far) -> 
     far.alone.do(far.alone.sessions.broadcast, context)
     assert events.next()["method"] == "ide/contextUpdate"
     # A new server follows what the previous one copied.
-    far.alone.do(far.alone.remotes.stop, far.name)
+    far.alone.run(far.alone.remotes.stop(far.name))
     far.connect()
     file.write_text("newer\n")
     until(lambda: far.copy(file).read_text() == "newer\n")
@@ -394,7 +394,7 @@ def test_only_own_stale_files_of_this_host_are_removed(
     found.unlink()
     until(found.exists)  # It is written again.
     assert found.read_text() == content
-    far.alone.do(far.alone.remotes.stop, far.name)
+    far.alone.run(far.alone.remotes.stop(far.name))
     until(lambda: not found.exists())
     stale = {"ideInfo": {"name": "emacs"}, "ppid": dead_pid(), "host": "another"}
     (directory / "other.json").write_text(json.dumps(stale))
@@ -547,7 +547,6 @@ def test_nothing_is_left_of_a_host_and_its_end_is_reported(
         wanted = {"name": "/test:far:", "mirror": f"{tmp_path}/m", "directories": []}
         remotes.start({**wanted, "command": ["sh", "-c", command, str(child)]})
         await asyncio.to_thread(until, lambda: facts if problem else pid.read_text())
-        remotes.stop("/test:far:")
         await remotes.stop_all()
 
     if rest == "exec yes":
@@ -629,7 +628,7 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
     far.connect(command=("python3", "-c", LIAR, json.dumps(lies), str(seed)))
     until(lambda: far.alone.remote_facts[-1]["state"] in ("lost", "ended"))
     assert not list((far.directory / "mirror").rglob("*"))
-    far.alone.do(far.alone.remotes.stop, far.name)
+    far.alone.run(far.alone.remotes.stop(far.name))
     assert secret.read_text() == "secret"
     states = [reported["state"] for reported in far.alone.remote_facts]
     assert ["connected"] * 2 not in [states[i : i + 2] for i in range(len(states))]
