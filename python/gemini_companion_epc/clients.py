@@ -68,9 +68,8 @@ class Client:
         return {
             "name": self.name,
             "home": variable,
-            "parts": [top, "ide"],
+            "top": top,
             "file": self.file_name("PID", "PORT"),
-            "suffix": self.file_name("PID", "PORT").rpartition("PORT")[2],
             "content": self.discovery(0, token),
         }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.
-// `remote.py' starts it, and exchanges lines of JSON with it.  It writes the discovery files,
-// carries connections, and sends and reverts files.  It ends with its stdin.
+// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.  `remote.py' starts it.
+// It writes the discovery files, carries connections, sends and reverts files, and ends with its stdin: lines of JSON.
 const [crypto, fs, net, os, path] = ['crypto', 'fs', 'net', 'os', 'path'].map((name) => require(name));
 const MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'], CONTAINER = ['/.dockerenv', '/run/.containerenv'];
 // Hosts may have one home, and the process ids in files of another host say nothing.
@@ -26,6 +25,7 @@ server.on('listening', announce);
 server.on('error', (error) => {
   if (settings.port === 0) throw error;
   if (--tries === 0) settings.port = 0;
+  for (const one of settings.clients) try { sweep(one); } catch { /* It has no directory. */ }
   setTimeout(listen, 50); // The outpost before this one may still have the port.
 });
 const listen = () => server.listening ? announce() : server.listen(settings.port, '127.0.0.1');
@@ -55,12 +55,12 @@ function announce() {
   send('H', { port, pid: process.pid, node: process.versions.node, home: path.resolve(os.homedir()), tmp: os.tmpdir(),
     container: CONTAINER.some(fs.existsSync) && !process.env.SSH_CONNECTION, roots, problems, versions }, settings.number);
 }
+const baseOf = ({ home, top }) => process.env[home] || path.join(home ? os.homedir() : os.tmpdir(), top);
 function writeDiscovery(client, port, roots) {
-  const [first, ...rest] = client.parts, top = client.home ? os.homedir() : os.tmpdir();
-  const base = process.env[client.home] || path.join(top, first), directory = path.join(base, ...rest);
+  const base = baseOf(client), directory = path.join(base, 'ide');
   if (client.home && !fs.existsSync(base) && !versionOf(client.name)) return;
   for (const one of client.home ? [directory] : [base, directory]) makeOwn(one);
-  for (const name of fs.readdirSync(directory)) if (name.endsWith(client.suffix)) sweep(path.join(directory, name));
+  sweep(client);
   const file = path.join(directory, client.file.replace('PID', process.pid).replace('PORT', port));
   const plain = [...new Set(Object.values(roots))].filter((root) => root && !root.includes(':'));
   const content = { ...client.content, port, workspacePath: plain.join(':'), ppid: process.pid, host: HOST };
@@ -75,11 +75,16 @@ function makeOwn(directory) {
   if (!stat.isDirectory() || stat.uid !== process.geteuid()) throw Error(`${directory} is not your own directory`);
   if (stat.mode & 0o022) fs.chmodSync(directory, 0o700);
 }
-function sweep(file) {
-  try {
-    const { ideInfo, host, ppid } = JSON.parse(readFile(file, 65536, fs.constants.O_NOFOLLOW));
-    if (ideInfo.name === 'emacs' && host === HOST) process.kill(ppid, 0);
-  } catch (error) { if (error.code === 'ESRCH') remove(file); }
+// An outpost with the same token ends: its connection was lost, which its host has not noticed.
+function sweep(client) {
+  const directory = path.join(baseOf(client), 'ide');
+  const [, suffix] = client.file.split('PORT'), names = fs.readdirSync(directory);
+  for (const file of names.filter((name) => name.endsWith(suffix)).map((name) => path.join(directory, name)))
+    try {
+      const { ideInfo, host, ppid, authToken } = JSON.parse(readFile(file, 65536, fs.constants.O_NOFOLLOW));
+      if (ideInfo.name !== 'emacs' || host !== HOST || ppid === process.pid) continue;
+      process.kill(ppid, authToken === client.content.authToken ? 'SIGTERM' : 0);
+    } catch (error) { if (error.code === 'ESRCH') remove(file); }
 }
 // Opening a FIFO would wait; a file without a size, as in /proc, may have no end.
 function readFile(name, limit, flags = 0) {
@@ -139,7 +144,7 @@ function receive(kind, key, data, ...rest) {
     if (server.listening && ![...written].every(fs.existsSync)) announce();
   }
 }
-const end = () => process.exit(), silence = setTimeout(end, 60000);
+const end = () => process.exit(), silence = setTimeout(end, 120000);
 const remove = (file) => { try { fs.unlinkSync(file); } catch { /* It is gone, or a directory. */ } };
 process.on('exit', () => written.forEach(remove));
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, end);
