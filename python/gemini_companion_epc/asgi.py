@@ -198,6 +198,7 @@ class Asgi:
         logger.info("HTTP in: %s GET", session.short_id)
         self._port.answered(request.scope["client"])
 
+        session.resume(request.headers.get("last-event-id", ""))
         stream = self._sessions.open_stream(session)
         headers = {
             "Content-Type": "text/event-stream",

@@ -124,6 +124,7 @@ class Diffs:
                 session.acknowledge(outcome)
         if not self.of(session):
             session.accepted.clear()
+            session.written.clear()  # The client has received them.
         if previous is not None:
             del self._diffs[previous.id]
             self._dismiss(previous, "closed")

@@ -59,6 +59,8 @@ class Session:
     # Qwen Code writes those of an answer after the last of its diffs.
     context: bytes | None = None
     outcomes: deque[QueuedOutcome] = field(default_factory=deque)
+    written: list[QueuedOutcome] = field(default_factory=list)
+    """Outcomes that the stream of a client on another host may have lost."""
     waiting: dict[str, tuple[str, asyncio.Future[bool | None]]] = field(
         default_factory=dict
     )
@@ -93,7 +95,7 @@ class Session:
     ) -> None:
         """Queue the outcome of ``diff``, see `Protocol.outcome`."""
         notification = self.client.protocol.outcome(path, content)
-        event = encode_event(notification) if notification else None
+        event = encode_event(notification, diff) if notification else None
         self.outcomes.append(QueuedOutcome(path, content, diff, event))
         self.flushed.clear()
         self._answer(path)
@@ -132,6 +134,14 @@ class Session:
             self._report("outcome-written", outcome.diff.id)
         if not self.outcomes:
             self.flushed.set()
+
+    def resume(self, received: str) -> None:
+        """Queue again what was written after the outcome of the diff ``received``."""
+        for outcome in reversed(self.written):
+            if outcome.diff and str(outcome.diff.id) == received:
+                break
+            self.outcomes.appendleft(outcome)
+        self.written.clear()
 
     def wake(self) -> None:
         """Let the event stream, if any, write what has changed."""
@@ -174,6 +184,8 @@ class Stream:
         if session.stream is not self:
             return
         if session.outcomes and session.outcomes[0].event is event:
+            if session.is_alive:
+                session.written.append(session.outcomes[0])
             session.acknowledge(session.outcomes[0])
         elif event is not COMMENT:
             self._context = event
@@ -195,10 +207,12 @@ class Stream:
         return outcome
 
 
-def encode_event(notification: Json) -> bytes:
-    """Return ``notification`` as an event of the stream."""
+def encode_event(notification: Json, diff: Diff | None = None) -> bytes:
+    """Return ``notification`` as an event of the stream, the outcome of ``diff``."""
+    # The client tells the last ID that it has received when it connects again.
+    number = b"id: %d\r\n" % diff.id if diff else b""
     data = json.dumps(notification, ensure_ascii=False).encode()
-    return b"event: message\r\ndata: " + data + b"\r\n\r\n"
+    return b"event: message\r\n" + number + b"data: " + data + b"\r\n\r\n"
 
 
 @dataclass(eq=False, repr=False)
