@@ -219,12 +219,6 @@ a member of an archive is below the archive."
                                               "\\1/" name))))
               names)))))
 
-(defun gemini-companion-privacy--names-there (names)
-  "Return NAMES, of which some may be those of copies, as their hosts have them."
-  (mapcar (lambda (name)
-            (or (cdr (gemini-companion-names-of-copy name)) name))
-          names))
-
 ;;;; Projects
 
 (defun gemini-companion-privacy--directory-hidden-p (directory)
@@ -245,35 +239,41 @@ a member of an archive is below the archive."
                      (let ((text (gemini-companion-text-read file)))
                        (when (string-search "gemini-companion-share" text)
                          (read text))))))
+               (setq above (expand-file-name above))
                (gemini-companion-privacy--excluded-p
-                (list (expand-file-name above)) nil))))
-          (gemini-companion-privacy--names-there
-           (gemini-companion-privacy--names directory)))
+                ;; What is above the copies is not of their host.
+                (if (gemini-companion-names-of-copy name)
+                    (ensure-list (cdr (gemini-companion-names-of-copy above)))
+                  (list above))
+                nil))))
+          (gemini-companion-privacy--names directory))
          (gemini-companion-privacy--opted-out-p
           ;; A buffer may have it with "~".
           (file-name-as-directory (expand-file-name directory))
           'fundamental-mode)))))
 
-(defun gemini-companion-privacy--opted-out-p (directory mode)
-  "Return non-nil if the variables of DIRECTORY opt out of sharing in MODE.
-Emacs has only those of the innermost .dir-locals.el, but one that does
-not mention sharing must not make a part of a private project public."
+(defun gemini-companion-privacy--opted-out-p (name mode)
+  "Return non-nil if directory variables opt out of sharing NAME in MODE.
+NAME is a file, or a directory with a slash.  Emacs has only those of the
+innermost .dir-locals.el, but one that does not mention sharing must not
+make a part of a private project public."
   (gemini-companion-privacy-cached
-   (list 'opted-out directory mode)
+   (list 'opted-out name mode)
    (lambda ()
      (with-temp-buffer
-       (setq default-directory directory
+       (setq default-directory (file-name-directory name)
              major-mode mode)
        ;; An opt-out counts even if the user has disabled such variables, and
        ;; an opt-in only if it is marked as safe.
        (let ((enable-local-variables :safe)
              (enable-dir-local-variables t)
-             (above (file-name-directory (directory-file-name directory))))
+             (buffer-file-name name)
+             (above (file-name-directory (directory-file-name name))))
          (hack-dir-local-variables)
          (pcase (assq 'gemini-companion-share file-local-variables-alist)
            (`(,_ . ,shared) (not shared))
            (_ (or (not (default-value 'gemini-companion-share))
-                  (unless (equal above directory)
+                  (unless (equal above name)
                     (gemini-companion-privacy--opted-out-p above mode))))))))))
 
 (defun gemini-companion-privacy--hidden-if (key predicate)
@@ -430,13 +430,15 @@ A remote file may not, unless its host is connected."
   (or (file-remote-p file)
       (let ((names (gemini-companion-privacy--names file)))
         (or (gemini-companion-privacy--excluded-p
-             (gemini-companion-privacy--names-there names) buffer)
+             (mapcar (lambda (name)
+                       (or (cdr (gemini-companion-names-of-copy name)) name))
+                     names)
+             buffer)
             (seq-some (lambda (name)
                         (or (gemini-companion-privacy--directory-hidden-p
                              (file-name-directory name))
                             (gemini-companion-privacy--opted-out-p
-                             (file-name-directory name)
-                             (buffer-local-value 'major-mode buffer))
+                             name (buffer-local-value 'major-mode buffer))
                             (gemini-companion-privacy--ignored-p name)))
                       names)
             (gemini-companion-privacy--text-opts-out-p (car names))))))

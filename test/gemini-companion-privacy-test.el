@@ -223,7 +223,9 @@
   (gemini-companion-test-with-directory
       '((".env" "") ("d/x" "") (".aiignore" "secret")
         ;; A parenthesis is missing.
-        ("m/.dir-locals.el" "((nil . ((gemini-companion-share . nil)))"))
+        ("m/.dir-locals.el" "((nil . ((gemini-companion-share . nil)))")
+        ;; Emacs takes x for the beginning of a name.
+        ("k/.dir-locals.el" "((\"x\" . ((nil . ((gemini-companion-share))))))"))
     (add-name-to-file ".env" "hard")
     (dolist (size '(0 20000))
       (pcase-dolist (`(,start ,end) '(("/* -*- gemini-companion-share: nil -*-" "*/")
@@ -239,8 +241,8 @@
           (should (gemini-companion-privacy-hidden-p (current-buffer)))
           (kill-buffer))))
     (make-symbolic-link "d" "secret")
-    (should-not (gemini-companion-privacy-test-hidden "hard" "d/x"))
-    (dolist (name '(".env" "secret/x" "m/n/a"))
+    (should-not (gemini-companion-privacy-test-hidden "hard" "d/x" "k/y"))
+    (dolist (name '(".env" "secret/x" "m/n/a" "k/xy" "k/xy/z"))
       (should (gemini-companion-privacy-name-hidden-p
                (expand-file-name name))))))
 

@@ -94,10 +94,14 @@ a\\ it\\\\\\'s")))
         (should-not (gemini-companion-privacy-name-hidden-p "/ssh:far:/srv/p/b"))
         (should (gemini-companion-privacy-name-hidden-p "/ssh:far:/srv/p/b.pem"))
         ;; What is on this host says nothing about that one.
-        (write-region "a\n" nil (expand-file-name ".geminiignore" directory))
+        (dolist (name '(".geminiignore" ".dir-locals.el"))
+          (write-region "((gemini-companion-share\na\n" nil
+                        (expand-file-name name directory)))
         (let ((gemini-companion-excluded '("\\`/srv/p/private/" "\\`/mirror/")))
           (should-not (hidden (format "/ssh:far:%s/a" directory)))
           (should (hidden "/ssh:far:/srv/p/private/a")))
+        (let ((gemini-companion-names-mirrors `(("/ssh:far:" . ,directory))))
+          (should (hidden "/ssh:far:/a")))
         ;; Only the names of a remote link and its file are known here.
         (setq buffer-file-name "/ssh:far:/srv/p/tls.key"
               buffer-file-truename "/ssh:far:/srv/p/a")
