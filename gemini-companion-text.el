@@ -339,30 +339,22 @@ A name of a directory in place of FILE ends with a slash."
 
 ;;;; Files
 
-(defun gemini-companion-text--insert-bytes (file)
-  "Insert the bytes of the regular FILE, at most as many as its size."
+(defun gemini-companion-text-bytes (file)
+  "Return the bytes of the regular FILE, at most as many as its size."
   (let ((attributes (gemini-companion-text-attributes file))
         (inhibit-modification-hooks t)
         (file-name-handler-alist nil))
     (unless (or (null attributes) (file-regular-p file))
       (signal 'file-error (list "Not a regular file" file)))
-    (insert-file-contents-literally file nil 0
-                                    (file-attribute-size attributes))))
-
-(defun gemini-companion-text-bytes (file)
-  "Return the bytes of FILE as a string."
-  (with-temp-buffer
-    (set-buffer-multibyte nil)
-    (gemini-companion-text--insert-bytes file)
-    (buffer-string)))
+    (with-temp-buffer
+      (set-buffer-multibyte nil)
+      (insert-file-contents-literally file nil 0
+                                      (file-attribute-size attributes))
+      (buffer-string))))
 
 (defun gemini-companion-text-read (file)
   "Return the text of FILE, which is in UTF-8, as a string."
-  (with-temp-buffer
-    (gemini-companion-text--insert-bytes file)
-    ;; Emacs 28 decodes it wrongly at once if its last bytes are not UTF-8.
-    (decode-coding-region (point-min) (point-max) 'utf-8-unix)
-    (buffer-string)))
+  (decode-coding-string (gemini-companion-text-bytes file) 'utf-8-unix))
 
 (defun gemini-companion-text-write (file &optional text)
   "Write TEXT, or the whole current buffer, to FILE as UTF-8.
@@ -375,8 +367,9 @@ if it is a string of bytes."
         (write-region-inhibit-fsync t)
         (create-lockfiles nil)
         (coding-system-for-write 'utf-8-emacs-unix))
-    ;; Emacs would lock the file, and ask if a buffer has an older text of it.
-    (write-region text nil file nil 'silent "/")))
+    ;; Emacs would lock the file, and ask if a buffer has an older text of it.  It
+    ;; takes the bytes C0 and C1 for parts of others, as in its own strings.
+    (write-region (and text (string-to-multibyte text)) nil file nil 'silent "/")))
 
 (defvar-local gemini-companion-page--write nil
   "Function that writes the text of this page.")

@@ -19,7 +19,7 @@
 (ert-deftest gemini-companion-changes-reverts-to-the-same-bytes ()
   (pcase-dolist
       (`(,name . ,before)
-       `(("a" . "one\r\ntwo\nthree\r\n") ("a" . "no end") ("a" . "") ("a" . "\0\n")
+       `(("a" . "one\r\ntwo\nthree\r\n") ("a" . "no end") ("a" . "") ("a" . "\0\300\264")
          ("a" . "\357\273\277mark\n\r\nno end") ("a" . "\303\251\351\n")
          ("a" . "-*- coding: latin-1 -*-\r\ncaf\351\n") ("a" . "\377\376o\0\n\0")
          ;; These are not what their names say.
