@@ -194,7 +194,6 @@ If these are all, its file state is STATE."
   "Set STATE and UNDONE of EDIT again, unless its file is newer than TIME."
   (when (equal time (visited-file-modtime))
     (push (gemini-companion-changes--undo-entry edit) buffer-undo-list)
-    (gemini-companion-changes--mark-soon (current-buffer))
     (gemini-companion-edit-set-reverted edit state undone)))
 
 (defun gemini-companion-changes--conflict (edit hunk line offer)
@@ -430,9 +429,13 @@ An indirect buffer has no marks, and none of those that were cloned."
       (save-restriction
         (widen)
         (remove-overlays nil nil 'gemini-companion-mark t)
+        (kill-local-variable 'gemini-companion-changes--edited)
+        (remove-hook 'after-change-functions #'gemini-companion-changes--edited t)
         (dolist (edit (reverse (gemini-companion-changes--edits)))
           (when (gemini-companion-changes--visited-p edit)
             (puthash edit (current-buffer) gemini-companion-changes--buffers)
+            (add-hook 'after-change-functions #'gemini-companion-changes--edited
+                      nil t)
             (let ((lines (gemini-companion-changes--lines
                           edit (gemini-companion-changes--hunks edit)
                           (gemini-companion-text-of-buffer) later))
@@ -456,9 +459,6 @@ An indirect buffer has no marks, and none of those that were cloned."
       (;; Behind a last line without an end, no line is that line again.
        (end (max (point) (save-excursion (forward-line count) (point))))
        (mark (make-overlay (point) end nil t))
-       ;; From the end of the line before on; where lines were deleted, to that of
-       ;; the line behind.
-       (around (make-overlay (max 1 (1- (point))) (max end (line-end-position))))
        (`(,bitmap ,char ,ascii) (if (zerop count)
                                     '(horizontal-bar ?_ "_")
                                   '(gemini-companion-mark ?\u2503 "|")))
@@ -470,9 +470,6 @@ An indirect buffer has no marks, and none of those that were cloned."
                 (propertize "!" 'display `((margin right-margin) ,sign)))))
     (overlay-put mark 'gemini-companion-change (cons edit hunk))
     (overlay-put mark 'gemini-companion-mark t)
-    (overlay-put around 'gemini-companion-mark t)
-    (dolist (hook '(modification-hooks insert-in-front-hooks insert-behind-hooks))
-      (overlay-put around hook '(gemini-companion-changes--edited)))
     ;; A string is displayed once only, so each line has an overlay.  A prefix of
     ;; the lines would replace others, such as the indentation by Org.
     (save-excursion
@@ -482,26 +479,16 @@ An indirect buffer has no marks, and none of those that were cloned."
           (overlay-put line 'before-string string))
         (forward-line)))))
 
-(defvar gemini-companion-changes--edited nil
-  "The buffers where marks, or lines beside them, were edited.")
+(defvar-local gemini-companion-changes--edited nil
+  "Non-nil if this buffer was edited and will be marked again.")
 
-(defun gemini-companion-changes--edited (around after &rest _)
-  "Mark the buffer of AROUND again soon; AFTER is non-nil after a change.
-A formatter may have replaced lines with the same text."
-  (when after
-    (gemini-companion-changes--mark-soon (overlay-buffer around))))
-
-(defun gemini-companion-changes--mark-edited ()
-  "Mark the buffers again that were edited."
-  (apply #'gemini-companion-changes--update
-         (prog1 gemini-companion-changes--edited
-           (setq gemini-companion-changes--edited nil))))
-
-(defun gemini-companion-changes--mark-soon (buffer)
-  "Mark BUFFER again when Emacs is idle."
+(defun gemini-companion-changes--edited (&rest _)
+  "Mark the current buffer again when Emacs is idle."
   (unless gemini-companion-changes--edited
-    (run-with-idle-timer 0.2 nil #'gemini-companion-changes--mark-edited))
-  (cl-pushnew buffer gemini-companion-changes--edited))
+    (setq gemini-companion-changes--edited t)
+    (run-with-idle-timer 0.2 nil #'gemini-companion-changes--update
+                         (current-buffer))))
+(put 'gemini-companion-changes--edited 'permanent-local-hook t)
 
 (defun gemini-companion-changes--set-margins ()
   "Show a right margin in each window where a mark has no fringe, or hide it."
@@ -778,8 +765,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Mark nothing any more."
-  (cancel-function-timers #'gemini-companion-changes--mark-edited)
-  (setq gemini-companion-changes--edited nil)
+  (cancel-function-timers #'gemini-companion-changes--update)
   (mapc #'gemini-companion-changes--keep (gemini-companion-edits))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
