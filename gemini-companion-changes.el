@@ -98,7 +98,7 @@ DONE, offer to resolve a conflict."
          (unsaved (gemini-companion-revert-unsaved file))
          (now (if unsaved
                   (gemini-companion-text-of-buffer unsaved)
-                (and old (decode-coding-string old 'utf-8-unix))))
+                (and old (gemini-companion-edit-decode edit old))))
          (new (eq 'new (gemini-companion-edit-before edit)))
          exact)
     (gemini-companion-changes-check edit hunk)
@@ -113,37 +113,40 @@ DONE, offer to resolve a conflict."
                  (t (cons nil (gemini-companion-edit-before edit))))
       (`(nil . ,text)
        (gemini-companion-changes--write
-        file unsaved old text
+        edit unsaved old text
         (apply-partially #'gemini-companion-changes--end edit hunk exact
                          (cond (new 'deleted) (unsaved 'unsaved) (t 'reverted)))
         (or done #'ignore)))
       (`(,line . ,_)
        (gemini-companion-changes--conflict edit hunk line (null done))))))
 
-(defun gemini-companion-changes--write (file buffer old text end done)
-  "Make TEXT that of BUFFER, or if that is nil, of FILE with the bytes OLD.
-If TEXT is nil, delete FILE.  Return the value of END, called after that;
-or if FILE is the copy of a remote file, nil, and call DONE later."
-  (pcase (and (not buffer) (gemini-companion-names-of-copy file))
+(defun gemini-companion-changes--write (edit buffer old text end done)
+  "Make TEXT that of BUFFER, or if that is nil, of EDIT's file, now OLD.
+OLD is in bytes, and TEXT may be.  If TEXT is nil, delete the file.
+Return the value of END, called after that; or if the file is the copy of
+a remote one, nil, and call DONE later."
+  (when (and (multibyte-string-p text) (not buffer))
+    (setq text (encode-coding-string text (gemini-companion-edit-coding edit))))
+  (pcase (and (not buffer)
+              (gemini-companion-names-of-copy (gemini-companion-edit-file edit)))
     (`(,host . ,there)
      (unless (gemini-companion-server-ask
               'remote-write
               `( ,host ,there ,(secure-hash 'sha256 old)
-                 ,@(and text (list (base64-encode-string
-                                    (encode-coding-string text 'utf-8-emacs-unix)
-                                    t))))
+                 ,@(and text (list (base64-encode-string text t))))
               (lambda (_) (funcall end) (funcall done nil))
               (lambda (problem) (funcall done (funcall end problem))))
        (user-error "The server does not run")))
     (_
-     (cond (buffer (with-current-buffer buffer
-                     (gemini-companion-text-replace text)))
-           ((null text) (delete-file (file-truename file) 'trash))
-           (t
-            ;; Otherwise Emacs may ask whether to write over a newer text.
-            (gemini-companion-revert-now file)
-            (gemini-companion-text-write file text)
-            (gemini-companion-revert-now file)))
+     (let ((file (gemini-companion-edit-file edit)))
+       (cond (buffer (with-current-buffer buffer
+                       (gemini-companion-text-replace text)))
+             ((null text) (delete-file (file-truename file) 'trash))
+             (t
+              ;; Otherwise Emacs may ask whether to write over a newer text.
+              (gemini-companion-revert-now file)
+              (gemini-companion-text-write file text)
+              (gemini-companion-revert-now file))))
      (funcall end))))
 
 (defun gemini-companion-changes--end (edit hunk exact state &optional problem)
@@ -222,7 +225,9 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
   "Check whether what was reverted of EDIT has gone from its file.
 If it had gone before a later edit, that one has written it again."
   (when-let* ((now (ignore-error file-error
-                     (gemini-companion-text-read (gemini-companion-edit-file edit)))))
+                     (gemini-companion-edit-decode
+                      edit (gemini-companion-text-bytes
+                            (gemini-companion-edit-file edit))))))
     (let* ((undone (or (gemini-companion-edit-undone edit)
                        (gemini-companion-changes--all-hunks edit)))
            (back undone))
@@ -265,35 +270,28 @@ The value is as that of `gemini-companion-text-merged'."
   (unless (executable-find "diff3")
     (user-error "%s has changed since, and the program diff3 is missing"
                 (gemini-companion-edit-name edit)))
-  (pcase-let*
-      ((after (gemini-companion-edit-after edit))
-       (mark "\uFEFF")
-       ;; It belongs to no line: the first one may be taken back.  A CLI may have
-       ;; dropped it, and a buffer has it in its coding system.
-       (marked (or (string-prefix-p mark now)
-                   (and (= 1 (or (caar hunks) 1))
-                        (string-prefix-p "\357\273\277"
-                                         (gemini-companion-edit-before edit))
-                        (not (gemini-companion-edit-client-get edit
-                                                               :restores-mark))
-                        (not (string-prefix-p mark after))
-                        (not (gemini-companion-revert-unsaved
-                              (gemini-companion-edit-file edit))))))
-       (now (string-remove-prefix mark now))
-       (written (gemini-companion-text-fit after now))
-       (old (gemini-companion-changes--before edit now))
-       (`(,line . ,text)
-        (gemini-companion-text-merged
-         now written
-         (if hunks (gemini-companion-changes--without hunks old written) old)
-         "now" "written" "before")))
-    (cons line (concat (and marked mark) text))))
+  (let ((written (gemini-companion-text-fit
+                  (gemini-companion-edit-after edit) now
+                  (gemini-companion-edit-client-get edit :writes-own-text)))
+        (old (gemini-companion-changes--before edit now)))
+    (gemini-companion-text-merged
+     now written
+     (if hunks (gemini-companion-changes--without hunks old written) old)
+     "now" "written" "before")))
 
 (defun gemini-companion-changes--before (edit now)
   "Return the text before EDIT as a file has it whose text is NOW."
-  (gemini-companion-text-fit
-   (decode-coding-string (gemini-companion-edit-before edit) 'utf-8-unix)
-   now 'own))
+  (let ((text (gemini-companion-edit-decode edit
+                                            (gemini-companion-edit-before edit)))
+        (marked-p (apply-partially #'string-prefix-p "\uFEFF")))
+    (concat
+     ;; A CLI may have dropped the mark; a buffer has it in its coding system.
+     (and (funcall marked-p text)
+          (not (gemini-companion-edit-client-get edit :keeps-coding))
+          (not (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))
+          (not (seq-some marked-p (list now (gemini-companion-edit-after edit))))
+          "\uFEFF")
+     (gemini-companion-text-fit text now 'own))))
 
 (defun gemini-companion-changes--without (hunks before written)
   "Return the text WRITTEN with the lines of BEFORE in HUNKS."

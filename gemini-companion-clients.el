@@ -100,7 +100,7 @@ voice workflows"
      :conversations ("sessions" "list" "--json" "--limit" "100")
      ;; It writes before it fetches the text of the review.
      :discards-edits t
-     :restores-mark t
+     :keeps-coding t
      :images "tmp/clipboard/"
      :ignore-files (".qwenignore" ".agentignore" ".aiignore")
      :titles (("\\`\u25d0" . working)
@@ -157,8 +157,8 @@ conversations of a directory, for `gemini-companion-resume';
 the CLI, without the user's edits of the proposal;
 `:writes-own-text', non-nil if a yes in Emacs does so, too, and the text
 that it proposes has the line ends of the file;
-`:restores-mark', non-nil if the byte order mark of a file is not in the
-text that it proposes for that file, and is written all the same;
+`:keeps-coding', non-nil if it writes a file in the coding system that
+it had, and proposes its text without the byte order mark;
 `:drops-edits', non-nil if rejecting an edit cancels the other edits of
 the same answer;
 `:hides-interrupts', non-nil if it does not close the review when the

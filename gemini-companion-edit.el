@@ -81,6 +81,7 @@ a review; the user may edit the second."
              :documentation "True name of the file when it arrived.")
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
+  (coding 'utf-8-unix :documentation "In which the CLI reads and writes the file.")
   (watch nil :documentation "The watch of its file while it is open.")
   (remarks nil :documentation "What is to be known of its file: a list of
 `changed' since the proposal and `not-utf-8'.")
@@ -268,13 +269,31 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 ;;;; Texts
 
 ;; The texts before and after an edit are compared as its CLI sees them: decoded
-;; from UTF-8, with plain line ends and, if the CLI restores it, without a byte
-;; order mark.
+;; from UTF-8, or as the file is, with plain line ends and, if the CLI restores it,
+;; without a byte order mark.
+
+(defun gemini-companion-edit--find-coding (edit)
+  "Return the coding system in which the file of EDIT is for its CLI."
+  (let ((file (gemini-companion-edit-file edit)))
+    (if-let* (((gemini-companion-edit-client-get edit :keeps-coding))
+              ((gemini-companion-edit-keepable-p file))
+              (bytes (ignore-error file-error (gemini-companion-text-bytes file)))
+              ((string-match-p "[\x3fff80-\x3fffff]"
+                               (decode-coding-string bytes 'utf-8-unix))))
+        (with-temp-buffer
+          (let (file-name-handler-alist format-alist after-insert-file-functions)
+            (insert-file-contents file))
+          (coding-system-change-eol-conversion last-coding-system-used 'unix))
+      'utf-8-unix)))
+
+(defun gemini-companion-edit-decode (edit bytes)
+  "Return the text of BYTES, which the file of EDIT has."
+  (decode-coding-string bytes (gemini-companion-edit-coding edit)))
 
 (defun gemini-companion-edit--plain (edit text)
   "Return TEXT as the CLI of EDIT sees it."
   (let ((text (string-replace "\r\n" "\n" text)))
-    (if (gemini-companion-edit-client-get edit :restores-mark)
+    (if (gemini-companion-edit-client-get edit :keeps-coding)
         (string-remove-prefix "\uFEFF" text)
       text)))
 
@@ -289,7 +308,9 @@ Record the remarks on it, and update the buffer of the original."
                 ((and (gemini-companion-edit-keepable-p file)
                       (ignore-error file-error
                         (gemini-companion-text-bytes file))))
-                (t 'unknown)))
+                (t 'unknown))
+          (gemini-companion-edit-coding edit)
+          (gemini-companion-edit--find-coding edit))
     (cl-callf2 remq 'not-utf-8 (gemini-companion-edit-remarks edit))
     ;; If its text is too large, the time of the file has changed.
     (unless (member previous
@@ -307,13 +328,13 @@ Record the remarks on it, and update the buffer of the original."
     (<= (file-attribute-size attributes) gemini-companion-edit--most-bytes)))
 
 (defun gemini-companion-edit--text-before (edit)
-  (let ((text (decode-coding-string
+  (let ((text (gemini-companion-edit-decode
+               edit
                (pcase (gemini-companion-edit-before edit)
                  ('new "")
                  ('unknown
                   (gemini-companion-text-bytes (gemini-companion-edit-file edit)))
-                 (bytes bytes))
-               'utf-8-unix))
+                 (bytes bytes))))
         (bytes "[\x3fff80-\x3fffff]"))
     (when (string-match-p bytes text)
       (cl-pushnew 'not-utf-8 (gemini-companion-edit-remarks edit))
@@ -388,13 +409,13 @@ A CLI keeps the line ends and the last newline of a file."
 (defun gemini-companion-edit-in-file-p (edit &optional text)
   "Return non-nil if the file of EDIT has changed to TEXT, as a CLI writes it.
 By default, that is the text that the edit has written."
-  (let ((file (gemini-companion-edit-file edit)))
-    (and (gemini-companion-edit-keepable-p file)
-         (gemini-companion-edit--same-written-p
+  (when-let* ((file (gemini-companion-edit-file edit))
+              ((gemini-companion-edit-keepable-p file))
+              (bytes (gemini-companion-text-bytes file)))
+    (and (gemini-companion-edit--same-written-p
           (or text (gemini-companion-edit-after edit))
-          (gemini-companion-text-read file))
-         (not (equal (gemini-companion-edit-before edit)
-                     (gemini-companion-text-bytes file))))))
+          (gemini-companion-edit-decode edit bytes))
+         (not (equal bytes (gemini-companion-edit-before edit))))))
 
 (defun gemini-companion-edit-call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT."
@@ -969,11 +990,15 @@ yet, is not recorded again."
     (unless edit
       (setq edit (gemini-companion-edit--make
                   :id (gensym) :session session :file file
-                  :decision 'unreviewed :proposed after :after after
-                  :before (cond ((null before) 'new)
-                                ;; The CLI could not decode it.
-                                ((string-search "\uFFFD" before) 'unknown)
-                                (t (encode-coding-string before 'utf-8)))))
+                  :decision 'unreviewed :proposed after :after after))
+      (setf (gemini-companion-edit-coding edit)
+            (gemini-companion-edit--find-coding edit)
+            (gemini-companion-edit-before edit)
+            (cond ((null before) 'new)
+                  ;; The CLI could not decode it.
+                  ((string-search "\uFFFD" before) 'unknown)
+                  (t (encode-coding-string before
+                                           (gemini-companion-edit-coding edit)))))
       (gemini-companion-edit--add edit))
     (setf (gemini-companion-edit-reported edit) t
           (gemini-companion-edit-file-state edit) 'written)

@@ -623,6 +623,10 @@
           "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n" "qwen")
          ("caf\351\n2\n3\n4\n5\n" "cafe\n2\n3\n4\nfive\n"
           "cafe\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n")
+         ("caf\351\n2\n3\n4\n5\n" "caf\u00e9\n2\n3\n4\nfive\n"
+          "caf\351\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n" "qwen")
+         ("1\r\n2\n3\n4\n5\r\n" "one\r\n2\n3\n4\nfive\r\n"
+          "one\r\n2\nmine\n4\nfive\r\n" "1\r\n2\nmine\n4\n5\r\n" "copilot")
          ;; What it could not decode is in no hunk.
          ("1\n2\n\351\n4\n5\n" "one\n2\n\uFFFD\n4\nfive\n"
           "one\n2\n\357\277\275\n4\nfive\n" "1\n2\n\351\n4\n5\n")))
