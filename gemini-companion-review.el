@@ -346,6 +346,7 @@ If Ediff has no room or fails, it is a unified diff; if that fails,
 restore the windows.  If KEEP is non-nil, the selected window stays
 visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
   (let ((selected (selected-window))
+        (used (seq-sort-by #'window-use-time #'< (window-list)))
         view)
     (condition-case problem
         (gemini-companion-windows-try
@@ -361,7 +362,9 @@ visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
              (unless (window-live-p selected)
                (tab-bar-switch-to-recent-tab))
              (when (window-live-p selected)
-               (select-window selected 'norecord)))
+               (select-window selected)
+               ;; Emacs goes to the last one if this one is deleted.
+               (mapc #'window-bump-use-time (seq-filter #'window-live-p used))))
            (gemini-companion-edit-set-view edit view)))
       ((error quit)
        (when view

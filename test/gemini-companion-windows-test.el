@@ -330,6 +330,7 @@
   (let* ((before (gemini-companion-test-layout))
          (edges (mapcar #'window-edges (window-list nil nil (frame-first-window))))
          (selected (selected-window))
+         (last (get-mru-window nil nil t))
          (place (and (eq 'diff gemini-companion-review-view)
                      (seq-find (lambda (window)
                                  (and (not (eq window selected))
@@ -344,6 +345,9 @@
          (was-there (funcall there))
          (diff (gemini-companion-test-arrive "a" text 1 session)))
     (should (eq selected (selected-window)))
+    ;; That is selected when the selected one is deleted.
+    (when (window-live-p last)
+      (should (eq last (get-mru-window nil nil t))))
     (should-not (cdr (frame-list)))
     (dotimes (n 2)
       (should (equal was-there (funcall there)))
