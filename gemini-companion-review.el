@@ -255,24 +255,18 @@ For SELECT, see `gemini-companion-arrival-show-function'."
   (unless (gemini-companion-edit-hunks edit)
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-edit-name edit)))
-  ;; On request, where the user is.
-  (let ((view (with-selected-frame (if select
-                                       (selected-frame)
-                                     (gemini-companion-review--frame edit))
+  (let ((view (with-selected-frame (gemini-companion-review--frame edit select)
                 (gemini-companion-review--open
                  edit (gemini-companion-review--kind edit)
                  gemini-companion-review--unrequested))))
-    (unless (eq select 'select)
-      (gemini-companion-review--focus view select))
+    (gemini-companion-review--focus view select)
     view))
 
-(defun gemini-companion-review--frame (edit)
+(defun gemini-companion-review--frame (edit requested)
   "Return the frame for a review of EDIT, one that displays its CLI or its file.
-Prefer the selected frame, and return it if no frame displays one."
-  (let ((buffers (delq nil (list (gemini-companion-session-terminal
-                                  (gemini-companion-edit-session edit))
-                                 (gemini-companion-names-buffer
-                                  (gemini-companion-edit-file edit)))))
+Prefer the selected frame, and return it if no frame displays one, or if
+REQUESTED is non-nil, unless it is only for the buffers that it displays."
+  (let ((file (gemini-companion-names-buffer (gemini-companion-edit-file edit)))
         (frames (seq-filter
                  (lambda (frame)
                    ;; It is visible on some terminal, and no child frame.
@@ -281,13 +275,20 @@ Prefer the selected frame, and return it if no frame displays one."
                         (not (equal "initial_terminal"
                                     (terminal-name (frame-terminal frame))))
                         (or (display-graphic-p frame)
-                            (eq frame (tty-top-frame frame)))))
+                            (eq frame (tty-top-frame frame)))
+                        (or (not requested)
+                            (eq (frame-terminal) (frame-terminal frame)))))
                  (cons (selected-frame) (frame-list)))))
-    (or (seq-find (lambda (frame)
-                    (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                              buffers))
+    (or (unless requested
+          (seq-find (lambda (frame)
+                      (or (gemini-companion-windows-terminal edit frame)
+                          (and file (get-buffer-window file frame))))
+                    frames))
+        (seq-find (lambda (frame)
+                    ;; That of a control panel of Ediff has two lines.
+                    (not (seq-every-p #'window-dedicated-p
+                                      (window-list frame 'no-minibuffer))))
                   frames)
-        (car frames)
         (selected-frame))))
 
 (defun gemini-companion-review--fits-ediff-p (edit)
@@ -304,25 +305,21 @@ Prefer the selected frame, and return it if no frame displays one."
     (and (<= gemini-companion-windows-ediff-columns columns)
          (<= gemini-companion-windows-ediff-lines lines))))
 
-(defun gemini-companion-review--focus (view selected)
-  "Select VIEW, which appears by itself, if the user wants that.
-A prompt or a search keeps the keys.  SELECTED is non-nil if VIEW replaces
-a selected review.  Some of its keys do nothing for a second."
-  (when (or selected
+(defun gemini-companion-review--focus (view select)
+  "Select VIEW, which was opened, if the user wants that.
+A prompt or a search keeps the keys.  For SELECT, see
+`gemini-companion-arrival-show-function'.  If the user has not asked for
+VIEW, some of its keys do nothing for a second."
+  (when (or select
             (and (gemini-companion-idle-between-commands-p)
                  (pcase gemini-companion-review-focus
-                   ('terminal (eq (window-buffer)
-                                  (gemini-companion-session-terminal
-                                   (gemini-companion-edit-session
-                                    (gemini-companion-view-edit view)))))
+                   ('terminal (eq (selected-window)
+                                  (gemini-companion-windows-terminal
+                                   (gemini-companion-view-edit view))))
                    (wanted wanted))))
-    (setq gemini-companion-review-new-until (1+ (float-time)))
-    (when (or (not selected)
-              ;; It was opened beside the selected window.
-              (and gemini-companion-review--unrequested
-                   (eq (selected-frame)
-                       (gemini-companion-view-frame view))))
-      (gemini-companion-review--select view))))
+    (unless (eq select 'select)
+      (setq gemini-companion-review-new-until (1+ (float-time))))
+    (gemini-companion-review--select view)))
 
 (defun gemini-companion-review--kind (edit)
   "Return the kind of view that EDIT has on the selected frame.

@@ -136,15 +136,6 @@
       (should (eq buffer (window-buffer)))
       (should (< 0 (buffer-size buffer))))))
 
-(ert-deftest gemini-companion-review-names-characters-that-reorder-text ()
-  (gemini-companion-test-in-each-view '(("a" "1\n"))
-    (dolist (buffer (last (gemini-companion-view-buffers
-                           (gemini-companion-edit-view
-                            (gemini-companion-test-show "a" "\u202e1\n")))
-                          2))
-      (with-current-buffer buffer
-        (should (eq 'hex-code (aref glyphless-char-display #x202E)))))))
-
 (ert-deftest gemini-companion-review-letters-mean-the-same-and-are-described ()
   (gemini-companion-test-in-each-view '(("a" "1\n"))
     (gemini-companion-test-show "a" "2\n")
@@ -288,11 +279,16 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         (should-not (overlays-in (point-min) (point-max)))
         (should-not gemini-companion-review-mode)))))
 
-(ert-deftest gemini-companion-review-shows-only-its-own-line-numbers ()
+(ert-deftest gemini-companion-review-shows-invisible-characters-and-its-own-numbers ()
   (global-display-line-numbers-mode 1)
   (unwind-protect
       (gemini-companion-test-in-each-view '(("a" "old\n"))
-        (gemini-companion-test-show "a" "new\n")
+        (dolist (text (last (gemini-companion-view-buffers
+                             (gemini-companion-edit-view
+                              (gemini-companion-test-show "a" "\u202e1\n")))
+                            2))
+          (should (eq 'hex-code (aref (buffer-local-value 'glyphless-char-display text)
+                                      #x202E))))
         ;; Here a global mode also turns on its mode.
         (run-hooks 'post-command-hook)
         ;; The control panel, or the diff.
