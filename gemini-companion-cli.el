@@ -839,8 +839,8 @@ terminal, call the user's handler, if any, with FILE and the rest."
 (cl-defmethod gemini-companion-part-start ((_part (eql 'cli)))
   "Restore the terminals of CLIs from a desktop."
   (setq desktop-buffer-mode-handlers
-        (append gemini-companion-cli--desktop-handlers
-                (bound-and-true-p desktop-buffer-mode-handlers))))
+        (seq-union gemini-companion-cli--desktop-handlers
+                   (bound-and-true-p desktop-buffer-mode-handlers))))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)) _how)
   "Start the CLIs that waited for the server, and prepare for others."
