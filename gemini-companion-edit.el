@@ -710,7 +710,8 @@ For OVER, see `gemini-companion-revert-expect'."
          (setf (gemini-companion-edit-decision edit) nil
                (gemini-companion-edit-after edit) nil)
          (signal (car problem) (cdr problem)))))
-    (gemini-companion-watch-end (gemini-companion-edit-watch edit))
+    (cancel-timer
+     (gemini-companion-watch-timer (gemini-companion-edit-watch edit)))
     (when (and (memq decision '(dismissed rejected))
                ;; Copilot CLI may write the file between these two.
                (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
@@ -912,9 +913,8 @@ between two commands unless NOW is non-nil."
     ;; What was refused, and is written in the next turn, is another edit.
     (when (or accepted (null turn) (not (gemini-companion-turn-reported turn))
               (eq turn (gemini-companion-edit-turn edit)))
-      (when (cond ((and (not later)
-                        (gemini-companion-edit--find-in-file
-                         edit (and accepted written))))
+      (when (cond ((unless later (gemini-companion-edit--find-in-file
+                                  edit (and accepted written))))
                   ;; The user may have reverted it before that was noticed.
                   ((gemini-companion-edit-file-state edit) nil)
                   ((not written)
@@ -972,20 +972,24 @@ were refused, the last one is written."
 (defun gemini-companion-edit-written (session file before after)
   "Record that SESSION has written FILE, maybe without a review.
 BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
-the current one.  An edit that has that text, of this turn or not reported
+the current one.  An edit between these texts, of this turn or not reported
 yet, is not recorded again."
   (let* ((true-name (gemini-companion-text-true-name file))
          (turn (gemini-companion-session-turn session))
          (edit (seq-find
                 (lambda (edit)
                   (and (equal true-name (gemini-companion-edit-true-name edit))
+                       (gemini-companion-edit--same-written-p
+                        after (gemini-companion-edit-text edit))
                        ;; The report of its prompt may have been lost.
                        (if (gemini-companion-edit-written-p edit)
                            (not (gemini-companion-edit-reported edit))
-                         (or (null turn) (not (gemini-companion-turn-reported turn))
-                             (eq turn (gemini-companion-edit-turn edit))))
-                       (gemini-companion-edit--same-written-p
-                        after (gemini-companion-edit-text edit))))
+                         (and (or (null turn)
+                                  (not (gemini-companion-turn-reported turn))
+                                  (eq turn (gemini-companion-edit-turn edit)))
+                              (gemini-companion-edit--same-written-p
+                               (or before "")
+                               (gemini-companion-edit--text-before edit))))))
                 gemini-companion-edit--all)))
     (unless edit
       (setq edit (gemini-companion-edit--make

@@ -59,10 +59,6 @@ before."
               (gemini-companion-watch--stamp
                (gemini-companion-watch-file watch)))))
 
-(defun gemini-companion-watch-end (watch)
-  "End WATCH."
-  (cancel-timer (gemini-companion-watch-timer watch)))
-
 (defun gemini-companion-watch--tick (watch delay)
   (setf (gemini-companion-watch-timer watch)
         (run-at-time delay nil #'gemini-companion-watch--tick
@@ -304,7 +300,7 @@ for KEYS, `gemini-companion-revert-now'."
 (defun gemini-companion-revert--end (watch)
   (setq gemini-companion-revert--watches
         (remq watch gemini-companion-revert--watches))
-  (gemini-companion-watch-end watch))
+  (cancel-timer (gemini-companion-watch-timer watch)))
 
 (defun gemini-companion-revert--before-command ()
   "Revert the current buffer before a command may edit it.

@@ -531,12 +531,13 @@ if `answer' is non-nil."
                    '(("a" "A\r\n" "1\r\n" accepted rejected dismissed accepted)
                      ("c" "C\n" "C" accepted rejected accepted accepted)
                      ("link/d" nil "4\n" accepted rejected accepted accepted)
-                     ;; It writes the same text again, without a review, and
-                     ;; what was rejected.
+                     ;; It writes again, and what was rejected, of two texts.
                      ("a" "x\n" "1\r\n" accepted rejected accepted accepted
                       unreviewed)
+                     ("b" "x\n" "2\n" accepted rejected accepted accepted
+                      unreviewed unreviewed)
                      ("link/b" "B\n" "2\n" accepted unreviewed accepted accepted
-                      unreviewed)))
+                      unreviewed unreviewed)))
       (gemini-companion-edit-written session (expand-file-name file) before after)
       (ert-info (file)
         (should (equal states (gemini-companion-edits-test-states)))))
@@ -549,9 +550,9 @@ if `answer' is non-nil."
     ;; Answered in the terminal.
     (gemini-companion-test-open "b" "1\n" 2 session)
     (gemini-companion-receive 'close-diff 2 'closed)
-    (dolist (file '("a" "b"))
+    (pcase-dolist (`(,file ,before) '(("a" "A\n") ("b" "B\n")))
       (funcall (gemini-companion-receive 'ask 'edited
-                 (list :path (expand-file-name file) :pids '(1)) nil "1\n")
+                 (list :path (expand-file-name file) :pids '(1)) before "1\n")
                #'ignore)
       (should (gemini-companion-session-turn session))
       ;; Emacs may see the file before its report.

@@ -37,7 +37,7 @@
         (setq follows t)
         (should (funcall seen))
         (should-not (funcall seen)))
-      (gemini-companion-watch-end watch))))
+      (cancel-timer (gemini-companion-watch-timer watch)))))
 
 (ert-deftest gemini-companion-watch-goes-on-by-itself-until-its-end ()
   (gemini-companion-test-with-directory '(("a" "one\n"))
@@ -52,7 +52,7 @@
                            (error "Boom"))))))
       (gemini-companion-test-write "a" "two")
       (gemini-companion-test-eventually (< 2 count))
-      (gemini-companion-watch-end watch)
+      (cancel-timer (gemini-companion-watch-timer watch))
       ;; What other tests have left may have ended.
       (should-not (seq-difference (gemini-companion-test-timers) timers)))))
 
