@@ -23,9 +23,8 @@ const server = net.createServer((one) => {
 });
 server.on('listening', announce);
 server.on('error', (error) => {
-  if (settings.port === 0) throw error;
+  if (error.code !== 'EADDRINUSE') throw error;
   if (--tries === 0) settings.port = 0;
-  for (const one of settings.clients) try { sweep(one); } catch { /* It has no directory. */ }
   setTimeout(listen, 50); // The outpost before this one may still have the port.
 });
 const listen = () => server.listening ? announce() : server.listen(settings.port, '127.0.0.1');
@@ -55,18 +54,16 @@ function announce() {
   send('H', { port, pid: process.pid, node: process.versions.node, home: path.resolve(os.homedir()), tmp: os.tmpdir(),
     container: CONTAINER.some(fs.existsSync) && !process.env.SSH_CONNECTION, roots, problems, versions }, settings.number);
 }
-const baseOf = ({ home, top }) => process.env[home] || path.join(home ? os.homedir() : os.tmpdir(), top);
+const directoryOf = ({ home, top }) => path.resolve(home ? os.homedir() : os.tmpdir(), process.env[home] || top, 'ide');
 function writeDiscovery(client, port, roots) {
-  const base = baseOf(client), directory = path.join(base, 'ide');
+  const directory = directoryOf(client), base = path.dirname(directory);
   if (client.home && !fs.existsSync(base) && !versionOf(client.name)) return;
   for (const one of client.home ? [directory] : [base, directory]) makeOwn(one);
-  sweep(client);
   const file = path.join(directory, client.file.replace('PID', process.pid).replace('PORT', port));
   const plain = [...new Set(Object.values(roots))].filter((root) => root && !root.includes(':'));
   const content = { ...client.content, port, workspacePath: plain.join(':'), ppid: process.pid, host: HOST };
   written.add(file);
-  fs.rmSync(`${file}.tmp`, { force: true }); // It is left if the disk was full.
-  fs.writeFileSync(`${file}.tmp`, JSON.stringify(content), { mode: 0o600, flag: 'wx' });
+  fs.writeFileSync(`${file}.tmp`, JSON.stringify(content), { mode: 0o600 });
   fs.renameSync(`${file}.tmp`, file);
 }
 function makeOwn(directory) {
@@ -76,14 +73,12 @@ function makeOwn(directory) {
   if (stat.mode & 0o022) fs.chmodSync(directory, 0o700);
 }
 // An outpost with the same token ends: its connection was lost, which its host has not noticed.
-function sweep(client) {
-  const directory = path.join(baseOf(client), 'ide');
-  const [, suffix] = client.file.split('PORT'), names = fs.readdirSync(directory);
-  for (const file of names.filter((name) => name.endsWith(suffix)).map((name) => path.join(directory, name)))
+function sweep({ content }, directory) {
+  for (const file of fs.readdirSync(directory).map((name) => path.join(directory, name)))
     try {
       const { ideInfo, host, ppid, authToken } = JSON.parse(readFile(file, 65536, fs.constants.O_NOFOLLOW));
-      if (ideInfo.name !== 'emacs' || host !== HOST || ppid === process.pid) continue;
-      process.kill(ppid, authToken === client.content.authToken ? 'SIGTERM' : 0);
+      if (ideInfo.name === 'emacs' && host === HOST && ppid !== process.pid)
+        process.kill(ppid, authToken === content.authToken ? 'SIGTERM' : 0);
     } catch (error) { if (error.code === 'ESRCH') remove(file); }
 }
 // Opening a FIFO would wait; a file without a size, as in /proc, may have no end.
@@ -107,9 +102,8 @@ function stampOf(name) {
   return stat ? `${stat.mtimeNs}-${stat.size}` : '';
 }
 function sendFile(number, name, known, problem) {
-  const facts = { path: name, stamp: '', problem };
+  const facts = { path: name, stamp: stampOf(name), problem };
   try {
-    facts.stamp = stampOf(name);
     facts.true = fs.realpathSync(name);
     if (facts.stamp !== known) facts.text = readFile(name, settings.limit).toString('base64');
   } catch (error) { if (!['ENOENT', 'ENOTDIR'].includes(error.code)) facts.problem = problem || error.message; }
@@ -123,6 +117,7 @@ function watchFiles() { // A text waits until the previous one has arrived.
 }
 
 function greet(number, data) {
+  for (const one of data.clients) try { sweep(one, directoryOf(one)); } catch { /* There is none. */ }
   settings = { ...data, number, roots: Object.fromEntries(data.directories.map((one) => [one, rootOf(one)])) };
   for (const root of Object.values(settings.roots).filter((one) => one)) // They decide what a CLI may know.
     for (const file of data.files.map((one) => path.resolve(root, one.replace(/^~/, os.homedir()))))
