@@ -484,7 +484,7 @@ An indirect buffer has no marks, and none of those that were cloned."
   "Mark the current buffer again when Emacs is idle."
   (unless gemini-companion-changes--edited
     (setq gemini-companion-changes--edited t)
-    (run-with-idle-timer 0.2 nil #'gemini-companion-changes--update
+    (run-with-idle-timer 0.5 nil #'gemini-companion-changes--update
                          (current-buffer))))
 (put 'gemini-companion-changes--edited 'permanent-local-hook t)
 
