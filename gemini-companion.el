@@ -189,19 +189,18 @@ If BINDING is non-nil, bind them to its value for each command."
     (define-key map (kbd key) (funcall (or binding #'identity) command))))
 
 ;; Where no autoloads file, which has their documentation, was loaded.
-(unless (fboundp 'gemini-companion-run)
-  (pcase-dolist (`(,file . ,commands)
-                 '((arrival auto-accept) (compose compose send)
-                   (list list last-proposal)
-                   (changes next-change previous-change show-change undo-change
-                            keep-changes)
-                   (server events-buffer) (tools tools) (review review)
-                   (menu menu review-menu list-menu) (context pause)
-                   (prompt edit-reject-with-reason) (status status)
-                   (cli run connect disconnect resume)))
-    (dolist (command commands)
-      (autoload (intern (format "gemini-companion-%s" command))
-        (format "gemini-companion-%s" file) nil t))))
+(pcase-dolist (`(,file . ,commands)
+               '((arrival auto-accept) (compose compose send) (list list last-proposal)
+                 (changes next-change previous-change show-change undo-change
+                          keep-changes)
+                 (server events-buffer) (tools tools) (review review)
+                 (menu menu review-menu list-menu) (context pause)
+                 (prompt edit-reject-with-reason) (status status)
+                 (cli run connect disconnect resume)))
+  (dolist (command commands)
+    (let ((name (intern (format "gemini-companion-%s" command))))
+      (unless (fboundp name)
+        (autoload name (format "gemini-companion-%s" file) nil t)))))
 
 (defvar gemini-companion-command-map
   (gemini-companion-commands-bind (make-sparse-keymap) 'global)
