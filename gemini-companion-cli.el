@@ -965,7 +965,9 @@ CLIs there lose their connection, and their reviews are closed."
                                      names nil t nil nil here)
                   (car names))))
      (unless (member name names)
-       (user-error "No such remote host is connected"))
+       (user-error (if names
+                       "Enter a host that is connected"
+                     "No remote host is connected")))
      (list name)))
   (message "Disconnected from %s" (gemini-companion-names-title name))
   (dolist (edit (gemini-companion-edits-open))
