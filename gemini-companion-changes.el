@@ -480,11 +480,22 @@ An indirect buffer has no marks, and none of those that were cloned."
 (defvar-local gemini-companion-changes--edited nil
   "Non-nil if this buffer was edited and will be marked again.")
 
-(defun gemini-companion-changes--edited (&rest _)
-  "Mark the current buffer again when Emacs is idle."
-  (unless gemini-companion-changes--edited
+(defun gemini-companion-changes--edited (start end _length)
+  "Mark the current buffer again when Emacs is idle.
+That is needed if START to END is beside a mark, or if undoing may have
+brought back what was marked; elsewhere a key costs nothing."
+  (when (and (not gemini-companion-changes--edited)
+             (or undo-in-progress
+                 (seq-some (lambda (overlay)
+                             (overlay-get overlay 'gemini-companion-mark))
+                           (overlays-in (save-excursion
+                                          (goto-char start)
+                                          (1- (line-beginning-position)))
+                                        (save-excursion
+                                          (goto-char end)
+                                          (+ 2 (line-end-position)))))))
     (setq gemini-companion-changes--edited t)
-    (run-with-idle-timer 0.5 nil #'gemini-companion-changes--update
+    (run-with-idle-timer 0.2 nil #'gemini-companion-changes--update
                          (current-buffer))))
 (put 'gemini-companion-changes--edited 'permanent-local-hook t)
 

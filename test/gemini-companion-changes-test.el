@@ -186,10 +186,11 @@
     (insert "four\n")
     (should (equal '(1) (gemini-companion-changes-test-marked "a")))
     (should (equal "~1" (car (gemini-companion-part-lighter 'changes))))
-    ;; What is as the CLI wrote it again is marked.
+    ;; What is as the CLI wrote it again is marked when it is saved.
     (delete-region (line-beginning-position 0) (point))
     (search-forward "9.0")
     (replace-match "nine")
+    (save-buffer)
     (should (equal '(1 4 8) (gemini-companion-changes-test-marked "a")))))
 
 (ert-deftest gemini-companion-changes-lose-marks-where-their-lines-get-longer ()
