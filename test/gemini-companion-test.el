@@ -246,8 +246,7 @@ program that does nothing."
                                    "\\`gemini-companion.*\\.el\\'"))
       (copy-file file directory))
     (package-generate-autoloads "ours" directory)
-    ;; A desktop finds the mode, and no other handler.  All commands but the
-    ;; transient have their documentation, and none is missing.
+    ;; A desktop finds the mode alone, and only the transient has no documentation.
     (should (equal '(nil (gemini-companion-resume-mode) (gemini-companion-menu) t)
                    (gemini-companion-test-fresh
                     `(load ,(expand-file-name "ours-autoloads.el"))
