@@ -272,19 +272,18 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 ;; from UTF-8, or as the file is, with plain line ends and, if the CLI restores it,
 ;; without a byte order mark.
 
-(defun gemini-companion-edit--find-coding (edit)
-  "Return the coding system in which the file of EDIT is for its CLI."
-  (let ((file (gemini-companion-edit-file edit)))
-    (if-let* (((gemini-companion-edit-client-get edit :keeps-coding))
-              ((gemini-companion-edit-keepable-p file))
-              (bytes (ignore-error file-error (gemini-companion-text-bytes file)))
-              ((string-match-p "[\x3fff80-\x3fffff]"
-                               (decode-coding-string bytes 'utf-8-unix))))
-        (with-temp-buffer
-          (let (file-name-handler-alist format-alist after-insert-file-functions)
-            (insert-file-contents file))
-          (coding-system-change-eol-conversion last-coding-system-used 'unix))
-      'utf-8-unix)))
+(defun gemini-companion-edit--find-coding (edit bytes)
+  "Return the coding system in which the file of EDIT is for its CLI.
+BYTES are those of the file, or a symbol if they are not known."
+  (if (and (gemini-companion-edit-client-get edit :keeps-coding)
+           (stringp bytes)
+           (string-match-p "[\x3fff80-\x3fffff]"
+                           (decode-coding-string bytes 'utf-8-unix)))
+      (with-temp-buffer
+        (let (file-name-handler-alist format-alist after-insert-file-functions)
+          (insert-file-contents (gemini-companion-edit-file edit)))
+        (coding-system-change-eol-conversion last-coding-system-used 'unix))
+    'utf-8-unix))
 
 (defun gemini-companion-edit-decode (edit bytes)
   "Return the text of BYTES, which the file of EDIT has."
@@ -310,7 +309,8 @@ Record the remarks on it, and update the buffer of the original."
                         (gemini-companion-text-bytes file))))
                 (t 'unknown))
           (gemini-companion-edit-coding edit)
-          (gemini-companion-edit--find-coding edit))
+          (gemini-companion-edit--find-coding
+           edit (gemini-companion-edit-before edit)))
     (cl-callf2 remq 'not-utf-8 (gemini-companion-edit-remarks edit))
     ;; If its text is too large, the time of the file has changed.
     (unless (member previous
@@ -996,7 +996,9 @@ yet, is not recorded again."
                   :id (gensym) :session session :file file
                   :decision 'unreviewed :proposed after :after after))
       (setf (gemini-companion-edit-coding edit)
-            (gemini-companion-edit--find-coding edit)
+            (gemini-companion-edit--find-coding
+             edit (and (gemini-companion-edit-keepable-p file)
+                       (ignore-error file-error (gemini-companion-text-bytes file))))
             (gemini-companion-edit-before edit)
             (cond ((null before) 'new)
                   ;; The CLI could not decode it.
