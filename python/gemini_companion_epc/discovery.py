@@ -4,7 +4,6 @@
 import json
 import logging
 import os
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from pathlib import Path
 from .bridge import HOMES, content_of, is_own
 from .clients import CLIENTS, Client
 from .processes import has_exited
-from .system import IS_WINDOWS, this_host
+from .system import NotOwn, make_own_directory, this_host
 from .types import Json
 
 logger = logging.getLogger(__name__)
@@ -28,7 +27,10 @@ class DiscoveryFiles:
     _token: str
     _environ: Mapping[str, str]
     listen: Callable[[], None] | None = field(init=False, default=None)
-    """Function that listens at the Unix socket, once this process may serve."""
+    """Function that listens at the Unix socket, once this process may serve.
+
+    It raises an OSError whose message names the socket and a remedy.
+    """
 
     def names(self) -> list[list[str]]:
         """Return the name of each client and of its file, written or not."""
@@ -48,27 +50,38 @@ class DiscoveryFiles:
                 for root in roots
                 if not client.can_take(root)
             ]
-            path, payload = self._path(client), self._payload(client, roots)
-            try:
-                if client.has_socket and self.listen:
-                    self.listen()
-                if client.name not in HOMES:
-                    _make_directory(path.parent.parent)
-                _make_directory(path.parent)
-                found, content = content_of(path), json.dumps(payload).encode()
-                if found == payload:
-                    continue
-                if client.has_socket and found.get("pid") == os.getpid():
-                    # Another file would disconnect it.
-                    path.write_bytes(content)
-                else:
-                    _replace(path, content)
-            except OSError as error:
+            if problem := self._publish(client, roots):
                 problems.append(
-                    f"Cannot write {path}: {error.strerror or error}; "
-                    f"a new {client.title} cannot find this Emacs"
+                    f"{problem}; a new {client.title} cannot find this Emacs"
                 )
         return problems
+
+    def _publish(self, client: Client, roots: Sequence[str]) -> str:
+        """Write the file of ``client`` if it differs; return a problem or ""."""
+        path, payload = self._path(client), self._payload(client, roots)
+        try:
+            if client.name not in HOMES:
+                _make_directory(path.parent.parent)
+            _make_directory(path.parent)
+        except OSError as error:
+            return f"Cannot write {path}: {error.strerror or error}"
+        try:
+            if client.has_socket and self.listen:
+                self.listen()
+        except OSError as error:
+            return str(error)
+        try:
+            found, content = content_of(path), json.dumps(payload).encode()
+            if found == payload:
+                return ""
+            if client.has_socket and found.get("pid") == os.getpid():
+                # Another file would disconnect it.
+                path.write_bytes(content)
+            else:
+                _replace(path, content)
+        except OSError as error:
+            return f"Cannot write {path}: {error.strerror or error}"
+        return ""
 
     def remove(self) -> None:
         """Remove the files that name this server."""
@@ -114,18 +127,11 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _make_directory(path: Path) -> None:
-    with suppress(FileExistsError):
-        path.mkdir(parents=True)
-    found = path.lstat()
-    if not is_own(found):
-        raise OSError(
-            f"{path} belongs to another user (set TMPDIR to a directory of your own "
-            "for Emacs and the CLI)"
-        )
-    if not stat.S_ISDIR(found.st_mode):
-        raise OSError(f"{path} is not a directory (remove it)")
-    if not IS_WINDOWS and found.st_mode & 0o022:
-        path.chmod(0o700)
+    try:
+        make_own_directory(path)
+    except NotOwn as error:
+        remedy = "set TMPDIR to a directory of your own for Emacs and the CLI"
+        raise OSError(f"{error} ({remedy})") from None
 
 
 def _is_stale(path: Path, own_pid: int) -> bool:

@@ -3,6 +3,7 @@
 
 import asyncio
 import socket
+import stat
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +13,7 @@ from select import select
 
 from .copilot import socket_name
 from .processes import has_exited
-from .system import share_port
+from .system import make_own_directory, share_port
 from .types import Address, StartError
 
 MAX_WAITING = 100
@@ -103,40 +104,84 @@ class UnixPort:
     """A Unix socket, for CLIs that use nothing else, which leads to ``_port``."""
 
     _port: int
+    _path: Path | None = None
+    """The name of the socket at which it listens."""
     _listening: asyncio.Task[asyncio.Server] | None = None
 
     def listen(self) -> None:
-        """Accept connections, if it does not yet; raise OSError if it cannot."""
+        """Accept connections, if it does not yet.
+
+        Raise an OSError whose message names the socket and a remedy if it cannot.
+        """
         path = Path(socket_name())
-        if self._listening is not None and path.exists():
+        if path == self._path and _is_socket(path):
             return
         self.close()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.chmod(0o700)
-        for old in path.parent.glob("*.sock"):
-            if old.stem.isdecimal() and has_exited(int(old.stem)):
-                old.unlink()
-        listener = socket.socket(socket.AF_UNIX)
         try:
-            listener.bind(str(path))
-        except OSError:
-            listener.close()
-            raise
-        path.chmod(0o600)
+            listener = _bound_at(path)
+        except OSError as error:
+            raise OSError(
+                f"Cannot listen at the socket {path}: {error.strerror or error}; set "
+                "COPILOT_HOME to another directory, with a short name, for Emacs and "
+                "the CLI"
+            ) from None
+        self._path = path
         server = asyncio.start_unix_server(self._carry, sock=listener)
         self._listening = asyncio.get_running_loop().create_task(server)
 
     def close(self) -> None:
-        """Remove the socket."""
+        """Remove the socket, as far as that is possible."""
         if self._listening is not None:
-            self._listening.add_done_callback(lambda task: task.result().close())
-            Path(socket_name()).unlink(missing_ok=True)
+            self._listening.add_done_callback(_close_server)
+        if self._path is not None:
+            _remove_socket(self._path)
+        self._listening = self._path = None
 
     async def _carry(self, reader: StreamReader, writer: StreamWriter) -> None:
         with suppress(OSError):
             back, forth = await asyncio.open_connection("127.0.0.1", self._port)
             await asyncio.gather(_pass_on(reader, forth), _pass_on(back, writer))
         writer.close()
+
+
+def _bound_at(path: Path) -> socket.socket:
+    """Return a socket that is bound to the name ``path``, in a private directory."""
+    directory = path.parent
+    make_own_directory(directory)
+    directory.chmod(0o700)
+    # A process that was killed may have left its socket; it may have had the PID of
+    # this one, which does not listen at that name.
+    for old in directory.glob("*.sock"):
+        if old == path or (old.stem.isdecimal() and has_exited(int(old.stem))):
+            _remove_socket(old)
+    if path.is_dir():
+        raise OSError("it is a directory (remove it)")
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(str(path))
+        path.chmod(0o600)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _is_socket(path: Path) -> bool:
+    with suppress(OSError):
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    return False
+
+
+def _remove_socket(path: Path) -> None:
+    """Delete ``path`` if it is no directory, and can be deleted."""
+    with suppress(OSError):
+        path.unlink()
+
+
+def _close_server(listening: asyncio.Task[asyncio.Server]) -> None:
+    # It is cancelled if the event loop ends before.
+    if not listening.cancelled() and listening.exception() is None:
+        listening.result().close()
 
 
 async def _pass_on(reader: StreamReader, writer: StreamWriter) -> None:

@@ -103,7 +103,11 @@ class Server:
         keeping = asyncio.create_task(self._keep_files())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
         keeping.cancel()
-        await self._end()
+        try:
+            await self._end()
+        except Exception:
+            # What is left must still be removed.
+            logger.exception("The server did not stop in order")
         if serving.done():
             await serving
         # Hypercorn would wait for clients that do not read.

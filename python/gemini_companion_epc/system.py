@@ -10,6 +10,7 @@ import errno
 import os
 import signal
 import socket
+import stat
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,27 @@ def this_host() -> str:
     with suppress(OSError):
         host += " " + os.readlink("/proc/self/ns/pid")
     return host
+
+
+class NotOwn(OSError):
+    """A directory belongs to another user; the message names it."""
+
+
+def make_own_directory(path: Path) -> None:
+    """Make the directory ``path`` unless it exists, for this user only.
+
+    Others may have made it, or a link of its name, where everybody may write.  Raise
+    NotOwn if it belongs to another user, and another OSError if it is no directory.
+    """
+    with suppress(FileExistsError):
+        path.mkdir(parents=True)
+    found = path.lstat()
+    if not is_own(found):
+        raise NotOwn(f"{path} belongs to another user")
+    if not stat.S_ISDIR(found.st_mode):
+        raise OSError(f"{path} is not a directory (remove it)")
+    if not IS_WINDOWS and found.st_mode & 0o022:
+        path.chmod(0o700)
 
 
 def on_signals(stop: Callable[[], None]) -> None:

@@ -4,12 +4,13 @@ import os
 import socket
 import stat
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from conftest import Alone, until
+from conftest import Alone, dead_pid, until
 from fake_cli import BOUND, PING, FakeCli
 from gemini_companion_epc import port as module
 from gemini_companion_epc.copilot import socket_name
@@ -106,3 +107,54 @@ def test_a_private_socket_leads_to_the_port(
         assert path.exists()
         alone.do(port.close)
         assert not path.exists()
+
+
+@pytest.fixture
+def socket_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The socket of this process, with a name that is short enough for one."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        monkeypatch.setenv("COPILOT_HOME", os.path.join(short, "c"))
+        path = Path(socket_name())
+        path.parent.mkdir(parents=True)
+        yield path
+
+
+def test_a_socket_that_a_killed_process_with_this_pid_left_is_replaced(
+    alone: Alone, cli: FakeCli, socket_path: Path
+) -> None:
+    others = [socket_path.with_name(f"{number}.sock") for number in (dead_pid(), 1)]
+    for one in (socket_path, *others):
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(os.fspath(one))
+    socket_path.with_name(f"{10**30}.sock").mkdir()
+    port = UnixPort(alone.port)
+    alone.do(port.listen)
+    cli.initialize()
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(BOUND)
+        peer.connect(os.fspath(socket_path))
+        assert cli.post(PING, peer)[0] == 200
+    assert [one.exists() for one in others] == [False, True]
+    alone.do(port.close)
+
+
+def test_a_socket_that_cannot_be_made_is_named_with_the_remedy(
+    alone: Alone, socket_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = UnixPort(alone.port)
+    socket_path.mkdir()
+    with pytest.raises(OSError, match="is a directory") as problem:
+        alone.do(port.listen)
+    assert all(one in str(problem.value) for one in (f"{socket_path}:", "COPILOT_HOME"))
+    socket_path.rmdir()
+    alone.do(port.listen)
+    # Nothing is raised at the end, whatever has the name.
+    socket_path.unlink()
+    socket_path.mkdir()
+    alone.do(port.close)
+    socket_path.rmdir()
+    monkeypatch.setenv("COPILOT_HOME", os.fspath(socket_path.with_name("x" * 100)))
+    with pytest.raises(OSError, match="too long") as problem:
+        alone.do(port.listen)
+    assert all(one in str(problem.value) for one in ("xxx/ide/", "COPILOT_HOME"))
+    alone.do(port.close)

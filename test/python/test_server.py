@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -95,6 +96,36 @@ def test_what_cannot_be_written_is_reported_and_the_server_runs(
     assert emacs.wait() == 0
     # Without a client, it is not even loaded.
     assert RUNS not in "".join(emacs.log)
+
+
+def test_a_socket_that_cannot_be_removed_leaves_nothing_else(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The name leaves room for that of a socket.
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        monkeypatch.setenv("COPILOT_HOME", short)
+        emacs = start()
+        emacs.call("serve")
+        (path,) = Path(short).glob("ide/*/*.sock")
+        path.unlink()
+        path.mkdir()
+        emacs.call("stop")
+        _left_nothing(emacs)
+        assert not list(Path(short).glob("ide/*.lock"))
+
+
+def test_a_socket_that_cannot_be_made_is_named_in_the_warning(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setenv("COPILOT_HOME", str(long))
+    emacs = start()
+    emacs.call("serve")
+    warning = emacs.expect("warn")[0]
+    assert f"the socket {long}/ide/" in warning
+    assert f"{emacs.process.pid}.sock: " in warning
+    assert "COPILOT_HOME" in warning
 
 
 def test_a_token_that_may_be_known_stays_ours(start: Start, cli_of: CliOf) -> None:
