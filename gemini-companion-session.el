@@ -168,13 +168,22 @@ counts once."
 
 (defun gemini-companion-session-connected-p (session)
   "Return non-nil if SESSION is connected."
-  (cl-member (plist-get session :id) gemini-companion-session--all
-             :key (lambda (other) (plist-get other :id)) :test #'equal))
+  (cl-member session gemini-companion-session--all
+             :test #'gemini-companion-session--equal-p))
+
+(defun gemini-companion-session--equal-p (a b)
+  "Return non-nil if A and B are one session: its ID counts on its host."
+  (and (equal (plist-get a :id) (plist-get b :id))
+       (equal (plist-get a :remote) (plist-get b :remote))))
 
 (defun gemini-companion-session-same-p (a b)
-  "Return non-nil if A and B are sessions of the same CLI."
-  (or (equal (plist-get a :id) (plist-get b :id))
-      (and (plist-get a :pid)
+  "Return non-nil if A and B are sessions of the same CLI.
+Sessions of different hosts never are, whatever a host says: a process
+counts only on this host."
+  (or (gemini-companion-session--equal-p a b)
+      (and (not (plist-get a :remote))
+           (not (plist-get b :remote))
+           (plist-get a :pid)
            (eql (plist-get a :pid) (plist-get b :pid))
            (eql (plist-get a :identity) (plist-get b :identity)))))
 

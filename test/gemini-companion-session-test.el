@@ -130,4 +130,31 @@ src/innocent.txt)" error)
               (signal-process pid 'SIGTERM)))
         (delete-process process)))))
 
+(ert-deftest gemini-companion-sessions-of-two-hosts-are-never-the-same ()
+  (let ((here '(:id "1" :pid 7 :identity 3 :directory "/ws")))
+    (pcase-dolist
+        (`(,same . ,other)
+         '((t :id "1")
+           (t :id "2" :pid 7 :identity 3)
+           (nil :id "2" :pid 7 :identity 4)
+           ;; What another host says of itself.
+           (nil :id "1" :remote "/ssh:far:")
+           (nil :id "2" :pid 7 :identity 3 :remote "/ssh:far:")
+           (nil :id "1" :pid 7 :identity 3 :directory "/ws"
+                :remote "/ssh:far:")))
+      (should (eq same (and (gemini-companion-session-same-p here other) t)))
+      (should (eq same (and (gemini-companion-session-same-p other here) t)))
+      (gemini-companion-receive 'sessions-update (list other))
+      (unwind-protect
+          (should (eq (and same (equal "1" (plist-get other :id)))
+                      (and (gemini-companion-session-connected-p here) t)))
+        (gemini-companion-part-stop 'session)))
+    (let ((far '(:id "1" :pid 7 :identity 3 :remote "/ssh:far:")))
+      (should (gemini-companion-session-same-p far (copy-sequence far)))
+      (should-not (gemini-companion-session-same-p
+                   far (plist-put (copy-sequence far) :remote "/ssh:b:")))
+      ;; A process there says nothing.
+      (should-not (gemini-companion-session-same-p
+                   far (plist-put (copy-sequence far) :id "2"))))))
+
 ;;; gemini-companion-session-test.el ends here

@@ -25,13 +25,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .clients import Client, bearers
+from .clients import CLIENTS, REMOTE_CLIENTS, Client, bearers
 from .config import LARGEST_BODY, Config
 from .port import Port
 from .processes import ancestors, process_with
 from .questions import Questions
 from .remote import Remotes
-from .sessions import COMMENT, Session, Sessions, Stream
+from .sessions import COMMENT, Session, Sessions, Stream, session_id_on
 from .system import is_own_peer
 from .types import Facts, MalformedArgument, clean
 
@@ -119,8 +119,11 @@ class Asgi:
         # Each host has its own, which counts for connections from that host only.
         outpost = self._remotes.of_address(request.scope["client"])
         request.state.outpost = outpost
+        token = (outpost or self._config).token
+        # A host may not pose as a CLI that can only run on this one.
+        clients = REMOTE_CLIENTS if outpost else CLIENTS
         found = None
-        for expected, client in bearers((outpost or self._config).token).items():
+        for expected, client in bearers(token, clients).items():
             if hmac.compare_digest(authorization, expected):
                 found = client
         return found
@@ -129,23 +132,24 @@ class Asgi:
         """Return the session of ``request``, a new one if ``body`` initializes it."""
         client, outpost = request.state.client, request.state.outpost
         remote = outpost.name if outpost else ""
-        session_id, version = request.headers.get(SESSION_HEADER), None
-        if session_id is None:
+        header, version = request.headers.get(SESSION_HEADER), None
+        if header is None:
             try:
                 first = InitializeRequest.model_validate_json(body)
             except ValueError:
                 detail = "Mcp-Session-Id is missing, or initialize is malformed"
                 raise HTTPException(400, detail) from None
             names = [request.headers.get(name, "") for name in client.identity]
-            session_id = "-".join(names) or uuid4().hex
+            # Clients that lack one of them must not share a session.
+            header = "-".join(names) if names and all(names) else uuid4().hex
             version = first.params.client_info.version
-        session = self._sessions.get(session_id, client, remote)
-        if session.remote != remote:
+        elif remote and self._sessions.is_of_another_host(header, remote):
             raise HTTPException(404, "Session not found")
+        session = self._sessions.get(session_id_on(remote, header), client, remote)
         if client.states_version:
             session.version = version or session.version
         session.is_alive = outpost and outpost.is_alive
-        if client.identity:
+        if client.identity and not remote:
             pid = request.headers.get(client.identity[0], "")
             session.process = session.process or process_with(pid)
         elif not remote:  # or the peer is this process
@@ -180,7 +184,7 @@ class Asgi:
 
         async def name_session(message: Message) -> None:
             if is_new and message["type"] == "http.response.start":
-                MutableHeaders(scope=message)[SESSION_HEADER] = session.id
+                MutableHeaders(scope=message)[SESSION_HEADER] = session.header
             await send(message)
 
         first = [{"type": "http.request", "body": body, "more_body": False}]
@@ -203,7 +207,7 @@ class Asgi:
         headers = {
             "Content-Type": "text/event-stream",
             "Cache-Control": "no-cache, no-transform",
-            SESSION_HEADER: session.id,
+            SESSION_HEADER: session.header,
         }
         answer = StreamingResponse(self._events(session, stream), 200, headers)
         try:

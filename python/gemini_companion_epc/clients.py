@@ -45,6 +45,11 @@ class Client:
     takes_any_root: bool = False
     """Whether it can be sent a workspace root whose name has a separator."""
 
+    @property
+    def can_be_remote(self) -> bool:
+        """Whether an outpost can carry its connections from another host."""
+        return not self.has_socket
+
     def directory(self, environ: Mapping[str, str]) -> Path:
         """Return the directory of discovery files for an environment."""
         return Path(directory_of(self.name, environ))
@@ -139,6 +144,10 @@ def client_of(command: Sequence[str]) -> Client | None:
     return None
 
 
-def bearers(token: str) -> dict[bytes, Client]:
-    """Return the clients by what they send for authorization by ``token``."""
-    return {f"Bearer {client.bearer(token)}".encode(): client for client in CLIENTS}
+def bearers(token: str, clients: Sequence[Client] = CLIENTS) -> dict[bytes, Client]:
+    """Return ``clients`` by what they send for authorization by ``token``."""
+    return {f"Bearer {client.bearer(token)}".encode(): client for client in clients}
+
+
+REMOTE_CLIENTS = tuple(client for client in CLIENTS if client.can_be_remote)
+"""The clients that may run on another host; only these can authenticate there."""

@@ -58,7 +58,7 @@ class Diffs:
         """Take over a diff of the session with ``facts`` from the previous process."""
         client = next(one for one in CLIENTS if one.name == facts["client"])
         session = self.sessions.get(facts["id"], client, facts.get("remote", ""))
-        if session.process is None and "pid" in facts:
+        if session.process is None and "pid" in facts and not session.remote:
             # The client may have been killed, too.
             session.process = Process(
                 facts["pid"], facts.get("directory"), identity=facts["identity"]

@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 from secrets import token_urlsafe
 from typing import NamedTuple, TypeAlias
 
-from .clients import CLIENTS
+from .clients import REMOTE_CLIENTS
 from .types import Address, Facts, MalformedArgument, RemoteError, clean
 
 logger = logging.getLogger(__name__)
@@ -406,11 +406,7 @@ class Outpost:
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
         self._follow()
-        clients = [
-            client.remote_description(self.token)
-            for client in CLIENTS
-            if not client.has_socket
-        ]
+        clients = [one.remote_description(self.token) for one in REMOTE_CLIENTS]
         settings = {
             "directories": self._remote.directories,
             "clients": clients,
@@ -563,13 +559,13 @@ def _sent_file(sent: Facts) -> SentFile:
 
 def _sent_facts(sent: Facts) -> Facts:
     versions, roots = sent["versions"], sent["roots"]
-    names = [client.name for client in CLIENTS if client.name in versions]
+    names = [one.name for one in REMOTE_CLIENTS if one.name in versions]
     return {
         **{one: int(sent[one]) for one in ("port", "pid")},
         **{one: _shown(sent[one]) for one in ("home", "tmp")},
         "node": _version(sent["node"]),
         "container": bool(sent["container"]),
-        "problems": [_shown(one) for one in sent["problems"][: len(CLIENTS)]],
+        "problems": [_shown(one) for one in sent["problems"][: len(REMOTE_CLIENTS)]],
         "versions": [[name, _version(versions[name])] for name in names],
         "roots": {one: root and clean(root) for one, root in roots.items()},
     }

@@ -37,11 +37,20 @@ class QueuedOutcome:
     """What is written to the stream, None if only a call has the outcome."""
 
 
+def session_id_on(remote: str, header: str) -> str:
+    """Return the ID of the session that a client on ``remote`` names by ``header``.
+
+    No other host can name that session, whatever its clients send.
+    """
+    return f"{header} {remote}" if remote else header
+
+
 @dataclass(eq=False, repr=False)
 class Session:
     """The session of one CLI, with its outbox; ``_report`` see `Sessions`."""
 
     id: str
+    """See `session_id_on`."""
     client: Client
     remote: str
     """The name of the host of the client, empty for this one."""
@@ -70,6 +79,11 @@ class Session:
     stream: "Stream | None" = None
     requests: int = 0
     timer: asyncio.Handle = field(init=False)
+
+    @property
+    def header(self) -> str:
+        """The name of the session in the headers of its client."""
+        return self.id.removesuffix(f" {self.remote}") if self.remote else self.id
 
     @property
     def short_id(self) -> str:
@@ -254,6 +268,12 @@ class Sessions:
             loop = asyncio.get_running_loop()
             session.timer = loop.call_soon(self._expect_client, session)
         return session
+
+    def is_of_another_host(self, header: str, remote: str) -> bool:
+        """Return whether only clients elsewhere than on ``remote`` use ``header``."""
+        known = self._sessions.values()
+        hosts = {session.remote for session in known if session.header == header}
+        return bool(hosts) and remote not in hosts
 
     def has(self, session: Session) -> bool:
         """Return whether ``session`` has not ended."""

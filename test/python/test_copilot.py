@@ -55,6 +55,26 @@ def cli(alone: Alone) -> Iterator[FakeCopilot]:
     cli.pool.shutdown()
 
 
+@pytest.mark.parametrize("names", [(), ("X-Copilot-PID",), ("X-Copilot-Session-Id",)])
+def test_clients_that_do_not_name_themselves_share_no_session(
+    alone: Alone, names: tuple[str, ...]
+) -> None:
+    class Nameless(FakeCli):
+        def headers(self, session_id: str = "", accept: str = "") -> dict[str, str]:
+            accept = accept or "application/json, text/event-stream"
+            same = dict.fromkeys(names, "1")
+            return {**super().headers(session_id, accept), **same}
+
+    clis = [Nameless(alone.port, alone.token + ".copilot") for _ in range(2)]
+    for cli in clis:
+        cli.connect()
+    first, second = (one.session_id for one in clis)
+    assert first != second
+    until(lambda: alone.emacs.sessions[-1] == [first, second])
+    for cli in clis:
+        cli.close()
+
+
 def test_a_review_may_be_closed_before_it_is_open(
     alone: Alone, cli: FakeCopilot
 ) -> None:

@@ -292,6 +292,45 @@ def test_each_host_has_its_own_token_and_its_own_files(
     assert paths_of(streams[0].next()) == ["/here", *names[3:]]
 
 
+def test_a_host_cannot_pose_as_a_cli_of_this_machine(
+    far: Far, alone: Alone, cli_of: CliOf
+) -> None:
+    far.connect()
+
+    class Copilot(FakeCli):
+        def headers(self, session_id: str = "", accept: str = "") -> dict[str, str]:
+            accept = accept or "application/json, text/event-stream"
+            named = {"X-Copilot-PID": str(os.getpid()), "X-Copilot-Session-Id": "1"}
+            return {**super().headers(session_id, accept), **named}
+
+    there = far.cli()
+    pid = os.getpid()
+    local = Copilot(alone.port, alone.token + ".copilot")
+    local.initialize()
+    local_facts = alone.do(alone.sessions.get, f"{pid}-1").facts
+    assert (local_facts["pid"], local_facts["client"]) == (pid, "copilot")
+    # A CLI that needs a socket of its own host cannot run there.
+    assert Copilot(there.port, there.token + ".copilot").post(PING)[0] == 401
+    for bearer in (there.token, there.token + ".qwen"):
+        thief = Copilot(there.port, bearer)
+        events = thief.connect()
+        thief.open_diff(str(far.project / bearer), "new\n")
+        assert alone.emacs.facts["remote"] == far.name
+        assert "pid" not in alone.emacs.facts
+        events.close()
+    # Even one that knows the session of a CLI here, which is still to come.
+    first, here = FakeCli(there.port, there.token), cli_of(alone)
+    first.session_id = here.session_id = "known"
+    first.open_diff(str(far.project / "a"), "new\n")
+    assert alone.emacs.facts["remote"] == far.name
+    here.open_diff(str(far.project / "a"), "new\n")
+    facts = alone.emacs.facts
+    assert (facts["id"], "remote" in facts) == ("known", False)
+    assert len({diff.session_id for diff in alone.emacs.opened[-2:]}) == 2
+    first.session_id = local.session_id
+    assert first.post(PING)[0] == 404
+
+
 def test_what_is_no_name_of_a_file_there_is_not_reviewed(far: Far) -> None:
     far.connect()
     cli = far.cli()
@@ -422,7 +461,7 @@ def test_a_directory_or_port_that_cannot_be_used_is_reported(
     monkeypatch.setattr(remote, "_PROGRAM", base64.b64encode(program).decode())
     facts = other.connect()
     assert (facts["state"], "EADDRNOTAVAIL" in facts["problem"]) == ("ended", True)
-    monkeypatch.setattr(remote, "CLIENTS", None)  # An error of the server.
+    monkeypatch.setattr(remote, "REMOTE_CLIENTS", None)  # An error of the server.
     assert "see its log" in far_of("third").connect()["problem"]
 
 
