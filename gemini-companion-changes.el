@@ -276,7 +276,7 @@ The value is as that of `gemini-companion-text-merged'."
         (old (gemini-companion-changes--before edit now)))
     (gemini-companion-text-merged
      now written
-     (if hunks (gemini-companion-changes--without hunks old written) old)
+     (if hunks (gemini-companion-changes--without edit hunks old written) old)
      "now" "written" "before")))
 
 (defun gemini-companion-changes--before (edit now)
@@ -293,15 +293,23 @@ The value is as that of `gemini-companion-text-merged'."
           "\uFEFF")
      (gemini-companion-text-fit text now 'own))))
 
-(defun gemini-companion-changes--without (hunks before written)
-  "Return the text WRITTEN with the lines of BEFORE in HUNKS."
-  (let ((old-lines (split-string before "^" t))
-        (lines (split-string written "^" t)))
+(defun gemini-companion-changes--without (edit hunks before written)
+  "Return the text WRITTEN with the lines of BEFORE in HUNKS of EDIT."
+  (let* (;; The texts of a CLI that restores the byte order mark are compared
+         ;; without it.  In line 1 of a hunk it would be lost, or be there twice.
+         (mark (and (gemini-companion-edit-client-get edit :keeps-coding)
+                    (string-prefix-p "\uFEFF" written)
+                    "\uFEFF"))
+         (lines-of (lambda (text)
+                     (split-string (string-remove-prefix (or mark "") text)
+                                   "^" t)))
+         (old-lines (funcall lines-of before))
+         (lines (funcall lines-of written)))
     (pcase-dolist (`(,old ,old-count ,new ,new-count) (reverse hunks))
       (setq lines (append (seq-take lines (1- new))
                           (seq-take (nthcdr (1- old) old-lines) old-count)
                           (nthcdr (+ -1 new new-count) lines))))
-    (string-join lines)))
+    (concat mark (string-join lines))))
 
 ;;;; Marks
 

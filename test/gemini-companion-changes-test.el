@@ -645,6 +645,47 @@
           (gemini-companion-changes-revert edit)
           (should (equal after (gemini-companion-text-bytes "a"))))))))
 
+(defun gemini-companion-changes-test-undone (coding before proposed undone)
+  "Write PROPOSED over the text BEFORE in CODING, as Qwen Code does.
+Undo the first hunk in the file, and then with unsaved text in its buffer,
+which is saved then.  Assert that each has the text UNDONE in CODING."
+  (gemini-companion-test-with-edits '(("a" ""))
+    (let ((write (lambda (text)
+                   (gemini-companion-test-write
+                    "a" (encode-coding-string text coding)))))
+      (funcall write before)
+      (find-file "a")
+      (let* ((edit (gemini-companion-test-accept
+                    "a" proposed 1 `(:client "qwen" ,@session)))
+             (hunk (car (gemini-companion-edit-hunks edit))))
+        (dolist (unsaved '(nil t))
+          (funcall write proposed)
+          (gemini-companion-revert-now (expand-file-name "a"))
+          (gemini-companion-edit-set-reverted edit 'written)
+          (goto-char (point-max))
+          (when unsaved
+            (insert "mine\n"))
+          (gemini-companion-changes-revert edit hunk)
+          (should (eq unsaved (buffer-modified-p)))
+          (save-buffer)
+          (should (equal (encode-coding-string
+                          (concat undone (and unsaved "mine\n")) coding)
+                         (gemini-companion-text-bytes "a"))))))))
+
+;; The mark was lost, or there were two of them.
+(ert-deftest gemini-companion-changes-in-line-1-leave-the-byte-order-mark ()
+  (pcase-dolist
+      (`(,before ,proposed ,undone)
+       '(("1\n2\n3\n4\n" "new\n1\n2\n3\nfour\n" "1\n2\n3\nfour\n")
+         ("1\n2\n3\n4\n" "2\n3\nfour\n" "1\n2\n3\nfour\n")
+         ("1\n2\n3\n4\n" "one\n2\n3\nfour\n" "1\n2\n3\nfour\n")
+         ("1\n2\n3\n4\n" "a\nb\n2\n3\nfour\n" "1\n2\n3\nfour\n")))
+    (dolist (coding '(utf-8-with-signature-unix utf-8-with-signature-dos
+                      utf-16le-with-signature-unix utf-16be-with-signature-dos
+                      utf-8-unix utf-8-dos))
+      (ert-info ((format "%s %S" coding proposed))
+        (gemini-companion-changes-test-undone coding before proposed undone)))))
+
 ;; As its buffer is reverted, the edit is found to be in the file again.
 (ert-deftest gemini-companion-changes-counts-what-is-written-again-once ()
   (pcase-dolist (`(,linked . ,states)
