@@ -327,7 +327,7 @@ The value is as that of `gemini-companion-text-merged'."
 To search among all buffers for each file of a turn would take long.")
 
 (defvar gemini-companion-changes-left nil
-  "The changes of the last turn that the user has not kept or undone.")
+  "The changes of the last turn with some that are neither kept nor undone.")
 
 (when (fboundp 'define-fringe-bitmap)
   (define-fringe-bitmap 'gemini-companion-mark [24] nil nil '(center t)))
@@ -371,25 +371,32 @@ To search among all buffers for each file of a turn would take long.")
   (overlay-get mark 'gemini-companion-change))
 
 (defun gemini-companion-changes--all ()
-  "Return each change of the last turn, in the order of files and lines.
-In a file that is not visited, that is all hunks that are not reverted."
-  (let* ((edits (gemini-companion-changes--edits))
-         (turn (and edits (gemini-companion-edit-turn (car (last edits))))))
-    (cl-loop
-     for (_ . edits) in (seq-group-by
-                         #'gemini-companion-edit-true-name
-                         (cl-remove turn edits :test-not #'eq
-                                    :key #'gemini-companion-edit-turn))
-     for buffer = (gemini-companion-changes--marked-buffer (car edits))
-     append
-     (if buffer
-         (seq-filter (lambda (change) (memq (car change) edits))
-                     (mapcar #'gemini-companion-changes--change
-                             (buffer-local-value 'gemini-companion-changes-marks
-                                                 buffer)))
-       (cl-loop for edit in edits
-                append (mapcar (apply-partially #'cons edit)
-                               (gemini-companion-changes--hunks edit)))))))
+  "Return each change of the last turn with changes left.
+They are in the order of files and lines.  In a file that is not visited,
+that is all hunks that are not reverted."
+  (let ((edits (gemini-companion-changes--edits)))
+    ;; The user may have edited all changes of a later turn, or its file has
+    ;; unsaved text: then those of an earlier turn are still marked.
+    (seq-some #'gemini-companion-changes--of-edits
+              (mapcar #'cdr
+                      (seq-group-by #'gemini-companion-edit-turn
+                                    (reverse edits))))))
+
+(defun gemini-companion-changes--of-edits (edits)
+  "Return each change of EDITS, those of one turn, the last edit first."
+  (cl-loop
+   for (_ . edits) in (seq-group-by #'gemini-companion-edit-true-name
+                                    (reverse edits))
+   for buffer = (gemini-companion-changes--marked-buffer (car edits))
+   append
+   (if buffer
+       (seq-filter (lambda (change) (memq (car change) edits))
+                   (mapcar #'gemini-companion-changes--change
+                           (buffer-local-value 'gemini-companion-changes-marks
+                                               buffer)))
+     (cl-loop for edit in edits
+              append (mapcar (apply-partially #'cons edit)
+                             (gemini-companion-changes--hunks edit))))))
 
 (defun gemini-companion-changes--lines (edit hunks text &optional later)
   "Return those of HUNKS of EDIT that TEXT still has, lists (HUNK LINE COUNT).
@@ -794,7 +801,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
   "Return a text for the mode line if there is a change left, or nil."
   (when gemini-companion-changes-left
     (cons (format "~%d" (length gemini-companion-changes-left))
-          "~: changes of the last turn that you have not kept or undone")))
+          "~: changes of a CLI that you have not kept or undone")))
 
 (provide 'gemini-companion-changes)
 ;;; gemini-companion-changes.el ends here

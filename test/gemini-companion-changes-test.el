@@ -298,6 +298,44 @@
     (should-not (gemini-companion-part-lighter 'changes))
     (should (equal '(nil) (window-margins)))))
 
+;; "No changes of a CLI are left" was said with marks before one's eyes.
+(ert-deftest gemini-companion-changes-of-an-earlier-turn-can-be-reached ()
+  (pcase-dolist (`(,why . ,hide)
+                 `(("edited" . ,(lambda ()
+                                  (with-current-buffer "b" (insert "mine "))))
+                   ("kept" . ,(lambda ()
+                                (with-current-buffer "b"
+                                  (gemini-companion-keep-changes))))
+                   ("unsaved before" . ignore)
+                   ("reverted" . ,(lambda ()
+                                    (gemini-companion-changes-revert
+                                     (car (last (gemini-companion-edits))))))))
+    (ert-info (why)
+      (gemini-companion-changes-test-with
+          `(("a" ,gemini-companion-changes-test-lines) ("b" "B\n"))
+        (find-file-noselect "b")
+        (gemini-companion-state-report session 'prompt "First")
+        (find-file "a")
+        (gemini-companion-changes-test-accept
+         "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+        (gemini-companion-state-report session 'end nil)
+        (gemini-companion-state-report session 'prompt "Second")
+        (when (equal why "unsaved before")
+          (with-current-buffer "b" (insert "mine ")))
+        (gemini-companion-changes-test-accept "b" "C\n" session)
+        (funcall hide)
+        (should (equal '(1 9) (gemini-companion-changes-test-marked "a")))
+        (should (equal "~2" (car (gemini-companion-part-lighter 'changes))))
+        (should (string-prefix-p "2 of 2, a"
+                                 (gemini-companion-changes-test-keys
+                                  'gemini-companion-next-change)))
+        (should (string-prefix-p "1 of 2, a"
+                                 (gemini-companion-changes-test-keys "n")))
+        (should (string-prefix-p "Reverted a hunk of a; 1 left"
+                                 (gemini-companion-changes-test-keys "u")))
+        (gemini-companion-keep-changes 'all)
+        (should-not (gemini-companion-part-lighter 'changes))))))
+
 ;; The commands and the mode line counted none, and the marks stayed.
 (ert-deftest gemini-companion-changes-stay-marked-when-the-option-is-set ()
   (gemini-companion-changes-test-with '(("a" "1\n") ("b" "1\n"))
