@@ -553,32 +553,42 @@ With HUNKS of ORIGINAL, restore also those that are not among them."
 ;;;; Comments
 
 (defun gemini-companion-edit-comments (edit)
-  "Return the comments on EDIT, an alist of (SIDE . LINE) and texts.
-SIDE is `before' for a removed line, whose number in the file is LINE,
-or `after' for another one, whose number in the proposal it is now."
-  (mapcar (pcase-lambda (`((,side . ,line) . ,text))
-            (when (markerp line)
-              (setq line (gemini-companion-text-line (marker-buffer line) line)))
-            (cons (cons side line) text))
-          (gemini-companion-edit-commented edit)))
+  "Return the comments on EDIT, an alist of (SIDE . LINES) and texts.
+LINES is a number, or a cons (FIRST . LAST) for several lines.  SIDE is
+`before' for removed lines, which LINES counts in the file, or `after'
+for others, which LINES counts in the proposal as it is now."
+  (cl-flet ((number (place)
+              (if (markerp place)
+                  (gemini-companion-text-line (marker-buffer place) place)
+                place)))
+    (mapcar (pcase-lambda (`((,side . ,lines) . ,text))
+              (cons (cons side (pcase lines
+                                 (`(,first . ,last)
+                                  (cons (number first) (number last)))
+                                 (line (number line))))
+                    text))
+            (gemini-companion-edit-commented edit))))
 
 (defun gemini-companion-edit-comment (edit key text)
-  "Make TEXT the comment on KEY, a cons (SIDE . LINE), of EDIT.
-If TEXT is nil, delete that comment.  It follows edits of the proposal."
+  "Make TEXT the comment on KEY of EDIT.
+KEY is a cons (SIDE . LINES), see `gemini-companion-edit-comments'.  If
+TEXT is nil, delete that comment.  It follows edits of the proposal."
   (setf (gemini-companion-edit-commented edit)
         (cl-loop for comment in (gemini-companion-edit-commented edit)
                  for (other) in (gemini-companion-edit-comments edit)
                  unless (equal key other) collect comment))
   (when text
     (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
-      (push (cons (pcase key
-                    (`(after . ,line)
-                     ;; A line that is inserted before it is another one.
-                     (cons 'after
-                           (copy-marker (gemini-companion-hunk-line line) t)))
-                    (_ key))
-                  text)
-            (gemini-companion-edit-commented edit))))
+      (cl-flet ((place (line)
+                  ;; A line that is inserted before it is another one.
+                  (copy-marker (gemini-companion-hunk-line line) t)))
+        (push (cons (pcase key
+                      (`(after ,first . ,last)
+                       (cons 'after (cons (place first) (place last))))
+                      (`(after . ,line) (cons 'after (place line)))
+                      (_ key))
+                    text)
+              (gemini-companion-edit-commented edit)))))
   (gemini-companion-edit--notify edit 'changed))
 
 ;;;; Opening

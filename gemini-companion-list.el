@@ -322,16 +322,31 @@ LAST is the last one."
 (defun gemini-companion-list--insert-comments (comments)
   (goto-char (point-min))
   (while (not (eobp))
-    (let ((comment (cdr (assoc (gemini-companion-list--line-key) comments)))
+    (let ((here (gemini-companion-list--comments-at
+                 (gemini-companion-list--line-key) comments))
           (properties (text-properties-at (point))))
       (forward-line)
-      (when comment
+      (pcase-dolist (`((,_ . ,lines) . ,comment) here)
         (let ((beg (point)))
-          (insert (apply #'propertize (concat "  >> " comment "\n") properties))
+          (insert (apply #'propertize
+                         (concat "  >> "
+                                 (when (consp lines)
+                                   (concat (gemini-companion-hunk-range lines)
+                                           ": "))
+                                 comment "\n")
+                         properties))
           (add-text-properties
            beg (point) '( face gemini-companion-comment
                           line-prefix nil wrap-prefix nil
                           gemini-companion-change nil)))))))
+
+(defun gemini-companion-list--comments-at (key comments)
+  "Return those of COMMENTS that are displayed below the line with KEY.
+For the value of KEY, see `gemini-companion-list--line-key'.  A comment
+on several lines is below the last one."
+  (seq-filter (pcase-lambda (`((,side . ,lines) . ,_))
+                (equal key (cons side (if (consp lines) (cdr lines) lines))))
+              comments))
 
 (defun gemini-companion-list--line-key ()
   "Return the key of a comment on the line of a diff at point, or nil.
@@ -511,17 +526,69 @@ no review is hidden."
              t)))
 
 (defun gemini-companion-list-comment ()
-  "Comment on the line at point; an empty text deletes the comment.
-If the proposal is rejected, the comment becomes part of the reason."
+  "Comment on the line at point, or on the lines of the region.
+An empty text deletes the comment.  If the proposal is rejected, the
+comment becomes part of the reason."
   (interactive nil gemini-companion-list-mode)
-  (when-let* ((edit (gemini-companion-edit-unsettled))
-              (key (or (gemini-companion-list--line-key)
-                       (user-error "No line of the file here")))
-              (comment (gemini-companion-prompt-read
-                        edit (format "Comment on line %d: " (cdr key))
-                        (cdr (assoc key (gemini-companion-edit-comments edit))))))
-    (gemini-companion-edit-comment
-     edit key (and (not (string-blank-p comment)) comment))))
+  (when (use-region-p)
+    (gemini-companion-list--end-region-at-line))
+  (let* ((edit (gemini-companion-edit-unsettled))
+         (comments (gemini-companion-edit-comments edit))
+         (key (or (gemini-companion-list--comment-key comments)
+                  (user-error "No line of the file here")))
+         (comment (gemini-companion-prompt-read
+                   edit
+                   (format (if (consp (cdr key))
+                               "Comment on lines %s: "
+                             "Comment on line %s: ")
+                           (gemini-companion-hunk-range (cdr key)))
+                   (cdr (assoc key comments)))))
+    (deactivate-mark)
+    (when comment
+      (gemini-companion-edit-comment
+       edit key (and (not (string-blank-p comment)) comment)))))
+
+(defun gemini-companion-list--end-region-at-line ()
+  "Move point to the last line of the region, and mark to its beginning.
+The line after the region is not meant if the region ends before its
+first character; it may be of another edit."
+  (let ((beg (region-beginning)))
+    (goto-char (region-end))
+    (when (and (bolp) (< beg (point)))
+      (forward-line -1))
+    (set-mark beg)))
+
+(defun gemini-companion-list--comment-key (comments)
+  "Return the key of a comment on the line at point or on the region, or nil.
+See `gemini-companion-edit-comments', whose value for the edit here is
+COMMENTS.  Point is in the last line of the region."
+  (let ((key (gemini-companion-list--line-key)))
+    (if (use-region-p)
+        (gemini-companion-list--region-key)
+      ;; One on several lines is below the last of them.
+      (or (caar (gemini-companion-list--comments-at key comments))
+          key))))
+
+(defun gemini-companion-list--region-key ()
+  "Return the key of a comment on the region up to the line of point, or nil.
+Of removed lines and others, the others count: the CLI proposes those."
+  (let ((edit (gemini-companion-list--get :edit))
+        (end (line-end-position))
+        keys)
+    (save-excursion
+      (goto-char (mark))
+      (while (and (<= (point) end) (not (eobp)))
+        (when-let* (((eq edit (gemini-companion-list--get :edit)))
+                    (key (gemini-companion-list--line-key)))
+          (push key keys))
+        (forward-line)))
+    (let* ((side (if (assq 'after keys) 'after 'before))
+           (lines (cl-loop for (other . line) in keys
+                           when (eq side other) collect line)))
+      (when lines
+        (let ((first (apply #'min lines))
+              (last (apply #'max lines)))
+          (cons side (if (= first last) first (cons first last))))))))
 
 (defun gemini-companion-list-revert ()
   "Revert the edit at point: restore the previous text of the file.

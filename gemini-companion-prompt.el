@@ -372,11 +372,16 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
                            ((and remote (cdr (gemini-companion-names-remote
                                               file remote))))
                            (t file))))
-    (mapcar (pcase-lambda (`((,side . ,line) . ,comment))
-              (format "%s:%d%s: %s" name line
-                      (if (eq side 'before) " (removed line)" "")
+    (mapcar (pcase-lambda (`((,side . ,lines) . ,comment))
+              (format "%s:%s%s: %s" name (gemini-companion-hunk-range lines)
+                      (cond ((not (eq side 'before)) "")
+                            ((consp lines) " (removed lines)")
+                            (t " (removed line)"))
                       comment))
-            (seq-sort-by #'cdar #'< (gemini-companion-edit-comments edit)))))
+            ;; As the list shows them, each below its last line.
+            (seq-sort-by (pcase-lambda (`((,_ . ,lines) . ,_))
+                           (if (consp lines) (cdr lines) lines))
+                         #'< (gemini-companion-edit-comments edit)))))
 
 ;;;; Commands
 

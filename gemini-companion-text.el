@@ -474,6 +474,13 @@ Signal an error if they cannot be compared."
   "Return a text for ADDED and REMOVED numbers of lines."
   (format "+%d %s%d" added (gemini-companion-text-sign ?\u2212 "-") removed))
 
+(defun gemini-companion-hunk-range (lines)
+  "Return a text such as \"3\" or \"3-5\" for LINES.
+LINES is a number, or a cons (FIRST . LAST)."
+  (pcase lines
+    (`(,first . ,last) (format "%d-%d" first last))
+    (line (number-to-string line))))
+
 (defun gemini-companion-hunk--texts (hunk original proposal)
   "Return the lines of HUNK in the buffers ORIGINAL and PROPOSAL, a list."
   (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))

@@ -342,6 +342,54 @@ a:3 (removed line): keep it\na:4: as a digit"
      (lambda (&rest _) (gemini-companion-receive 'close-diff 3 'closed) "half a com"))
     (should (equal "half a com" (current-kill 0)))))
 
+(ert-deftest gemini-companion-list-comments-on-the-lines-of-the-region ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n"))
+    (gemini-companion-list-test-open 1 1 "a" "1\ntwo\nthree\n4\n")
+    (gemini-companion-list-test-open 2 1 "b" "new\n")
+    (gemini-companion-list-test-key "TAB" "+2 −2  a")
+    (cl-flet ((comment (from to text)
+                ;; The region ends before the first character of the line TO.
+                (let ((transient-mark-mode t))
+                  (gemini-companion-list-test-go-to from)
+                  (forward-line 0)
+                  (push-mark (point) t t)
+                  (gemini-companion-list-test-go-to to)
+                  (forward-line 0)
+                  (gemini-companion-list-test-key "c" nil text)
+                  (should-not (use-region-p)))))
+      (comment "+two" "\n 4" "as digits")
+      ;; The next line is of another edit, and the region is reversed.
+      (let ((transient-mark-mode t))
+        (gemini-companion-list-test-go-to "+1 −0  b")
+        (forward-line 0)
+        (push-mark (point) t t)
+        (gemini-companion-list-test-go-to "+three")
+        (forward-line 0)
+        (gemini-companion-list-test-key "c" nil "to the end"))
+      (comment "\n-2" "\n+two" "keep them")
+      ;; Of removed lines and others, the others count.
+      (comment "\n-3" "+three" "in words"))
+    (gemini-companion-list-test-shows
+     "  waiting  +2 −2  a  4 comments"
+     " 1" "-2" "-3" "  >> 2-3: keep them" "+two" "  >> in words"
+     "+three" "  >> 2-3: as digits" " 4" "  >> 3-4: to the end"
+     "  waiting  +1 −0  b")
+    ;; The lines follow an edit of the proposal, and so does the comment.
+    (with-current-buffer (gemini-companion-edit-proposal-buffer
+                          (car (gemini-companion-edits-open)))
+      (goto-char (point-min))
+      (insert "before\n"))
+    (gemini-companion-list-test-shows
+     "  waiting  +3 −2  a  4 comments"
+     "+before" " 1" "-2" "-3" "  >> 2-3: keep them" "+two" "  >> in words"
+     "+three" "  >> 3-4: as digits" " 4" "  >> 4-5: to the end"
+     "  waiting  +1 −0  b")
+    (gemini-companion-list-test-key "c" "+three" "as digits, please")
+    (gemini-companion-list-test-key "R" nil "")
+    (should (equal "a:3: in words\na:2-3 (removed lines): keep them
+a:3-4: as digits, please\na:4-5: to the end"
+                   (current-kill 0)))))
+
 (ert-deftest gemini-companion-list-visits-the-line-or-shows-the-review ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-list-test-open 1 1 "a" "0\n1\n2\nthree\n")))
