@@ -315,7 +315,9 @@ LAST is the last one."
         last
       (cons state
             (pcase hunks
-              ('nil "    no difference\n")
+              ('nil (if (eq 'new (gemini-companion-edit-before edit))
+                        "    empty file\n"
+                      "    no difference\n"))
               ('failed "    cannot be compared\n")
               (_ (gemini-companion-edit-call-with-texts edit draw)))))))
 

@@ -252,7 +252,9 @@ For SELECT, see `gemini-companion-arrival-show-function'."
                 (gemini-companion-edit-name edit)))
   (unless (eq select 'next)
     (setq gemini-companion-review--unrequested (not select)))
-  (unless (gemini-companion-edit-hunks edit)
+  ;; A new file may be empty, as many an __init__.py.
+  (unless (or (gemini-companion-edit-hunks edit)
+              (eq 'new (gemini-companion-edit-before edit)))
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-edit-name edit)))
   (let ((view (with-selected-frame (gemini-companion-review--frame edit select)

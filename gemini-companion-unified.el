@@ -675,7 +675,9 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                   unfolded
                   ;; A screen.
                   (or (cdr (gemini-companion-view-size view)) (frame-height)))
-               (insert "No differences left.\n")))
+               (insert (if (eq 'new (gemini-companion-edit-before edit))
+                           "The new file is empty.\n"
+                         "No differences left.\n"))))
            (buffer-string)))
         (setf (gemini-companion-view-hunks view) hunks)))
     (when first

@@ -314,6 +314,27 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (should-not (memq (gemini-companion-edit-proposal-buffer diff) asked))
       (should (equal '("a") (directory-files directory nil "\\`[^.]\\|#"))))))
 
+(ert-deftest gemini-companion-review-of-a-new-empty-file-can-be-answered ()
+  (dolist (gemini-companion-review-view '(ediff diff))
+    (gemini-companion-test-with-reviews nil
+      (let ((diff (gemini-companion-test-show "__init__.py" "")))
+        (should (string-match-p "new file is empty" (buffer-string)))
+        (should-error (call-interactively (key-binding "x")) :type 'user-error)
+        (should-error (call-interactively (key-binding "n")) :type 'user-error)
+        ;; What the user types makes it one with text, and back.
+        (pcase-dolist (`(,text . ,shown) '(("text\n" . "text")
+                                           ("" . "new file is empty")))
+          (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+            (erase-buffer)
+            (insert text))
+          (gemini-companion-test-eventually
+            (string-match-p shown (with-current-buffer
+                                      (gemini-companion-review-main-buffer diff)
+                                    (buffer-string)))))
+        (call-interactively (key-binding "a"))
+        (should (eq 'accepted (gemini-companion-edit-decision diff)))
+        (should (equal "" (gemini-companion-edit-after diff)))))))
+
 (ert-deftest gemini-companion-review-that-cannot-be-shown-leaves-nothing ()
   (pcase-dolist
       (`(,view ,problem ,file ,text ,symbol ,value)
