@@ -683,6 +683,9 @@ ROOT is the workspace root in its remote host, if any."
                (cdr command)))))
     (when-let* ((process (get-buffer-process buffer)))
       (process-put process 'gemini-companion-started t)
+      ;; Before its first start, it had no directory for its discovery file.
+      (unless remote
+        (gemini-companion-server-call 'cli-started client))
       (gemini-companion-cli--watch)
       (add-function :around (process-sentinel process)
                     #'gemini-companion-cli--sentinel)

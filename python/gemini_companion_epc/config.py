@@ -46,6 +46,11 @@ class Config:
     """Time limit for Emacs to answer open-diff and close-diff."""
     file_check: float = 15
     """Time between two checks of the files that a cleanup may remove."""
+    start_check: float = 0.5
+    """Time between two checks while a CLI starts for the first time."""
+    start_limit: float = 120
+    """Time in which a CLI that starts for the first time makes its directory."""
+    # Copilot CLI unpacks 235 MB first.
     headers_time: float = 300
     """Time limit for a client from connecting to sending its request."""
     # Gemini CLI connects, then lays out a long line for more than 30 s, and fails

@@ -17,6 +17,7 @@ from functools import partial
 from secrets import token_urlsafe
 
 from . import __version__, log, texts
+from .clients import CLIENTS
 from .config import Config, parse_start_line
 from .diffs import Diffs
 from .discovery import DiscoveryFiles
@@ -77,6 +78,8 @@ class Server:
         self._unix_port = UnixPort(number)
         self._warnings: set[str] = set()
         self._may_serve = asyncio.Event()
+        self._cli_starts = asyncio.Event()
+        self._starting_until = 0.0
         self._stop = asyncio.Event()
         self._has_successor = False
 
@@ -119,6 +122,7 @@ class Server:
             "processes": partial(asyncio.to_thread, running, self._port.number),
             "context-update": self.context_update,
             "roots-update": self.roots_update,
+            "cli-started": self.cli_started,
             "tools-update": partial(setattr, self._questions, "is_on"),
             "diff-accepted": self._diffs.decide,
             "diff-rejected": self._diffs.decide,
@@ -251,10 +255,33 @@ class Server:
         """Send the context of Emacs to the clients."""
         self._sessions.broadcast([File(**file) for file in files])
 
+    def cli_started(self, name: str) -> None:
+        """Check more often whether the client ``name`` has made its directory.
+
+        Emacs has just started the CLI.  Before its first start there is no directory
+        for its discovery file, and the user types /ide within seconds.
+        """
+        if any(
+            client.name == name and not client.is_installed(os.environ)
+            for client in CLIENTS
+        ):
+            now = asyncio.get_running_loop().time()
+            self._starting_until = now + self._config.start_limit
+            self._cli_starts.set()
+
+    async def _next_check(self) -> None:
+        """Wait until the discovery files are to be checked again."""
+        if asyncio.get_running_loop().time() < self._starting_until:
+            await asyncio.sleep(self._config.start_check)
+            return
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._cli_starts.wait(), self._config.file_check)
+        self._cli_starts.clear()
+
     async def _keep_files(self) -> None:
-        """Restore the files that a cleanup of temporary files removes."""
+        """Restore the files that a cleanup removes, and write those of new clients."""
         while True:
-            await asyncio.sleep(self._config.file_check)
+            await self._next_check()
             try:
                 self._warn_once(self._discovery.update(self._questions.roots))
             except Exception:

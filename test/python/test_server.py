@@ -82,6 +82,17 @@ def test_roots_reach_clients_and_clients_emacs(
     emacs.epc.until("sessions-update", has_facts)
 
 
+def test_a_cli_that_starts_for_the_first_time_finds_emacs_soon(start: Start) -> None:
+    emacs = start(file_check=3600)
+    files = {name: Path(path) for name, path in emacs.hello["discovery"]}
+    # As Copilot CLI, without its socket, whose name has a limit.
+    file = files["qwen"]
+    assert not file.parent.parent.exists()
+    emacs.call("cli-started", "qwen")
+    file.parent.parent.mkdir(parents=True)
+    until(file.exists)
+
+
 def test_what_cannot_be_written_is_reported_and_the_server_runs(
     start: Start, tmp_path: Path
 ) -> None:
