@@ -48,6 +48,7 @@
 (defvar desktop-minor-mode-handlers)
 (defvar desktop-save-buffer)
 (defvar eat-kill-buffer-on-exit)
+(defvar global-hl-line-mode)
 (defvar term-home-marker)
 (defvar term-raw-map)
 (defvar vterm-kill-buffer-on-exit)
@@ -376,9 +377,30 @@ connect; start one? " (abbreviate-file-name directory))))
                            (< emacs-major-version 29))
                 '("COLORTERM=truecolor"))
             ,@process-environment)))
-    ;; A terminal takes the size of the window when its mode begins.
-    (cl-letf (((default-value 'header-line-format) " "))
-      (funcall function command))))
+    (unwind-protect
+        ;; A terminal takes the size of the window when its mode begins.
+        (cl-letf (((default-value 'header-line-format) " ")
+                  ((default-value 'display-line-numbers) nil))
+          ;; Global modes turn on at the end of the terminal's mode, and term
+          ;; and eat start the program after that.
+          (add-hook 'after-change-major-mode-hook
+                    #'gemini-companion-cli--show-plainly 100)
+          (funcall function command))
+      (remove-hook 'after-change-major-mode-hook
+                   #'gemini-companion-cli--show-plainly))
+    (gemini-companion-cli--show-plainly)))
+
+(defun gemini-companion-cli--show-plainly ()
+  "Turn off what modes for all buffers add to the rows of a CLI's screen.
+With line numbers, vterm shows rows that were drawn for a wider window."
+  (when gemini-companion-cli-parameters
+    (dolist (mode '( display-line-numbers-mode linum-mode hl-line-mode
+                     display-fill-column-indicator-mode))
+      (when (and (boundp mode) (symbol-value mode))
+        (funcall mode -1)))
+    (setq-local display-line-numbers nil
+                global-hl-line-mode nil
+                show-trailing-whitespace nil)))
 
 (defun gemini-companion-cli--vterm (command)
   (require 'vterm)
@@ -628,6 +650,7 @@ on white in a light theme."
     (delete-all-overlays)
     (erase-buffer)
     (setq gemini-companion-cli-parameters run)
+    (gemini-companion-cli--show-plainly)
     (pcase-let (((map :directory :remote) run))
       ;; The process in the terminal is a local one.
       (setq default-directory (if remote "~/" directory)

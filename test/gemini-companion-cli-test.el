@@ -10,6 +10,9 @@
 (require 'ert-x)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-server-test-helper)
+(require 'hl-line)
+(require 'display-fill-column-indicator)
+(require 'display-line-numbers)
 (require 'project)
 (require 'warnings)
 
@@ -506,6 +509,52 @@ M-x gemini-companion-run begins one\n")
         (kill-buffer)))
     (gemini-companion-part-stop 'cli)
     (should (equal '(("file" "mine" "saved")) restored))))
+
+(ert-deftest gemini-companion-run-reports-the-cli-that-it-starts-to-the-server ()
+  (gemini-companion-run-test-with-mode
+    (let ((call (symbol-function 'gemini-companion-server-call))
+          calls)
+      (cl-letf (((symbol-function 'gemini-companion-server-call)
+                 (lambda (&rest args)
+                   (push args calls)
+                   (apply call args))))
+        (gemini-companion-run)
+        (should (member '(cli-started "gemini") calls))))))
+
+(ert-deftest gemini-companion-terminal-shows-nothing-beside-the-rows-of-a-cli ()
+  (gemini-companion-run-test-with-mode
+   (let ((trailing (default-value 'show-trailing-whitespace))
+         (modes '(global-display-line-numbers-mode global-hl-line-mode
+						   global-display-fill-column-indicator-mode))
+         rows)
+     (unwind-protect
+         (progn
+           (dolist (mode modes) (funcall mode 1))
+           (setq-default show-trailing-whitespace t)
+           (dolist (terminal
+                    (list 'term
+                          (lambda (_)
+                            ;; As eat does it: the program starts after the mode.
+                            (text-mode)
+                            (setq rows (format "%s" (list display-line-numbers
+                                                          hl-line-mode)))
+                            (start-process "cat" (current-buffer) "cat"))))
+             (let ((gemini-companion-terminal terminal)
+                   (gemini-companion-run-commands '(("gemini" "cat"))))
+               (gemini-companion-run '(4))
+               (should (get-buffer-process (current-buffer)))
+               (should-not (or display-line-numbers display-line-numbers-mode
+                               hl-line-mode global-hl-line-mode
+                               display-fill-column-indicator-mode
+                               show-trailing-whitespace))))
+           (should (equal "(nil nil)" rows))
+           ;; Other buffers stay as they were.
+           (with-temp-buffer
+             (text-mode)
+             (should (and display-line-numbers global-hl-line-mode
+                          show-trailing-whitespace))))
+       (dolist (mode modes) (funcall mode -1))
+       (setq-default show-trailing-whitespace trailing)))))
 
 (ert-deftest gemini-companion-terminal-is-the-best-that-is-whole ()
   (gemini-companion-run-test-with-mode
