@@ -177,7 +177,10 @@ Return nil if the user has to edit a settings file first."
                           (funcall set)))
                      (_ t)))
                  (gemini-companion-settings-findings
-                  (plist-get run :client) (plist-get run :directory)))))
+                  (plist-get run :client) (plist-get run :directory)
+                  (lambda (client)
+                    (cl-find client (gemini-companion-sessions) :test #'equal
+                             :key (lambda (cli) (plist-get cli :client))))))))
 
 (defun gemini-companion-cli-program (name command input then)
   "Run COMMAND with INPUT as a process NAME, without waiting for it.
@@ -217,7 +220,7 @@ findings, see `gemini-companion-status-checks'; this one has a remedy."
                       ,@(unless (file-remote-p directory)
                           ;; The first setting is needed to connect.
                           (seq-take (gemini-companion-settings-findings
-                                     client directory)
+                                     client directory #'always)
                                     1)))))
         `(bad nil ,(gemini-companion-clients-get client :connect)))))
 

@@ -42,6 +42,7 @@
      :connect "Run /ide enable there.  If the CLI answers that IDE \
 integration is not supported, start it again: it searches for editors only \
 when it starts."
+     :reconnect "/ide enable"
      :trust "/permissions trust"
      :link ("link" "--consent")
      :hooks ((AfterTool . "write_file|replace")
@@ -86,6 +87,7 @@ vim voice"
      :connect "Run /ide enable there.  If the CLI answers that IDE \
 integration is not supported, start it again: it searches for editors only \
 when it starts."
+     :reconnect "/ide enable"
      :trust "/trust"
      :link ("link")
      :hooks ((PostToolUse . "write_file|edit")
@@ -143,6 +145,8 @@ terminals, to the port and to the process id of Emacs, if any, and
 are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
 typed in the CLI to set it;
 `:connect', what the user does if it is not connected;
+`:reconnect', its command that connects it again after it has lost the
+server, if it does not search for a server by itself then;
 `:trust', the command of the CLI that trusts its directory;
 `:distrusts', non-nil if it asks for trust where no setting decides that;
 `:link', the command about extensions that links one, and its options;
@@ -320,9 +324,12 @@ save it, and go back"
 
 ;;;;; Findings
 
-(defun gemini-companion-settings-findings (client directory)
+(defun gemini-companion-settings-findings (client directory &optional runs-p)
   "Return the findings about the settings of CLIENT in DIRECTORY.
-The first one is about what is needed to connect, if they can be read."
+The first one is about what is needed to connect, if they can be read.
+RUNS-P is called with CLIENT when a setting was saved: if its value is
+non-nil, a message names what a running CLI needs.  A CLI that starts
+after that reads the setting itself."
   (when-let* ((required (gemini-companion-clients-get client :required))
               (files (gemini-companion-settings-files client directory))
               (file (car (last files))))
@@ -330,7 +337,7 @@ The first one is about what is needed to connect, if they can be read."
         (progn
           (gemini-companion-settings--read file)
           (mapcar (apply-partially #'gemini-companion-settings--finding
-                                   client files)
+                                   client files (or runs-p #'ignore))
                   required))
       (error
        `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
@@ -339,7 +346,7 @@ The first one is about what is needed to connect, if they can be read."
                        (gemini-companion-clients-title client))
               ("Open" . ,(apply-partially #'find-file-other-window file))))))))
 
-(defun gemini-companion-settings--finding (client files required)
+(defun gemini-companion-settings--finding (client files runs-p required)
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
                (user (car (last files)))
                (found (seq-find (lambda (file)
@@ -358,10 +365,13 @@ The first one is about what is needed to connect, if they can be read."
             (,(cond ((eq value t) "Enable")
                     (found "Change it")
                     (t "Set it"))
-             . ,(apply-partially
-                 #'gemini-companion-settings--set file keys value
-                 (format "Setting saved; a running %s needs %s"
-                         (gemini-companion-clients-title client) command)))))
+             . ,(lambda ()
+                  (gemini-companion-settings--set
+                   file keys value
+                   (if (funcall runs-p client)
+                       (format "Setting saved; a running %s needs %s"
+                               (gemini-companion-clients-title client) command)
+                     "Setting saved"))))))
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." key)

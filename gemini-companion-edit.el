@@ -1143,9 +1143,11 @@ its terminal."
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (display-warning
      'gemini-companion
-     "Server crashed and was restarted.  Answer open reviews in Emacs, as \
-their terminals do not take an answer.  Then run /ide enable in each CLI that \
-does not reconnect; it opens no reviews until then.")))
+     (concat "Server crashed and was restarted.  Answer open reviews in Emacs, \
+as their terminals do not take an answer."
+             (when-let* ((remedy (gemini-companion-session-reconnect
+                                  "if that does not reconnect")))
+               (format "  Then %s; it opens no reviews until then." remedy))))))
 
 (cl-defmethod gemini-companion-receive ((_method (eql 'diff-opened)) id)
   "Record that the CLI has the answer that the edit ID is open."

@@ -174,7 +174,8 @@ The value consists of parts of a header line."
                    (gemini-companion-edit-name edit 'plain))))))
 
 (defun gemini-companion-notify--summary (session)
-  (when-let* ((turn (gemini-companion-session-turn session))
+  (when-let* (((not (funcall gemini-companion-state-pending-function session)))
+              (turn (gemini-companion-session-turn session))
               (ended (gemini-companion-turn-ended turn))
               ((<= gemini-companion-notify-turn-seconds
                    (- ended (gemini-companion-turn-began turn)))))

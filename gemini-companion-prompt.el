@@ -283,6 +283,16 @@ The prompt in PROCESS is on SCREEN; for TYPED and FREE, see above."
   (not (seq-some (lambda (other) (equal session (funcall (nth 1 other))))
                  (cdr (memq task gemini-companion-prompt--tasks)))))
 
+(defun gemini-companion-prompt--pending-p (session)
+  "Return non-nil if a text for SESSION is not typed and submitted yet."
+  (seq-some (lambda (task)
+              (when-let* ((other (funcall (nth 1 task))))
+                (gemini-companion-session-same-p session other)))
+            gemini-companion-prompt--tasks))
+
+(setq gemini-companion-state-pending-function
+      #'gemini-companion-prompt--pending-p)
+
 (defun gemini-companion-prompt--end (task &optional problem)
   (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
   (when problem

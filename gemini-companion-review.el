@@ -38,8 +38,9 @@ switches from one view to the other.
 Nil means no reviews: CLIs ask in their terminals as they do without
 an editor, and still receive the context.  A CLI asks whether there
 are reviews only when it connects.  So after a change to or from nil
-type \"/ide disable\" in each CLI, \\[gemini-companion-restart], and
-\"/ide enable\" in each; until then, answer in their terminals.
+type \"/ide disable\" in each Gemini CLI and Qwen Code,
+\\[gemini-companion-restart], and \"/ide enable\" in each.  Copilot CLI
+connects again by itself.  Until then, answer in their terminals.
 Any other change takes effect with the next review."
   :type '(choice (const :tag "Ediff" ediff)
                  (const :tag "Unified diff" diff)

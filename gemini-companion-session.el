@@ -240,14 +240,32 @@ beginning of its `:id'."
     (format "%s (%s)" (car where)
             (string-join (delq nil (list (cadr where) which)) ", "))))
 
+(defun gemini-companion-session-reconnect (condition)
+  "Return how to connect the CLIs again that are connected now, or nil.
+That is a phrase such as \"run /ide enable in Gemini CLI if CONDITION\".
+CLIs that connect again by themselves are left out."
+  (let ((titles (seq-group-by
+                 (lambda (client)
+                   (gemini-companion-clients-get client :reconnect))
+                 (seq-uniq (mapcar (lambda (session) (plist-get session :client))
+                                   (gemini-companion-sessions))))))
+    (when-let* ((phrases
+                 (cl-loop for (command . clients) in titles
+                          when command
+                          collect (format "run %s in %s" command
+                                          (mapconcat #'gemini-companion-clients-title
+                                                     clients " and ")))))
+      (concat (string-join phrases ", ") " " condition))))
+
 (defun gemini-companion-session-read (sessions)
   "Return the only one of SESSIONS, or read one; signal an error without any.
 By default it is the first in a terminal of this Emacs."
   (if (null (cdr sessions))
       (or (car sessions)
-          (user-error "No CLI is connected; %s starts one, /ide enable \
-\(/ide in Copilot CLI) connects a running one"
-                      (substitute-command-keys "\\[gemini-companion-run]")))
+          (user-error "No CLI is connected; %s starts one, and %s shows how a \
+running one connects"
+                      (substitute-command-keys "\\[gemini-companion-run]")
+                      (substitute-command-keys "\\[gemini-companion-status]")))
     (gemini-companion-clients-read
      "CLI" (mapcar (lambda (session)
                      (cons (gemini-companion-session-name session) session))

@@ -17,6 +17,10 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-session)
 
+(defvar gemini-companion-state-pending-function #'ignore
+  "Function that returns non-nil if a prompt for a session is about to be sent.
+The session is its argument.  Such a CLI is ready, but not done.")
+
 (defvar gemini-companion-state-functions nil
   "Functions called after the state of a CLI or its turn has changed.
 Each is called with the session and its state, as in

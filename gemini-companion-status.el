@@ -341,7 +341,9 @@ A CLI that has run counts as installed.  That is at least the first one."
            (lambda (client)
              ;; The first one is needed to connect, the others after that.
              (funcall (if sessions #'seq-drop #'seq-take)
-                      (gemini-companion-settings-findings client directory) 1))
+                      (gemini-companion-settings-findings
+                       client directory #'gemini-companion-status--runs-p)
+                      1))
            (gemini-companion-status--clients))))
     (if (or sessions (not (assq 'good findings)))
         findings
@@ -465,6 +467,12 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                                      (eql (plist-get a :pid)
                                           (plist-get b :pid)))))
            (and all '((good "All are connected"))))))))
+
+(defun gemini-companion-status--runs-p (client)
+  "Return non-nil if a CLI of CLIENT ran when the server searched for them."
+  (let ((found (cdr gemini-companion-status--processes)))
+    (cl-find client (if (consp found) found (gemini-companion-sessions))
+             :key (lambda (cli) (plist-get cli :client)) :test #'equal)))
 
 (defun gemini-companion-status--process-finding (process)
   "Return the finding about PROCESS, a CLI that is not connected.

@@ -35,6 +35,7 @@
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-edit-drop-p "gemini-companion-edit")
 (autoload 'gemini-companion-edit-settle-all "gemini-companion-edit")
+(autoload 'gemini-companion-session-reconnect "gemini-companion-session")
 (autoload 'gemini-companion-share-roots "gemini-companion-context")
 (defvar gemini-companion-review-view)
 
@@ -431,8 +432,11 @@ An error must not prevent that."
     ('started (with-demoted-errors "`gemini-companion-ready-hook' failed: %S"
                 (run-hooks 'gemini-companion-ready-hook)))
     ('restarted (message "gemini-companion server was restarted"))
-    ('resumed (message "gemini-companion server crashed and was restarted; \
-if a CLI reports that it is disconnected, run /ide enable there")))
+    ('resumed (message "gemini-companion server crashed and was restarted%s"
+                       (if-let* ((remedy (gemini-companion-session-reconnect
+                                          "if that reports a disconnection")))
+                           (concat "; " remedy)
+                         ""))))
   (force-mode-line-update t))
 
 (defun gemini-companion--ended (reason)

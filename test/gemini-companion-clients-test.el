@@ -45,6 +45,17 @@
            (gemini-companion-test-write file text))
          (save-window-excursion ,@body)))))
 
+(ert-deftest gemini-companion-clients-names-a-running-cli-only-where-one-runs ()
+  (pcase-dolist (`(,runs-p ,text)
+                 '((nil "Setting saved")
+                   (ignore "Setting saved")
+                   (always "Setting saved; a running Gemini CLI needs /ide enable")))
+    (gemini-companion-clients-test-setting nil
+      (ert-with-message-capture shown
+        (pcase (car (gemini-companion-settings-findings "gemini" "/" runs-p))
+          (`(,_ ,_ ,_ (,_ . ,set)) (funcall set)))
+        (should (equal (concat text "\n") shown))))))
+
 (ert-deftest gemini-companion-clients-reads-settings-as-the-clis-do ()
   (pcase-dolist
       (`(,text . ,expected)

@@ -136,6 +136,18 @@ M-x gemini-companion-review goes there") notices)))
           (gemini-companion-test-eventually
             (string-prefix-p text (or (car notices) ""))))))))
 
+(ert-deftest gemini-companion-notify-is-silent-while-a-reason-is-to-be-sent ()
+  (gemini-companion-notify-test-with
+    (require 'gemini-companion-prompt)
+    (gemini-companion-notify-test-settled 'prompt)
+    (cl-decf (gemini-companion-turn-began
+              (gemini-companion-session-turn session))
+             1000)
+    (let ((gemini-companion-prompt--tasks
+           (list (list "why" (lambda () session) "Rejected"))))
+      (gemini-companion-notify-test-settled 'end
+        (should-not notices)))))
+
 (ert-deftest gemini-companion-notify-in-the-echo-area-leaves-reviews-to-it ()
   (gemini-companion-notify-test-with
     (let ((shown nil)

@@ -157,4 +157,22 @@ src/innocent.txt)" error)
       (should-not (gemini-companion-session-same-p
                    far (plist-put (copy-sequence far) :id "2"))))))
 
+(ert-deftest gemini-companion-session-names-commands-that-a-cli-has ()
+  (unwind-protect
+      (pcase-dolist (`(,clients ,text)
+                     '((("copilot") nil)
+                       (() nil)
+                       (("copilot" "gemini" "gemini")
+                        "run /ide enable in Gemini CLI if it says so")
+                       (("qwen" "gemini")
+                        "run /ide enable in Qwen Code and Gemini CLI if it says so")))
+        (gemini-companion-receive
+         'sessions-update
+         (seq-map-indexed (lambda (client number)
+                            (list :id (format "s%d" number) :client client))
+                          clients))
+        (should (equal text (gemini-companion-session-reconnect "if it says so"))))
+    (gemini-companion-receive 'sessions-update nil)))
+
+(provide 'gemini-companion-session-test)
 ;;; gemini-companion-session-test.el ends here

@@ -94,7 +94,7 @@ class Server:
         if self._is_moved:
             self._emacs.warn(
                 f"Port {self._config.port} is in use, so the server uses "
-                f"{self._port.number}; run /ide enable in each CLI"
+                f"{self._port.number}; run /ide enable in Gemini CLI and Qwen Code"
             )
         self._discovery.sweep()
         self.roots_update(self._config.roots)
