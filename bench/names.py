@@ -108,9 +108,9 @@ def install() -> str:
 
 
 def modern(tools: Tools) -> Tools:
-    """Return ``tools`` with the newest Emacs, as older ones have no Eglot."""
+    """Return ``tools`` with the first Emacs, as the oldest has no Eglot."""
     lines = (ROOT / ".deps" / "emacsen").read_text(encoding="utf-8").splitlines()
-    version, directory = lines[-1].split(" ", 1)
+    version, _, directory = lines[0].split(" ", 2)
     elpa = str(ROOT / ".eask" / version / "elpa")
     return replace(tools, emacs=f"{directory}/emacs", elpa=elpa)
 

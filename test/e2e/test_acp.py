@@ -7,7 +7,6 @@ import subprocess
 from threading import Timer
 from typing import Any
 
-import pytest
 from harness import gemini
 from harness.emacs import Reviews
 from harness.model import say, write_file
@@ -36,7 +35,6 @@ def ask(cli: "subprocess.Popen[str]", method: str, **params: Any) -> Any:
     raise AssertionError(f"no answer to {method}")
 
 
-@pytest.mark.once
 def test_turn_of_an_acp_client_ends(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs = world.emacs(file)

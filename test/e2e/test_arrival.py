@@ -10,7 +10,7 @@ from harness.world import World
 from test_views import NEW, OLD
 
 pytestmark = pytest.mark.shared
-ONCE = pytest.mark.once
+differs = pytest.mark.differs("idle time, keys, windows and the redisplay")
 
 OWN = """
 (defvar e2e-id 0)
@@ -103,6 +103,7 @@ def left_alone(emacs: Emacs) -> None:
     emacs.holds("(< 1.5 (float-time (current-idle-time)))", "no keys are typed")
 
 
+@differs
 def test_review_waits_until_the_user_is_idle(world: World) -> None:
     emacs, file = started(world)
     reviews = Reviews(emacs)
@@ -135,9 +136,9 @@ NOTES = '(with-current-buffer "notes.txt" (buffer-string))'
 @pytest.mark.parametrize(
     ("view", "size"),
     [
-        pytest.param("diff", (80, 24), marks=ONCE),
-        pytest.param("diff", (160, 45), marks=ONCE),
-        ("ediff", (160, 45)),
+        ("diff", (80, 24)),
+        ("diff", (160, 45)),
+        pytest.param("ediff", (160, 45), marks=differs),
     ],
 )
 def test_text_that_is_typed_stays_in_its_window(
@@ -183,10 +184,10 @@ TYPES = """
 @pytest.mark.parametrize(
     ("focus", "selected"),
     [
-        pytest.param("nil", "*cli*", marks=ONCE),
-        pytest.param("terminal", "a.txt", marks=ONCE),
-        ("terminal", "*cli*"),
-        pytest.param("t", "a.txt", marks=ONCE),
+        ("nil", "*cli*"),
+        ("terminal", "a.txt"),
+        pytest.param("terminal", "*cli*", marks=differs),
+        ("t", "a.txt"),
     ],
 )
 def test_review_is_selected_by_itself_only_if_the_user_wants_it(
@@ -208,6 +209,7 @@ def test_review_is_selected_by_itself_only_if_the_user_wants_it(
     emacs.becomes(SELECTED, selected)
 
 
+@differs
 def test_open_review_follows_the_size_of_the_frame(world: World) -> None:
     emacs, file = started(world, option("view", "ediff"), OLD, size=(119, 45))
     reviews = arrive(emacs, file, NEW)
@@ -237,6 +239,7 @@ def test_open_review_follows_the_size_of_the_frame(world: World) -> None:
     emacs.holds("(one-window-p)")
 
 
+@differs
 def test_changes_of_other_windows_stay(world: World) -> None:
     other = world.file("b.txt", "two\n")
     emacs, file = started(world)
@@ -262,6 +265,7 @@ def test_changes_of_other_windows_stay(world: World) -> None:
     emacs.eval("(setq pop-up-frames nil)")
 
 
+@differs
 def test_announcement_leaves_a_report(world: World) -> None:
     report = "exited; review closed, a.txt not written"
     emacs, file = started(world, option("view", "ediff"))
@@ -278,6 +282,7 @@ def test_announcement_leaves_a_report(world: World) -> None:
     emacs.wait_for("mm…; Edit of c.txt by the CLI; M-x gemini-companion-review")
 
 
+@differs
 def test_review_on_request_only(world: World) -> None:
     emacs, file = started(world, option("arrival", "notify"))
     reviews = Reviews(emacs)
@@ -289,6 +294,7 @@ def test_review_on_request_only(world: World) -> None:
     reviews.shown("a.txt")
 
 
+@differs
 def test_nothing_asks_while_a_review_appears(world: World) -> None:
     variables = "-*- eval: (setq e2e-bad t); mode: nonsense; foo: (1) -*-\n"
     file = world.file("b.txt", variables + "one\n")

@@ -22,7 +22,11 @@ def goes(emacs: Emacs, key: str, message: str, line: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "client", ["gemini", pytest.param("qwen", marks=[pytest.mark.once, needs_qwen])]
+    "client",
+    [
+        pytest.param("gemini", marks=pytest.mark.differs("margins and overlays")),
+        pytest.param("qwen", marks=needs_qwen),
+    ],
 )
 def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     files = [world.file(f"{name}.txt", OLD) for name in "abcdef"]

@@ -59,7 +59,6 @@ def visible(text: str) -> str:
     return "".join(c for c in text if c.isprintable() and not c.isspace())
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "terminal"),
     [
@@ -162,7 +161,6 @@ def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
     emacs.wait_for(f"{question} {text}")
 
 
-@pytest.mark.once
 @pytest.mark.shared("inside")
 def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     file = world.file("a.txt", "one\n")

@@ -19,6 +19,7 @@ def shares(emacs: Emacs, active: str, other: str) -> None:
 
 
 @pytest.mark.shared
+@pytest.mark.differs("the frames of a client and their order")
 def test_the_frame_used_last_counts(world: World) -> None:
     one, two = world.file("one.txt", "1\n"), world.file("two.txt", "2\n")
     emacs = world.emacs(one)
@@ -41,7 +42,6 @@ def test_the_frame_used_last_counts(world: World) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: context")
-@pytest.mark.once
 def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
     other = world.file("other.txt", "x\n")
     file = world.file("größe 大小.txt", "first\na😀b naïve 日本 end\nlast\n")
@@ -71,7 +71,6 @@ def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 
 
-@pytest.mark.once
 def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file, extra=NO_REVIEWS)

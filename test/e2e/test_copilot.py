@@ -19,7 +19,7 @@ from harness.world import World
 from test_compose import SUBMIT
 from test_lost_cli import pid_of_shown
 
-pytestmark = [needs_copilot, pytest.mark.once]
+pytestmark = needs_copilot
 
 SESSIONS = "(length (gemini-companion-sessions))"
 LAST = "(car (last (gemini-companion-edits)))"

@@ -7,12 +7,9 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-import pytest
 from harness.tools import DEPS, Tools
 
 ROOT = Path(__file__).parents[2]
-
-pytestmark = pytest.mark.once
 
 
 def built(directory: Path, command: list[str], **environ: str) -> dict[str, bytes]:

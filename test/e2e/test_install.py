@@ -53,7 +53,6 @@ def turn_on(emacs: Emacs, output: str) -> None:
     )
 
 
-@pytest.mark.once
 @pytest.mark.long
 def test_installation_reports_errors_and_works_the_next_time(world: World) -> None:
     python = world.scratch.root / "package" / "python"

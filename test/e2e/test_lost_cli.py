@@ -12,8 +12,6 @@ from harness.model import say, write_file
 from harness.wait import eventually
 from harness.world import World
 
-pytestmark = pytest.mark.once
-
 SHOWN = """
 (seq-find (lambda (diff) (eq 'shown (gemini-companion-edit-status diff)))
           (gemini-companion-edits-open))

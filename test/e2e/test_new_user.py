@@ -26,6 +26,7 @@ RUNS = r"\bGemini(?!\.\.\.| installing)[^\n]*\) -"
 
 
 @pytest.mark.long
+@pytest.mark.differs("package.el and the compiler")
 def test_new_user_gets_a_connected_cli(world: World) -> None:
     emacs = start(world)
 

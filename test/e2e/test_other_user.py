@@ -92,7 +92,7 @@ def why_not() -> str:
 
 
 REASON = why_not()
-pytestmark = [pytest.mark.once, pytest.mark.skipif(bool(REASON), reason=REASON)]
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
 
 @pytest.fixture(autouse=True)

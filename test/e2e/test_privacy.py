@@ -7,7 +7,7 @@ import pytest
 from harness.model import write_file
 from harness.world import World
 
-pytestmark = [pytest.mark.shared("context"), pytest.mark.once]
+pytestmark = pytest.mark.shared("context")
 
 SHARED = "(mapcar (lambda (f) (plist-get f :path)) (gemini-companion-shared))"
 

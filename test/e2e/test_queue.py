@@ -10,6 +10,7 @@ from harness.wait import wait_until_saved
 from harness.world import World
 
 pytestmark = pytest.mark.shared("review")
+differs = pytest.mark.differs("windows, and keys in views that follow one another")
 
 
 ACCEPTS = """(with-current-buffer (window-buffer)
@@ -49,9 +50,7 @@ def accept_each(emacs: Emacs, reviews: Reviews, files: list[Path], text: str) ->
         assert emacs.eval(f'(e2e-said "Edit of {file.name} ")') == "nil"
 
 
-@pytest.mark.parametrize(
-    "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
-)
+@pytest.mark.parametrize("view", [pytest.param("ediff", marks=differs), "diff"])
 def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
     files = [world.file(f"{name}.txt", "old\n") for name in "abcdefgh"]
     emacs, reviews, cli = world.pair(
@@ -74,6 +73,7 @@ def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
     assert [file.read_text() for file in files[-2:]] == ["old\n", "old\n"]
 
 
+@differs
 def test_key_after_an_answer_closes_the_review_and_does_no_more(world: World) -> None:
     first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
     emacs, reviews, cli = world.pair(world.file("mine.txt", "mine\n"))

@@ -15,7 +15,7 @@ from harness.world import World
 from test_queue import accept_each
 from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, link, unlink
 
-pytestmark = [pytest.mark.once, needs_qwen]
+pytestmark = needs_qwen
 
 CLIENTS = """
 (mapcar (lambda (session) (plist-get session :client))

@@ -117,6 +117,7 @@ def text_of(host: Host, file: Path) -> str:
     return in_buffer(host, file, "(buffer-string)")
 
 
+@pytest.mark.differs("Tramp, and its methods")
 def test_run_connects_there_and_an_accepted_text_is_written_there(
     world: World, host_of: HostOf
 ) -> None:
@@ -176,7 +177,6 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     emacs.holds(in_buffer(far, there, is_hidden))
 
 
-@pytest.mark.once
 def test_reject_new_file_terminal_answer_and_unsaved_text(
     world: World, far: Host
 ) -> None:
@@ -207,7 +207,6 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
     emacs.becomes(text_of(far, linked), "mine\n1\n2\ndrei\n")
 
 
-@pytest.mark.once
 @needs_qwen
 def test_two_hosts_and_this_one_are_apart_and_nothing_is_left_there(
     world: World, host_of: HostOf
@@ -268,7 +267,6 @@ def held(scratch: Scratch, host: Host) -> Iterator[None]:
     cli.resume()
 
 
-@pytest.mark.once
 def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
     world: World, far: Host
 ) -> None:

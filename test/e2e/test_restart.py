@@ -13,8 +13,6 @@ from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
-pytestmark = pytest.mark.once
-
 
 def hold_next(emacs: Emacs, go: Path) -> None:
     """Let the next server of ``emacs`` start only once the file ``go`` exists."""

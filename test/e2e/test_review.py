@@ -9,6 +9,7 @@ from harness.world import World
 from test_compose import asked_why
 
 pytestmark = pytest.mark.shared("review")
+differs = pytest.mark.differs("the minibuffer, its history and its windows")
 
 IN_FILE = """
 (with-current-buffer "a.txt"
@@ -19,6 +20,7 @@ LAST_STATE = "(gemini-companion-edit-status (car (last (gemini-companion-edits))
 
 
 @pytest.mark.contract("Gemini CLI: accept with edits")
+@pytest.mark.differs("coding systems, and characters on the terminal")
 def test_keys_edit_and_accept_a_proposal_of_any_text(world: World) -> None:
     file = world.file("größe 大小 😀.txt", "naïve 日本\r\ntwo\r\n😀".encode())
     emacs, reviews, cli = world.pair(file)
@@ -41,7 +43,6 @@ def test_keys_edit_and_accept_a_proposal_of_any_text(world: World) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: yes in the terminal")
-@pytest.mark.once
 def test_yes_in_the_terminal_writes_what_was_edited(world: World) -> None:
     file = world.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
@@ -56,7 +57,6 @@ def test_yes_in_the_terminal_writes_what_was_edited(world: World) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: no in the terminal")
-@pytest.mark.once
 def test_no_in_the_terminal_closes_the_review_and_keeps_edits(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n")
     reviews.edit("uno", "what I made of it")
@@ -77,6 +77,7 @@ def go_to(emacs: Emacs, window: str) -> None:
     eventually(lambda: emacs.value(window) or emacs.keys("C-x", "o"), window)
 
 
+@differs
 def test_prompt_is_left_alone_when_its_review_ends(world: World) -> None:
     _, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
     reviews.shown("a.txt")
@@ -93,6 +94,7 @@ def test_prompt_is_left_alone_when_its_review_ends(world: World) -> None:
     emacs.says("GNU Emacs")
 
 
+@differs
 def test_question_of_the_quit_key_stays_when_the_terminal_answers(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
     reviews.select("q")
@@ -115,6 +117,7 @@ def test_question_of_the_quit_key_stays_when_the_terminal_answers(world: World) 
     emacs.holds('(with-current-buffer "a.txt" (looking-back "typed " 1))')
 
 
+@differs
 def test_question_for_a_reason_stays_when_the_terminal_answers(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
     asked_why(emacs, reviews, "half a sen")
@@ -131,7 +134,6 @@ def test_question_for_a_reason_stays_when_the_terminal_answers(world: World) -> 
 
 
 @pytest.mark.contract("Gemini CLI: reject")
-@pytest.mark.once
 def test_new_file_in_a_new_directory_can_be_proposed_again(world: World) -> None:
     file = world.project / "new" / "b.txt"
     _, reviews, cli = world.pair(world.file("a.txt"))

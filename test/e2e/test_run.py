@@ -26,9 +26,9 @@ exec cat
 @pytest.mark.parametrize(
     "terminal",
     [
-        "term",
-        pytest.param("eat", marks=[needs_eat, pytest.mark.once]),
-        pytest.param("vterm", marks=[needs_vterm, pytest.mark.once]),
+        pytest.param("term", marks=pytest.mark.differs("term.el")),
+        pytest.param("eat", marks=needs_eat),
+        pytest.param("vterm", marks=needs_vterm),
     ],
 )
 def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
@@ -97,7 +97,6 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: discovery")
-@pytest.mark.once
 def test_each_of_two_emacsen_has_the_cli_of_its_terminal(world: World) -> None:
     file = world.file("a.txt", "one\n")
     first, second = world.emacs(file, name="first"), world.emacs(file, name="second")

@@ -48,18 +48,17 @@ def started(
     return emacs, cli
 
 
-ONCE, row = pytest.mark.once, pytest.mark.contract
+row = pytest.mark.contract
+TERM = pytest.mark.differs("term.el and its titles")
 
 
 @pytest.mark.parametrize(
     ("name", "terminal"),
     [
-        pytest.param("gemini", "term", marks=row("Gemini CLI: titles")),
-        pytest.param("gemini", "vterm", marks=[needs_vterm, ONCE]),
-        pytest.param("gemini", "eat", marks=[needs_eat, ONCE]),
-        pytest.param(
-            "qwen", "term", marks=[needs_qwen, ONCE, row("Qwen Code: titles")]
-        ),
+        pytest.param("gemini", "term", marks=[TERM, row("Gemini CLI: titles")]),
+        pytest.param("gemini", "vterm", marks=needs_vterm),
+        pytest.param("gemini", "eat", marks=needs_eat),
+        pytest.param("qwen", "term", marks=[needs_qwen, row("Qwen Code: titles")]),
     ],
 )
 def test_states_of_a_turn_are_known_from_the_window_title(
@@ -155,6 +154,7 @@ def interrupted(emacs: Emacs, cli: Gemini, *keys: str) -> None:
     cli.model.answers.set()
 
 
+@TERM
 def test_review_ends_when_its_question_is_interrupted(world: World) -> None:
     old = "0\n1\n2\n3\n4\n5\n6\n7\n8\n"
     proposed = old.replace("0", "zero").replace("8", "eight")

@@ -17,8 +17,6 @@ from harness.world import World
 
 from fake_cli import FakeCli
 
-pytestmark = pytest.mark.once
-
 # A backend of Flymake that needs nothing but Python.  It knows the errors of a text
 # that another hook fixes once that has done so.
 CHECKER = """

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
 
-import pytest
 from harness import gemini, qwen
 from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini
 from harness.needs import needs_qwen
 from harness.world import World
 
-pytestmark = [pytest.mark.once, needs_qwen]
+pytestmark = needs_qwen
 
 
 def trust(world: World, client: str, level: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ from harness.model import say, write_file
 from harness.world import World
 
 pytestmark = pytest.mark.shared
+differs = pytest.mark.differs("Ediff, windows, frames and the redisplay")
 
 OLD = "\n".join(map(str, range(1, 31))) + "\n"
 NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
@@ -27,6 +28,7 @@ STRUCK = """
 """
 
 
+@differs
 def test_ediff_has_signs_and_strikes_an_excluded_hunk_through(world: World) -> None:
     text = NEW.replace("\n5\n", "\n5\nadded\n")
     file, emacs, reviews, cli = world.review(OLD, text, say("all done"), extra=EDIFF)
@@ -70,6 +72,7 @@ def test_ediff_has_signs_and_strikes_an_excluded_hunk_through(world: World) -> N
     cli.finished("all done", file, text.replace("twenty", "20"))
 
 
+@differs
 def test_winner_undo_restores_the_previous_windows_of_the_user(world: World) -> None:
     file = world.file("a.txt", OLD)
     emacs, reviews, cli = world.pair(file, extra=f"{EDIFF}(winner-mode 1)")
@@ -88,6 +91,7 @@ def test_winner_undo_restores_the_previous_windows_of_the_user(world: World) -> 
     emacs.eval("(winner-mode -1)")
 
 
+@differs
 def test_review_waits_again_if_its_frame_is_deleted(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
@@ -111,6 +115,7 @@ def test_review_waits_again_if_its_frame_is_deleted(world: World) -> None:
     assert file.read_text() == "mine\n"
 
 
+@differs
 @pytest.mark.parametrize("key", ["q", "R"])
 def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
     world: World, key: str
@@ -146,6 +151,7 @@ def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
     emacs.becomes("(e2e-windows)", "b.txt")
 
 
+@differs
 def test_frame_made_for_a_review_by_a_rule_is_deleted_with_it(world: World) -> None:
     rule = """(setq frame-auto-hide-function #'delete-frame display-buffer-alist
                     '(("gemini diff" display-buffer-pop-up-frame)))"""
@@ -167,7 +173,6 @@ def test_frame_made_for_a_review_by_a_rule_is_deleted_with_it(world: World) -> N
     emacs.eval("(setq display-buffer-alist nil)")
 
 
-@pytest.mark.once
 @pytest.mark.fresh
 def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> None:
     file, other = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
@@ -217,9 +222,7 @@ def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> Non
 
 
 @pytest.mark.shared("inside")
-@pytest.mark.parametrize(
-    "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
-)
+@pytest.mark.parametrize("view", [pytest.param("ediff", marks=differs), "diff"])
 def test_terminal_stays_and_returns_with_the_review(world: World, view: str) -> None:
     turn = say("all done")
     file, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True, extra=OWN)
@@ -253,9 +256,7 @@ def test_terminal_stays_and_returns_with_the_review(world: World, view: str) -> 
 
 
 @pytest.mark.shared("inside")
-@pytest.mark.parametrize(
-    "view", ["diff", pytest.param("ediff", marks=pytest.mark.once)]
-)
+@pytest.mark.parametrize("view", [pytest.param("diff", marks=differs), "ediff"])
 def test_list_leaves_the_terminal_and_the_review(world: World, view: str) -> None:
     extra = f"{OWN}(setq gemini-companion-review-view '{view})"
     turn = say("all done")

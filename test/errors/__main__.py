@@ -387,7 +387,7 @@ def in_emacs(tools: Tools, scratch: Scratch, plan: dict[str, Any]) -> Results:
 def emacsen() -> list[tuple[str, Tools]]:
     found = []
     for line in (ROOT / ".deps/emacsen").read_text().splitlines():
-        version, directory = line.split(" ", 1)
+        version, _, directory = line.split(" ", 2)
         if int(version.split(".")[0]) < 29 and not old_eglot():
             print(f"Emacs {version}: no Eglot, left out")
         else:
