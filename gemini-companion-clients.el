@@ -59,6 +59,10 @@ vim voice"
      :drops-edits t
      :hides-interrupts t
      :searches t
+     :escapes "[][ (){};|$`'#&<>!~,@]\\|\\.\\'"
+     ;; It uses the name as a pattern, in which others may match or none, and
+     ;; takes a long name with a quote or an ellipsis for text of a log.
+     :unreadable "[\"\\*?]\\|\\.\\.\\.\\|\\[[^/]*]\\|[@+!](\\|{[^/}]*\\(?:,\\|\\.\\.\\)[^/]*}"
      :images "tmp/%s/images/"
      :ignore-files (".geminiignore")
      :titles (("\\`\u25c7" . ready)
@@ -103,6 +107,8 @@ voice workflows"
      ;; It writes before it fetches the text of the review.
      :discards-edits t
      :keeps-coding t
+     :escapes "[][ (){};|*?$`'\"#&<>!~,]"
+     :unreadable "\\\\\\|\\.\\'"
      :images "tmp/clipboard/"
      :ignore-files (".qwenignore" ".agentignore" ".aiignore")
      :titles (("\\`\u25d0" . working)
@@ -127,7 +133,8 @@ subagents tasks terminal-setup theme update usage user version vim voice \
 worktree"
      :discards-edits t
      :writes-own-text t
-     :drops-edits t))
+     :drops-edits t
+     :unreadable "[[:space:]@]\\|\\`~\\|[.,;:!?]\\'"))
   "Alist of (NAME . PLIST), the CLIs that connect.
 NAME is the `:client' of a session and the program.  A CLI has no value
 for what it does not have.  Keys of PLIST:
@@ -168,6 +175,9 @@ the same answer;
 `:hides-interrupts', non-nil if it does not close the review when the
 user interrupts its question by \\`C-c';
 `:searches', non-nil if it takes a part of the name of a file for it;
+`:escapes', a regexp for the characters that take a backslash in the
+name of a file after @, and `:unreadable', one for names of which it then
+reads no file, or others, too; see `gemini-companion-prompt-reference';
 `:images', the directory of pasted images, below its own; %s stands for
 the name of the project in its projects.json;
 `:ignore-files', the names of files that list what is not shared;

@@ -26,6 +26,7 @@
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-state)
+(require 'map)
 (require 'project)
 (require 'xref)
 
@@ -434,13 +435,17 @@ They are as `gemini-companion-send--things' returns them."
   (let* ((names (mapcar (lambda (file)
                           (cons file (gemini-companion-send--name file session)))
                         (delete-dups (delq nil (mapcar #'car-safe things)))))
-         (text (mapconcat
-                (lambda (thing)
-                  (if (stringp thing)
-                      thing
-                    (apply #'gemini-companion-send--reference
-                           (cdr (assoc (car thing) names)) (cdr thing))))
-                things "\n"))
+         (text (string-join
+                (append (mapcar
+                         (lambda (thing)
+                           (if (stringp thing)
+                               thing
+                             (apply #'gemini-companion-send--reference
+                                    (cdr (assoc (car thing) names))
+                                    (cdr thing))))
+                         things)
+                        (gemini-companion-send--texts (mapcar #'cdr names)))
+                "\n"))
          (text (gemini-companion-prompt-quote text session t)))
     ;; It must not be a command of the CLI, as the name of a file can be.
     (concat (and (gemini-companion-prompt-command text) "About ") text)))
@@ -449,49 +454,79 @@ They are as `gemini-companion-send--things' returns them."
   "Return a reference to NAME, a value of `gemini-companion-send--name'.
 It has LINES, and TEXT if the file is shared."
   (pcase-let ((`(,first . ,last) (if (consp lines) lines (cons lines lines))))
-    (concat (car name)
+    (concat (plist-get name :name)
             (cond ((null lines) "")
                   ((eql first last) (format " (line %d)" first))
                   (t (format " (lines %d-%d)" first last)))
-            (and text (not (cdr name))
+            (and text (not (plist-get name :hidden))
                  (concat (if (string-search "\n" text) ":\n" ": ")
                          text)))))
 
 (defun gemini-companion-send--name (file session)
-  "Return a cons of the name of FILE for SESSION, and if it is not shared.
+  "Return how FILE is named in a prompt for SESSION, a plist.
+`:name' is a reference, or the name alone; `:hidden' is non-nil if FILE is
+not shared; and `:unread' is the local name of FILE if the CLI would read
+it, but reads it in no form of its name.
 Ask about a file that is not shared, or outside the directory of the CLI.
 A file that does not exist is only named, and so is a directory, as the CLI
 would read all files in it."
   ;; It would name another file.
   (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
     (user-error "A prompt cannot name a file with a control character"))
-  (pcase-let* ((`(,name . ,local)
+  (pcase-let* ((`(,there . ,local)
                 (or (gemini-companion-send--names-for file session)
                     (user-error "%s is not a file on the machine of %s"
                                 (gemini-companion-name-absolute file)
                                 (gemini-companion-session-name session))))
+               (name (or there local))
                (hidden (gemini-companion-send--hidden (list file local))))
-    (unless (or (and name (not hidden))
+    (unless (or (and there (not hidden))
                 (y-or-n-p (format (if hidden
                                       "%s is not shared; name it anyway? "
                                     "%s is outside the project of the CLI; \
 name it anyway? ")
                                   (gemini-companion-name-absolute local))))
       (user-error "Nothing was sent"))
-    (cons (if (or (plist-get session :remote) (file-regular-p local))
-              (propertize (concat "@" (gemini-companion-send--escape (or name local)))
-                          'gemini-companion-reference t)
-            (or name local))
-          hidden)))
+    (if (not (or (plist-get session :remote) (file-regular-p local)))
+        (list :name name :hidden hidden)
+      (if-let* ((reference (gemini-companion-prompt-reference
+                            name (plist-get session :client))))
+          (list :name reference :hidden hidden)
+        (list :name name :hidden hidden
+              :unread local)))))
 
-(defun gemini-companion-send--escape (name)
-  (cond ((not (eq system-type 'windows-nt))
-         (replace-regexp-in-string
-          ;; A dot at the end would end the sentence.
-          "[][ (){};|*?$`'\"#&<>!~\\,@]\\|\\.\\'" "\\\\\\&" name))
-        ((string-match-p "[][ (){}^=;!'+,`~%$@#&]" name)
-         (concat "\"" name "\""))
-        (t name)))
+(defconst gemini-companion-send--longest 30000
+  "Number of bytes up to which texts are sent in place of references.")
+
+(defun gemini-companion-send--texts (names)
+  "Return texts in place of references, for those of NAMES that are not read.
+NAMES are values of `gemini-companion-send--name'.  A text is that of the
+file, as the CLI would have read it, or else a sentence that makes the
+model read it: if it is not shared, long, or not a text in UTF-8."
+  (let ((left gemini-companion-send--longest))
+    (mapcan
+     (pcase-lambda ((map :name :hidden :unread))
+       (when unread
+         (let ((text (and (not hidden)
+                          (<= (or (file-attribute-size (file-attributes unread))
+                                  (1+ left))
+                              left)
+                          (gemini-companion-send--text-of unread))))
+           (cl-decf left (length text))
+           (list (if text
+                     (format "The text of %s:\n%s" name
+                             (gemini-companion-send--fenced
+                              text (file-name-extension name)))
+                   (format "Read the file %s first." name))))))
+     names)))
+
+(defun gemini-companion-send--text-of (file)
+  "Return the text of FILE, or nil if it has none in UTF-8."
+  (when-let* ((text (ignore-error file-error
+                      (gemini-companion-text-read file))))
+    (unless (or (string-search "\0" text)
+                (memq 'eight-bit (find-charset-string text)))
+      text)))
 
 ;;;###autoload
 (defun gemini-companion-send (&optional compose)
@@ -529,7 +564,8 @@ With COMPOSE, a prefix argument, insert it into the buffer of
   "The session for the prompt, which may have ended, or nil.")
 
 (defvar-local gemini-companion-compose--files nil
-  "Names of files for completion, or nil before they are needed.")
+  "Cons of a client and the files for completion, or nil before they are needed.
+See `gemini-companion-compose--file-names'.")
 
 (defvar gemini-companion-compose--images nil
   "Alist of (FILE . SESSION), images that were yanked.")
@@ -588,6 +624,7 @@ Add the text to the history.  After the latest prompt, the text is empty."
       (goto-char (match-end 0))
       (cond ((search-forward "@" end t)
              (list (point) end (gemini-companion-compose--file-names)
+                   :exit-function #'gemini-companion-compose--completed
                    ;; Completion that pops up by itself need not wait.
                    :company-prefix-length t :exclusive 'no))
             ((and (bobp) (< (point) end) (eq ?/ (char-after)))
@@ -597,15 +634,42 @@ Add the text to the history.  After the latest prompt, the text is empty."
                      (lambda (name) (cdr (assoc name commands))))))))))
 
 (defun gemini-companion-compose--file-names ()
-  "Return the names of the files of the project, quoted for the CLI."
-  (or gemini-companion-compose--files
-      (when-let* ((default-directory (file-truename default-directory))
-                  (project (project-current)))
-        (setq gemini-companion-compose--files
-              (mapcar (lambda (file)
-                        (gemini-companion-send--escape
-                         (string-remove-prefix default-directory file)))
-                      (project-files project (list default-directory)))))))
+  "Return the files of the project as the CLI reads them after @.
+The value is an alist of (REFERENCE . NAME), where REFERENCE has no @; it
+is NAME itself for a file that the CLI reads in no form."
+  (let ((client (plist-get (gemini-companion-compose--target) :client)))
+    (unless (equal client (car gemini-companion-compose--files))
+      (setq gemini-companion-compose--files
+            (cons client
+                  (when-let* ((default-directory (file-truename default-directory))
+                              (project (project-current)))
+                    (mapcar
+                     (lambda (file)
+                       (let* ((name (string-remove-prefix default-directory file))
+                              (reference (gemini-companion-prompt-reference
+                                          name client)))
+                         (cons (if reference (substring reference 1) name)
+                               name)))
+                     (project-files project (list default-directory)))))))
+    (cdr gemini-companion-compose--files)))
+
+(defun gemini-companion-compose--completed (text status)
+  "Replace the completed TEXT after @ if the CLI would not read it.
+What `gemini-companion-send' sends for the file takes its place.  STATUS
+is as for `:exit-function' of `completion-extra-properties'."
+  (let ((name (cdr (assoc text (cdr gemini-companion-compose--files))))
+        (session (gemini-companion-compose--target))
+        (start (- (point) (length text) 1)))
+    (when (and name
+               (eq status 'finished)
+               (not (gemini-companion-prompt-reference
+                     name (plist-get session :client)))
+               (<= (point-min) start)
+               (equal (concat "@" text) (buffer-substring start (point))))
+      (let ((description (gemini-companion-send--description
+                          (list (list (expand-file-name name))) session)))
+        (delete-region start (point))
+        (insert description)))))
 
 (defun gemini-companion-compose--command-names ()
   (pcase-let* ((client (plist-get (gemini-companion-compose--target) :client))
@@ -670,7 +734,10 @@ Elsewhere outside the project, it does not read them, or asks."
     (push (cons file gemini-companion-compose--session)
           gemini-companion-compose--images)
     (unless (bolp) (just-one-space))
-    (insert "@" (gemini-companion-send--escape file) " ")))
+    (insert (or (gemini-companion-prompt-reference
+                 file (plist-get (gemini-companion-compose--target) :client))
+                (format "Read the image %s" file))
+            " ")))
 
 (defun gemini-companion-compose--drop (uri _action)
   (let ((file (or (dnd-get-local-file-name uri t)

@@ -28,6 +28,8 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-cli)
+(require 'gemini-companion-clients)
+(require 'map)
 (require 'project)
 
 ;;;; State
@@ -64,11 +66,33 @@ Return nil if it is none.  The CLIs ignore any white space before it."
     (when (string-match "\\`\\(?:[^[:graph:]]\\|\ufeff\\)*\\([/!]\\)" text)
       (substring text (match-beginning 1)))))
 
+(defun gemini-companion-prompt-reference (name client)
+  "Return the reference by which CLIENT reads the file NAME, or nil.
+NAME is relative to the directory of the CLI, or absolute.  The value is
+a string such as \"@a\\\\ b.txt\"; `gemini-companion-prompt-quote' leaves it
+as it is.  It is nil for a NAME that the CLI reads in no form: it would
+read nothing, or other files."
+  (pcase-let (((map :escapes :unreadable)
+               (cdr (or (assoc client gemini-companion-clients)
+                        (car gemini-companion-clients)))))
+    (unless (string-match-p unreadable name)
+      (propertize
+       (concat "@"
+               (cond ((not escapes) name)
+                     ((not (eq system-type 'windows-nt))
+                      (replace-regexp-in-string escapes "\\\\\\&" name))
+                     ((string-match-p "[][ (){}^=;!'+,`~%$@#&]" name)
+                      (concat "\"" name "\""))
+                     (t name)))
+       'gemini-companion-reference t))))
+
 (defun gemini-companion-prompt-quote (text session &optional quotation)
   "Return TEXT for the prompt of SESSION, with a backslash before some @.
 It is before each one by which the CLI would read a file whose name the
-user has not written: src/property.py for @property.  In a QUOTATION, only
-an @ with the text property `gemini-companion-reference' names a file."
+user has not written: src/property.py for @property, or all files in app for
+@app/[id]/page.ts, of which it takes no bracket for a part of the name.  In
+a QUOTATION, only an @ with the text property `gemini-companion-reference'
+names a file."
   (let ((default-directory (or (plist-get session :directory)
                                default-directory))
         ;; Most of the time would be spent on collecting garbage.
@@ -76,23 +100,29 @@ an @ with the text property `gemini-companion-reference' names a file."
         (part "\\(?:\\\\.\\|[^][\\(){} \t\n\r,;!?%s]\\)")
         names)
     (replace-regexp-in-string
-     (concat "\\\\@\\|@" (format part "") "*" (format part "."))
+     (concat "\\\\@\\|@" (format part "") "*/[[({]"
+             "\\|@" (format part "") "*" (format part "."))
      (lambda (word)
-       (let ((name (string-replace "\\" "" (substring word 1))))
-         (if (or (string-prefix-p "\\" word)
-                 (get-text-property 0 'gemini-companion-reference word)
-                 (save-match-data
-                   (not (if (or (plist-get session :remote)
-                                (file-exists-p name))
-                            quotation
-                          (string-search
-                           (concat (and (string-search "/" name) "\n")
-                                   (downcase (file-name-nondirectory name)))
-                           (setq names
-                                 (or names (gemini-companion-prompt--names
-                                            session))))))))
-             word
-           (concat "\\" word))))
+       (let* ((name (string-replace "\\" "" (substring word 1)))
+              (other
+               (save-match-data
+                 (cond
+                  ((or (string-prefix-p "\\" word)
+                       (get-text-property 0 'gemini-companion-reference word))
+                   nil)
+                  ;; Copilot CLI reads what follows, too.
+                  ((string-match-p "/[[({]\\'" word)
+                   (gemini-companion-clients-get (plist-get session :client)
+                                                 :escapes))
+                  ((or (plist-get session :remote) (file-exists-p name))
+                   quotation)
+                  (t
+                   (string-search
+                    (concat (and (string-search "/" name) "\n")
+                            (downcase (file-name-nondirectory name)))
+                    (setq names (or names (gemini-companion-prompt--names
+                                           session)))))))))
+         (if other (concat "\\" word) word)))
      text t t)))
 
 (defun gemini-companion-prompt--names (session)

@@ -137,12 +137,12 @@ is none."
         (should (equal 4 (length asked)))
         ;; The CLI would find a b.txt.
         (gemini-companion-compose)
-        (insert "Is @b in @c, \\@b?")
+        (insert "Is @b in @c, \\@b, @d/[e]?")
         (gemini-companion-compose-submit t)
         (gemini-companion-test-eventually
-          (string-search "Is \\@b in @c, \\@b?"
+          (string-search "Is \\@b in @c, \\@b, \\@d/[e]?"
                          (gemini-companion-test-text terminal)))
-        (should (equal "Is @b in @c, \\@b?"
+        (should (equal "Is @b in @c, \\@b, @d/[e]?"
                        (car gemini-companion-compose-history)))))))
 
 (ert-deftest gemini-companion-compose-completes-files-and-commands ()
@@ -181,6 +181,19 @@ is none."
       (erase-buffer)
       (insert "not /cop")
       (should-not (funcall (car completion-at-point-functions))))))
+
+(ert-deftest gemini-companion-compose-completes-a-name-as-it-is-sent ()
+  (pcase-dolist (`(,client . ,completed)
+                 '(("gemini" . "See [id]/p.ts\nThe text of [id]/p.ts:
+```ts\none\n```")
+                   ("qwen" . "See @\\[id\\]/p.ts")
+                   ("copilot" . "See @[id]/p.ts")))
+    (gemini-companion-compose-test-with client
+      (gemini-companion-test-write "[id]/p.ts" "one\n")
+      (gemini-companion-compose)
+      (insert "See @" (if (equal client "qwen") "\\[i" "[i"))
+      (completion-at-point)
+      (should (equal completed (string-trim-right (buffer-string)))))))
 
 (ert-deftest gemini-companion-compose-attaches-what-is-at-point-elsewhere ()
   (dolist (client '("gemini" nil))

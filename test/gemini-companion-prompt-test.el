@@ -306,7 +306,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
   (gemini-companion-send-test-with
     (pcase-dolist (`(,name . ,written)
                    '(("größe(1).txt" . "größe\\(1\\).txt")
-                     ("a,b;c" . "a\\,b\\;c") ("back\\slash" . "back\\\\slash")
+                     ("a,b;c" . "a\\,b\\;c") ("-a" . "-a") ("+p@.ts" . "+p\\@.ts")
                      ("x@y" . "x\\@y") ("end." . "end\\.")
                      ;; Not typed as it is, it would name another file.
                      ("a\177" . nil) ("a\nb" . nil)))
@@ -540,6 +540,70 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
           (goto-char (point-min)))
         (gemini-companion-send-test-sends (format "```\n%s\n```" sent))))))
 
+(ert-deftest gemini-companion-send-names-a-file-as-its-cli-reads-it ()
+  "The forms were tried with each CLI."
+  (pcase-dolist
+      (`(,name ,gemini ,qwen ,copilot)
+       '(("app/(auth)/[id]/page.tsx" nil
+          "app/\\(auth\\)/\\[id\\]/page.tsx" "app/(auth)/[id]/page.tsx")
+         ("[id]/a" nil "\\[id\\]/a" "[id]/a")
+         ("a/[...slug]" nil "a/\\[...slug\\]" "a/[...slug]")
+         ("a\"b" nil "a\\\"b" "a\"b")
+         ("a\\b" nil nil "a\\b")
+         ("a*b" nil "a\\*b" "a*b")
+         ("@(a)" nil "@\\(a\\)" nil)
+         ("{a,b}" nil "\\{a\\,b\\}" "{a,b}")
+         ("{a}" "\\{a\\}" "\\{a\\}" "{a}")
+         ("a[b" "a\\[b" "a\\[b" "a[b")
+         ("a größe" "a\\ größe" "a\\ größe" nil)
+         ("@m/a" "\\@m/a" "@m/a" nil)
+         ("a." "a\\." nil nil)
+         ("a," "a\\," "a\\," nil)
+         ("~a" "\\~a" "\\~a" nil)
+         ("-#$&;!'`|<>a" "-\\#\\$\\&\\;\\!\\'\\`\\|\\<\\>a"
+          "-\\#\\$\\&\\;\\!\\'\\`\\|\\<\\>a" "-#$&;!'`|<>a")))
+    (pcase-dolist (`(,client . ,reference)
+                   `(("gemini" . ,gemini) ("qwen" . ,qwen) ("copilot" . ,copilot)))
+      (ert-info ((format "%s in %s" name client))
+        (should (equal (and reference (concat "@" reference))
+                       (gemini-companion-prompt-reference name client)))))))
+
+(ert-deftest gemini-companion-send-sends-the-text-of-a-file-that-is-not-read ()
+  (gemini-companion-send-test-with
+    (gemini-companion-test-write "app/[id]/a.ts" "one\ntwo at @a\n")
+    (gemini-companion-send-test-in (find-file-noselect "app/[id]/a.ts")
+      (goto-char 5)
+      (gemini-companion-send-test-sends "app/[id]/a.ts (line 2)
+The text of app/[id]/a.ts:
+```ts
+one
+two at \\@a
+```"))
+    ;; Of what is long, is no text or may not be shared, the model has the name.
+    (gemini-companion-test-write "[x].png" "\211PNG")
+    (gemini-companion-test-write "[x].long" (make-string 40000 ?x))
+    (gemini-companion-test-write ".env[x]" "KEY=hush")
+    (let (asked)
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (prompt) (push prompt asked) t)))
+        (dolist (name '("[x].png" "[x].long" ".env[x]"))
+          (gemini-companion-send-test-in (dired-noselect ".")
+            (dired-goto-file (expand-file-name name))
+            (gemini-companion-send-test-sends
+             (format "%s\nRead the file %s first." name name))))
+        (should (length= asked 1))))
+    ;; Together, too, they are not longer than a prompt may be.
+    (dolist (name '("[1]" "[2]"))
+      (gemini-companion-test-write name (make-string 20000 ?x)))
+    (gemini-companion-send-test-in (dired-noselect ".")
+      (revert-buffer)
+      (dolist (name '("[1]" "[2]"))
+        (dired-goto-file (expand-file-name name))
+        (dired-mark nil))
+      (let ((sent (gemini-companion-send-test-sent)))
+        (should (string-search "The text of [1]:" sent))
+        (should (string-search "Read the file [2] first." sent))))))
+
 (ert-deftest gemini-companion-send-quotes-texts-without-a-file ()
   (gemini-companion-send-test-with
     (gemini-companion-send-test-in (generate-new-buffer "*notes*")
@@ -575,7 +639,10 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
                       "(@x/prop), @src/rop")
                      ("@a. b@src/Property.py" "\\@a. b\\@src/Property.py"
                       "\\@a. b\\@src/Property.py")
-                     ("\\@a \\\\@a @ @.. a@,")))
+                     ("\\@a \\\\@a @ @.. a@,")
+                     ;; It would read all files in src.
+                     ("@src/[id]/a.ts, @./(b)" "\\@src/[id]/a.ts, \\@./(b)"
+                      "\\@src/[id]/a.ts, \\@./(b)")))
       (pcase-dolist (`(,client . ,quoted) `(("gemini" . ,gemini)
                                             ("qwen" . ,qwen)))
         (gemini-companion-receive 'sessions-update
