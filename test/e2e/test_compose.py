@@ -22,11 +22,13 @@ PIECES = [
 ]  # fmt: skip
 
 ODD = "src/it's (odd), #1 größe & co..txt"
+ROUTE = "app/(shop)/[id]/page.ts"
 
 # How to go to what is at point in a kind of buffer, and what is sent of that.
 KINDS = {
     f"""(find-file {lisp(ODD)})
         (set-mark 5) (goto-char 14) (activate-mark)""": "(lines 2-3)",
+    f"(find-file {lisp(ROUTE)})": "page.ts (line 1)",
     """(require 'xref)
        (funcall xref-show-xrefs-function
                 (lambda ()
@@ -88,6 +90,8 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     # All of that is in one prompt.
     file = world.file("b.txt", "one\ntwo\nthree\n")
     world.file(ODD, "odd\ntwo\nthree\n")
+    world.file(ROUTE, "a route\n")
+    world.file("app/other.ts", "another\n")
     visit = f"(find-file {lisp(file)})"
 
     def typed(keys: str, shown: str = "") -> None:
@@ -112,6 +116,8 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     assert re.search(r"begun\s*\nprompt 7 please", last_message(cli))
     # The CLI has read the file of that name.
     assert "oddtwothree" in visible(last_message(cli))
+    assert "a route" in last_message(cli)
+    assert "another" not in last_message(cli)
 
     # A prompt that is submitted while it works is queued.
     cli.model.answers.clear()
