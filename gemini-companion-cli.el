@@ -122,6 +122,18 @@ for that.  On a remote host, `:remote' is the name of that host, and
 ;; The modes of terminals kill all other local variables.
 (put 'gemini-companion-cli-parameters 'permanent-local t)
 
+(defvar-local gemini-companion-cli--place nil
+  "Temporary directory in which the CLI in this buffer searches for Emacs.
+It is nil if that is the one of the server, or if the CLI has ended.")
+(put 'gemini-companion-cli--place 'permanent-local t)
+
+(defvar gemini-companion-cli--refused nil
+  "Lists (DIRECTORY ROOT): where CLIs search, but in a workspace root.
+See `gemini-companion-server-search-in'.")
+
+(defvar-local gemini-companion-cli--failure nil
+  "Exit status with which the CLI in this buffer has failed to start, or nil.")
+
 (defvar gemini-companion-cli--waiting nil
   "Buffers in which a CLI is to start when it can connect.")
 
@@ -210,10 +222,13 @@ last line of that."
 
 (defun gemini-companion-cli-obstacle (cli)
   "Return the finding about why CLI is not connected.
-CLI has its `:client', and its `:directory' if that is known.  For
-findings, see `gemini-companion-status-checks'; this one has a remedy."
-  (pcase-let (((map :client :directory) cli))
-    (or (seq-find (lambda (finding) (memq (car finding) '(bad note)))
+CLI has its `:client', its `:directory' if that is known, and `:searches',
+the directory where it searches for Emacs, if there is no discovery file.
+For findings, see `gemini-companion-status-checks'; this one has a remedy."
+  (pcase-let (((map :client :directory :searches) cli))
+    (or (and searches
+             (gemini-companion-cli--search-obstacle client searches))
+        (seq-find (lambda (finding) (memq (car finding) '(bad note)))
                   (when directory
                     `(,@(gemini-companion-part-findings 'privacy directory)
                       ;; Elsewhere, its settings are there.
@@ -223,6 +238,24 @@ findings, see `gemini-companion-status-checks'; this one has a remedy."
                                      client directory #'always)
                                     1)))))
         `(bad nil ,(gemini-companion-clients-get client :connect)))))
+
+(defun gemini-companion-cli--search-obstacle (client directory)
+  "Return the finding about CLIENT, whose search for Emacs is in DIRECTORY."
+  (let ((variable (gemini-companion-clients-get client :home-variable))
+        (root (cadr (assoc directory gemini-companion-cli--refused
+                           (lambda (a b)
+                             (equal (file-truename a) (file-truename b)))))))
+    (if root
+        `(bad ,(format "it searches %s for Emacs, which is in the workspace root %s"
+                       directory root)
+              ,(format "Set %s to a directory outside of the workspace roots \
+where it is started, and start it again." variable))
+      `(note ,(format "it searches %s for editors" directory)
+             ,(format "Start it with the same %s as Emacs%s." variable
+                      (if (equal variable "TMPDIR")
+                          (substitute-command-keys
+                           ", or with \\[gemini-companion-run]")
+                        ""))))))
 
 (defun gemini-companion-cli--remedy (finding)
   "Return the remedy of FINDING without its details, to follow a semicolon."
@@ -664,10 +697,77 @@ on white in a light theme."
   "Start the CLIs that wait for the server, in their buffers.
 If PROBLEM, why none can start, is non-nil, show it there instead."
   (dolist (buffer gemini-companion-cli--waiting)
-    ;; A remote host calls `gemini-companion-cli--start-in' itself.
-    (unless (plist-get (buffer-local-value 'gemini-companion-cli-parameters buffer)
-                       :remote)
-      (gemini-companion-cli--start-in buffer nil problem))))
+    (cond ((not (buffer-live-p buffer))
+           (cl-callf2 remq buffer gemini-companion-cli--waiting))
+          ;; A remote host calls `gemini-companion-cli--start-in' itself.
+          ((plist-get (buffer-local-value 'gemini-companion-cli-parameters buffer)
+                      :remote))
+          (problem
+           (gemini-companion-cli--start-in buffer nil problem))
+          (t
+           (gemini-companion-cli--start-once-found buffer)))))
+
+(defun gemini-companion-cli--start-once-found (buffer)
+  "Start the CLI that waits in BUFFER, when it can find this Emacs.
+With another temporary directory than the server, as envrc or direnv may
+set it, that is when there is a discovery file, too."
+  (with-current-buffer buffer
+    (setq gemini-companion-cli--place
+          (gemini-companion-cli--other-place gemini-companion-cli-parameters)))
+  (if (buffer-local-value 'gemini-companion-cli--place buffer)
+      (gemini-companion-cli--update-places
+       (lambda ()
+         ;; Emacs may have tried again, with another server.
+         (when (memq buffer gemini-companion-cli--waiting)
+           (gemini-companion-cli--start-in buffer nil nil))))
+    (gemini-companion-cli--start-in buffer nil nil)))
+
+(defun gemini-companion-cli--other-place (run)
+  "Return the temporary directory in which the CLI of RUN is to find Emacs.
+Return nil if the server has a discovery file there anyway."
+  (pcase-let* (((map :client :directory) run)
+               (process-environment (gemini-companion-cli--environment run))
+               (file (cadr (assoc client
+                                  (plist-get (gemini-companion-server-info)
+                                             :discovery))))
+               (value (seq-find
+                       (lambda (value) (not (member value '(nil ""))))
+                       ;; As os.tmpdir() of Node.js has it.
+                       `(,@(mapcar #'getenv (if (eq system-type 'windows-nt)
+                                                '("TEMP" "TMP")
+                                              '("TMPDIR" "TMP" "TEMP")))
+                         "/tmp")))
+               (place (directory-file-name (expand-file-name value directory))))
+    (unless (or (not (equal "TMPDIR" (gemini-companion-clients-get
+                                      client :home-variable)))
+                (and file
+                     (equal (file-truename (gemini-companion-cli--search-directory
+                                            place))
+                            (file-truename (directory-file-name
+                                            (file-name-directory file))))))
+      place)))
+
+(defun gemini-companion-cli--search-directory (place)
+  "Return the directory that is searched if the temporary one is PLACE."
+  (expand-file-name "gemini/ide" place))
+
+(defun gemini-companion-cli--update-places (&optional then)
+  "Have the server write discovery files where the CLIs here search.
+Then call THEN, if it is non-nil and there is a server."
+  (gemini-companion-server-search-in
+   (seq-uniq (delq nil (mapcar (apply-partially #'buffer-local-value
+                                                'gemini-companion-cli--place)
+                               (buffer-list))))
+   (lambda (refused)
+     (setq gemini-companion-cli--refused refused)
+     (when then
+       (funcall then)))))
+
+(defun gemini-companion-cli--leave-place ()
+  "Remove the discovery file for the CLI here, which ends, unless others need it."
+  (when gemini-companion-cli--place
+    (setq gemini-companion-cli--place nil)
+    (gemini-companion-cli--update-places)))
 
 (defun gemini-companion-cli--start-in (buffer root problem)
   "Start the CLI that waits in BUFFER, or show PROBLEM if it is non-nil.
@@ -707,8 +807,9 @@ ROOT is the workspace root in its remote host, if any."
         (gemini-companion-cli--start-terminal
          (cons (or (executable-find (car command)) (car command))
                (cdr command)))))
+    (add-hook 'kill-buffer-hook #'gemini-companion-cli--leave-place nil t)
     (when-let* ((process (get-buffer-process buffer)))
-      (process-put process 'gemini-companion-started t)
+      (process-put process 'gemini-companion-started (float-time))
       ;; Before its first start, it had no directory for its discovery file.
       (unless remote
         (gemini-companion-server-call 'cli-started client))
@@ -761,7 +862,8 @@ Wait until the user pauses and has answered what it asks."
                    (format "%s is not connected; %s (%s shows why)"
                            (gemini-companion-session-name run)
                            (gemini-companion-cli--remedy
-                            (gemini-companion-cli-obstacle run))
+                            (gemini-companion-cli-obstacle
+                             (gemini-companion-cli--with-search run)))
                            (substitute-command-keys
                             "\\[gemini-companion-status]"))))
                  (changed
@@ -770,6 +872,15 @@ Wait until the user pauses and has answered what it asks."
                                  changed)
                     (funcall withdraw))))
           (add-hook 'gemini-companion-session-changed-functions changed))))))
+
+(defun gemini-companion-cli--with-search (run)
+  "Return RUN, and `:searches' if no file is there because of a workspace root."
+  (let ((directory (and gemini-companion-cli--place
+                        (gemini-companion-cli--search-directory
+                         gemini-companion-cli--place))))
+    (if (assoc directory gemini-companion-cli--refused)
+        `(:searches ,directory ,@run)
+      run)))
 
 (defun gemini-companion-cli--asks-p ()
   "Return non-nil if the CLI here asks for trust, a sign-in or the like.
@@ -792,6 +903,8 @@ One that has displayed nothing yet may be about to ask."
       (funcall sentinel process event))
     (when (and (buffer-live-p buffer) (not (process-live-p process)))
       (with-current-buffer buffer
+        (setq gemini-companion-cli--failure
+              (gemini-companion-cli--start-failure process))
         (gemini-companion-cli--end
          (format
           "%s: %s"
@@ -803,9 +916,23 @@ One that has displayed nothing yet may be about to ask."
   (dolist (process (process-list))
     (remove-function (process-sentinel process)
                      #'gemini-companion-cli--sentinel))
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (remove-hook 'kill-buffer-hook #'gemini-companion-cli--leave-place t)))
   (gemini-companion-cli--release 'all))
 
+(defun gemini-companion-cli--start-failure (process)
+  "Return the exit status of PROCESS, a CLI, if that has failed to start.
+A shell and env exit with 126 or 127 if they cannot run a program; a CLI
+may do so for the last command in it, but not within seconds."
+  (let ((status (process-exit-status process)))
+    (and (eq 'exit (process-status process))
+         (memq status '(126 127))
+         (< (- (float-time) (process-get process 'gemini-companion-started)) 10)
+         status)))
+
 (defun gemini-companion-cli--end (reason)
+  (gemini-companion-cli--leave-place)
   (setq-local minor-mode-overriding-map-alist
               (list (cons t gemini-companion-run-ended-map)))
   (setq buffer-read-only t)
@@ -859,6 +986,43 @@ terminal, call the user's handler, if any, with FILE and the rest."
 
 ;;;; Life
 
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'cli)) _directory)
+  "Return problems of CLIs that have failed to start, with their last lines."
+  (mapcan (lambda (buffer)
+            (with-current-buffer buffer
+              (when gemini-companion-cli--failure
+                (list (gemini-companion-cli--failure-finding)))))
+          (buffer-list)))
+
+(defun gemini-companion-cli--failure-finding ()
+  "Return the finding about the CLI in this buffer, which has failed to start."
+  `(bad ,(format "%s did not start (exit status %d)%s"
+                 (gemini-companion-session-name gemini-companion-cli-parameters)
+                 gemini-companion-cli--failure
+                 (mapconcat (apply-partially #'concat "\n")
+                            (gemini-companion-cli--last-lines) ""))
+        ,(let ((remote (plist-get gemini-companion-cli-parameters :remote)))
+           (concat (if (eql gemini-companion-cli--failure 126)
+                       "Make the program that it names executable"
+                     (format "Put the program that it names into the PATH of %s"
+                             (if remote
+                                 (gemini-companion-names-title remote)
+                               "Emacs")))
+                   ", and start the CLI again"
+                   (if remote "" (gemini-companion-install-path-hint)) "."))
+        ("Terminal" . ,(apply-partially #'gemini-companion-cli-show
+                                        (current-buffer)))))
+
+(defun gemini-companion-cli--last-lines ()
+  "Return the last lines that the CLI in this buffer has printed, at most four.
+What the terminal adds about the end of the process is left out."
+  (last (seq-remove (apply-partially #'string-match-p
+                                     "\\`Process .* \\(?:exited\\|finished\\)")
+                    (split-string (buffer-substring-no-properties
+                                   (point-min) (point-max))
+                                  "[ \t]*\n" t))
+        4))
+
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'cli)))
   "Watch the terminals of the CLIs that connect, and check their settings."
   '((gemini-companion-session-changed-functions gemini-companion-cli--watch)
@@ -883,6 +1047,11 @@ terminal, call the user's handler, if any, with FILE and the rest."
      ,@(when (seq-some #'file-exists-p '("/.dockerenv" "/run/.containerenv"))
          (list "REMOTE_CONTAINERS=1"))))
   (gemini-companion-cli--watch)
+  ;; The mode may have been off.
+  (when (seq-some (apply-partially #'buffer-local-value
+                                   'gemini-companion-cli--place)
+                  (buffer-list))
+    (gemini-companion-cli--update-places))
   (gemini-companion-cli--start-waiting))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'cli)))

@@ -23,6 +23,7 @@
      :package "@google/gemini-cli"
      :node "20"
      :oldest "0.31.0"
+     :home-variable "TMPDIR"
      :port-variable "GEMINI_CLI_IDE_SERVER_PORT"
      :pid-variable "GEMINI_CLI_IDE_PID"
      :unset ("GEMINI_CLI_IDE_AUTH_TOKEN"
@@ -73,6 +74,7 @@ vim voice"
      :package "@qwen-code/qwen-code"
      :node "22"
      :oldest "0.15.10"
+     :home-variable "QWEN_HOME"
      :port-variable "QWEN_CODE_IDE_SERVER_PORT"
      :unset ("QWEN_CODE_IDE_SERVER_STDIO_ARGS"
              "QWEN_CODE_IDE_SERVER_STDIO_COMMAND"
@@ -119,6 +121,7 @@ voice workflows"
      :title "Copilot CLI"
      :package "@github/copilot"
      :node "22"
+     :home-variable "COPILOT_HOME"
      :user-settings ("$COPILOT_HOME/settings.json" "~/.copilot/settings.json")
      :project-settings ".github/copilot/settings.json"
      :connect "Run /ide there, and choose Emacs.  By itself it connects only \
@@ -142,6 +145,8 @@ for what it does not have.  Keys of PLIST:
 `:package' and `:node', its npm package and the version of Node.js that
 this needs;
 `:oldest', the first version that finds Emacs;
+`:home-variable', the variable that decides where it searches for Emacs;
+with \"TMPDIR\", that is the temporary directory of Node.js;
 `:port-variable' and `:pid-variable', the variables that are set in
 terminals, to the port and to the process id of Emacs, if any, and
 `:unset', those that are unset;

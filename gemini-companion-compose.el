@@ -634,7 +634,7 @@ Add the text to the history.  After the latest prompt, the text is empty."
                      (lambda (name) (cdr (assoc name commands))))))))))
 
 (defun gemini-companion-compose--file-names ()
-  "Return the files of the project as the CLI reads them after @.
+  "Return the files of the project in the form for the CLI, after @.
 The value is an alist of (REFERENCE . NAME), where REFERENCE has no @; it
 is NAME itself for a file that the CLI reads in no form."
   (let ((client (plist-get (gemini-companion-compose--target) :client)))

@@ -67,7 +67,7 @@ Return nil if it is none.  The CLIs ignore any white space before it."
       (substring text (match-beginning 1)))))
 
 (defun gemini-companion-prompt-reference (name client)
-  "Return the reference by which CLIENT reads the file NAME, or nil.
+  "Return the reference to the file NAME for CLIENT, or nil.
 NAME is relative to the directory of the CLI, or absolute.  The value is
 a string such as \"@a\\\\ b.txt\"; `gemini-companion-prompt-quote' leaves it
 as it is.  It is nil for a NAME that the CLI reads in no form: it would

@@ -156,6 +156,9 @@ answer, and the value to post next, if any.")
 (defvar gemini-companion-server--next nil
   "Process that will replace the current one, or nil.")
 
+(defvar gemini-companion-server--places nil
+  "Temporary directories other than the server's in which CLIs search for it.")
+
 (defvar gemini-companion-server--died 0
   "Time when the last process crashed.")
 
@@ -198,6 +201,7 @@ shadows a module."
   `( :secret ,(process-get process 'secret)
      :emacs_pid ,(emacs-pid)
      :roots ,(vconcat (gemini-companion-server--property :roots))
+     :places ,(vconcat gemini-companion-server--places)
      ,@(when gemini-companion-log-file
          `(:log_file ,(expand-file-name gemini-companion-log-file)))
      ,@(unless (gemini-companion-server--property :offer-tools)
@@ -249,6 +253,7 @@ CLIs stay connected, and open reviews stay open."
   (let ((processes (list gemini-companion-server--current
                          gemini-companion-server--next)))
     (setq gemini-companion-server--properties nil
+          gemini-companion-server--places nil
           gemini-companion-server--current nil
           gemini-companion-server--next nil)
     (dolist (process (delq nil processes))
@@ -522,6 +527,24 @@ user may know the token."
 Strings among ARGS, not in lists, may be of any length.  Return non-nil
 if the call was sent."
   (gemini-companion-server-ask method args #'ignore))
+
+(defun gemini-companion-server-search-in (places done)
+  "Write the discovery files in the temporary directories PLACES, too.
+Files in earlier PLACES are removed.  Call DONE with lists (DIRECTORY
+ROOT) of the discovery directories without a file because they are in the
+workspace root ROOT, when the files are written, or after a failure with
+nil.  Return non-nil if the server was called."
+  (setq gemini-companion-server--places places)
+  (when-let* ((process gemini-companion-server--current))
+    (gemini-companion-server-ask
+     'places-update (list places)
+     (lambda (answer)
+       (let ((files (plist-get answer :discovery)))
+         (when files
+           (process-put process 'info
+                        (plist-put (process-get process 'info)
+                                   :discovery files))))
+       (funcall done (plist-get answer :refused))))))
 
 (defun gemini-companion-server-ask (method args done &optional failed process)
   "Call METHOD of the server with ARGS, and then DONE or FAILED.

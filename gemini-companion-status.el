@@ -32,9 +32,7 @@
 
 (defvar gemini-companion-status-checks
   `(("Server" . gemini-companion-status--server)
-    ("CLI" . ,(lambda (_directory)
-                (mapcar #'gemini-companion-status--client
-                        (gemini-companion-status--clients))))
+    ("CLI" . gemini-companion-status--installed)
     ("Settings" . gemini-companion-status--settings)
     ("Sharing" . gemini-companion-status--sharing)
     ("Remote host" . gemini-companion-status--remotes)
@@ -58,6 +56,11 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 (defvar gemini-companion-status--processes nil
   "Cons of the server with its sessions, and the CLIs that ran then, or nil.")
 
+(defvar gemini-companion-status--nodes nil
+  "Alist of (COMMAND . ANSWER), by which scripts of Node.js ask its version.
+ANSWER is nil until the program has answered; else it is a cons of a
+version and nil, or of nil and a line about what failed.")
+
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
 
@@ -79,7 +82,8 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
                                   gemini-companion-remote-changed-hook))
   (setq-local revert-buffer-function
               (lambda (&rest _)
-                (setq gemini-companion-status--processes nil)
+                (setq gemini-companion-status--processes nil
+                      gemini-companion-status--nodes nil)
                 (gemini-companion-page-refresh))))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'status)) _how)
@@ -297,6 +301,82 @@ A CLI that has run counts as installed.  That is at least the first one."
 (defun gemini-companion-status--has-run-p (client)
   (file-directory-p (gemini-companion-clients-home client)))
 
+(defun gemini-companion-status--installed (directory)
+  "Return the findings about the programs of CLIs, and their failures.
+The environment is that of the buffer where the status was called, which
+`gemini-companion-run' uses in DIRECTORY."
+  (let* ((origin (if (buffer-live-p gemini-companion-status--origin)
+                     gemini-companion-status--origin
+                   (current-buffer)))
+         (exec-path (buffer-local-value 'exec-path origin))
+         (process-environment (buffer-local-value 'process-environment origin)))
+    (append (gemini-companion-part-findings 'cli directory)
+            (mapcan (lambda (client)
+                      (cons (gemini-companion-status--client client)
+                            (gemini-companion-status--node client)))
+                    (gemini-companion-status--clients)))))
+
+(defun gemini-companion-status--node (client)
+  "Return a list of the finding about the Node.js of CLIENT, or nil.
+It is nil if all is well, until the program has answered, and if CLIENT
+is no script of Node.js."
+  (pcase-let* (((map :title :node) (cdr (assoc client gemini-companion-clients)))
+               (mark (if (seq-some (lambda (session)
+                                     (equal client (plist-get session :client)))
+                                   (gemini-companion-sessions))
+                         ;; It runs with another PATH.
+                         'note
+                       'bad)))
+    (pcase (gemini-companion-status--node-answer client)
+      (`(nil . ,(and problem (pred stringp)))
+       `((,mark ,(format "%s needs Node.js, which does not run: %s" title problem)
+                ,(format "Set PATH in the environment of Emacs, by `setenv' or \
+the package exec-path-from-shell, to one with Node.js %s or later; `exec-path' \
+is not enough for it." node))))
+      (`(,(and version (pred stringp) (guard (version< version node))) . ,_)
+       `((,mark ,(format "Node.js %s is too old for %s, which needs %s or later"
+                         version title node)
+                "Put the directory of a later one first in the PATH of Emacs."))))))
+
+(defun gemini-companion-status--node-answer (client)
+  "Return the answer of the Node.js of CLIENT, or nil if there is none yet.
+See `gemini-companion-status--nodes'.  Ask it the first time."
+  (when-let* ((command (gemini-companion-status--node-command client))
+              ;; What env runs is in this PATH.
+              (key (cons (getenv "PATH") command)))
+    (unless (assoc key gemini-companion-status--nodes)
+      (let ((asked (list key)))
+        (push asked gemini-companion-status--nodes)
+        (condition-case problem
+            (gemini-companion-cli-program
+             "gemini-companion-node" command ""
+             (lambda (output problem)
+               (setcdr asked
+                       (if (and (not problem)
+                                (string-match "[0-9]+\\(?:\\.[0-9]+\\)+" output))
+                           (list (match-string 0 output))
+                         (cons nil (or problem (string-trim output)))))
+               (gemini-companion-page-refresh-soon
+                (get-buffer gemini-companion-status--name))))
+          (error
+           (setcdr asked (cons nil (error-message-string problem)))))))
+    (cdr (assoc key gemini-companion-status--nodes))))
+
+(defun gemini-companion-status--node-command (client)
+  "Return the command that prints the version of the Node.js of CLIENT.
+Return nil if its program is no script whose first line names that."
+  (when-let* ((file (executable-find (car (gemini-companion-cli-command client))))
+              (first (with-temp-buffer
+                       (insert-file-contents-literally file nil 0 200)
+                       (buffer-substring (point-min) (line-end-position))))
+              ((string-prefix-p "#!" first))
+              (words (split-string (substring first 2)))
+              (node (seq-position words "node"
+                                  (lambda (word _)
+                                    (string-match-p "\\(?:\\`\\|/\\)node\\(?:js\\)?\\'"
+                                                    word)))))
+    (append (seq-take words (1+ node)) '("--version"))))
+
 (defun gemini-companion-status--client (client)
   "Return the finding about the discovery file or the version of CLIENT."
   (pcase-let* (((map :title :package :node :oldest)
@@ -478,12 +558,10 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
   "Return the finding about PROCESS, a CLI that is not connected.
 It is a plist with `:pid', `:client', `:directory' and, if the CLI does
 not search this Emacs there, `:searches', the directory that it searches."
-  (pcase-let* (((map :pid :client :directory :searches :elsewhere) process)
+  (pcase-let* (((map :pid :client :directory :elsewhere) process)
                (`(,mark ,text . ,remedy)
-                (if (or searches elsewhere)
-                    `(note ,(if searches
-                                (format "it searches %s for editors" searches)
-                              "it is connected to another editor")
+                (if elsewhere
+                    '(note "it is connected to another editor"
                            "To connect it here, start it in a terminal of this \
 Emacs.")
                   (gemini-companion-cli-obstacle process))))

@@ -110,6 +110,115 @@
     (gemini-companion-test-eventually
       (stringp (buffer-local-value 'header-line-format buffer)))))
 
+(defun gemini-companion-run-test-in-place (place &optional number)
+  "Start the CLI in a buffer whose environment has the TMPDIR PLACE.
+NUMBER is the prefix argument.  Return the buffer of the CLI."
+  (with-temp-buffer
+    (setq-local process-environment
+                (cons (concat "TMPDIR=" place) process-environment))
+    (save-window-excursion
+      (gemini-companion-run number)
+      (window-buffer))))
+
+(ert-deftest gemini-companion-run-is-found-with-another-temporary-directory ()
+  "As envrc or direnv set it, or the user by `setenv'."
+  (gemini-companion-run-test-with-mode
+    (let* ((place (make-temp-file "place" t))
+           (file (expand-file-name
+                  (concat "gemini/ide/" (file-name-nondirectory
+                                         (gemini-companion-test-discovery-file)))
+                  place))
+           (token (lambda ()
+                    (alist-get 'authToken (json-read-file file))))
+           (found nil)
+           (terminal gemini-companion-terminal)
+           (gemini-companion-terminal
+            (lambda (command)
+              (push (file-exists-p file) found)
+              (funcall terminal command)))
+           buffers)
+      (dotimes (n 2)
+        (push (gemini-companion-run-test-in-place (concat place "/") (1+ n))
+              buffers)
+        (gemini-companion-test-eventually (length= found (1+ n))))
+      ;; The CLI searches at its start only.
+      (should (equal '(t t) found))
+      (should (equal #o600 (file-modes file)))
+      ;; Without another directory, nothing is waited for.
+      (should (gemini-companion-run-test-in-place temporary 3))
+      (should (length= found 3))
+      (gemini-companion-test-kill-server)
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+      (should (equal (plist-get (gemini-companion-server-info) :token)
+                     (funcall token)))
+      (delete-file file)
+      (gemini-companion-test-replacing (gemini-companion-restart))
+      (gemini-companion-test-eventually (file-exists-p file))
+      ;; The last one that needs it ends.
+      (with-current-buffer (pop buffers)
+        (gemini-companion-run-test-end))
+      (gemini-companion-test-eventually (gemini-companion-server-idle-p))
+      (should (file-exists-p file))
+      (let ((kill-buffer-query-functions nil))
+        (kill-buffer (pop buffers)))
+      (gemini-companion-test-eventually (not (file-exists-p file)))
+      ;; Without a server, Emacs removes it.
+      (gemini-companion-run-test-in-place place)
+      (gemini-companion-test-eventually (file-exists-p file))
+      (let ((pid (gemini-companion-test-pid)))
+        (signal-process pid 'SIGSTOP)
+        (gemini-companion-mode -1)
+        (signal-process pid 'SIGKILL)
+        (gemini-companion-test-eventually (not (file-exists-p file))))
+      (delete-directory place t))))
+
+(ert-deftest gemini-companion-run-writes-no-token-into-a-workspace-root ()
+  (gemini-companion-run-test-with-mode
+    (let* ((place (expand-file-name ".direnv/tmp" directory))
+           (buffer (gemini-companion-run-test-in-place place)))
+      (find-file "a")
+      (gemini-companion-test-eventually gemini-companion-run-test-started)
+      (should-not (file-exists-p ".direnv"))
+      (with-current-buffer buffer
+        (pcase-let ((`(,mark ,text ,remedy)
+                     (gemini-companion-cli-obstacle
+                      `( :searches ,(concat place "//gemini/ide")
+                         ,@gemini-companion-cli-parameters))))
+          (should (eq 'bad mark))
+          (should (string-search (directory-file-name directory) text))
+          (should (string-prefix-p "Set TMPDIR to a directory outside" remedy)))
+        (let (announced)
+          (cl-letf (((symbol-function 'gemini-companion-idle-user-p) #'always)
+                    ((symbol-function 'gemini-companion-cli--asks-p) #'ignore)
+                    ((symbol-function 'gemini-companion-revert-announce)
+                     (lambda (text) (setq announced text) #'ignore)))
+            (gemini-companion-cli--hint (get-buffer-process buffer)))
+          (should (string-search "not connected; set TMPDIR to" announced)))))))
+
+(ert-deftest gemini-companion-run-reports-a-cli-that-cannot-start ()
+  (gemini-companion-run-test-with-mode
+    (write-region "#!/usr/bin/env no-such-node\n" nil "cli" nil 'silent)
+    (set-file-modes "cli" #o755)
+    (let* ((gemini-companion-run-commands
+            `(("gemini" . ,(expand-file-name "cli"))))
+           (gemini-companion-terminal 'term)
+           (buffer (progn (gemini-companion-run) (window-buffer))))
+      (with-current-buffer buffer
+        (gemini-companion-test-eventually (stringp header-line-format))
+        (pcase-let ((`((,mark ,text ,remedy . ,_))
+                     (gemini-companion-part-findings 'cli directory)))
+          (should (eq 'bad mark))
+          (should (string-match-p
+                   "Gemini CLI .*did not start (exit status 127)\n.*no-such-node"
+                   text))
+          (should-not (string-search "exited abnormally" text))
+          (should (string-search "PATH of Emacs" remedy)))
+        ;; One that starts is none any more, and neither is one that has run.
+        (setq gemini-companion-run-commands '(("gemini" "sh" "-c" "exit 3")))
+        (gemini-companion-run)
+        (gemini-companion-test-eventually (stringp header-line-format))
+        (should-not (gemini-companion-part-findings 'cli directory))))))
+
 (ert-deftest gemini-companion-run-hides-and-starts-again-in-its-window ()
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-run-side-window 'bottom))

@@ -19,6 +19,8 @@ class Config:
     secret: str = field(repr=False)
     emacs_pid: int
     roots: Sequence[str] = ()
+    places: Sequence[str] = ()
+    """Temporary directories for `DiscoveryFiles.search_also`."""
     port: int = 0
     is_successor: bool = False
     """Whether another process serves at ``port`` until this one is to listen."""

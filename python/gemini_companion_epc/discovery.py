@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from .bridge import HOMES, content_of, is_own
@@ -32,9 +33,55 @@ class DiscoveryFiles:
     It raises an OSError whose message names the socket and a remedy.
     """
 
+    _places: Sequence[str] = field(init=False, default=())
+    """Temporary directories where CLIs of this Emacs search, other than its own."""
+    _extra: set[Path] = field(init=False, default_factory=set)
+    """The files in ``_places`` that were written."""
+
     def names(self) -> list[list[str]]:
-        """Return the name of each client and of its file, written or not."""
-        return [[client.name, str(self._path(client))] for client in CLIENTS]
+        """Return names of clients and of their files, written or not.
+
+        The first one of a client is where this server itself would search.
+        """
+        return [
+            *([client.name, str(self._path(client))] for client in CLIENTS),
+            *([_ELSEWHERE.name, str(path)] for path in sorted(self._extra)),
+        ]
+
+    def search_also(self, places: Sequence[str]) -> None:
+        """Write the files in the temporary directories ``places``, too.
+
+        CLIs of this Emacs with another environment search there; earlier places
+        that are not among them are dropped.  The next update writes.
+        """
+        own = _true_name(str(_ELSEWHERE.directory(self._environ)))
+        new = [one for one in places if _true_name(_directory_in(one)) != own]
+        for place in new:
+            if place not in self._places:
+                self._sweep(_ELSEWHERE, Path(_directory_in(place)))
+        self._places = new
+
+    def refused(self, roots: Sequence[str]) -> list[list[str]]:
+        """Return the directories without a file because of a root, and that root.
+
+        A discovery file has the token: in a workspace root, whatever reads or copies
+        the project would have it, too.
+        """
+        found = []
+        for place in self._places:
+            true = Path(_true_name(place))
+            containing = [one for one in roots if true.is_relative_to(_true_name(one))]
+            if containing:
+                found.append([_directory_in(place), containing[0]])
+        return found
+
+    def directories(self, client: Client) -> set[str]:
+        """Return the true names of the directories that have a file of ``client``."""
+        return {
+            _true_name(str(Path(path).parent))
+            for name, path in self.names()
+            if name == client.name
+        }
 
     def update(self, roots: Sequence[str]) -> list[str]:
         """Write the files that differ with ``roots``; return problems as sentences."""
@@ -50,15 +97,37 @@ class DiscoveryFiles:
                 for root in roots
                 if not client.can_take(root)
             ]
-            if problem := self._publish(client, roots):
+            payload = self._payload(client, roots)
+            if client is _ELSEWHERE and self._places:
+                # After a crash, a sweep finds the files there by it.
+                payload["places"] = list(self._places)
+            problem = self._publish(client, self._path(client), payload)
+            if problem:
                 problems.append(
                     f"{problem}; a new {client.title} cannot find this Emacs"
                 )
-        return problems
+        return problems + self._update_places(roots)
 
-    def _publish(self, client: Client, roots: Sequence[str]) -> str:
-        """Write the file of ``client`` if it differs; return a problem or ""."""
-        path, payload = self._path(client), self._payload(client, roots)
+    def _update_places(self, roots: Sequence[str]) -> list[str]:
+        """Write the files in other places, and remove those not wanted there."""
+        refused = {directory for directory, _ in self.refused(roots)}
+        directories = set(map(_directory_in, self._places)) - refused
+        wanted = {Path(one) / self._path(_ELSEWHERE).name for one in directories}
+        refused_files = {Path(one) / self._path(_ELSEWHERE).name for one in refused}
+        for path in (self._extra | refused_files) - wanted:
+            with suppress(OSError):
+                path.unlink()
+        self._extra = wanted
+        payload = self._payload(_ELSEWHERE, roots)
+        problems = (self._publish(_ELSEWHERE, path, payload) for path in sorted(wanted))
+        return [
+            f"{problem}; a {_ELSEWHERE.title} with that TMPDIR cannot find this Emacs"
+            for problem in problems
+            if problem
+        ]
+
+    def _publish(self, client: Client, path: Path, payload: Json) -> str:
+        """Write ``payload`` to ``path`` if it differs; return a problem or ""."""
         try:
             if client.name not in HOMES:
                 _make_directory(path.parent.parent)
@@ -85,21 +154,33 @@ class DiscoveryFiles:
 
     def remove(self) -> None:
         """Remove the files that name this server."""
-        for client in CLIENTS:
+        for path in chain(map(self._path, CLIENTS), self._extra):
             with suppress(OSError):
-                self._path(client).unlink()
+                path.unlink()
 
     def sweep(self) -> None:
         """Remove the files of this user's dead Emacsen, and others of this Emacs."""
         for client in CLIENTS:
-            own = self._path(client)
-            with suppress(OSError):
-                if not is_own(own.parent.lstat()):
-                    continue
-                for path in own.parent.glob(client.file_name("*", "*")):
-                    if path != own and _is_stale(path, self._pid):
-                        logger.info("Removing a stale discovery file: %s", path.name)
-                        path.unlink()
+            self._sweep(client, self._path(client).parent)
+
+    def _sweep(self, client: Client, directory: Path) -> None:
+        """Remove such files from ``directory``, and where they say that others are."""
+        own = self._path(client)
+        with suppress(OSError):
+            if not is_own(directory.lstat()):
+                return
+            for path in directory.glob(client.file_name("*", "*")):
+                # Only those where each Emacs has one say it.
+                places = _places_in(path) if directory == own.parent else []
+                if path.name == own.name:
+                    # The previous process of this server has crashed: the next update
+                    # removes what it has written and this one does not want.
+                    self._extra |= {place / own.name for place in places}
+                elif _is_stale(path, self._pid):
+                    for place in places:
+                        self._sweep(client, place)
+                    logger.info("Removing a stale discovery file: %s", path)
+                    path.unlink()
 
     def _path(self, client: Client) -> Path:
         name = client.file_name(self._pid, self._port)
@@ -112,6 +193,28 @@ class DiscoveryFiles:
             "ppid": self._pid,
             "host": this_host(),
         }
+
+
+_ELSEWHERE = next(client for client in CLIENTS if client.name not in HOMES)
+"""The client that searches in the temporary directory of its own environment."""
+
+
+def _directory_in(place: str) -> str:
+    """Return the directory that is searched if the temporary one is ``place``."""
+    names = ("TMPDIR", "TEMP")  # Windows has the second one
+    return str(_ELSEWHERE.directory(dict.fromkeys(names, place)))
+
+
+def _places_in(path: Path) -> list[Path]:
+    """Return the other directories that the discovery file ``path`` names."""
+    places = content_of(path).get("places")
+    if not isinstance(places, list):
+        return []
+    return [Path(_directory_in(one)) for one in places if isinstance(one, str)]
+
+
+def _true_name(path: str) -> str:
+    return os.path.realpath(path)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -3,6 +3,7 @@
 
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from math import inf
@@ -39,27 +40,33 @@ def _described(process: psutil.Process) -> Process:
     return Process(process.pid, directory, is_acp, hash(process))
 
 
-def running(port: int) -> list[Facts]:
-    """Return descriptions of this user's clients; this server is at ``port``."""
+def running(port: int, directories: Callable[[Client], set[str]]) -> list[Facts]:
+    """Return descriptions of this user's clients; this server is at ``port``.
+
+    ``directories`` returns the true names of those with its files for a client.
+    """
     found: dict[int, Facts] = {}
     parents = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if is_own_process(process) and (client := client_of(process.cmdline())):
-                found[process.pid] = _describe(process, client, port)
+                found[process.pid] = _describe(
+                    process, client, port, directories(client)
+                )
                 parents.add(process.ppid())
     # A client may run itself again in a child process.
     return [facts for pid, facts in found.items() if pid not in parents]
 
 
-def _describe(process: psutil.Process, client: Client, port: int) -> Facts:
+def _describe(
+    process: psutil.Process, client: Client, port: int, directories: set[str]
+) -> Facts:
     """Return where ``process`` works, searches and is connected, as far as known."""
     facts: Facts = {"pid": process.pid, "client": client.name}
     with suppress(psutil.Error, OSError):
         facts["directory"] = process.cwd()
         searched = client.directory(process.environ())
-        # As a rule, it searches where this server has its files.
-        if os.path.realpath(searched) != os.path.realpath(client.directory(os.environ)):
+        if os.path.realpath(searched) not in directories:
             facts["searches"] = str(searched)
         names = " ".join(os.listdir(searched))
         editors = set(re.findall(r"(\d+)\.(?:json|lock)\b", names)) - {str(port)}

@@ -97,6 +97,7 @@ class Server:
                 f"{self._port.number}; run /ide enable in Gemini CLI and Qwen Code"
             )
         self._discovery.sweep()
+        self._discovery.search_also(self._config.places)
         self.roots_update(self._config.roots)
         print(port, flush=True)
         ports = self._port.number, port
@@ -119,8 +120,9 @@ class Server:
     def _methods(self) -> dict[str, Callable[..., object]]:
         return {
             "hello": self.hello,
-            "processes": partial(asyncio.to_thread, running, self._port.number),
+            "processes": self.processes,
             "context-update": self.context_update,
+            "places-update": self.places_update,
             "roots-update": self.roots_update,
             "cli-started": self.cli_started,
             "tools-update": partial(setattr, self._questions, "is_on"),
@@ -250,6 +252,25 @@ class Server:
         # On Windows, Emacs has slashes in the true names.
         self._questions.roots = [os.path.realpath(root) for root in roots]
         self._warn_once(self._discovery.update(self._questions.roots))
+
+    def places_update(self, places: Sequence[str]) -> Facts:
+        """Write discovery files in the temporary directories ``places``, too.
+
+        Return all names of discovery files, and the directories that are refused, each
+        with the workspace root that it is in.
+        """
+        self._discovery.search_also(places)
+        self.roots_update(self._questions.roots)
+        return {
+            "discovery": self._discovery.names(),
+            "refused": self._discovery.refused(self._questions.roots),
+        }
+
+    async def processes(self) -> list[Facts]:
+        """Return descriptions of the running CLIs of this user."""
+        directories = {one: self._discovery.directories(one) for one in CLIENTS}
+        number = self._port.number
+        return await asyncio.to_thread(running, number, directories.__getitem__)
 
     def context_update(self, files: Sequence[Facts]) -> None:
         """Send the context of Emacs to the clients."""

@@ -58,6 +58,26 @@ def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
     emacs.holds("(gemini-companion-sessions)", "connected again")
 
 
+@pytest.mark.contract("Gemini CLI: discovery")
+def test_cli_connects_with_the_temporary_directory_of_its_buffer(world: World) -> None:
+    """As envrc, direnv and mise set it for the buffers of a project."""
+    file = world.file("a.txt", "one\n")
+    place = world.scratch.root / "place"
+    place.mkdir()
+    emacs = world.emacs(file)
+    emacs.eval(
+        f"""(setq-local process-environment
+                        (cons {lisp(f"TMPDIR={place}")} process-environment))"""
+    )
+    cli = world.run(emacs)
+    cli.wait_until_connected()
+    emacs.holds("(gemini-companion-sessions)", "a session")
+    reviews = Reviews(emacs)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("I see"))
+    emacs.eval(f"(let (kill-buffer-query-functions) (kill-buffer {lisp(BUFFER)}))")
+    eventually(lambda: not [*place.rglob("*.json")], "no discovery file is left there")
+
+
 def is_sent_the_background_color(world: World, emacs: Emacs) -> None:
     """Run a program that asks for it, which turns the mode on."""
     program = world.file("asks", ASKS)

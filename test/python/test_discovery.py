@@ -174,3 +174,103 @@ def test_what_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
     unread, unwritten = _files(tmp_path / "file").update((str(odd),))
     assert unread.startswith(f"Gemini CLI cannot connect from {odd}")
     assert unwritten.startswith("Cannot write")
+
+
+def _elsewhere(place: Path, pid: int = os.getpid(), port: int = 4711) -> Path:
+    """Return the name of the file for CLIs whose temporary directory is ``place``."""
+    return place / f"gemini/ide/gemini-ide-server-{pid}-{port}.json"
+
+
+def test_a_cli_with_another_temporary_directory_finds_a_file_there(
+    tmp_path: Path,
+) -> None:
+    own, one, two = (tmp_path / name for name in ("own", "one", "two"))
+    files = _files(own)
+    # Its own directory needs no second file, however it is spelled.
+    (tmp_path / "link").symlink_to(own)
+    for places in ([str(own)], [f"{tmp_path}/link/"]):
+        files.search_also(places)
+        assert files.update(("/a",)) == []
+        assert len(files.names()) == len(CLIENTS)
+    files.search_also([str(one), str(two)])
+    assert files.update(("/a",)) == []
+    written = [_elsewhere(one), _elsewhere(two)]
+    assert files.names()[len(CLIENTS) :] == [["gemini", str(path)] for path in written]
+    assert files.directories(GEMINI) == {
+        str(_elsewhere(p).parent) for p in (own, one, two)
+    }
+    for path in written:
+        assert json.loads(path.read_text())["workspacePath"] == "/a"
+        assert [_mode(p) for p in (path, path.parent)] == [0o600, 0o700]
+    # They follow the roots, and come back after a cleanup.
+    written[0].unlink()
+    files.update(("/b",))
+    for path in written:
+        assert json.loads(path.read_text())["workspacePath"] == "/b"
+    # The last CLI with the first directory has ended; then Emacs ends.
+    files.search_also([str(two)])
+    files.update(("/b",))
+    assert [path.exists() for path in written] == [False, True]
+    files.remove()
+    assert not [path for path in tmp_path.rglob("*.*") if path.is_file()]
+
+
+def test_no_token_goes_into_a_workspace_root_or_to_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, place = tmp_path / "root", tmp_path / "place"
+    (root / ".tmp").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(root / ".tmp")
+    files = _files(tmp_path / "own")
+    files.search_also([str(root / ".tmp"), str(tmp_path / "link"), str(root)])
+    files.update((str(root),))
+    assert {one for _, one in files.refused((str(root),))} == {str(root)}
+    assert len(files.refused((str(root),))) == 3
+    assert list((root / ".tmp").iterdir()) == []
+    # A directory becomes a root.
+    files.search_also([str(place)])
+    assert files.update((str(root),)) == []
+    assert _elsewhere(place).exists()
+    files.update((str(root), str(place)))
+    assert not _elsewhere(place).exists()
+    # Another user has made the directory before.
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "gemini").symlink_to(root)
+    files.search_also([str(theirs)])
+    (problem,) = files.update(())
+    assert "not a directory" in problem
+    assert "TMPDIR" in problem
+    (theirs / "gemini").unlink()
+    _elsewhere(theirs).parent.mkdir(parents=True)
+    files.update(())
+    files.remove()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert any("another user" in problem for problem in files.update(()))
+    assert not _elsewhere(theirs).exists()
+
+
+def test_a_sweep_finds_the_files_in_other_directories(tmp_path: Path) -> None:
+    own, place = tmp_path / "own", tmp_path / "place"
+    zombie = os.posix_spawnp("true", ["true"], os.environ)
+    os.waitid(os.P_PID, zombie, os.WEXITED | os.WNOWAIT)
+    for pid in (zombie, os.getppid()):
+        other = _files(own, pid, 2)
+        other.search_also([str(place)])
+        other.update(())
+    # The previous server of this Emacs has crashed.
+    for port in (4711, 4712):
+        crashed = _files(own, port=port)
+        crashed.search_also([str(place)])
+        crashed.update(())
+    files = _files(own)
+    files.sweep()
+    files.search_also([str(place)])
+    files.update(())
+    living = [_elsewhere(place), _elsewhere(place, os.getppid(), 2)]
+    assert sorted(living[0].parent.iterdir()) == sorted(living)
+    # What nobody wants any more goes, too.
+    files = _files(own)
+    files.sweep()
+    files.update(())
+    assert list(living[0].parent.iterdir()) == living[1:]

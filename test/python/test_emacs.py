@@ -39,9 +39,20 @@ def test_emacs_learns_where_a_client_runs_searches_and_is_connected(
             env={"PATH": os.environ["PATH"], "TMPDIR": str(searched.parents[1])},
             stdin=subprocess.PIPE,
         ) as child:
+            emacs = start()
             with editor.accept()[0]:
-                known = map(plist, start().call("processes"))
+                known = map(plist, emacs.call("processes"))
                 facts = next(facts for facts in known if facts["pid"] == child.pid)
+            # A discovery file is written there, too.
+            place = str(tmp_path / "place")
+            answer = plist(emacs.call("places-update", [place, place + "/root/x"]))
+            assert [name for name, _ in answer["discovery"]][-2:] == ["gemini"] * 2
+            assert not answer["refused"]
+            emacs.call("roots-update", [place + "/root"])
+            answer = plist(emacs.call("places-update", [place + "/root/x"]))
+            assert answer["refused"] == [
+                [f"{place}/root/x/gemini/ide", f"{place}/root"]
+            ]
             child.kill()
     assert facts == {
         "pid": child.pid,
