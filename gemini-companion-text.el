@@ -75,22 +75,74 @@ If OWN is non-nil and both have CRLF, it keeps its line ends."
                    (string-remove-prefix mark text))
                   (t (string-replace "\n" "\r\n" plain))))))
 
+(defun gemini-companion-text-utf-8 (text)
+  "Return the bytes of TEXT in UTF-8; a string of bytes is that already."
+  (if (multibyte-string-p text)
+      (encode-coding-string text 'utf-8-emacs-unix)
+    text))
+
+(defun gemini-companion-text--of-bytes-p (coding)
+  "Return non-nil if a buffer with CODING has bytes in place of characters.
+These are the buffers of files with a NUL, or with a byte that is not
+UTF-8 beside characters that are."
+  (eq 'raw-text (coding-system-type (or coding 'undecided))))
+
+(defun gemini-companion-text-as-decoded (text coding)
+  "Return TEXT of a buffer with CODING as it is decoded from UTF-8.
+A CLI decodes all that is UTF-8, also where the buffer has only bytes."
+  (if (gemini-companion-text--of-bytes-p coding)
+      (decode-coding-string (gemini-companion-text-utf-8 text) 'utf-8-unix)
+    text))
+
+(defun gemini-companion-text-as-in-buffer (text coding)
+  "Return TEXT, decoded from UTF-8, as a buffer with CODING has it."
+  (if (gemini-companion-text--of-bytes-p coding)
+      (string-to-multibyte (gemini-companion-text-utf-8 text))
+    text))
+
+(defun gemini-companion-text--raw-p (text)
+  "Return non-nil if TEXT may not come back from a file as it is.
+The raw bytes 303 and 251 are written as é is, and a surrogate is read
+again as three raw bytes."
+  (if (multibyte-string-p text)
+      (and (< (length text) (string-bytes text)) ; is fast, and most are ASCII
+           (string-match-p "[\x3fff80-\x3fffff\xd800-\xdfff]" text))
+    (string-match-p "[[:nonascii:]]" text)))
+
+(defun gemini-companion-text--printed (text)
+  "Return TEXT in ASCII, with the same lines, which `read' reverses.
+Two texts are equal if and only if they are printed alike."
+  (let ((print-escape-multibyte t)
+        (print-escape-newlines nil)
+        (print-escape-nonascii nil)
+        (print-escape-control-characters nil))
+    (substring (prin1-to-string
+                (substring-no-properties (string-to-multibyte text)))
+               1 -1)))
+
 (defun gemini-companion-text--run (texts program &rest options)
   "Compare TEXTS by PROGRAM with OPTIONS.
-Return a cons of its exit status and its output."
-  ;; Only the user can read them.
-  (let ((files (mapcar (lambda (text)
-                         (let ((file (make-temp-file "gemini-companion-")))
-                           (gemini-companion-text-write file text)
-                           file))
-                       texts))
-        (coding-system-for-read 'utf-8-emacs-unix)
-        (default-directory "/"))
+Return a list (STATUS OUTPUT PRINTED): its exit status, the bytes of its
+output, and whether the lines in there are printed by
+`gemini-companion-text--printed'.  Signal a `file-error' if the disk is
+full."
+  (let* ((printed (seq-some #'gemini-companion-text--raw-p texts))
+         (coding-system-for-read 'no-conversion)
+         (default-directory "/")
+         files)
     (unwind-protect
         (with-temp-buffer
-          (cons (apply #'call-process program nil t nil "--text"
-                       (append options files))
-                (buffer-string)))
+          (set-buffer-multibyte nil)
+          (dolist (text texts)
+            ;; Only the user can read it.
+            (push (make-temp-file "gemini-companion-") files)
+            (gemini-companion-text-write
+             (car files)
+             (if printed (gemini-companion-text--printed text) text)))
+          (list (apply #'call-process program nil t nil "--text"
+                       (append options (reverse files)))
+                (buffer-string)
+                printed))
       (mapc #'delete-file files))))
 
 (defun gemini-companion-text-diff (texts)
@@ -98,13 +150,15 @@ Return a cons of its exit status and its output."
 Return nil if there is no such program, or the disk is full."
   (cl-loop
    with numbers = "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
-   with regexp = (format "^@@ -%1$s \\+%1$s @@" numbers)
+   with regexp = (format "@@ -%1$s \\+%1$s @@" numbers)
    with output = (or (ignore-error file-error
-                       (cdr (gemini-companion-text--run texts diff-command
-                                                        "-U0")))
+                       (nth 1 (gemini-companion-text--run texts diff-command
+                                                          "-U0")))
                      "")
-   for end = 0 then (match-end 0)
-   while (string-match regexp output end)
+   ;; A regexp would be matched at each byte of a line of a megabyte.
+   for start = (string-search "\n@@ -" output)
+   then (string-search "\n@@ -" output (1+ start))
+   while (and start (eql (1+ start) (string-match regexp output (1+ start))))
    for (old old-count new new-count)
    = (mapcar (lambda (n) (string-to-number (or (match-string n output) "1")))
              '(1 2 3 4))
@@ -118,11 +172,14 @@ The value is a cons of nil and the text; or if there are conflicts, of the
 line of the first one in MINE, and the text with all of them, in which
 LABELS name the three texts."
   (let* ((end (if (string-search "\r\n" mine) "\r\n" "\n"))
-         (ends-p (lambda (text) (not (string-match-p "[^\n]\\'" text))))
+         ;; A regexp would be matched at each character of a line of a megabyte.
+         (ends-p (lambda (text)
+                   (or (string-empty-p text) (string-suffix-p "\n" text))))
          (last (if (eq (funcall ends-p mine) (funcall ends-p base)) theirs mine))
          ;; Otherwise a marker of a conflict comes behind the last line.
          (texts (mapcar (lambda (text)
-                          (if (funcall ends-p text) text (concat text end)))
+                          (string-to-multibyte
+                           (if (funcall ends-p text) text (concat text end))))
                         (list mine base theirs))))
     ;; Otherwise lines that both have changed alike are conflicts.
     (pcase (gemini-companion-text--run-merge texts "--merge" "--show-overlap")
@@ -132,9 +189,11 @@ LABELS name the three texts."
                    (string-remove-suffix end merged))))
       (_
        ;; This is MINE with THEIRS where there are conflicts.
-       (let ((other (cdr (gemini-companion-text--run-merge
-                          texts "--merge" "--overlap-only"))))
-         (cons (1+ (cl-count ?\n mine :end (cl-mismatch mine other)))
+       (let* ((other (cdr (gemini-companion-text--run-merge
+                           texts "--merge" "--overlap-only")))
+              (differs (compare-strings (car texts) nil nil other nil nil)))
+         (cons (length (split-string (substring (car texts) 0 (1- (abs differs)))
+                                     "\n"))
                (cdr (apply #'gemini-companion-text--run-merge texts "--merge"
                            (mapcar (apply-partially #'concat "--label=")
                                    labels)))))))))
@@ -142,9 +201,15 @@ LABELS name the three texts."
 (defun gemini-companion-text--run-merge (texts &rest options)
   "Return a cons of the status and the output of diff3 with OPTIONS for TEXTS."
   (pcase (apply #'gemini-companion-text--run texts "diff3" options)
-    ((and `(,(or 0 1) . ,_) result) result)
-    (`(,_ . ,output)
-     (user-error "Merging failed: %s" (string-trim output)))))
+    (`(,(and (or 0 1) status) ,output ,printed)
+     (cons status
+           (string-to-multibyte
+            (if printed
+                (read (concat "\"" output "\""))
+              (decode-coding-string output 'utf-8-emacs-unix)))))
+    (`(,_ ,output ,_)
+     (user-error "Merging failed: %s"
+                 (string-trim (decode-coding-string output 'utf-8))))))
 
 (defun gemini-companion-text-units (text)
   "Return the number of UTF-16 units of TEXT."
@@ -200,7 +265,8 @@ Report its failure.  It cannot end the caller or change its buffer."
   "Make TEXT the text of the current buffer, as one undo step.
 With BEG and END non-nil, replace only the whole lines between them.
 Replace only what differs in the lines that differ, so that point,
-windows, markers and overlays stay.  Return the positions of these lines,
+windows, markers and overlays stay.  A unibyte buffer gets the bytes of
+TEXT in UTF-8.  Return the positions of these lines,
 a list of (BEG . END), which are equal where lines were deleted.
 Change hooks run once for all changes; some positions may be missing if
 they change the text, which then becomes TEXT nevertheless."
@@ -215,7 +281,11 @@ they change the text, which then becomes TEXT nevertheless."
         ;; A collection would truncate the undo list that is being made.
         (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
     (with-temp-buffer
-      (insert text)
+      (set-buffer-multibyte (buffer-local-value 'enable-multibyte-characters
+                                                target))
+      (insert (if enable-multibyte-characters
+                  text
+                (gemini-companion-text-utf-8 text)))
       (let ((source (current-buffer)))
         (with-current-buffer target
           (save-excursion
@@ -366,10 +436,40 @@ if it is a string of bytes."
         (write-region-post-annotation-function nil)
         (write-region-inhibit-fsync t)
         (create-lockfiles nil)
-        (coding-system-for-write 'utf-8-emacs-unix))
-    ;; Emacs would lock the file, and ask if a buffer has an older text of it.  It
-    ;; takes the bytes C0 and C1 for parts of others, as in its own strings.
-    (write-region (and text (string-to-multibyte text)) nil file nil 'silent "/")))
+        ;; A text that is in ASCII, as most are, is encoded without being copied.
+        (coding-system-for-write (if text 'no-conversion 'utf-8-emacs-unix)))
+    ;; Emacs would lock the file, and ask if a buffer has an older text of it.
+    (write-region (and text (gemini-companion-text-utf-8 text)) nil file nil
+                  'silent "/")))
+
+(defun gemini-companion-text-rewrite (file old text)
+  "Write TEXT to FILE of the user, whose bytes are OLD, as UTF-8.
+TEXT may be a string of bytes.  The file is written in place: it keeps
+its hard links, its owner and its modes.  If it has other bytes than OLD,
+signal a `file-error' and write nothing.  If TEXT cannot be written, as
+where the disk is full, write OLD again, and signal the error."
+  (let ((inhibit-quit t))
+    (unless (equal old (gemini-companion-text-bytes file))
+      (signal 'file-error (list "File has changed meanwhile" file)))
+    (condition-case err
+        (gemini-companion-text-write file text)
+      (error
+       ;; A file that could not be opened for writing still has these bytes.
+       (unless (equal old (ignore-errors (gemini-companion-text-bytes file)))
+         (gemini-companion-text--put-back file old))
+       (signal (car err) (cdr err))))))
+
+(defun gemini-companion-text--put-back (file bytes)
+  "Write BYTES to FILE, of which a part was written over.
+There is room for them, as they were there, unless another program has
+taken it.  Then write them elsewhere, and signal an error that says where."
+  (condition-case nil
+      (gemini-companion-text-write file bytes)
+    (file-error
+     (let ((copy (make-temp-file
+                  (concat (file-name-nondirectory file) "-"))))
+       (gemini-companion-text-write copy bytes)
+       (signal 'file-error (list "File was cut; its text is kept in" copy))))))
 
 (defvar-local gemini-companion-page--write nil
   "Function that writes the text of this page.")

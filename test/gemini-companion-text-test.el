@@ -95,6 +95,154 @@ These are at the beginning and the end of the line."
                                                 (buffer-string))))))
       (should (= 1 calls)))))
 
+;; The judge knows only the texts.  Before, between and after two blocks of lines
+;; that stay, and that are so long that diff finds them, lines are edited.
+
+(defun gemini-companion-text-test-block (name)
+  "Return lines that stay, NAME in the midst."
+  (let ((lines (mapconcat (lambda (n) (format "\303\251 é %s %d\n" name n))
+                          (number-sequence 1 15) "")))
+    (concat lines name "\n" lines)))
+
+(defun gemini-companion-text-test-random-line ()
+  "Return a line of pieces whose bytes may be those of others.
+It may have a line end, as a piece, and has none at its end."
+  (mapconcat (lambda (_)
+               (seq-random-elt
+                (list "a" "b " "é" "\u4e2d" "\U0001F600" "\0" "\r" "\\" "\"" "\\351"
+                      "e\u0301" "\u2028" "\uFEFF" "\uFFFD"
+                      ;; Beyond Unicode, and a surrogate.
+                      (string #x110000) (string #x3fff7f) (string #xd83d)
+                      ;; The bytes of é and of the character after the quote.
+                      (string-to-multibyte "\351") (string-to-multibyte "\303\251")
+                      (string-to-multibyte "\344\270\255")
+                      (string-to-multibyte "\303"))))
+             (make-list (random 5) nil) ""))
+
+(defun gemini-companion-text-test-random-lines (most)
+  "Return a text of MOST lines at most."
+  (mapconcat (lambda (_)
+               (concat (gemini-companion-text-test-random-line)
+                       (seq-random-elt '("\n" "\n" "\r\n"))))
+             (make-list (random (1+ most)) nil) ""))
+
+(defun gemini-companion-text-test-random-edit (text)
+  "Return TEXT with a few lines replaced, deleted or added, or none.
+An added line may be one that is there, in other characters with its bytes."
+  (mapconcat
+   (lambda (line)
+     (pcase (random 12)
+       (0 "")
+       (1 (concat (gemini-companion-text-test-random-line) "\n"))
+       (2 (concat line (gemini-companion-text-test-random-line) "\n"))
+       (3 (decode-coding-string (encode-coding-string line 'utf-8-emacs-unix)
+                                'utf-8-emacs-unix))
+       (_ line)))
+   (split-string text "^" t) ""))
+
+(defun gemini-companion-text-test-random-texts (count)
+  "Return COUNT texts, of which each one but the first is edited from that.
+The two blocks are in all."
+  (let ((parts (list (gemini-companion-text-test-random-lines 6) (gemini-companion-text-test-block "FIRST")
+                     (gemini-companion-text-test-random-lines 6)
+                     (gemini-companion-text-test-block "SECOND")
+                     (concat (gemini-companion-text-test-random-lines 6)
+                             (gemini-companion-text-test-random-line)))))
+    (cl-loop for n below count
+             collect (mapconcat
+                      (lambda (part)
+                        (if (or (zerop n) (string-match-p "FIRST\\|SECOND" part))
+                            part
+                          (gemini-companion-text-test-random-edit part)))
+                      parts ""))))
+
+(defmacro gemini-companion-text-test-at-random (times &rest body)
+  "Evaluate BODY TIMES times, with a seed that a failure names."
+  (declare (indent 1) (debug t))
+  `(let ((seed (or (getenv "GC_SEED") (format "%s" (random)))))
+     (ert-info ((format "GC_SEED=%s" seed))
+       (random seed)
+       (dotimes (_ ,times)
+         ,@body))))
+
+(ert-deftest gemini-companion-text-is-replaced-to-the-character ()
+  (gemini-companion-text-test-at-random 300
+    (pcase-let ((`(,before ,after) (gemini-companion-text-test-random-texts 2))
+                (bytes-p (zerop (random 4))))
+      (with-temp-buffer
+        (when bytes-p
+          (set-buffer-multibyte nil)
+          (setq before (gemini-companion-text-utf-8 before)))
+        (buffer-enable-undo)
+        (insert before)
+        (let ((expected (if bytes-p (gemini-companion-text-utf-8 after) after))
+              places)
+          (dolist (name '("FIRST" "SECOND"))
+            (goto-char (point-min))
+            (re-search-forward (format "^%s$" name))
+            (push (list name (copy-marker (match-beginning 0)) (point-marker)
+                        (make-overlay (match-beginning 0) (point)))
+                  places))
+          (undo-boundary)
+          (ert-info ((format "%S to %S" before after))
+            (gemini-companion-text-replace after)
+            (should (equal expected (buffer-string)))
+            (pcase-dolist (`(,name ,beg ,end ,overlay) places)
+              (should (equal name (buffer-substring beg end)))
+              (should (equal name (buffer-substring (overlay-start overlay)
+                                                    (overlay-end overlay)))))
+            (unless (equal before expected)
+              (primitive-undo 1 (cdr buffer-undo-list))
+              (should (equal before (buffer-string))))))))))
+
+(ert-deftest gemini-companion-text-differs-where-its-characters-do ()
+  (gemini-companion-text-test-at-random 200
+    (let* ((texts (gemini-companion-text-test-random-texts 2))
+           (hunks (gemini-companion-text-diff texts))
+           (lines (mapcar (lambda (text) (split-string text "^" t)) texts))
+           (new (car lines)))
+      (ert-info ((format "%S" texts))
+        (pcase-dolist (`(,old ,old-count ,line ,count) (reverse hunks))
+          (setq new (append (seq-take new (1- old))
+                            (seq-take (nthcdr (1- line) (cadr lines)) count)
+                            (nthcdr (+ -1 old old-count) new))))
+        (should (equal (cadr texts) (string-join new)))
+        (should (eq (null hunks) (apply #'equal texts)))))))
+
+(ert-deftest gemini-companion-text-is-merged-to-the-character ()
+  (gemini-companion-text-test-at-random 100
+    (pcase-let* ((`(,base ,mine ,theirs)
+                  (mapcar (lambda (text) (split-string text "^SECOND\n"))
+                          (gemini-companion-text-test-random-texts 3)))
+                 (join (lambda (beginning end)
+                         (concat (car beginning) "SECOND\n" (cadr end)))))
+      (ert-info ((format "%S" (list base mine theirs)))
+        (should (equal (cons nil (funcall join mine theirs))
+                       (gemini-companion-text-merged
+                        (funcall join mine base) (funcall join base base)
+                        (funcall join base theirs))))))))
+
+(ert-deftest gemini-companion-text-conflict-names-the-line ()
+  (let ((raw (string-to-multibyte "\303\251")))
+    (pcase-dolist (`(,mine ,base ,theirs)
+                   `(("é\nb\nmine\n" "é\nb\nc\n" "é\nb\ntheirs\n")
+                     (,(concat raw "\nb\nmine\n") ,(concat raw "\nb\nc\n")
+                      ,(concat raw "\nb\ntheirs\n"))
+                     ("\303\251\nb\nmine\n" "\303\251\nb\nc\n"
+                      "\303\251\nb\ntheirs\n")
+                     (,(concat "é" raw "\nb\n" raw "\n") ,(concat "é" raw "\nb\nc\n")
+                      ,(concat "é" raw "\nb\né\n"))))
+      (let ((merged (gemini-companion-text-merged mine base theirs "1" "2" "3")))
+        (should (equal 3 (car merged)))
+        (should (equal (string-to-multibyte
+                        (concat (substring mine 0 (string-search "b\n" mine))
+                               "b\n<<<<<<< 1\n"
+                               (substring mine (+ 2 (string-search "b\n" mine)))
+                               "||||||| 2\nc\n=======\n"
+                               (substring theirs (+ 2 (string-search "b\n" theirs)))
+                                ">>>>>>> 3\n"))
+                       (cdr merged)))))))
+
 ;;;; Names
 
 ;; Where case counts, a link is what a volume that ignores case has.
