@@ -145,8 +145,13 @@ a remote one, nil, and call DONE later."
              (t
               ;; Otherwise Emacs may ask whether to write over a newer text.
               (gemini-companion-revert-now file)
-              (gemini-companion-text-write file text)
-              (gemini-companion-revert-now file))))
+              (condition-case err
+                  (unwind-protect
+                      (gemini-companion-text-rewrite file old text)
+                    ;; Its time is new also where the old text was put back.
+                    (gemini-companion-revert-now file))
+                (file-error
+                 (user-error "%s" (funcall end (error-message-string err))))))))
      (funcall end))))
 
 (defun gemini-companion-changes--end (edit hunk exact state &optional problem)

@@ -269,8 +269,12 @@ for KEYS, `gemini-companion-revert-now'."
                           (free (and changed
                                      (gemini-companion-revert--free-p now))))
                (when (and wrote over)
-                 (ignore-error file-error
-                   (gemini-companion-revert--write-over file over))
+                 (condition-case err
+                     (gemini-companion-revert--write-over file over)
+                   (file-error
+                    (message "Cannot write the accepted text to %s (%s)"
+                             (gemini-companion-name file)
+                             (error-message-string err))))
                  (setq over nil))
                (when free
                  (gemini-companion-revert-now file keys))
@@ -291,11 +295,12 @@ for KEYS, `gemini-companion-revert-now'."
 
 (defun gemini-companion-revert--write-over (file texts)
   "If FILE has the first of TEXTS, a cons, write the other, as it ends lines."
-  (let ((now (gemini-companion-text-read file)))
+  (let* ((bytes (gemini-companion-text-bytes file))
+         (now (decode-coding-string bytes 'utf-8-unix)))
     (when (string= (gemini-companion-text-normalized (car texts))
                    (gemini-companion-text-normalized now))
-      (gemini-companion-text-write
-       file (gemini-companion-text-fit (cdr texts) now)))))
+      (gemini-companion-text-rewrite
+       file bytes (gemini-companion-text-fit (cdr texts) now)))))
 
 (defun gemini-companion-revert--end (watch)
   (setq gemini-companion-revert--watches

@@ -87,6 +87,42 @@
         (gemini-companion-changes-test-refuses a "line 1 has changed since")
         (should (equal "unsavednew\n" (buffer-string)))))))
 
+(ert-deftest gemini-companion-changes-keeps-the-file-if-the-disk-is-full ()
+  (let ((disk (make-temp-file "disk-" t)))
+    (skip-unless (eql 0 (ignore-errors
+                          (call-process "mount" nil nil nil "-t" "tmpfs"
+                                        "-o" "size=256k" "tmpfs" disk))))
+    (unwind-protect
+        (gemini-companion-test-with-edits nil
+          (let* ((file (expand-file-name "a" (file-truename disk)))
+                 (before (apply #'concat (make-list 10000 "before é\n")))
+                 (after (concat (make-string 3000 ?x) "\nnew\n")))
+            (gemini-companion-test-write file before)
+            (add-name-to-file file (concat file "-link"))
+            (let ((edit (gemini-companion-test-accept file after)))
+              (with-current-buffer (find-file-noselect file)
+                (call-process "sh" nil nil nil "-c"
+                              (format "cat /dev/zero > %s/filler" disk))
+                (should (string-search
+                         "No space left"
+                         (gemini-companion-test-refusal
+                           (gemini-companion-changes-revert edit))))
+                (should (equal after (gemini-companion-test-file-text file)))
+                (should (equal after (gemini-companion-test-file-text
+                                      (concat file "-link"))))
+                (should (equal after (buffer-string)))
+                (should (verify-visited-file-modtime))
+                (should-not (buffer-modified-p))
+                (should (eq 'accepted (gemini-companion-edit-status edit)))
+                (delete-file (expand-file-name "filler" disk))
+                (gemini-companion-changes-revert edit)
+                (should (equal before (gemini-companion-test-file-text
+                                       (concat file "-link"))))
+                (should (equal before (buffer-string)))
+                (kill-buffer)))))
+      (call-process "umount" nil nil nil disk)
+      (delete-directory disk))))
+
 ;;;; Marks
 
 (defmacro gemini-companion-changes-test-with (files &rest body)

@@ -310,6 +310,16 @@ The two blocks are in all."
             (should (equal (encode-coding-string text 'utf-8-emacs-unix)
                            (gemini-companion-text-bytes "again")))))))))
 
+(ert-deftest gemini-companion-text-rewrites-only-what-it-knows ()
+  (gemini-companion-test-with-directory '(("a" "\303\251\n") ("b" "other\n"))
+    (gemini-companion-text-rewrite "a" "\303\251\n" "ü\n")
+    (should (equal "\303\274\n" (gemini-companion-text-bytes "a")))
+    ;; Replaced by another program.
+    (rename-file "b" "a" t)
+    (should-error (gemini-companion-text-rewrite "a" "\303\274\n" "new\n")
+                  :type 'file-error)
+    (should (equal "other\n" (gemini-companion-text-bytes "a")))))
+
 (ert-deftest gemini-companion-page-keeps-point-and-mark-at-their-lines ()
   (with-temp-buffer
     (pcase-dolist (`(,text ,place)
