@@ -162,6 +162,9 @@ the first change, unless you type there.  Takes effect with the next edit."
 (defvar gemini-companion-revert--to-show nil
   "The buffer and place of a file that is to be displayed, a cons, or nil.")
 
+(defvar-local gemini-companion-revert--reported nil
+  "The stamp of the file for which this buffer was reported to be stale.")
+
 (defvar-local gemini-companion-revert--ancestor nil
   "Cons of a modification time and a text, or nil.
 The text is what this buffer last had in common with its file, while
@@ -387,23 +390,39 @@ See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
     (when-let* ((file (gemini-companion-names-file))
                 (stamp (gemini-companion-watch--stamp file))
-                ((gemini-companion-revert--plain-p file))
-                ((not (gemini-companion-revert--current-p))))
-      (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
-        (cond ((or (not (buffer-modified-p))
-                   (string= text (gemini-companion-text-of-buffer)))
-               (let ((lines (gemini-companion-revert--revert
-                             text coding (car stamp))))
-                 (gemini-companion-revert--show lines keys)
-                 (when (and keys lines)
-                   (gemini-companion-revert--go-to (caar lines) keys))))
-              (t
-               (message "%s was written, and has unsaved changes here; %s"
-                        (gemini-companion-name file)
-                        (substitute-command-keys
-                         (if (gemini-companion-revert--mergeable-p)
-                             "\\[gemini-companion-merge] merges them"
-                           "\\[ediff-current-file] compares them")))))))))
+                ((not (or (gemini-companion-text-unreadable-reason file)
+                          (gemini-companion-revert--current-p)))))
+      (if (gemini-companion-revert--plain-p file)
+          (gemini-companion-revert--plain file (car stamp) keys)
+        (gemini-companion-revert--report-stale file stamp)))))
+
+(defun gemini-companion-revert--plain (file time keys)
+  "Revert the current buffer, of FILE, which was written at TIME.
+If the buffer has unsaved text, say how to merge it.  See
+`gemini-companion-revert-now' for KEYS."
+  (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
+    (if (and (buffer-modified-p)
+             (not (string= text (gemini-companion-text-of-buffer))))
+        (message "%s was written, and has unsaved changes here; %s"
+                 (gemini-companion-name file)
+                 (substitute-command-keys
+                  (if (gemini-companion-revert--mergeable-p)
+                      "\\[gemini-companion-merge] merges them"
+                    "\\[ediff-current-file] compares them")))
+      (let ((lines (gemini-companion-revert--revert text coding time)))
+        (gemini-companion-revert--show lines keys)
+        (when (and keys lines)
+          (gemini-companion-revert--go-to (caar lines) keys))))))
+
+(defun gemini-companion-revert--report-stale (file stamp)
+  "Report that the current buffer still has what FILE had before STAMP.
+That is a buffer with a way of its own to revert, which may ask.  Do that
+once for each time at which FILE was written."
+  (unless (equal stamp gemini-companion-revert--reported)
+    (setq gemini-companion-revert--reported stamp)
+    (message "%s was written; its buffer (%s) still shows the previous text; %s"
+             (gemini-companion-name file) major-mode
+             (substitute-command-keys "type \\[revert-buffer] there"))))
 
 (defun gemini-companion-revert--revert (text coding time)
   "Revert the current buffer to TEXT, which is in CODING, written at TIME.

@@ -337,6 +337,18 @@ the text that there is then, and the bytes that are saved of that."
         (should (eq 'no-conversion
                     (coding-system-base buffer-file-coding-system)))))))
 
+(ert-deftest gemini-companion-revert-reports-a-buffer-that-reverts-in-its-own-way ()
+  (gemini-companion-revert-test-with "1\n"
+    (hexl-mode)
+    (let ((said (lambda ()
+                  (format "%s" (gemini-companion-test-messages
+                                 (gemini-companion-revert file))))))
+      (should-not (string-search "a was" (funcall said)))
+      (gemini-companion-test-rewrite file "2\n")
+      (should (string-search "a was written; its buffer (hexl-mode) still shows"
+                             (funcall said)))
+      (should-not (string-search "a was" (funcall said))))))
+
 (ert-deftest gemini-companion-revert-finds-a-buffer-by-another-name ()
   (gemini-companion-revert-test-with "one\n"
     (make-symbolic-link "a" "link")
