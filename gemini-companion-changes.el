@@ -97,7 +97,7 @@ DONE, offer to resolve a conflict."
                    (gemini-companion-text-bytes file)))
          (unsaved (gemini-companion-revert-unsaved file))
          (now (if unsaved
-                  (gemini-companion-text-of-buffer unsaved)
+                  (gemini-companion-revert-text unsaved)
                 (and old (gemini-companion-edit-decode edit old))))
          (new (eq 'new (gemini-companion-edit-before edit)))
          exact)
@@ -140,7 +140,7 @@ a remote one, nil, and call DONE later."
     (_
      (let ((file (gemini-companion-edit-file edit)))
        (cond (buffer (with-current-buffer buffer
-                       (gemini-companion-text-replace text)))
+                       (gemini-companion-revert-replace-text text)))
              ((null text) (delete-file (file-truename file) 'trash))
              (t
               ;; Otherwise Emacs may ask whether to write over a newer text.
@@ -212,9 +212,10 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
     (unless (and offer (y-or-n-p (concat problem "; merge with smerge? ")))
       (user-error "%s" problem))
     (pop-to-buffer (gemini-companion-changes--visit edit))
-    (gemini-companion-text-replace
+    (gemini-companion-revert-replace-text
      (cdr (gemini-companion-changes--merged
-           edit (and hunk (list hunk)) (gemini-companion-text-of-buffer))))
+           edit (and hunk (list hunk))
+           (gemini-companion-revert-text (current-buffer)))))
     (widen)
     (smerge-start-session)
     (goto-char (gemini-companion-hunk-line line))
@@ -456,7 +457,7 @@ An indirect buffer has no marks, and none of those that were cloned."
                       nil t)
             (let ((lines (gemini-companion-changes--lines
                           edit (gemini-companion-changes--hunks edit)
-                          (gemini-companion-text-of-buffer) later))
+                          (gemini-companion-revert-text (current-buffer)) later))
                   (previous 1))
               (setq later (append lines later))
               (goto-char (point-min))

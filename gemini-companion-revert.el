@@ -500,6 +500,22 @@ written, the coding of the buffer stays."
                   (coding-system-change-eol-conversion coding eol)
                 (coding-system-change-text-conversion previous coding)))))))
 
+;;;; Texts of buffers
+
+;; Of a file with a NUL, or with a stray byte beside characters, Emacs makes a
+;; buffer of bytes, which CLIs decode as far as they can.
+
+(defun gemini-companion-revert-text (buffer)
+  "Return the text of BUFFER, which visits a file, as CLIs decode it."
+  (gemini-companion-text-as-decoded
+   (gemini-companion-text-of-buffer buffer)
+   (buffer-local-value 'buffer-file-coding-system buffer)))
+
+(defun gemini-companion-revert-replace-text (text)
+  "Make TEXT, as CLIs decode it, the text of the current buffer of a file."
+  (gemini-companion-text-replace
+   (gemini-companion-text-as-in-buffer text buffer-file-coding-system)))
+
 ;;;; Showing what changed
 
 (defun gemini-companion-revert--show (lines keys)
@@ -634,14 +650,23 @@ text is unknown or the program diff3 is missing; \
   (pcase-let* ((time (car (gemini-companion-watch--stamp
                            (gemini-companion-names-file))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
+               (previous buffer-file-coding-system)
+               ;; Bytes may have become characters, or the other way round.
+               (bytes-p (seq-some #'gemini-companion-text-of-bytes-p
+                                  (list previous coding)))
+               (decoded (lambda (text)
+                          (if bytes-p
+                              (gemini-companion-text-as-decoded text 'raw-text)
+                            text)))
                (`(,conflict . ,text)
                 (gemini-companion-text-merged
-                 (gemini-companion-text-of-buffer)
-                 (gemini-companion-revert--ancestor-text)
-                 theirs "unsaved" "before" "CLI")))
+                 (funcall decoded (gemini-companion-text-of-buffer))
+                 (funcall decoded (gemini-companion-revert--ancestor-text))
+                 (funcall decoded theirs) "unsaved" "before" "CLI")))
     (gemini-companion-revert--set-time time)
+    (setq text (gemini-companion-text-as-in-buffer text coding)
+          buffer-file-coding-system coding)
     (gemini-companion-text-replace text)
-    (setq buffer-file-coding-system coding)
     (gemini-companion-revert--keep-ancestor theirs)
     (set-buffer-modified-p (not (string= text theirs)))
     (if (null conflict)

@@ -81,6 +81,25 @@ If OWN is non-nil and both have CRLF, it keeps its line ends."
       (encode-coding-string text 'utf-8-emacs-unix)
     text))
 
+(defun gemini-companion-text-of-bytes-p (coding)
+  "Return non-nil if a buffer with CODING has bytes in place of characters.
+These are the buffers of files with a NUL, or with a byte that is not
+UTF-8 beside characters that are."
+  (eq 'raw-text (coding-system-type (or coding 'undecided))))
+
+(defun gemini-companion-text-as-decoded (text coding)
+  "Return TEXT of a buffer with CODING as it is decoded from UTF-8.
+A CLI decodes all that is UTF-8, also where the buffer has only bytes."
+  (if (gemini-companion-text-of-bytes-p coding)
+      (decode-coding-string (gemini-companion-text-utf-8 text) 'utf-8-unix)
+    text))
+
+(defun gemini-companion-text-as-in-buffer (text coding)
+  "Return TEXT, decoded from UTF-8, as a buffer with CODING has it."
+  (if (gemini-companion-text-of-bytes-p coding)
+      (string-to-multibyte (gemini-companion-text-utf-8 text))
+    text))
+
 (defun gemini-companion-text--raw-p (text)
   "Return non-nil if TEXT may not come back from a file as it is.
 The raw bytes 303 and 251 are written as é is, and a surrogate is read

@@ -510,6 +510,24 @@
                               'gemini-companion-next-change)))
     (should-not (get-buffer "a"))))
 
+(ert-deftest gemini-companion-changes-are-found-in-a-buffer-of-bytes ()
+  (gemini-companion-changes-test-with '(("a" "L1 é\n\0 é\nL3\nL4 é\nL5\n"))
+    (let ((edit (gemini-companion-test-accept
+                 "a" "L1 é\n\0 é\nthree é\nL4 é\nL5\n"))
+          (file (expand-file-name "a")))
+      (gemini-companion-edit-written session file nil
+                                     "L1 é\n\0 é\nthree é\nL4 é\nL5\n")
+      (with-current-buffer (find-file-noselect file)
+        (should (eq 'raw-text (coding-system-type buffer-file-coding-system)))
+        (gemini-companion-next-change)
+        (should (equal 3 (line-number-at-pos)))
+        (goto-char (point-max))
+        (insert "mine é\n")
+        (gemini-companion-changes-revert edit (car (gemini-companion-edit-hunks edit)))
+        (save-buffer)
+        (should (equal "L1 \303\251\n\0 \303\251\nL3\nL4 \303\251\nL5\nmine \303\251\n"
+                       (gemini-companion-text-bytes file)))))))
+
 (ert-deftest gemini-companion-changes-in-unsaved-text-are-not-saved ()
   (gemini-companion-changes-test-with
       `(("a" ,gemini-companion-changes-test-lines))

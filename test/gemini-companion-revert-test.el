@@ -337,6 +337,36 @@ the text that there is then, and the bytes that are saved of that."
         (should (eq 'no-conversion
                     (coding-system-base buffer-file-coding-system)))))))
 
+(ert-deftest gemini-companion-revert-follows-and-merges-a-file-that-is-not-text ()
+  (pcase-dolist
+      (`(,before ,written ,merged)
+       '(("L1 \303\251\n\0\nL3\nL4\n5\n6\n" "L1 \303\251\n\0\nL3\nL4\n5\nsix\n"
+          "L1 \303\251\n\0\nmine\nL4\n5\nsix\n")
+         ("\342\200\234q\342\200\235 \351\n\303\251\nL3\n\303\251\n5\n6\n"
+          "\342\200\234q\342\200\235 \351\n\303\251\nL3\n\303\251\n5\n\344\270\255\n"
+          "\342\200\234q\342\200\235 \351\n\303\251\nmine\n\303\251\n5\n\344\270\255\n")
+         ;; Gemini CLI replaces what is not UTF-8.
+         ("\342\200\234 \351\n\303\251\nL3\n\303\251\n5\n6\n"
+          "\342\200\234 \357\277\275\n\303\251\nL3\n\303\251\n5\nsix\n"
+          "\342\200\234 \357\277\275\n\303\251\nmine\n\303\251\n5\nsix\n")))
+    (ert-info ((format "%S" before))
+      (gemini-companion-revert-test-with before
+        (gemini-companion-test-rewrite file written)
+        (gemini-companion-revert file)
+        (should-not (buffer-modified-p))
+        (should (equal written (encode-coding-string (buffer-string)
+                                                     'utf-8-emacs-unix)))
+        (gemini-companion-test-rewrite file before)
+        (gemini-companion-revert file)
+        (goto-char (point-min))
+        (search-forward "L3")
+        (replace-match "mine" t)
+        (gemini-companion-test-rewrite file written)
+        (gemini-companion-revert file)
+        (gemini-companion-merge)
+        (save-buffer)
+        (should (equal merged (gemini-companion-text-bytes file)))))))
+
 (ert-deftest gemini-companion-revert-reports-a-buffer-that-reverts-in-its-own-way ()
   (gemini-companion-revert-test-with "1\n"
     (hexl-mode)
