@@ -401,8 +401,7 @@ See `gemini-companion-revert-now' for KEYS."
 If the buffer has unsaved text, say how to merge it.  See
 `gemini-companion-revert-now' for KEYS."
   (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
-    (if (and (buffer-modified-p)
-             (not (string= text (gemini-companion-text-of-buffer))))
+    (if (gemini-companion-revert--unsaved-text-p text)
         (message "%s was written, and has unsaved changes here; %s"
                  (gemini-companion-name file)
                  (substitute-command-keys
@@ -413,6 +412,14 @@ If the buffer has unsaved text, say how to merge it.  See
         (gemini-companion-revert--show lines keys)
         (when (and keys lines)
           (gemini-companion-revert--go-to (caar lines) keys))))))
+
+(defun gemini-companion-revert--unsaved-text-p (text)
+  "Return non-nil if the current buffer has something that is not saved.
+TEXT is the current text of its file.  A coding system that the user has
+chosen for the next save is not saved, either."
+  (and (buffer-modified-p)
+       (or (gemini-companion-revert--chosen-for-save)
+           (not (string= text (gemini-companion-text-of-buffer))))))
 
 (defun gemini-companion-revert--report-stale (file stamp)
   "Report that the current buffer still has what FILE had before STAMP.
@@ -473,32 +480,63 @@ They would close and open the document, whose versions would start again."
 
 (defun gemini-companion-revert--read ()
   "Return (TEXT . CODING) of the current text of this buffer's file.
-A CLI writes UTF-8, whatever the previous coding of the file,
-and CRLF everywhere if there was one.  If only ASCII characters were
-written, the coding of the buffer stays."
+Some CLIs write UTF-8, whatever the previous coding system of the file,
+and CRLF everywhere if there was one; others keep it.  So valid UTF-8 is
+that, and of other bytes the coding system is the one that the user has
+chosen, or else what Emacs finds.  If only ASCII characters were
+written, the coding system of the buffer stays."
   (let ((file (gemini-companion-names-file))
-        (previous (or buffer-file-coding-system 'undecided)))
+        (previous (or buffer-file-coding-system 'undecided))
+        (chosen (car buffer-file-coding-system-explicit)))
     (with-temp-buffer
-      (let ((coding-system-for-read 'utf-8))
-        (insert-file-contents file))
-      (goto-char (point-min))
-      (let* ((coding
-              (cond ((re-search-forward "[\x3fff80-\x3fffff]" nil t)
+      (let* ((read (lambda (coding)
                      (erase-buffer)
-                     (insert-file-contents file)
-                     last-coding-system-used)
+                     (let ((coding-system-for-read coding))
+                       (insert-file-contents file))
+                     (goto-char (point-min))
+                     last-coding-system-used))
+             (found (funcall read 'utf-8))
+             (coding
+              (cond ((re-search-forward "[\x3fff80-\x3fffff]" nil t)
+                     (setq found (funcall read (and chosen
+                                                    (coding-system-base chosen)))))
                     ((eq (char-after) ?\uFEFF)
                      (delete-char 1)
                      'utf-8-with-signature)
-                    ((and (coding-system-get previous :ascii-compatible-p)
-                          (not (re-search-forward "[[:nonascii:]]" nil t)))
+                    ((and (not (re-search-forward "[[:nonascii:]]" nil t))
+                          (gemini-companion-revert--in-ascii-p previous))
+                     ;; In ISO 2022, an escape sequence begins other characters.
+                     (unless (memq (coding-system-type previous)
+                                   '(raw-text undecided))
+                       (funcall read (coding-system-base previous)))
                      previous)
                     (t 'utf-8)))
-             (eol (coding-system-eol-type last-coding-system-used)))
+             (eol (coding-system-eol-type found)))
         (cons (buffer-string)
               (if (integerp eol)
                   (coding-system-change-eol-conversion coding eol)
                 (coding-system-change-text-conversion previous coding)))))))
+
+(defun gemini-companion-revert--in-ascii-p (coding)
+  "Return non-nil if the ASCII in the current buffer may be a text in CODING.
+It is in UTF-16 if there is a NUL, which no CLI writes into a text."
+  (or (coding-system-get coding :ascii-compatible-p)
+      (eq 'iso-2022 (coding-system-type coding))
+      (save-excursion
+        (goto-char (point-min))
+        (search-forward "\0" nil t))))
+
+(defun gemini-companion-revert--chosen-for-save ()
+  "Return the coding system chosen for the next save of this buffer, or nil.
+That is by \\[set-buffer-file-coding-system], until it is saved."
+  (pcase buffer-file-coding-system-explicit
+    (`(,saved . ,(and chosen (pred coding-system-p)))
+     (and chosen
+          (not (and saved (eq (coding-system-base saved)
+                              (coding-system-base chosen))))
+          (eq (coding-system-base chosen)
+              (coding-system-base buffer-file-coding-system))
+          buffer-file-coding-system))))
 
 ;;;; Texts of buffers
 
@@ -650,6 +688,7 @@ text is unknown or the program diff3 is missing; \
   (pcase-let* ((time (car (gemini-companion-watch--stamp
                            (gemini-companion-names-file))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
+               (chosen (gemini-companion-revert--chosen-for-save))
                (previous buffer-file-coding-system)
                ;; Bytes may have become characters, or the other way round.
                (bytes-p (seq-some #'gemini-companion-text-of-bytes-p
@@ -665,10 +704,10 @@ text is unknown or the program diff3 is missing; \
                  (funcall decoded theirs) "unsaved" "before" "CLI")))
     (gemini-companion-revert--set-time time)
     (setq text (gemini-companion-text-as-in-buffer text coding)
-          buffer-file-coding-system coding)
+          buffer-file-coding-system (or chosen coding))
     (gemini-companion-text-replace text)
     (gemini-companion-revert--keep-ancestor theirs)
-    (set-buffer-modified-p (not (string= text theirs)))
+    (set-buffer-modified-p (not (and (string= text theirs) (null chosen))))
     (if (null conflict)
         (message "Merged; not saved yet")
       ;; Otherwise a conflict outside ends SMerge mode at once.

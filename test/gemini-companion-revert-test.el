@@ -337,6 +337,79 @@ the text that there is then, and the bytes that are saved of that."
         (should (eq 'no-conversion
                     (coding-system-base buffer-file-coding-system)))))))
 
+(ert-deftest gemini-companion-revert-keeps-the-coding-that-was-chosen ()
+  (pcase-dolist
+      (`(,coding ,how ,before ,written ,text ,bytes)
+       ;; Qwen Code keeps the coding system, other CLIs write UTF-8.
+       '((gbk visit "\xd6\xd0\n1\n" "\xd6\xd0\n2\n" "中\n2\né\n" "\xd6\xd0\n2\n\xa8\xa6\n")
+         (gbk revert "\xd6\xd0\n1\n" "\xd6\xd0\n2\n" "中\n2\né\n" "\xd6\xd0\n2\n\xa8\xa6\n")
+         (gbk visit "\xd6\xd0\r\n1\r\n" "\xd6\xd0\r\n2\r\n"
+              "中\n2\né\n" "\xd6\xd0\r\n2\r\n\xa8\xa6\r\n")
+         (gbk visit "\xd6\xd0\n1\n" "\xe4\xb8\xad\n2\n" "中\n2\né\n"
+              "\xe4\xb8\xad\n2\n\xc3\xa9\n")
+         (gbk visit "\xd6\xd0\n1\n" "\xef\xbf\xbd\n2\n" "\uFFFD\n2\né\n"
+              "\xef\xbf\xbd\n2\n\xc3\xa9\n")
+         (koi8-r visit "\xc1\n1\n" "\xc1\n2\n" "а\n2\nб\n" "\xc1\n2\n\xc2\n")
+         (iso-2022-jp visit "\e$B$\"\e(B\n1\n" "\e$B$\"\e(B\n2\n"
+                      "あ\n2\nあ\n" "\e$B$\"\e(B\n2\n\e$B$\"\e(B\n")
+         (utf-16le visit "1\0\n\0" "2\0\n\0" "2\né\n" "2\0\n\0\xe9\0\n\0")
+         (utf-16le visit "1\0\n\0" "2\n" "2\né\n" "2\n\xc3\xa9\n")))
+    (ert-info ((format "%S %S" coding written))
+      (gemini-companion-test-with-directory '()
+        (let ((file (expand-file-name "a"))
+              (inhibit-message t)
+              (text (decode-coding-string (encode-coding-string text 'utf-8) 'utf-8)))
+          (gemini-companion-test-write file before)
+          (gemini-companion-part-start 'revert)
+          (with-current-buffer (let ((coding-system-for-read
+                                      (and (eq how 'visit) coding)))
+                                 (find-file-noselect file))
+            (when (eq how 'revert)
+              (let ((coding-system-for-read coding))
+                (revert-buffer t t)))
+            (gemini-companion-test-rewrite file written)
+            (gemini-companion-revert file)
+            (should-not (buffer-modified-p))
+            (goto-char (point-max))
+            (insert (substring text -2))
+            (let ((select-safe-coding-system-function nil))
+              (save-buffer))
+            (should (equal text (buffer-string)))
+            (should (equal bytes (gemini-companion-text-bytes file)))
+            ;; Before is restored.
+            (gemini-companion-test-rewrite file written)
+            (gemini-companion-revert file)
+            (should (equal (substring text 0 -2) (buffer-string)))))))))
+
+(ert-deftest gemini-companion-revert-knows-the-coding-again-after-another ()
+  (gemini-companion-test-with-directory '()
+    (let ((file (expand-file-name "a"))
+          (inhibit-message t))
+      (gemini-companion-test-write file "\xd6\xd0\n1\n")
+      (with-current-buffer (let ((coding-system-for-read 'gbk))
+                             (find-file-noselect file))
+        (dolist (written '("\xef\xbf\xbd\n2\n" "\xd6\xd0\n1\n"))
+          (gemini-companion-test-rewrite file written)
+          (gemini-companion-revert file))
+        (should (equal "中\n1\n" (buffer-string)))
+        (should (eq 'chinese-gbk (coding-system-base buffer-file-coding-system)))))))
+
+(ert-deftest gemini-companion-revert-keeps-the-coding-chosen-for-the-next-save ()
+  (gemini-companion-revert-test-with "\303\251\n1\n2\n3\n"
+    (insert "a")
+    (set-buffer-file-coding-system 'latin-1)
+    (gemini-companion-test-rewrite file "\303\251\n1\n2\ndrei\n")
+    (gemini-companion-revert file)
+    (should (buffer-modified-p))
+    (gemini-companion-merge)
+    (should (buffer-modified-p))
+    (save-buffer)
+    (should (equal "a\351\n1\n2\ndrei\n" (gemini-companion-text-bytes file)))
+    (gemini-companion-test-rewrite file "\303\251\n1\n2\n")
+    (gemini-companion-revert file)
+    (should (equal "é\n1\n2\n" (buffer-string)))
+    (should (eq 'utf-8 (coding-system-type buffer-file-coding-system)))))
+
 (ert-deftest gemini-companion-revert-follows-and-merges-a-file-that-is-not-text ()
   (pcase-dolist
       (`(,before ,written ,merged)
