@@ -465,8 +465,9 @@ It has LINES, and TEXT if the file is shared."
 (defun gemini-companion-send--name (file session)
   "Return how FILE is named in a prompt for SESSION, a plist.
 `:name' is a reference, or the name alone; `:hidden' is non-nil if FILE is
-not shared; and `:unread' is the local name of FILE if the CLI would read
-it, but reads it in no form of its name.
+not shared; `:unread' is non-nil if the CLI would read FILE, but reads it in
+no form of its name; and `:local' is then its name here, or that of the copy
+of a remote file, if there is one.
 Ask about a file that is not shared, or outside the directory of the CLI.
 A file that does not exist is only named, and so is a directory, as the CLI
 would read all files in it."
@@ -493,7 +494,7 @@ name it anyway? ")
                             name (plist-get session :client))))
           (list :name reference :hidden hidden)
         (list :name name :hidden hidden
-              :unread local)))))
+              :unread t :local local)))))
 
 (defconst gemini-companion-send--longest 30000
   "Number of bytes up to which texts are sent in place of references.")
@@ -505,13 +506,14 @@ file, as the CLI would have read it, or else a sentence that makes the
 model read it: if it is not shared, long, or not a text in UTF-8."
   (let ((left gemini-companion-send--longest))
     (mapcan
-     (pcase-lambda ((map :name :hidden :unread))
+     (pcase-lambda ((map :name :hidden :unread :local))
        (when unread
-         (let ((text (and (not hidden)
-                          (<= (or (file-attribute-size (file-attributes unread))
+         (let ((text (and local
+                          (not hidden)
+                          (<= (or (file-attribute-size (file-attributes local))
                                   (1+ left))
                               left)
-                          (gemini-companion-send--text-of unread))))
+                          (gemini-companion-send--text-of local))))
            (cl-decf left (length text))
            (list (if text
                      (format "The text of %s:\n%s" name

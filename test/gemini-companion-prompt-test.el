@@ -604,6 +604,23 @@ two at \\@a
         (should (string-search "The text of [1]:" sent))
         (should (string-search "Read the file [2] first." sent))))))
 
+(ert-deftest gemini-companion-send-sends-the-text-of-a-remote-file ()
+  (gemini-companion-test-with-remote
+    (let* ((session '(:id "1" :client "gemini" :remote "/ssh:far:"))
+           (sent (lambda (name)
+                   ;; Tramp would ask the host whether it is a directory.
+                   (cl-letf (((symbol-function 'gemini-companion-send--hidden)
+                              #'ignore))
+                     (gemini-companion-send--description
+                      `((,(concat "/ssh:far:" name) nil)) session)))))
+      (should (equal "About /shared/[id].ts\nRead the file /shared/[id].ts first."
+                     (funcall sent "/shared/[id].ts")))
+      (gemini-companion-test-write (expand-file-name "[id].ts" directory) "one\n")
+      (should (equal "About /shared/[id].ts\nThe text of /shared/[id].ts:
+```ts\none\n```"
+                     (funcall sent "/shared/[id].ts")))
+      (should (equal "@/shared/a\\ b" (funcall sent "/shared/a b"))))))
+
 (ert-deftest gemini-companion-send-quotes-texts-without-a-file ()
   (gemini-companion-send-test-with
     (gemini-companion-send-test-in (generate-new-buffer "*notes*")
