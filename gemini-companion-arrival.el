@@ -80,22 +80,8 @@ By default, that is the CLI at point, or if there is none, any CLI."
           ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
            "file changed since the proposal")
           ((gemini-companion-revert-unsaved file) "unsaved changes here")
-          ((gemini-companion-auto--undoes-p edit)
-           "may undo your edits of this turn"))))
-
-(defun gemini-companion-auto--undoes-p (edit)
-  "Return non-nil if EDIT may be made from a text that Emacs has written over.
-The CLI does not know that text until it reads the file again."
-  (and (gemini-companion-edit-client-get edit :writes-own-text)
-       (seq-some (lambda (other)
-                   (and (eq (gemini-companion-edit-turn other)
-                            (gemini-companion-edit-turn edit))
-                        (equal (gemini-companion-edit-true-name other)
-                               (gemini-companion-edit-true-name edit))
-                        (gemini-companion-edit-written-p other)
-                        (not (equal (gemini-companion-edit-after other)
-                                    (gemini-companion-edit-proposed other)))))
-                 (gemini-companion-edits))))
+          ((memq 'undoes (gemini-companion-edit-remarks edit))
+           "undoes your edits of this turn"))))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'arrival)))
   "Return the text and tooltip of auto-accept for the mode line, or nil."

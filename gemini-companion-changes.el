@@ -24,6 +24,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
+(require 'gemini-companion-watch)
 (require 'gemini-companion-windows)
 
 (declare-function org-show-context "org")
@@ -45,9 +46,7 @@
                ((null (gemini-companion-text-attributes file))
                 "was deleted or renamed since; nothing to revert")
                ;; Qwen Code writes all files of an answer at its end.
-               ((when-let* ((watch (gemini-companion-edit-watch edit)))
-                  (not (gemini-companion-watch-touched-p watch)))
-                "is not written yet")
+               ((gemini-companion-edit-awaited-p edit) "is not written yet")
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
                 "has other symbolic links since; revert this edit by hand")
@@ -130,6 +129,8 @@ a remote one, nil, and call DONE later."
   (pcase (and (not buffer)
               (gemini-companion-names-of-copy (gemini-companion-edit-file edit)))
     (`(,host . ,there)
+     (gemini-companion-watch-look (gemini-companion-edit-file edit))
+     (gemini-companion-watch-wrote (gemini-companion-edit-file edit) text)
      (unless (gemini-companion-server-ask
               'remote-write
               `( ,host ,there ,(secure-hash 'sha256 old)
@@ -141,13 +142,16 @@ a remote one, nil, and call DONE later."
      (let ((file (gemini-companion-edit-file edit)))
        (cond (buffer (with-current-buffer buffer
                        (gemini-companion-revert-replace-text text)))
-             ((null text) (delete-file (file-truename file) 'trash))
+             ((null text)
+              (gemini-companion-watch-writing file
+                (delete-file (file-truename file) 'trash)))
              (t
               ;; Otherwise Emacs may ask whether to write over a newer text.
               (gemini-companion-revert-now file)
               (condition-case err
                   (unwind-protect
-                      (gemini-companion-text-rewrite file old text)
+                      (gemini-companion-watch-writing file
+                        (gemini-companion-text-rewrite file old text))
                     ;; Its time is new also where the old text was put back.
                     (gemini-companion-revert-now file))
                 (file-error

@@ -24,6 +24,8 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
+(require 'gemini-companion-watch)
+(require 'gemini-companion-written)
 
 (declare-function gemini-companion-edit-reject-with-reason
                   "gemini-companion-prompt" (&optional edit reason))
@@ -83,8 +85,11 @@ a review; the user may edit the second."
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (coding 'utf-8-unix :documentation "In which the CLI reads and writes the file.")
   (watch nil :documentation "The watch of its file while it is open.")
+  (awaited nil :documentation "The write of its file that is awaited since it
+has ended, a `gemini-companion-written'.")
   (remarks nil :documentation "What is to be known of its file: a list of
-`changed' since the proposal and `not-utf-8'.")
+`changed' since the proposal, `not-utf-8', and `undoes' if the CLI does not know
+what the user has made of its last edit of that file.")
   (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
@@ -398,24 +403,35 @@ as they may have comments."
   "Return non-nil if TEXT is neither empty nor the proposal of EDIT."
   (not (member text (list "" (gemini-companion-edit-proposed edit)))))
 
+(defun gemini-companion-edit--comparable (text)
+  "Return TEXT with plain line ends, and no byte order mark or last newline.
+A CLI leaves these of a file as they are."
+  (string-remove-suffix "\n" (gemini-companion-text-normalized text)))
+
 (defun gemini-companion-edit--same-written-p (a b)
-  "Return non-nil if the text A may be B as a CLI has written it.
-A CLI keeps the line ends and the last newline of a file."
-  (apply #'string= (mapcar (lambda (text)
-                             (string-remove-suffix
-                              "\n" (gemini-companion-text-normalized text)))
-                           (list a b))))
+  "Return non-nil if the text A may be B as a CLI has written it."
+  (string= (gemini-companion-edit--comparable a)
+           (gemini-companion-edit--comparable b)))
+
+(defun gemini-companion-edit--bytes (edit)
+  "Return the bytes of the file of EDIT, or nil if they cannot be kept."
+  (let ((file (gemini-companion-edit-file edit)))
+    (and (gemini-companion-edit-keepable-p file)
+         (ignore-error file-error
+           (gemini-companion-text-bytes file)))))
 
 (defun gemini-companion-edit-in-file-p (edit &optional text)
   "Return non-nil if the file of EDIT has changed to TEXT, as a CLI writes it.
 By default, that is the text that the edit has written."
-  (when-let* ((file (gemini-companion-edit-file edit))
-              ((gemini-companion-edit-keepable-p file))
-              (bytes (gemini-companion-text-bytes file)))
-    (and (gemini-companion-edit--same-written-p
-          (or text (gemini-companion-edit-after edit))
-          (gemini-companion-edit-decode edit bytes))
-         (not (equal bytes (gemini-companion-edit-before edit))))))
+  (when-let* ((bytes (gemini-companion-edit--bytes edit)))
+    (gemini-companion-edit--has-changed-to-p
+     edit (or text (gemini-companion-edit-after edit)) bytes)))
+
+(defun gemini-companion-edit--has-changed-to-p (edit text bytes)
+  "Return non-nil if BYTES are TEXT, but not what the file of EDIT had before."
+  (and (gemini-companion-edit--same-written-p
+        text (gemini-companion-edit-decode edit bytes))
+       (not (equal bytes (gemini-companion-edit-before edit)))))
 
 (defun gemini-companion-edit-call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT."
@@ -615,13 +631,16 @@ edited text is kept."
               (gemini-companion-edit--make-buffer edit "*gemini proposal: %s*"
                                                   proposal))
       (add-hook 'after-change-functions #'gemini-companion-edit--edited nil t))
+    (gemini-companion-edit--end-others edit)
     (gemini-companion-edit--read edit)
     (setf (gemini-companion-edit-watch edit)
           (gemini-companion-watch-start
            file
-           (lambda (changed now)
+           (lambda (_watch changed now)
              (and changed (gemini-companion-edit--file-changed edit now)))))
     (gemini-companion-edit--add edit)
+    (when (gemini-companion-edit--undoes-p edit proposal)
+      (push 'undoes (gemini-companion-edit-remarks edit)))
     ;; The rest is done later: the server is waiting for the answer.
     (gemini-companion-edit--notify edit 'opened)
     t))
@@ -699,17 +718,11 @@ Ask the user if there is any and a question is possible."
 (defun gemini-companion-edit--settle (edit decision &optional over)
   "Set the DECISION about EDIT and send its outcome, unless it is dismissed.
 An edit that was settled is not changed.  Its view is still to be closed.
-For OVER, see `gemini-companion-revert-expect'."
+OVER is nil, or the text that the user has accepted and that Emacs writes
+over what the CLI writes."
   (when (gemini-companion-edit-open-p edit)
-    ;; Also if it is rejected: a yes in the terminal may cross that.
-    (gemini-companion-revert-expect
-     (gemini-companion-edit-file edit)
-     (apply-partially #'gemini-companion-edit--follow edit)
-     (not (eq decision 'automatic)) over
-     ;; Qwen Code writes no file of a turn before it has all its answers.
-     (lambda ()
-       (cl-find (gemini-companion-edit-turn edit) (gemini-companion-edits-open)
-                :key #'gemini-companion-edit-turn)))
+    (gemini-companion-edit--end-others edit)
+    (gemini-companion-edit--await edit decision over)
     (setf (gemini-companion-edit-decision edit) decision
           (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
     (unless (eq decision 'dismissed)
@@ -717,20 +730,47 @@ For OVER, see `gemini-companion-revert-expect'."
           (gemini-companion-edit--send edit)
         ((error quit)
          ;; It can be answered again.
+         (gemini-companion-watch-stop (gemini-companion-written-watch
+                                       (gemini-companion-edit-awaited edit)))
          (setf (gemini-companion-edit-decision edit) nil
-               (gemini-companion-edit-after edit) nil)
+               (gemini-companion-edit-after edit) nil
+               (gemini-companion-edit-awaited edit) nil)
          (signal (car problem) (cdr problem)))))
-    (cancel-timer
-     (gemini-companion-watch-timer (gemini-companion-edit-watch edit)))
+    (gemini-companion-watch-stop (gemini-companion-edit-watch edit))
     (when (and (memq decision '(dismissed rejected))
                ;; Copilot CLI may write the file between these two.
                (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
-               ;; Qwen Code writes it before it closes the review.
-               (or (gemini-companion-edit--of-later-p edit)
-                   (not (gemini-companion-edit--find-in-file edit))))
+               (not (gemini-companion-edit--written-before-p edit)))
       (gemini-companion-edit--read edit))
     (setf (gemini-companion-edit-time edit) (float-time))
     (gemini-companion-edit--notify edit 'settled)))
+
+(defun gemini-companion-edit--await (edit decision over)
+  "Await the write of EDIT by its CLI after the DECISION about it.
+For OVER, see `gemini-companion-edit--settle'."
+  (let ((turn (gemini-companion-edit-turn edit)))
+    ;; Also if it is rejected: a yes in the terminal may cross that.
+    (setf (gemini-companion-edit-awaited edit)
+          (gemini-companion-written-await
+           (gemini-companion-edit-file edit)
+           (apply-partially #'gemini-companion-edit--follow edit)
+           :keys (and (not (eq decision 'automatic)) num-input-keys)
+           ;; Qwen Code writes no file of a turn before it has all its answers.
+           :pending (lambda ()
+                      (cl-find turn (gemini-companion-edits-open)
+                               :key #'gemini-companion-edit-turn))
+           :over (and over (cons (gemini-companion-edit-proposed edit) over))
+           :lasts (lambda () (not (gemini-companion-edit--past-p edit)))))))
+
+(defun gemini-companion-edit--past-p (edit)
+  "Return non-nil if the turn of EDIT has ended, as far as that is known."
+  (when-let* ((turn (gemini-companion-session-turn
+                     (gemini-companion-edit-session edit))))
+    (if (eq turn (gemini-companion-edit-turn edit))
+        (and (gemini-companion-turn-ended turn)
+             ;; It may go on, as after a new connection.
+             (not (gemini-companion-turn-cut turn)))
+      (< (gemini-companion-edit-time edit) (gemini-companion-turn-began turn)))))
 
 (cl-defmethod gemini-companion-receive ((_method (eql 'close-diff)) id reason)
   "Close the edit ID for REASON; see `gemini-companion-edit-close'."
@@ -780,8 +820,7 @@ in the terminal, %s writes its own text"
      (when (gemini-companion-edit--own-text-p edit text)
        ;; Until it is written.
        (gemini-companion-edit--keep edit text)
-       (when (gemini-companion-edit-client-get edit :writes-own-text)
-         (cons (gemini-companion-edit-proposed edit) text))))))
+       (and (gemini-companion-edit-client-get edit :writes-own-text) text)))))
 
 (defun gemini-companion-edit-finish (edit)
   "Close the view and the buffers of EDIT, which has ended."
@@ -914,70 +953,319 @@ between two commands unless NOW is non-nil."
          (gemini-companion-edit--notify edit 'file-changed)
          t)))
 
-(defun gemini-companion-edit--follow (edit written)
-  "Record whether the file of EDIT, which has ended, is WRITTEN."
-  (let ((accepted (memq (gemini-companion-edit-decision edit)
-                        '(accepted automatic)))
-        (later (gemini-companion-edit--of-later-p edit))
-        (turn (gemini-companion-session-turn (gemini-companion-edit-session edit))))
-    ;; What was refused, and is written in the next turn, is another edit.
-    (when (or accepted (null turn) (not (gemini-companion-turn-reported turn))
-              (eq turn (gemini-companion-edit-turn edit)))
-      (when (cond ((unless later (gemini-companion-edit--find-in-file
-                                  edit (and accepted written))))
-                  ;; The user may have reverted it before that was noticed.
-                  ((gemini-companion-edit-file-state edit) nil)
-                  ((not written)
-                   ;; A user who interrupts Gemini CLI leaves a review that it
-                   ;; ignores.
-                   (when accepted
-                     (gemini-companion-edit--keep
-                      edit (gemini-companion-edit-after edit)
-                      "%s was accepted but was not written; %s shows the text"))
-                   (setf (gemini-companion-edit-file-state edit) 'unwritten))
-                  ;; A program may have formatted it since.
-                  ((and accepted (not later))
-                   (setf (gemini-companion-edit-file-state edit) 'written)))
-        (gemini-companion-edit--notify
-         edit (gemini-companion-edit-file-state edit))))
+;; What another program than this Emacs has written to a file is attributed to at
+;; most one edit by its text.  A program may format what a CLI has written, and
+;; Qwen Code merges two edits of a file, so the file may have another text after an
+;; accepted edit was written: then it must have changed where that edit changes it.
+
+(defun gemini-companion-edit--follow (edit event)
+  "Record what has become of the file of EDIT, which has ended.
+For EVENT and the value, see `gemini-companion-written'."
+  (prog1 (pcase event
+           ('changed (gemini-companion-edit--file-written edit))
+           ('expired (gemini-companion-edit--file-unwritten edit)))
     (gemini-companion-edit--display-file)))
 
-(defun gemini-companion-edit--find-in-file (edit &optional written)
-  "Record that EDIT was written if its file has one of its texts.
-That is the text that was answered, or the proposal: then the CLI has
-ignored the changes of the user, which is reported.  A CLI that always
-does so, and has WRITTEN it, may have another text.  Return non-nil if so."
-  (pcase-let (((cl-struct gemini-companion-edit after proposed kept) edit))
-    (when-let* ((text (cond ((gemini-companion-edit-in-file-p edit after) after)
-                            ((or (gemini-companion-edit-in-file-p edit proposed)
-                                 (and written
-                                      (gemini-companion-edit-client-get
-                                       edit :writes-own-text)))
-                             proposed))))
-      (cond ((not (eq text after))
-             (when (gemini-companion-edit--own-text-p edit after)
-               (gemini-companion-edit--keep
-                edit after "%s was written without your edits; %s shows them")))
-            ((equal text (cdr kept))
-             (setf (gemini-companion-edit-kept edit) nil)))
-      (setf (gemini-companion-edit-after edit) text
-            (gemini-companion-edit-file-state edit) 'written))))
+(defun gemini-companion-edit--file-written (edit)
+  "Record whether another program's write of the file of EDIT is that edit.
+Return `found' if it is, `likely' if it may be, or nil."
+  (when-let* (((gemini-companion-edit--awaited-in-turn-p edit))
+              (bytes (or (gemini-companion-edit--bytes edit) 'unknown))
+              (how (gemini-companion-edit--attributed edit bytes)))
+    ;; The user may have reverted it before that was noticed.
+    (unless (and (eq 'likely (car how)) (gemini-companion-edit-file-state edit))
+      (gemini-companion-edit--set-written edit (cdr how))
+      (gemini-companion-edit--notify edit 'written))
+    (car how)))
 
-(defun gemini-companion-edit--of-later-p (edit)
-  "Return non-nil if the file of EDIT is as an edit that ended later wrote it.
-Another CLI may propose the same text, and so may this one again.  If all
-were refused, the last one is written."
+(defun gemini-companion-edit--awaited-in-turn-p (edit)
+  "Return non-nil if EDIT may be written in the turn of its CLI.
+What was refused, and is written in the next turn, is another edit."
+  (let ((turn (gemini-companion-session-turn (gemini-companion-edit-session edit))))
+    (or (gemini-companion-edit--accepted-p edit)
+        (null turn)
+        (not (gemini-companion-turn-reported turn))
+        (eq turn (gemini-companion-edit-turn edit)))))
+
+(defun gemini-companion-edit--accepted-p (edit)
+  "Return non-nil if EDIT was accepted in Emacs."
+  (memq (gemini-companion-edit-decision edit) '(accepted automatic)))
+
+(defun gemini-companion-edit--attributed (edit bytes)
+  "Return how the file of EDIT, which has BYTES, may be as EDIT has written it.
+BYTES is `unknown' if the file is too large.  The value is nil or a cons:
+`found' and the text of EDIT that the file has, or, only for an accepted
+edit, `likely' and the text of EDIT from which the file was made."
+  (let* ((exact (and (stringp bytes)
+                     (gemini-companion-edit--text-in-file edit bytes)))
+         ;; A CLI that ignores the user's text has written its own.
+         (text (if (gemini-companion-edit-client-get edit :writes-own-text)
+                   (gemini-companion-edit-proposed edit)
+                 (gemini-companion-edit-after edit))))
+    (cond (exact
+           (unless (gemini-companion-edit--others-p edit bytes 'rank)
+             (cons 'found exact)))
+          ((and (gemini-companion-edit--accepted-p edit)
+                (not (and (stringp bytes)
+                          (gemini-companion-edit--others-p edit bytes)))
+                (gemini-companion-edit--changed-there-p edit text bytes))
+           (cons 'likely text)))))
+
+(defun gemini-companion-edit--text-in-file (edit bytes)
+  "Return the text of EDIT that its file has changed to, or nil.
+BYTES are those of the file.  The text is the one that was answered, or
+the proposal."
+  (seq-find (lambda (text) (gemini-companion-edit--has-changed-to-p edit text bytes))
+            (list (gemini-companion-edit-after edit)
+                  (gemini-companion-edit-proposed edit))))
+
+(defun gemini-companion-edit--changed-there-p (edit text bytes)
+  "Return non-nil if the file of EDIT has changed at a difference of TEXT.
+BYTES are those of the file; if it is not known which these are, or the
+previous ones, it has.  It has, too, if TEXT makes no difference.  A change
+that has lines of another edit, and none of TEXT, is of that one."
+  (or (symbolp bytes)
+      (eq 'unknown (gemini-companion-edit-before edit))
+      (let* ((before (gemini-companion-edit--text-before edit))
+             (hunks (gemini-companion-edit--differences before text)))
+        (or (null hunks)
+            (seq-some
+             (lambda (change)
+               (and (seq-some (apply-partially #'gemini-companion-edit--overlap-p
+                                               change)
+                              hunks)
+                    (or (gemini-companion-edit--share-p change hunks)
+                        (not (seq-some
+                              (apply-partially #'gemini-companion-edit--share-p
+                                               change)
+                              (gemini-companion-edit--hunks-of-others edit))))))
+             (gemini-companion-edit--differences
+              before (gemini-companion-edit-decode edit bytes)))))))
+
+(defun gemini-companion-edit--hunks-of-others (edit)
+  "Return the differences that each other edit of EDIT's file has made.
+Only those of its turn, or that are still expected, count."
+  (cl-loop for other in gemini-companion-edit--all
+           when (and (not (eq edit other))
+                     (gemini-companion-edit--accepted-p other)
+                     (equal (gemini-companion-edit-true-name edit)
+                            (gemini-companion-edit-true-name other))
+                     (or (eq (gemini-companion-edit-turn edit)
+                             (gemini-companion-edit-turn other))
+                         (gemini-companion-written-live-p
+                          (gemini-companion-edit-awaited other)))
+                     (not (eq 'unknown (gemini-companion-edit-before other))))
+           collect (gemini-companion-edit--differences
+                    (gemini-companion-edit--text-before other)
+                    (gemini-companion-edit-after other))))
+
+(defun gemini-companion-edit--differences (a b)
+  "Return the hunks between the texts A and B, as a CLI writes them.
+Each is a list (OLD OLD-COUNT NEW NEW-COUNT LINE...) with its lines in B."
+  (pcase-let ((`(,a ,b) (mapcar #'gemini-companion-edit--comparable (list a b))))
+    (unless (string= a b)
+      (let ((lines (split-string b "\n")))
+        (mapcar (pcase-lambda ((and hunk `(,_ ,_ ,new ,count)))
+                  (append hunk (seq-take (nthcdr (1- new) lines) count)))
+                (gemini-companion-text-diff (list a b)))))))
+
+(defun gemini-companion-edit--share-p (change hunks)
+  "Return non-nil if CHANGE has a line of one of HUNKS, except an empty one.
+For their shape, see `gemini-companion-edit--differences'."
+  (let ((lines (nthcdr 4 change)))
+    (seq-some (lambda (hunk)
+                (seq-some (lambda (line)
+                            (and (not (string-blank-p line)) (member line lines)))
+                          (nthcdr 4 hunk)))
+              hunks)))
+
+(defun gemini-companion-edit--overlap-p (a b)
+  "Return non-nil if the hunks A and B change the same lines.
+One that only adds lines changes the place between two lines."
+  (pcase-let* ((`(,beg-a ,count-a . ,_) a)
+               (`(,beg-b ,count-b . ,_) b)
+               (end-a (+ beg-a count-a))
+               (end-b (+ beg-b count-b)))
+    (if (or (zerop count-a) (zerop count-b))
+        (and (<= beg-a end-b) (<= beg-b end-a))
+      (and (< beg-a end-b) (< beg-b end-a)))))
+
+(defun gemini-companion-edit--others-p (edit bytes &optional rank)
+  "Return non-nil if the BYTES of the file of EDIT are the text of another edit.
+That edit has ended, and its write is awaited, was just noticed, or came
+later.  If RANK is non-nil, EDIT has that text, too; then the other one
+counts only if it precedes; see `gemini-companion-edit--precedes-p'."
   (seq-some (lambda (other)
-              (and (equal (gemini-companion-edit-true-name edit)
+              (and (not (eq edit other))
+                   (gemini-companion-edit-decision other)
+                   (equal (gemini-companion-edit-true-name edit)
                           (gemini-companion-edit-true-name other))
-                   (< (gemini-companion-edit-time edit)
-                      (gemini-companion-edit-time other))
-                   (or (gemini-companion-edit-written-p other)
-                       (and (gemini-companion-edit-decision other)
-                            (memq (gemini-companion-edit-decision edit)
-                                  '(rejected dismissed))))
-                   (gemini-companion-edit-in-file-p other)))
+                   (let ((awaited (gemini-companion-edit-awaited other)))
+                     (or (and awaited (gemini-companion-written-found-now-p awaited))
+                         (gemini-companion-written-live-p awaited)
+                         (< (gemini-companion-edit-time edit)
+                            (gemini-companion-edit-time other))))
+                   (or (not rank) (gemini-companion-edit--precedes-p other edit))
+                   (gemini-companion-edit--text-in-file other bytes)))
             gemini-companion-edit--all))
+
+(defun gemini-companion-edit--precedes-p (a b)
+  "Return non-nil if a text that the edits A and B have is rather that of A.
+That is so if it was found to be A's already; or if A alone was accepted; or
+if both were, and were not found, and A was before B or does not have to
+wait for other answers.  If both were refused, the last one is written."
+  (pcase-let* ((`(,found-a ,found-b)
+                (mapcar (lambda (edit)
+                          (when-let* ((awaited (gemini-companion-edit-awaited edit)))
+                            (gemini-companion-written-found awaited)))
+                        (list a b)))
+               (`(,pending-a ,pending-b)
+                (mapcar (lambda (edit)
+                          (when-let* ((awaited (gemini-companion-edit-awaited edit)))
+                            (gemini-companion-written-pending-p awaited)))
+                        (list a b)))
+               (later (< (gemini-companion-edit-time b)
+                         (gemini-companion-edit-time a))))
+    (cond ((and found-a (gemini-companion-written-found-now-p
+                         (gemini-companion-edit-awaited a))))
+          ((not (gemini-companion-edit--accepted-p b))
+           (or (gemini-companion-edit--accepted-p a) later))
+          ((not (gemini-companion-edit--accepted-p a)) nil)
+          ((or found-a found-b) nil)
+          ((and pending-b (not pending-a)) t)
+          ((and pending-a (not pending-b)) nil)
+          (t (not later)))))
+
+(defun gemini-companion-edit--set-written (edit text)
+  "Record that EDIT was written with TEXT, which is one of its texts.
+If that is its proposal, its CLI has ignored the changes of the user, which
+is reported."
+  (let ((after (gemini-companion-edit-after edit)))
+    (cond ((not (equal text after))
+           (when (gemini-companion-edit--own-text-p edit after)
+             (gemini-companion-edit--keep
+              edit after "%s was written without your edits; %s shows them")))
+          ((equal text (cdr (gemini-companion-edit-kept edit)))
+           (setf (gemini-companion-edit-kept edit) nil)))
+    (setf (gemini-companion-edit-after edit) text
+          (gemini-companion-edit-file-state edit) 'written)))
+
+(defun gemini-companion-edit--written-before-p (edit)
+  "Return non-nil if the CLI of EDIT had written the file when it was refused.
+Record that.  Qwen Code writes it before it closes the review."
+  (when-let* (((gemini-companion-watch-written-p (gemini-companion-edit-watch edit)))
+              (bytes (gemini-companion-edit--bytes edit))
+              (how (gemini-companion-edit--attributed edit bytes)))
+    (gemini-companion-edit--set-written edit (cdr how))
+    t))
+
+(defun gemini-companion-edit--file-unwritten (edit)
+  "Record that the CLI of EDIT has not written its file."
+  (unless (gemini-companion-edit-file-state edit)
+    (let ((accepted (gemini-companion-edit--accepted-p edit)))
+      (unless (and accepted (gemini-companion-edit--superseded-p edit))
+        ;; A user who interrupts Gemini CLI leaves a review that it ignores.
+        (when accepted
+          (gemini-companion-edit--keep
+           edit (gemini-companion-edit-after edit)
+           "%s was accepted but was not written; %s shows the text"))
+        (setf (gemini-companion-edit-file-state edit) 'unwritten)
+        (gemini-companion-edit--notify edit 'unwritten)))))
+
+(defun gemini-companion-edit--superseded-p (edit)
+  "Return non-nil if EDIT may have been written, and written over at once.
+Its CLI has then written a later edit of the same turn, or another CLI the
+same text, and the file has changed where EDIT changes it, by no save."
+  (and (gemini-companion-written-alone-p (gemini-companion-edit-awaited edit))
+       (seq-some
+        (lambda (other)
+          (when-let* (((not (eq edit other)))
+                      ((equal (gemini-companion-edit-true-name edit)
+                              (gemini-companion-edit-true-name other)))
+                      (awaited (gemini-companion-edit-awaited other))
+                      ((gemini-companion-written-found awaited)))
+            (or (and (eq (gemini-companion-edit-turn edit)
+                         (gemini-companion-edit-turn other))
+                     (< (gemini-companion-edit-time edit)
+                        (gemini-companion-edit-time other)))
+                (gemini-companion-edit--same-written-p
+                 (gemini-companion-edit-after edit)
+                 (gemini-companion-edit-after other)))))
+        gemini-companion-edit--all)
+       (gemini-companion-edit--changed-there-p
+        edit (gemini-companion-edit-after edit)
+        (or (gemini-companion-edit--bytes edit) 'unknown))))
+
+(defun gemini-companion-edit--end-others (edit)
+  "Notice what became of the edits of EDIT's file that have ended.
+Emacs writes no accepted text over that file for them any more: what comes
+now may be EDIT."
+  (dolist (other gemini-companion-edit--all)
+    (let ((awaited (gemini-companion-edit-awaited other)))
+      (when (and (not (eq edit other))
+                 (gemini-companion-written-live-p awaited)
+                 (equal (gemini-companion-edit-true-name edit)
+                        (gemini-companion-edit-true-name other)))
+        (gemini-companion-edit--look other)
+        (gemini-companion-written-end-over awaited)))))
+
+(defun gemini-companion-edit--look (edit)
+  "Notice at once whether the file of EDIT, which has ended, was written."
+  (let ((watch (gemini-companion-written-watch (gemini-companion-edit-awaited edit))))
+    ;; A large file counts as written if it is as at the previous check.
+    (dotimes (_ 2)
+      (when (gemini-companion-watch-live-p watch)
+        (gemini-companion-watch-check watch 'look)))))
+
+(defun gemini-companion-edit-awaited-p (edit)
+  "Return non-nil if EDIT was accepted, and its CLI is still to write its file."
+  (when (and (gemini-companion-edit--accepted-p edit)
+             (gemini-companion-edit-awaited edit))
+    (gemini-companion-edit--look edit)
+    (and (null (gemini-companion-edit-file-state edit))
+         (gemini-companion-written-live-p (gemini-companion-edit-awaited edit)))))
+
+(defun gemini-companion-edit-follows-p (edit)
+  "Return non-nil if an edit of EDIT's file from its turn is not written yet.
+Qwen Code writes the files of an answer at its end, and merges two edits of
+a file only if the user has not changed the second one."
+  (and (gemini-companion-edit-open-p edit)
+       (seq-some (lambda (other)
+                   (and (not (eq edit other))
+                        (gemini-companion-edit--accepted-p other)
+                        (null (gemini-companion-edit-file-state other))
+                        (eq (gemini-companion-edit-turn edit)
+                            (gemini-companion-edit-turn other))
+                        (equal (gemini-companion-edit-true-name edit)
+                               (gemini-companion-edit-true-name other))
+                        (gemini-companion-written-live-p
+                         (gemini-companion-edit-awaited other))))
+                 gemini-companion-edit--all)))
+
+(defun gemini-companion-edit--undoes-p (edit text)
+  "Return non-nil if lines of the user are lost by TEXT, for the file of EDIT.
+A CLI that writes its own text, over which Emacs has written the one that
+the user has accepted, does not know that one in the same turn, until it
+reads the file again."
+  (when-let* (((gemini-companion-edit-client-get edit :writes-own-text))
+              (last (seq-find (lambda (other)
+                                (and (not (eq edit other))
+                                     (equal (gemini-companion-edit-true-name edit)
+                                            (gemini-companion-edit-true-name other))
+                                     (gemini-companion-edit-written-p other)))
+                              gemini-companion-edit--all))
+              ((eq (gemini-companion-edit-turn edit)
+                   (gemini-companion-edit-turn last)))
+              (base (gemini-companion-edit-proposed last))
+              ((not (equal base (gemini-companion-edit-after last))))
+              ((not (eq 'unknown (gemini-companion-edit-before edit)))))
+    (let ((mine (gemini-companion-edit--text-before edit)))
+      (seq-some
+       (pcase-lambda (`(,_ ,_ ,line ,count . ,_))
+         (seq-some (apply-partially #'gemini-companion-edit--overlap-p
+                                    (list line count))
+                   (gemini-companion-edit--differences mine text)))
+       (gemini-companion-edit--differences base mine)))))
 
 (defun gemini-companion-edit-written (session file before after)
   "Record that SESSION has written FILE, maybe without a review.
@@ -1067,14 +1355,21 @@ Ask only if the CLI would write over a change of the file."
   (dotimes (_ 2)
     (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'now))
   (or (not (gemini-companion-edit-open-p edit))
-      (and (memq 'changed (gemini-companion-edit-remarks edit))
-           (not (gemini-companion-edit-ask
-                 edit
-                 (lambda ()
-                   (yes-or-no-p
-                    (format "%s has changed since the edit was proposed; \
-accept anyway? "
-                            (gemini-companion-edit-name edit)))))))))
+      (when-let* ((format (gemini-companion-edit--overwrites edit)))
+        (not (gemini-companion-edit-ask
+              edit
+              (lambda ()
+                (yes-or-no-p (format format (gemini-companion-edit-name edit)))))))))
+
+(defun gemini-companion-edit--overwrites (edit)
+  "Return a question about what accepting EDIT would overwrite, or nil.
+It has a place for the name of its file.  If the user has merged what the
+CLI does not know into the proposal, that is not overwritten."
+  (cond ((memq 'changed (gemini-companion-edit-remarks edit))
+         "%s has changed since the edit was proposed; accept anyway? ")
+        ((and (memq 'undoes (gemini-companion-edit-remarks edit))
+              (gemini-companion-edit--undoes-p edit (gemini-companion-edit-text edit)))
+         "This edit of %s undoes yours of the previous one; accept anyway? ")))
 
 (defun gemini-companion-edit--answered (edit text)
   "Close the view of EDIT, which the user has settled; report TEXT in one line.

@@ -5,82 +5,19 @@
 
 ;;; Commentary:
 
-;; A CLI writes a file some time after its review ended.  Watch for that for a
-;; minute, by a timer, as notifications of the system would be lost for a file
-;; that is replaced; and revert the buffer that visits the file between two
-;; commands.  If the buffer has unsaved text, a command can merge the two
-;; texts, because the text from before the first unsaved change is kept.  Nothing
-;; here saves a buffer or asks.  A file is written only where a CLI ignores the
-;; text that was accepted.
+;; The buffer that visits a file is reverted after a CLI has written the file,
+;; between two commands.  If the buffer has unsaved text, a command can merge the
+;; two texts, because the text from before the first unsaved change is kept.
+;; Nothing here saves a buffer or asks.
 
 ;;; Code:
 
 (require 'gemini-companion-session)
 (require 'gemini-companion-names)
 (require 'gemini-companion-text)
+(require 'gemini-companion-watch)
 
 (defvar revert-buffer-preserve-modes)
-
-(cl-defstruct (gemini-companion-watch
-               (:constructor gemini-companion-watch--make)
-               (:copier nil))
-  "A file that is watched.
-FUNCTION is as in `gemini-companion-watch-start', FIRST the stamp at
-the start, LAST the one at the last check, and FOLLOWED the last one for
-which FUNCTION has returned non-nil."
-  file function first last followed timer
-  (true-name (or (gemini-companion-text-true-name file) file)))
-
-(defun gemini-companion-watch--stamp (file)
-  "Return the time, size and inode of FILE, or nil if it does not exist.
-Follow symbolic links."
-  (when-let* ((attributes (gemini-companion-text-attributes file)))
-    (list (file-attribute-modification-time attributes)
-          (file-attribute-size attributes)
-          (file-attribute-inode-number attributes))))
-
-(defun gemini-companion-watch-start (file function &optional changed)
-  "Check FILE repeatedly, and call FUNCTION each time; return the watch.
-The arguments are non-nil if FILE has changed, and NOW of
-`gemini-companion-watch-check'.  The first one stays non-nil until
-FUNCTION returns non-nil.  If CHANGED is non-nil, FILE has changed
-before."
-  (let* ((stamp (gemini-companion-watch--stamp file))
-         (watch (gemini-companion-watch--make
-                 :file file :function function :first stamp :last stamp
-                 :followed (if changed 'none stamp))))
-    (setf (gemini-companion-watch-timer watch)
-          (run-at-time 0.02 nil #'gemini-companion-watch--tick watch 0.03))
-    watch))
-
-(defun gemini-companion-watch-touched-p (watch)
-  "Return non-nil if the file of WATCH was touched since the start."
-  (not (equal (gemini-companion-watch-first watch)
-              (gemini-companion-watch--stamp
-               (gemini-companion-watch-file watch)))))
-
-(defun gemini-companion-watch--tick (watch delay)
-  (setf (gemini-companion-watch-timer watch)
-        (run-at-time delay nil #'gemini-companion-watch--tick
-                     watch (min 0.5 (* 1.5 delay))))
-  (gemini-companion-watch-check watch))
-
-(defun gemini-companion-watch-check (watch &optional now)
-  "Check WATCH at once; NOW is non-nil if a command needs the result.
-A file that is not written completely has not changed yet: a small one
-is complete unless it is empty, a large one if it is as at the last check."
-  (let* ((stamp (gemini-companion-watch--stamp
-                 (gemini-companion-watch-file watch)))
-         (changed (and (not (equal stamp (gemini-companion-watch-followed watch)))
-                       (or (equal stamp (gemini-companion-watch-last watch))
-                           (null stamp)
-                           ;; So much is written at once.
-                           (< 0 (nth 1 stamp) 65536)))))
-    (setf (gemini-companion-watch-last watch) stamp)
-    (with-demoted-errors "Following a file: %S"
-      (when (and (funcall (gemini-companion-watch-function watch) changed now)
-                 changed)
-        (setf (gemini-companion-watch-followed watch) stamp)))))
 
 (defvar gemini-companion-idle--input (cons num-nonmacro-input-events 0)
   "Number of the last input event, and the time when it was noticed.")
@@ -157,7 +94,7 @@ the first change, unless you type there.  Takes effect with the next edit."
 ;;;; State
 
 (defvar gemini-companion-revert--watches nil
-  "Watches of the files that are expected to be written.")
+  "Watches of the files whose buffers are reverted once no command is in progress.")
 
 (defvar gemini-companion-revert--to-show nil
   "The buffer and place of a file that is to be displayed, a cons, or nil.")
@@ -180,44 +117,41 @@ Revert buffers before commands."
     (pre-command-hook gemini-companion-revert--before-command 90)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'revert)))
-  "Stop watching all files, and keep no texts."
+  "Revert nothing any more, and keep no texts."
   (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
   (setq gemini-companion-revert--to-show nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (kill-local-variable 'gemini-companion-revert--ancestor))))
 
-;;;; Watching
-
-(defun gemini-companion-revert-expect (file &optional
-                                            written answered over pending)
-  "Revert the buffer of FILE when FILE is written soon.
-Call WRITTEN, if it is non-nil, with t once that has happened, or with
-nil if it does not happen in a minute, unless watching stops before.
-The minute begins when PENDING, if it is non-nil, is a function that
-returns nil.  ANSWERED is non-nil if the user has just answered a review
-of FILE.  OVER is nil, or a cons of two texts: if the first one was
-written, write the second one over it."
-  ;; What changes is known if it is visited before.
-  (with-demoted-errors "Showing a file: %S"
-    (gemini-companion-revert--visit file))
-  (gemini-companion-revert--follow file (or written #'ignore)
-                                   (and answered num-input-keys)
-                                   over pending))
+;;;; When a buffer is reverted
 
 (defun gemini-companion-revert (file &optional before)
   "Revert the buffer of FILE, which was written.
 Do that at once if no command is in progress, else soon.  BEFORE is
 the previous text of FILE, which a new buffer cannot know; it counts
 only if that is done at once."
-  (if (gemini-companion-revert--free-p)
+  (if (gemini-companion-revert-free-p)
       (gemini-companion-revert-now file nil before)
     (unless (cl-find file gemini-companion-revert--watches :test #'equal
                      :key #'gemini-companion-watch-file)
-      (gemini-companion-revert--follow file #'ignore nil)
-      ;; It was written before.
-      (setf (gemini-companion-watch-first (car gemini-companion-revert--watches))
-            nil))))
+      (push (gemini-companion-watch-start file #'gemini-companion-revert--soon
+                                          'changed)
+            gemini-companion-revert--watches))))
+
+(defun gemini-companion-revert--soon (watch _changed now)
+  "Revert the buffer of the file of WATCH, and stop that, if that is possible.
+For NOW, see `gemini-companion-watch-check'."
+  (when (and (not (memq now '(look read)))
+             (gemini-companion-revert-free-p now))
+    (gemini-companion-revert--end watch)
+    (gemini-companion-revert-now (gemini-companion-watch-file watch))
+    t))
+
+(defun gemini-companion-revert--end (watch)
+  (setq gemini-companion-revert--watches
+        (remq watch gemini-companion-revert--watches))
+  (gemini-companion-watch-stop watch))
 
 (defun gemini-companion-revert-now (file &optional keys before)
   "Revert the buffer of FILE, which was written, at once.
@@ -228,7 +162,7 @@ is non-nil, go to the first change.  For BEFORE, see
   (with-demoted-errors "Reverting a buffer: %S"
     (if-let* ((buffer (gemini-companion-names-buffer file)))
         (gemini-companion-revert--buffer buffer keys)
-      (when-let* ((buffer (gemini-companion-revert--visit file)))
+      (when-let* ((buffer (gemini-companion-revert-visit file)))
         (with-current-buffer buffer
           (let ((text (gemini-companion-text-of-buffer)))
             (gemini-companion-revert--show
@@ -238,7 +172,7 @@ is non-nil, go to the first change.  For BEFORE, see
                     (gemini-companion-text-replace text)))
              keys)))))))
 
-(defun gemini-companion-revert--visit (file)
+(defun gemini-companion-revert-visit (file)
   "Visit FILE if it exists and is to be shown; return the buffer, or nil.
 See `gemini-companion-after-write'."
   (when (and (eq gemini-companion-after-write 'show)
@@ -255,74 +189,16 @@ See `gemini-companion-after-write'."
           (vc-follow-symlinks nil))
       (find-file-noselect file 'nowarn))))
 
-(defun gemini-companion-revert--follow (file written keys
-                                             &optional over pending)
-  "Watch FILE until it is written.
-For WRITTEN, OVER and PENDING, see `gemini-companion-revert-expect', and
-for KEYS, `gemini-companion-revert-now'."
-  (let* ((limit 125) ; a minute: Gemini CLI may compare long lines first
-         (checks limit)
-         watch)
-    (setq watch
-          (gemini-companion-watch-start
-           file
-           (lambda (changed now)
-             (pcase-let* (((cl-struct gemini-companion-watch first last) watch)
-                          (wrote (and changed last (not (equal first last))))
-                          (free (and changed
-                                     (gemini-companion-revert--free-p now))))
-               (when (and wrote over)
-                 (condition-case err
-                     (gemini-companion-revert--write-over file over)
-                   (file-error
-                    (message "Cannot write the accepted text to %s (%s)"
-                             (gemini-companion-name file)
-                             (error-message-string err))))
-                 (setq over nil))
-               (when free
-                 (gemini-companion-revert-now file keys))
-               (when wrote
-                 (funcall (prog1 written (setq written #'ignore pending nil)) t))
-               (cond ((and free wrote)
-                      ;; It may be written in two steps.
-                      (setq checks 2))
-                     (free)
-                     ((and pending (funcall pending))
-                      (ignore (setq checks limit)))
-                     ((not (or changed now (< 0 (cl-decf checks))))
-                      (gemini-companion-revert--end watch)
-                      (ignore (funcall written nil))))))
-           ;; A CLI may have written it before it closed the review.
-           'changed))
-    (push watch gemini-companion-revert--watches)))
-
-(defun gemini-companion-revert--write-over (file texts)
-  "If FILE has the first of TEXTS, a cons, write the other, as it ends lines."
-  (let* ((bytes (gemini-companion-text-bytes file))
-         (now (decode-coding-string bytes 'utf-8-unix)))
-    (when (string= (gemini-companion-text-normalized (car texts))
-                   (gemini-companion-text-normalized now))
-      (gemini-companion-text-rewrite
-       file bytes (gemini-companion-text-fit (cdr texts) now)))))
-
-(defun gemini-companion-revert--end (watch)
-  (setq gemini-companion-revert--watches
-        (remq watch gemini-companion-revert--watches))
-  (cancel-timer (gemini-companion-watch-timer watch)))
-
 (defun gemini-companion-revert--before-command ()
   "Revert the current buffer before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
-  (unless (or (null gemini-companion-revert--watches)
+  (unless (or (not (gemini-companion-watch-any-p))
               ;; Many files may be watched; a remote one is never as visited.
               (let ((file-name-handler-alist nil))
                 (verify-visited-file-modtime (current-buffer))))
-    (dolist (watch gemini-companion-revert--watches)
-      (when (gemini-companion-names-visited-here-p
-             (gemini-companion-watch-true-name watch))
-        (gemini-companion-watch-check watch 'now)))))
+    (gemini-companion-watch-visited 'command)))
 
-(defun gemini-companion-revert--free-p (&optional now)
+(defun gemini-companion-revert-free-p (&optional now)
   "Return non-nil if no command is in progress that may know places in a text.
 That is one that asks, such as `query-replace', or calls others.  If NOW
 is non-nil, a command has not begun yet."
@@ -368,7 +244,7 @@ removes it again, and leaves the rest."
     (if (equal file buffer-file-name)
         (verify-visited-file-modtime)
       ;; Tramp would ask the remote host; it sets times in seconds only.
-      (let ((written (car (gemini-companion-watch--stamp file))))
+      (let ((written (car (gemini-companion-watch-stamp file))))
         (or (null written)
             (time-less-p written (visited-file-modtime))
             ;; The time of a link stays as it was when the text was kept.
@@ -389,7 +265,7 @@ may ask when it is reverted; nor has one that is decompressed or decrypted."
 See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
     (when-let* ((file (gemini-companion-names-file))
-                (stamp (gemini-companion-watch--stamp file))
+                (stamp (gemini-companion-watch-stamp file))
                 ((not (or (gemini-companion-text-unreadable-reason file)
                           (gemini-companion-revert--current-p)))))
       (if (gemini-companion-revert--plain-p file)
@@ -466,6 +342,8 @@ changed lines, if they are known."
 Of a symbolic link to a remote file, Tramp compares its own time.  A
 link to a file of the same name is taken for that, as the names do not
 tell, and the host is not asked."
+  ;; With that time, it would count as written by Emacs.
+  (gemini-companion-watch-visited 'read)
   (when (string-suffix-p (concat "/" (file-name-nondirectory buffer-file-name))
                          (gemini-companion-names-file))
     (set-visited-file-modtime time)))
@@ -685,7 +563,7 @@ Lines that differ in both are kept twice, as a conflict for
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
 text is unknown or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
-  (pcase-let* ((time (car (gemini-companion-watch--stamp
+  (pcase-let* ((time (car (gemini-companion-watch-stamp
                            (gemini-companion-names-file))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
                (chosen (gemini-companion-revert--chosen-for-save))

@@ -265,7 +265,7 @@ ENTRY is a row of `gemini-companion-commands'."
 ;;;; Parts
 
 (defconst gemini-companion--parts
-  '(install remote state session revert edit notify arrival changes context
+  '(install remote state session watch revert edit notify arrival changes context
     review cli prompt compose tools list status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',

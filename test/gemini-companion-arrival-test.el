@@ -77,7 +77,7 @@
         (gemini-companion-edit-accept diff)
         (gemini-companion-auto-accept session)
         (should (equal (and reviewed
-                            "not auto-accepted: may undo your edits of this turn")
+                            "not auto-accepted: undoes your edits of this turn")
                        (gemini-companion-auto-test-reviewed "a" session)))))))
 
 (ert-deftest gemini-companion-auto-accepts-only-what-is-safe-in-the-project ()

@@ -782,7 +782,8 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
 (ert-deftest gemini-companion-changes-counts-what-is-written-again-once ()
   (pcase-dolist (`(,linked . ,states)
                  ;; In its terminal, each is refused once before.
-                 '((t written) (nil nil reverted nil written)))
+                 '((t written)
+                   (nil unwritten reverted unwritten written)))
     (gemini-companion-changes-test-with '(("a" "A\n"))
       (find-file "a")
       (dotimes (time 2)

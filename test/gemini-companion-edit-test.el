@@ -623,6 +623,235 @@ if `answer' is non-nil."
                            (gemini-companion-edits-test-states)))
             (kill-buffer)))))))
 
+;;;; Who has written the file
+
+(defun gemini-companion-edit-test-ends (&rest edits)
+  "Wait until nothing is expected of EDITS; return their states."
+  (gemini-companion-test-in-the-end
+    (seq-every-p (lambda (edit)
+                   (not (gemini-companion-written-live-p
+                         (gemini-companion-edit-awaited edit))))
+                 edits))
+  (mapcar #'gemini-companion-edit-status edits))
+
+(defun gemini-companion-edit-test-save (file text)
+  "Save TEXT in the buffer of FILE, as the user may."
+  (with-current-buffer (or (get-file-buffer file) (find-file-noselect file))
+    (gemini-companion-text-replace text)
+    ;; The CLI may have written it since.
+    (cl-letf (((symbol-function 'yes-or-no-p) #'always)
+              ((symbol-function 'userlock--ask-user-about-supersession-threat)
+               #'ignore))
+      (save-buffer))))
+
+(ert-deftest gemini-companion-edit-that-the-user-saves-over-is-not-written ()
+  "Qwen Code refuses to write a file that has changed since it read it."
+  (dolist (format '(nil after-save later))
+    (ert-info ((format "formatted %s" format))
+      (gemini-companion-test-with-edits '(("a" "1\n2\n3\n") ("b" "B\n"))
+        (setq gemini-companion-test-send #'ignore)
+        (let ((first (gemini-companion-test-accept "a" "1\nzwei\n3\n" 1 session))
+              (second (gemini-companion-test-open "b" "new\n" 2 session)))
+          (with-current-buffer (find-file-noselect "a")
+            (when (eq format 'after-save)
+              ;; A program that the user calls.
+              (add-hook 'after-save-hook
+                        (lambda ()
+                          (gemini-companion-test-write "a" "1\n2\n3 \n")
+                          (revert-buffer t t t))
+                        90 t))
+            (gemini-companion-edit-test-save "a" "1\n2\n3\nmine\n")
+            (when (eq format 'later)
+              ;; As Apheleia does.
+              (gemini-companion-test-write "a" "1\nTWO\n3 \n")
+              (set-visited-file-modtime)))
+          (dotimes (_ 5)
+            (gemini-companion-test-run-timers))
+          (should-not (gemini-companion-edit-file-state first))
+          (should-error (gemini-companion-changes-check first) :type 'user-error)
+          (gemini-companion-edit-accept second)
+          (gemini-companion-test-write "b" "new\n")
+          (should (seq-some
+                   (apply-partially #'string-search "a was accepted but was not")
+                   (gemini-companion-test-messages
+                     (should (equal '(unwritten accepted)
+                                    (gemini-companion-edit-test-ends
+                                     first second)))))))))))
+
+(ert-deftest gemini-companion-edit-is-written-before-the-user-saves-over-it ()
+  (dolist (how '(save auto-revert visit))
+    (ert-info ((symbol-name how))
+      (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
+        (setq gemini-companion-test-send #'ignore)
+        (unless (eq how 'visit)
+          (find-file-noselect "a"))
+        (let ((edit (gemini-companion-test-open "a" "1\nzwei\n3\n" 1 session)))
+          ;; A yes in its terminal crosses that.
+          (gemini-companion-edit-reject edit)
+          (gemini-companion-test-write "a" "1\nzwei\n3\n")
+          (pcase how
+            ('save (gemini-companion-edit-test-save "a" "1\n2\n3\nmine\n"))
+            ('auto-revert (with-current-buffer "a" (revert-buffer t t t)))
+            ('visit (find-file-noselect "a")))
+          (should (equal '(unreviewed) (gemini-companion-edit-test-ends edit))))))))
+
+(ert-deftest gemini-companion-edit-refused-is-not-what-emacs-writes ()
+  (gemini-companion-test-with-edits '(("a" "A\n"))
+    ;; Typed and saved by the user, also during the review.
+    (let ((edit (gemini-companion-test-open "a" "1\n" 1 session)))
+      (gemini-companion-edit-reject edit)
+      (gemini-companion-edit-test-save "a" "1\n")
+      (should (equal '(rejected) (gemini-companion-edit-test-ends edit))))
+    (let ((edit (gemini-companion-test-arrive "a" "2\n" 2 session)))
+      (gemini-companion-edit-test-save "a" "2\n")
+      (gemini-companion-test-in-the-end (gemini-companion-edit-decision edit))
+      (should (equal '(dismissed) (gemini-companion-edit-test-ends edit))))
+    ;; Reverted in Emacs.
+    (let ((written (gemini-companion-test-accept "a" "3\n" 3 session))
+          (refused (gemini-companion-test-open "a" "2\n" 4 session)))
+      (gemini-companion-receive 'close-diff 4 'closed)
+      (gemini-companion-changes-revert written)
+      (should (equal '(reverted dismissed)
+                     (gemini-companion-edit-test-ends written refused))))))
+
+(ert-deftest gemini-companion-edit-refused-is-not-what-another-cli-writes ()
+  (dolist (first '(accept reject))
+    (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
+      (setq gemini-companion-test-send #'ignore)
+      (let* ((other (gemini-companion-test-session "two" 2))
+             (accepted (gemini-companion-test-open "a" "1\n" 1 other))
+             (refused (gemini-companion-test-open "a" "1\n" 2 session)))
+        ;; It waits for another answer, as Qwen Code does.
+        (gemini-companion-test-open "b" "1\n" 3 other)
+        (if (eq first 'accept)
+            (progn (gemini-companion-edit-accept accepted)
+                   (gemini-companion-edit-reject refused))
+          (gemini-companion-edit-reject refused)
+          (gemini-companion-edit-accept accepted))
+        (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
+        (gemini-companion-test-write "a" "1\n")
+        (should (equal '(accepted rejected)
+                       (gemini-companion-edit-test-ends accepted refused)))))))
+
+(ert-deftest gemini-companion-edit-is-not-written-where-the-file-is-the-same ()
+  (dolist (change (list (lambda () (set-file-times "a"))
+                        (lambda () (gemini-companion-test-rewrite "a" "1\r\n2\r\n3\r\n"))
+                        ;; As git checkout.
+                        (lambda ()
+                          (gemini-companion-test-rewrite "a" "1\n2\n3\nother\n"))))
+    (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
+      (setq gemini-companion-test-send #'ignore)
+      (let ((edit (gemini-companion-test-accept "a" "eins\n2\n3\n" 1 session)))
+        (funcall change)
+        (should (equal '(unwritten) (gemini-companion-edit-test-ends edit)))))))
+
+(ert-deftest gemini-companion-edit-edited-beside-another-may-not-be-written ()
+  "Qwen Code writes the files of an answer at its end, and merges two edits.
+It does not find the place of the second one if the user has changed that."
+  (pcase-dolist
+      (`(,written ,expected)
+       '((("A\n2\n3\n4\n5\n") (accepted unwritten unwritten))
+         (("A\n2\n3\n4\n5\n" "A\n2\n3\n4\nE\n") (accepted unwritten accepted))
+         (("A\n2\n3\n4\nE\n") (accepted unwritten accepted))
+         ;; All were merged.
+         (("A\n2\nmine C\n4\nE\n") (accepted accepted accepted))))
+    (ert-info ((format "%S" written))
+      (gemini-companion-test-with-edits '(("a" "1\n2\n3\n4\n5\n"))
+        (setq gemini-companion-test-send #'ignore)
+        (let* ((one (gemini-companion-test-accept "a" "A\n2\n3\n4\n5\n" 1 session))
+               (two (gemini-companion-test-open "a" "1\n2\nC\n4\n5\n" 2 session))
+               three)
+          (should (gemini-companion-edit-follows-p two))
+          (with-current-buffer (gemini-companion-edit-proposal-buffer two)
+            (goto-char 5)
+            (insert "mine "))
+          (gemini-companion-edit-accept two)
+          (setq three (gemini-companion-test-accept "a" "1\n2\n3\n4\nE\n" 3 session))
+          (dolist (text written)
+            (gemini-companion-test-write "a" text)
+            (dotimes (_ 3)
+              (gemini-companion-test-run-timers)))
+          (should (equal expected (gemini-companion-edit-test-ends one two three)))
+          (should (equal (and (eq 'unwritten (nth 1 expected))
+                              "1\n2\nmine C\n4\n5\n")
+                         (cdr (gemini-companion-edit-kept two)))))))))
+
+(defmacro gemini-companion-edit-test-with-copilot (&rest body)
+  "Evaluate BODY, in which Copilot CLI has proposed a change of a file.
+The user has accepted `edit' with a change of it, and nothing is written."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
+     (setq gemini-companion-test-send #'ignore
+           session (append '(:client "copilot") session))
+     (let ((edit (gemini-companion-test-open "a" "1\nB\n3\n" 1 session))
+           (run (lambda ()
+                  (dotimes (_ 3)
+                    (gemini-companion-test-run-timers)))))
+       (ignore run)
+       (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+         (goto-char 3)
+         (insert "mine "))
+       (gemini-companion-edit-accept edit)
+       ,@body)))
+
+(ert-deftest gemini-companion-edit-is-written-over-whatever-comes-first ()
+  (dolist (writes '((touch "1\nB\n3\n")
+                    ("1\nB" "1\nB\n3\n")
+                    ("1\nB\n3\n" "1\nB\n3\n")
+                    ("" "1\n" "1\nB\n3\n" "1\n" "1\nB\n3\n")))
+    (ert-info ((format "%S" writes))
+      (gemini-companion-edit-test-with-copilot
+        (dolist (text writes)
+          (if (eq text 'touch)
+              (set-file-times "a" (time-add nil 5))
+            (gemini-companion-test-rewrite "a" text))
+          (funcall run))
+        (should (equal '(accepted) (gemini-companion-edit-test-ends edit)))
+        (should (equal "1\nmine B\n3\n" (gemini-companion-test-file-text "a")))
+        (should-not (gemini-companion-edit-kept edit))))))
+
+(ert-deftest gemini-companion-edit-is-not-written-over-another-or-the-user ()
+  (dolist (what '(user edit turn))
+    (ert-info ((symbol-name what))
+      (gemini-companion-edit-test-with-copilot
+        (gemini-companion-test-rewrite "a" "1\nB\n3\n")
+        (funcall run)
+        (should (equal "1\nmine B\n3\n" (gemini-companion-test-file-text "a")))
+        (pcase what
+          ('user (gemini-companion-edit-test-save "a" "1\nmine B\n3\nmore\n"))
+          ('edit (gemini-companion-test-open "a" "1\nB\nC\n" 2 session))
+          ('turn (setf (gemini-companion-session-turn session)
+                       (gemini-companion-turn-make :began (+ 5 (float-time))))))
+        (gemini-companion-test-rewrite "a" "1\nB\n3\n")
+        (funcall run)
+        (should (equal "1\nB\n3\n" (gemini-companion-test-file-text "a")))
+        (should (equal "1\nmine B\n3\n" (cdr (gemini-companion-edit-kept edit))))))))
+
+(ert-deftest gemini-companion-edit-asks-before-it-undoes-the-edits-of-the-user ()
+  (pcase-dolist (`(,proposal ,mine ,asks) '(("1\nB\nC\n" nil t)
+                                            ;; The user has merged it.
+                                            ("1\nB\nC\n" "1\nmine B\nC\n" nil)
+                                            ;; The CLI has read the file since.
+                                            ("1\nmine B\nC\n" nil nil)))
+    (gemini-companion-edit-test-with-copilot
+      (gemini-companion-test-rewrite "a" "1\nB\n3\n")
+      (funcall run)
+      (let ((next (gemini-companion-test-open "a" proposal 2 session))
+            (asked 0))
+        (should (eq (not (string-search "mine" proposal))
+                    (and (memq 'undoes (gemini-companion-edit-remarks next)) t)))
+        (when mine
+          (with-current-buffer (gemini-companion-edit-proposal-buffer next)
+            (gemini-companion-text-replace mine)))
+        (cl-letf (((symbol-function 'yes-or-no-p)
+                   (lambda (question)
+                     (should (string-search "undoes yours" question))
+                     (cl-incf asked)
+                     nil)))
+          (gemini-companion-edit-accept next))
+        (should (eq asks (= 1 asked)))
+        (should (eq asks (gemini-companion-edit-open-p next)))))))
+
 ;;;; Outcomes
 
 (ert-deftest gemini-companion-edit-outlives-a-crash-if-the-cli-knows-of-it ()

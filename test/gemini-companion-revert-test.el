@@ -7,54 +7,7 @@
 (require 'ert-x)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review-test-helper)
-
-(ert-deftest gemini-companion-watch-repeats-a-whole-change-until-it-is-followed ()
-  (gemini-companion-test-with-directory '(("a" "one\n"))
-    (let* ((follows nil)
-           (reported nil)
-           (watch (gemini-companion-watch-start
-                   "a" (lambda (changed _now)
-                         (setq reported changed)
-                         follows)))
-           (seen (lambda ()
-                   (gemini-companion-watch-check watch)
-                   reported)))
-      (should-not (funcall seen))
-      (pcase-dolist
-          (`(,how ,text ,more)
-           `((write "two") (replace "two") (delete) (write "1")
-             (write "" may-follow)
-             (write ,(make-string 100000 ?x) may-follow)))
-        (pcase how
-          ('delete (delete-file "a"))
-          ('write (gemini-companion-test-write "a" text))
-          ('replace (gemini-companion-test-write "b" text)
-                    (rename-file "b" "a" t)))
-        (setq follows nil)
-        (when more
-          (should-not (funcall seen)))
-        (should (funcall seen))
-        (setq follows t)
-        (should (funcall seen))
-        (should-not (funcall seen)))
-      (cancel-timer (gemini-companion-watch-timer watch)))))
-
-(ert-deftest gemini-companion-watch-goes-on-by-itself-until-its-end ()
-  (gemini-companion-test-with-directory '(("a" "one\n"))
-    (let* ((debug-on-error nil)
-           (inhibit-message t)
-           (timers (gemini-companion-test-timers))
-           (count 0)
-           (watch (gemini-companion-watch-start
-                   "a" (lambda (changed _now)
-                         (when changed
-                           (setq count (1+ count))
-                           (error "Boom"))))))
-      (gemini-companion-test-write "a" "two")
-      (gemini-companion-test-eventually (< 2 count))
-      (cancel-timer (gemini-companion-watch-timer watch))
-      ;; What other tests have left may have ended.
-      (should-not (seq-difference (gemini-companion-test-timers) timers)))))
+(require 'gemini-companion-written)
 
 (ert-deftest gemini-companion-idle-user-is-busy-after-a-key-and-in-a-drag ()
   (pcase-dolist (`(,idle ,map ,busy)
@@ -72,6 +25,7 @@
   `(gemini-companion-test-with-directory (list (list "a" ,text))
      (let ((file (expand-file-name "a"))
            (inhibit-message t))
+       (gemini-companion-part-start 'watch)
        (gemini-companion-part-start 'revert)
        (with-current-buffer (find-file-noselect file)
          ,@body))))
@@ -193,20 +147,22 @@
         (command-execute
          (lambda ()
            (interactive)
-           (gemini-companion-revert-expect
-            file (lambda (written) (ignore (push written ends))))
+           (gemini-companion-written-await
+            file (lambda (event)
+                   (push event ends)
+                   'found))
            (unless closed
              (gemini-companion-test-rewrite file "two\n"))
            ;; For longer than a write is expected.
            (dotimes (_ 300)
              (gemini-companion-test-run-timers))
-           (should (equal (if closed nil '(t)) ends))
+           (should (equal (if closed nil '(changed)) ends))
            ;; In a recursive edit.
            (run-hooks 'pre-command-hook)
            (should (equal "one\n" (buffer-string)))))
         (gemini-companion-test-eventually (equal "two\n" (buffer-string)))
         (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
-        (should (equal (list (not closed)) ends))))))
+        (should (equal (list (if closed 'expired 'changed)) ends))))))
 
 ;; The user has agreed to edit a file that has changed.
 (ert-deftest gemini-companion-revert-offers-to-merge-what-that-command-inserts ()
@@ -231,8 +187,8 @@
     (setq-local directory-abbrev-alist
                 `((,(regexp-quote directory) . ,(expand-file-name "link/"))))
     (setq buffer-file-truename (abbreviate-file-name buffer-file-name))
-    (gemini-companion-revert-expect file)
-    (gemini-companion-revert-expect (expand-file-name "b"))
+    (gemini-companion-written-await file #'ignore)
+    (gemini-companion-written-await (expand-file-name "b") #'ignore)
     (gemini-companion-test-rewrite file "two\n")
     (let ((found (symbol-function 'find-buffer-visiting))
           (searches 0))
@@ -240,12 +196,12 @@
                  (lambda (name) (cl-incf searches) (funcall found name))))
         (run-hooks 'pre-command-hook))
       ;; Among many buffers, one for each file would delay each key.
-      (should (= 1 searches)))
+      (should (= 2 searches)))
     (should (equal "two\n" (buffer-string)))
     (should (verify-visited-file-modtime))
     ;; Some CLIs write before they close the review.
     (gemini-companion-test-rewrite file "three\n")
-    (gemini-companion-revert-expect file)
+    (gemini-companion-written-await file #'ignore)
     (gemini-companion-test-eventually (equal "three\n" (buffer-string)))))
 
 (ert-deftest gemini-companion-revert-reads-nothing-but-files ()
@@ -254,7 +210,7 @@
     (gemini-companion-revert-test-with "one\n"
       (delete-file file)
       (funcall make file)
-      (gemini-companion-revert-expect file)
+      (gemini-companion-written-await file #'ignore)
       (gemini-companion-revert file)
       (should (equal "one\n" (buffer-string)))
       (should-error (gemini-companion-merge) :type 'user-error))))
@@ -268,7 +224,7 @@ the text that there is then, and the bytes that are saved of that."
     (when unsaved
       (goto-char (point-min))
       (insert "ü\n"))
-    (gemini-companion-revert-expect file)
+    (gemini-companion-written-await file #'ignore)
     (gemini-companion-test-rewrite file written)
     (gemini-companion-revert file)
     (if (eq unsaved 'merge)
@@ -466,13 +422,13 @@ the text that there is then, and the bytes that are saved of that."
 (ert-deftest gemini-companion-revert-stop-ends-every-watch ()
   (gemini-companion-revert-test-with "one\n"
     (let ((things (gemini-companion-test-things)))
-      (gemini-companion-revert-expect file)
-      (gemini-companion-revert-expect (expand-file-name "b"))
+      (gemini-companion-written-await file #'ignore)
+      (gemini-companion-written-await (expand-file-name "b") #'ignore)
       ;; This cannot begin.
       (delete-file file)
       (make-directory file)
-      (ignore-errors (gemini-companion-revert-expect file))
-      (gemini-companion-part-stop 'revert)
+      (ignore-errors (gemini-companion-written-await file #'ignore))
+      (gemini-companion-part-stop 'watch)
       (gemini-companion-test-leaves-only things))))
 
 (ert-deftest gemini-companion-revert-highlights-what-changed ()
@@ -505,7 +461,8 @@ the text that there is then, and the bytes that are saved of that."
     (gemini-companion-revert-test-with "1\n2\n3\n"
       (let ((num-input-keys 7))
         (switch-to-buffer (current-buffer))
-        (gemini-companion-revert-expect file nil answered)
+        (gemini-companion-written-await
+         file #'ignore :keys (and answered num-input-keys))
         (setq num-input-keys (+ num-input-keys typed))
         (gemini-companion-test-rewrite file "1\n2\ndrei\nvier\n")
         (gemini-companion-test-eventually
@@ -530,7 +487,7 @@ the text that there is then, and the bytes that are saved of that."
                                                 ("c" "1\n2\ntrois\n" 5)))
         (let ((file (expand-file-name name directory)))
           (unless (equal name "c")
-            (gemini-companion-revert-expect file))
+            (gemini-companion-written-await file #'ignore))
           (gemini-companion-test-rewrite file text)
           (when (equal name "c")
             (gemini-companion-revert file "1\r\n2\r\n3\r\n"))
@@ -551,7 +508,7 @@ the text that there is then, and the bytes that are saved of that."
           (with-current-buffer (get-buffer-create "*other*")
             (funcall set-up))
           (set-window-buffer (split-window) "*other*")
-          (gemini-companion-revert-expect file)
+          (gemini-companion-written-await file #'ignore)
           (gemini-companion-test-rewrite file (format "%S\n" set-up))
           (gemini-companion-test-eventually
             (get-buffer-window (get-file-buffer file)))
@@ -573,7 +530,7 @@ the text that there is then, and the bytes that are saved of that."
       (should-error (gemini-companion-merge) :type 'user-error)
       (erase-buffer)
       (insert mine)
-      (gemini-companion-revert-expect file)
+      (gemini-companion-written-await file #'ignore)
       (gemini-companion-test-rewrite file theirs)
       (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
       (should (equal mine (buffer-string)))
@@ -669,10 +626,10 @@ it is offered if it is."
             (ert-with-message-capture messages
               (dolist (text texts)
                 (when (eq how 'expected)
-                  (gemini-companion-revert-expect file))
+                  (gemini-companion-written-await file #'ignore))
                 (gemini-companion-test-rewrite file text)
                 (when (eq how 'closed)
-                  (gemini-companion-revert-expect file))
+                  (gemini-companion-written-await file #'ignore))
                 (gemini-companion-revert file))
               messages))
            (merged (condition-case nil

@@ -27,12 +27,14 @@ at once."
          (dolist (edit (gemini-companion-edits))
            (setf (gemini-companion-edit-kept edit) nil))
          (gemini-companion-part-stop 'edit)
-         (gemini-companion-part-stop 'revert)))))
+         (gemini-companion-part-stop 'revert)
+         (gemini-companion-part-stop 'watch)))))
 
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs, and call OUTCOME with settled ones.
 SHOW is a function that shows them, or nil for reviews."
   (setq gemini-companion-test-send outcome)
+  (gemini-companion-part-start 'watch)
   (gemini-companion-part-start 'revert)
   (gemini-companion-part-start 'edit)
   (gemini-companion-part-start 'review)

@@ -299,7 +299,8 @@ of files."
              (gemini-companion-test-write name text))
            ,@body)
        (when (featurep 'gemini-companion-revert)
-         (gemini-companion-part-stop 'revert))
+         (gemini-companion-part-stop 'revert)
+         (gemini-companion-part-stop 'watch))
        (dolist (buffer (buffer-list))
          ;; It may also be one of Dired, or have a quoted name.
          (when (string-search

@@ -1,0 +1,112 @@
+;;; gemini-companion-watch-test.el --- Tests of watched files  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert-x)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-watch)
+
+(ert-deftest gemini-companion-watch-repeats-a-whole-change-until-it-is-followed ()
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let* ((follows nil)
+           (reported nil)
+           (watch (gemini-companion-watch-start
+                   "a" (lambda (_watch changed _now)
+                         (setq reported changed)
+                         follows)))
+           (seen (lambda ()
+                   (gemini-companion-watch-check watch)
+                   reported)))
+      (should-not (funcall seen))
+      (pcase-dolist
+          (`(,how ,text ,more)
+           `((write "two") (replace "two") (delete) (write "1")
+             (write "" may-follow)
+             (write ,(make-string 100000 ?x) may-follow)))
+        (pcase how
+          ('delete (delete-file "a"))
+          ('write (gemini-companion-test-write "a" text))
+          ('replace (gemini-companion-test-write "b" text)
+                    (rename-file "b" "a" t)))
+        (setq follows nil)
+        (when more
+          (should-not (funcall seen)))
+        (should (funcall seen))
+        (setq follows t)
+        (should (funcall seen))
+        (should-not (funcall seen)))
+      (gemini-companion-watch-stop watch))))
+
+(ert-deftest gemini-companion-watch-goes-on-by-itself-until-its-end ()
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let* ((debug-on-error nil)
+           (inhibit-message t)
+           (timers (gemini-companion-test-timers))
+           (count 0)
+           (watch (gemini-companion-watch-start
+                   "a" (lambda (_watch changed _now)
+                         (when changed
+                           (setq count (1+ count))
+                           (error "Boom"))))))
+      (gemini-companion-test-write "a" "two")
+      (gemini-companion-test-eventually (< 2 count))
+      (gemini-companion-watch-stop watch)
+      ;; What other tests have left may have ended.
+      (should-not (seq-difference (gemini-companion-test-timers) timers)))))
+
+(defmacro gemini-companion-watch-test-with (text &rest body)
+  "Watch a file with TEXT while BODY is run; `watch' is the watch of it."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory (list (list "a" ,text))
+     (gemini-companion-part-start 'watch)
+     (let ((watch (gemini-companion-watch-start (expand-file-name "a") #'always)))
+       ,@body)))
+
+(ert-deftest gemini-companion-watch-tells-writes-of-emacs-from-others ()
+  (gemini-companion-watch-test-with "one\n"
+    (with-current-buffer (find-file-noselect "a")
+      (pcase-dolist (`(,written . ,write)
+                     `((nil . ,(lambda () (insert "1") (save-buffer)))
+                       (t . ,(lambda () (gemini-companion-test-rewrite "a" "2\n")))
+                       (nil . ,(lambda ()
+                                 (gemini-companion-watch-writing "a"
+                                   (gemini-companion-test-rewrite "a" "3\n"))))
+                       ;; Emacs reads what another program has written.
+                       (t . ,(lambda ()
+                               (gemini-companion-test-rewrite "a" "4\n")
+                               (revert-buffer t t t)))
+                       (nil . ,(lambda () (insert "5") (save-buffer)))
+                       (nil . ,(lambda () (set-file-times "a" (time-add nil 9))
+                                 (revert-buffer t t t)))
+                       ;; A program in Emacs formats it.
+                       (nil . ,(lambda ()
+                                 (gemini-companion-test-rewrite "a" "6\n")
+                                 (set-visited-file-modtime)))))
+        (funcall write)
+        (gemini-companion-watch-check watch)
+        (should (eq written (gemini-companion-watch-written-p watch)))
+        (should (gemini-companion-watch-touched-p watch))))))
+
+(ert-deftest gemini-companion-watch-tells-a-save-on-a-host-from-a-write-there ()
+  (gemini-companion-watch-test-with "one\n"
+    (let* ((copy (gemini-companion-watch-file watch))
+           (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
+           (gemini-companion-names-mirrors
+            `(("/ssh:far:" . ,(directory-file-name default-directory)))))
+      (with-temp-buffer
+        (insert "mine é\n")
+        (setq buffer-file-name "/ssh:far:/a"
+              buffer-file-truename "/ssh:far:/a"
+              buffer-file-coding-system 'utf-8-dos)
+        ;; The host sends it after the save.
+        (run-hooks 'before-save-hook 'after-save-hook)
+        (pcase-dolist (`(,text ,written) '(("mine \303\251\r\n" nil)
+                                           ("theirs\n" t)))
+          (gemini-companion-test-rewrite copy text)
+          (gemini-companion-watch-check watch)
+          (should (eq written (gemini-companion-watch-written-p watch))))
+        (setq buffer-file-name nil)))))
+
+;;; gemini-companion-watch-test.el ends here
