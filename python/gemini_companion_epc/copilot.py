@@ -10,8 +10,10 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 
 from .bridge import directory_of
 from .protocol import Protocol, Reviews, Tool
@@ -26,8 +28,11 @@ _CLOSE = Tool("close_diff", "Close the review that was opened with a name.", [_N
 _BEGAN = int(1000 * time.time())
 # When it has connected again, it opens and closes a review three times.
 _REOPENING = 1
-# On a busy machine, the last time may be seconds after the answer to the first.
-_ANSWERED = 10
+# On a busy machine, the last time may be seconds after the first.
+_CONNECTING = 10
+# So long after an answer, the same proposal is the same review; later, or once the
+# file was written, the model proposes it again.
+_ANSWERED = 2
 
 
 def socket_name() -> str:
@@ -37,16 +42,30 @@ def socket_name() -> str:
     return os.path.join(directory_of("copilot"), host, f"{os.getpid()}.sock")
 
 
+@dataclass(frozen=True)
+class _Decision:
+    """The answer to a review that the CLI sends again while it connects."""
+
+    is_accepted: bool
+    end: float
+    """The time until which it counts, of a monotonic clock."""
+    stamp: tuple[int, int, int] | None
+    """That of the file at the answer."""
+
+    def counts(self, path: str) -> bool:
+        return monotonic() < self.end and _stamp(path) == self.stamp
+
+
 class Copilot(Protocol):
     """The protocol of GitHub Copilot CLI."""
 
     def __init__(self) -> None:
         self._paths: dict[str, str] = {}
         """The file of each review by its name, which has random letters."""
-        self._kept: set[str] = set()
-        """The names of the reviews that were open before."""
-        self._recent: dict[tuple[str, str, str], bool] = {}
-        """The answers to these reviews, by session, file and proposal, for a moment."""
+        self._kept: dict[str, float] = {}
+        """The names of the reviews that were open before, and when they came again."""
+        self._recent: dict[tuple[str, str, str], _Decision] = {}
+        """The last answers to these reviews, by session, file and proposal."""
 
     tools = _OPEN, _CLOSE
 
@@ -63,22 +82,34 @@ class Copilot(Protocol):
         # It has the line ends of the file, which are no change.
         proposal = string(arguments, _TEXT).replace("\r\n", "\n")
         review = reviews.session_id, path, proposal
-        is_accepted = self._recent.get(review)
-        if is_accepted is None:
-            self._paths[name] = path
-            try:
-                if await reviews.open(path, proposal):
-                    self._kept.add(name)
-                if name in self._paths:
-                    is_accepted = await reviews.decided(path, proposal)
-                if name in self._kept and is_accepted is not None:
-                    self._recent[review] = is_accepted
-                    loop = asyncio.get_running_loop()
-                    loop.call_later(_ANSWERED, self._recent.pop, review, None)
-            finally:
-                self._paths.pop(name, None)
-                self._kept.discard(name)
-        return _answer(result="SAVED" if is_accepted else "REJECTED", trigger="emacs")
+        recent = self._recent.pop(review, None)
+        if recent is not None and recent.counts(path):
+            self._recent[review] = recent
+            return _decided(recent.is_accepted)
+        is_accepted = None
+        self._paths[name] = path
+        try:
+            if await reviews.open(path, proposal):
+                self._kept[name] = monotonic()
+            if name in self._paths:
+                is_accepted = await reviews.decided(path, proposal)
+            came = self._kept.get(name)
+            if came is not None and is_accepted is not None:
+                self._remember(review, came, is_accepted)
+        finally:
+            self._paths.pop(name, None)
+            self._kept.pop(name, None)
+        return _decided(is_accepted)
+
+    def _remember(
+        self, review: tuple[str, str, str], came: float, is_accepted: bool
+    ) -> None:
+        """Keep the answer to ``review``, which came again at ``came``, for a moment."""
+        now = monotonic()
+        self._recent = {key: one for key, one in self._recent.items() if now < one.end}
+        if now - came < _CONNECTING:
+            decision = _Decision(is_accepted, now + _ANSWERED, _stamp(review[1]))
+            self._recent[review] = decision
 
     def context(self, files: Sequence[File]) -> Json:
         file = next((one for one in files if one.active), File("", 0))
@@ -110,6 +141,19 @@ class Copilot(Protocol):
             "workspaceFolders": list(roots),
             "ideName": "Emacs",
         }
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    """Return what differs after a write of the file ``path``, None without a file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _decided(is_accepted: bool | None) -> str:
+    return _answer(result="SAVED" if is_accepted else "REJECTED", trigger="emacs")
 
 
 def _answer(**facts: object) -> str:

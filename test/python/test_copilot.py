@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import pytest
 
 from conftest import Alone, until
 from fake_cli import BOUND, FakeCli
+from gemini_companion_epc import copilot
 from gemini_companion_epc.copilot import Copilot
 from gemini_companion_epc.types import File
 
@@ -112,6 +114,72 @@ def test_a_review_stays_open_when_the_cli_connects_again(
     assert third.result(BOUND)["result"] == "SAVED"
     assert cli.review("/a", "x", "4").result(BOUND)["result"] == "SAVED"
     assert len(alone.emacs.opened) == 1
+
+
+def answer_again(
+    alone: Alone, cli: FakeCopilot, path: str, content: str | None
+) -> None:
+    """Answer a review of ``path`` that was sent again, as after a restart."""
+    first = cli.review(path, "x", "1")
+    until(lambda: alone.emacs.acknowledged)
+    second = cli.review(path, "x", "2")
+    first.result(BOUND)
+    alone.do(alone.diffs.decide, 1, content)
+    result = "REJECTED" if content is None else "SAVED"
+    assert second.result(BOUND)["result"] == result
+
+
+def test_the_same_proposal_is_reviewed_once_the_file_is_written(
+    alone: Alone, cli: FakeCopilot, tmp_path: Path
+) -> None:
+    file = tmp_path / "a"
+    file.write_text("old")
+    answer_again(alone, cli, str(file), "mine")
+    # The CLI writes its own text, and Emacs the accepted one over it.
+    file.write_text("mine")
+    again = cli.review(str(file), "x", "3")
+    until(lambda: len(alone.emacs.acknowledged) == 2)
+    alone.do(alone.diffs.decide, 2)
+    assert again.result(BOUND)["result"] == "REJECTED"
+
+
+@pytest.mark.parametrize("content", ["mine", None])
+def test_an_answer_counts_no_longer_than_the_cli_connects_again(
+    alone: Alone,
+    cli: FakeCopilot,
+    monkeypatch: pytest.MonkeyPatch,
+    content: str | None,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(copilot, "monotonic", lambda: now[0])
+    answer_again(alone, cli, "/a", content)
+    now[0] += 1
+    last = cli.review("/a", "x", "3").result(BOUND)
+    assert last["result"] == ("REJECTED" if content is None else "SAVED")
+    assert len(alone.emacs.opened) == 1
+    now[0] += 1.5
+    again = cli.review("/a", "x", "4")
+    until(lambda: len(alone.emacs.acknowledged) == 2)
+    alone.do(alone.diffs.decide, 2)
+    again.result(BOUND)
+
+
+def test_an_answer_long_after_a_connection_is_one_to_that_call_only(
+    alone: Alone, cli: FakeCopilot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(copilot, "monotonic", lambda: now[0])
+    first = cli.review("/a", "x", "1")
+    until(lambda: alone.emacs.acknowledged)
+    second = cli.review("/a", "x", "2")
+    first.result(BOUND)
+    now[0] += 60
+    alone.do(alone.diffs.decide, 1)
+    assert second.result(BOUND)["result"] == "REJECTED"
+    again = cli.review("/a", "x", "3")
+    until(lambda: len(alone.emacs.acknowledged) == 2)
+    alone.do(alone.diffs.decide, 2, "x")
+    assert again.result(BOUND)["result"] == "SAVED"
 
 
 def decide_without_call(alone: Alone, cli: FakeCopilot, text: str) -> None:
