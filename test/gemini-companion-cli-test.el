@@ -164,7 +164,9 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
       (gemini-companion-test-eventually (not (file-exists-p file)))
       ;; Without a server, Emacs removes it.
       (gemini-companion-run-test-in-place place)
-      (gemini-companion-test-eventually (file-exists-p file))
+      (gemini-companion-test-eventually
+        (member file (mapcar #'cadr (plist-get (gemini-companion-server-info)
+                                               :discovery))))
       (let ((pid (gemini-companion-test-pid)))
         (signal-process pid 'SIGSTOP)
         (gemini-companion-mode -1)
