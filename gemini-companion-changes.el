@@ -600,16 +600,28 @@ What was reverted in its file may have been undone, or was not saved."
                  :filter ,(lambda (command) (unless (minibufferp) command)))))
   "Keys after a command that goes to a change, but not in its question.")
 
+;; In a graphical frame, vterm and eat have a binding of their own for it.
+(define-key gemini-companion-changes-map [return]
+            (lookup-key gemini-companion-changes-map (kbd "RET")))
+
 (defvar gemini-companion-changes--end-keys #'ignore
   "Function that ends the keys of `gemini-companion-changes-map'.")
 
 (defun gemini-companion-changes--report (text &optional end)
   "Show TEXT; the next keys may be those of the map.
-END is called at the next report, or at another key."
+For END, see `gemini-companion-changes--take-keys'."
   (message "%s (n p u k RET)" text)
+  (gemini-companion-changes--take-keys end))
+
+(defun gemini-companion-changes--take-keys (&optional end)
+  "Let the next keys be those of `gemini-companion-changes-map'.
+END is called when they are taken again, or at another key.
+
+Each command of the walk begins with this, as it may fail: a key that is
+typed after it must not become text of a file, nor answer the question of
+a CLI in the terminal that is selected."
   (funcall gemini-companion-changes--end-keys)
   (setq gemini-companion-changes--end-keys
-        ;; After an error, such a key must not become text.
         (set-transient-map
          gemini-companion-changes-map
          (lambda ()
@@ -708,6 +720,7 @@ this, single keys go on: n and p go to the next and the previous change,
 RET shows what was there before, u undoes the change, and k keeps all of
 the file."
   (interactive)
+  (gemini-companion-changes--take-keys)
   (gemini-companion-changes--go nil))
 
 ;;;###autoload
@@ -715,12 +728,14 @@ the file."
   "Go to the previous change that a CLI has written.
 See `gemini-companion-next-change'."
   (interactive)
+  (gemini-companion-changes--take-keys)
   (gemini-companion-changes--go 'back))
 
 ;;;###autoload
 (defun gemini-companion-show-change ()
   "Show what was before the change at point, above it, until the next key."
   (interactive)
+  (gemini-companion-changes--take-keys)
   (pcase-let* ((mark (gemini-companion-changes--here))
                (`(,edit ,line ,count . ,_) (gemini-companion-changes--change mark))
                (shown (make-overlay (overlay-start mark) (overlay-end mark))))
@@ -747,6 +762,7 @@ See `gemini-companion-next-change'."
 If the buffer has other unsaved text, do not save it.  A new file is
 deleted."
   (interactive)
+  (gemini-companion-changes--take-keys)
   (pcase-let* ((`(,edit . ,hunk) (gemini-companion-changes--change
                                   (gemini-companion-changes--here)))
                (new (eq 'new (gemini-companion-edit-before edit))))
@@ -766,6 +782,7 @@ deleted."
   "Keep each change in this buffer: remove its mark.
 With ALL, a prefix argument, keep those in all files of the turn."
   (interactive "P")
+  (gemini-companion-changes--take-keys)
   (let ((edits (seq-uniq
                 (mapcar #'car
                         (or (if all

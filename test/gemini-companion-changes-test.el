@@ -386,6 +386,29 @@
       (gemini-companion-next-change)
       (should (equal "a" (buffer-name))))))
 
+(ert-deftest gemini-companion-changes-leaves-no-key-behind-after-an-error ()
+  (gemini-companion-changes-test-with nil
+    (dolist (command '( gemini-companion-next-change
+                        gemini-companion-previous-change
+                        gemini-companion-show-change
+                        gemini-companion-undo-change
+                        gemini-companion-keep-changes))
+      (with-temp-buffer
+        (local-set-key [return] #'newline)
+        (should-error (call-interactively command) :type 'user-error)
+        (pcase-dolist (`(,key . ,bound)
+                       '(("n" . gemini-companion-next-change)
+                         ("RET" . gemini-companion-show-change)
+                         ("<return>" . gemini-companion-show-change)))
+          (should (eq bound (key-binding (kbd key))))
+          (let ((this-command bound))
+            (run-hooks 'pre-command-hook))
+          (should-error (call-interactively bound) :type 'user-error))
+        ;; Any other key is one of the buffer.
+        (let ((this-command #'self-insert-command))
+          (run-hooks 'pre-command-hook))
+        (should (eq #'self-insert-command (key-binding "n")))))))
+
 ;; A linked CLI corrects at once what a checker says of its edit.
 (ert-deftest gemini-companion-changes-stay-marked-around-a-later-edit ()
   (pcase-dolist
