@@ -412,6 +412,10 @@ until it does, so that the windows do not jump."
   (interactive)
   (message "This review has ended: %s; waiting for the next edit"
            (gemini-companion-edit-status (gemini-companion-edit-current)))
+  (gemini-companion-arrival-ignore-key))
+
+(defun gemini-companion-arrival-ignore-key ()
+  "Wait on for the next edit, although the user has pressed a key."
   ;; Not if the mode was turned off meanwhile.
   (when gemini-companion-arrival--answered
     (setf (nth 2 gemini-companion-arrival--answered) num-input-keys)))
