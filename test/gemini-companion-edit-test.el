@@ -776,6 +776,16 @@ It does not find the place of the second one if the user has changed that."
                               "1\n2\nmine C\n4\n5\n")
                          (cdr (gemini-companion-edit-kept two)))))))))
 
+(ert-deftest gemini-companion-edit-in-the-place-of-another-is-not-written ()
+  (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
+    (setq gemini-companion-test-send #'ignore)
+    (let* ((one (gemini-companion-test-accept "a" "A\n2\n3\n" 1 session))
+           (two (gemini-companion-test-accept "a" "B\n2\n3\n" 2 session))
+           (three (gemini-companion-test-accept "a" "1\n2\nC\n" 3 session)))
+      (gemini-companion-test-write "a" "A\n2\nC\n")
+      (should (equal '(accepted unwritten accepted)
+                     (gemini-companion-edit-test-ends one two three))))))
+
 (defmacro gemini-companion-edit-test-with-copilot (&rest body)
   "Evaluate BODY, in which Copilot CLI has proposed a change of a file.
 The user has accepted `edit' with a change of it, and nothing is written."
