@@ -12,7 +12,10 @@ SETTINGS = {
     "tools": {"approvalMode": "default"},
     "general": {"enableAutoUpdate": False, "disableAutoUpdate": True},
     "privacy": {"usageStatisticsEnabled": False},
-    "ui": {"hideTips": True},
+    # Else it asks the model four times a turn: what to remember, and what the user may
+    # type next.  The model of the tests knows neither, and each takes it a second.
+    "ui": {"hideTips": True, "enableFollowupSuggestions": False},
+    "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
 }
 
 
