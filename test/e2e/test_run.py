@@ -4,6 +4,7 @@
 from pathlib import Path
 
 import pytest
+from harness import gemini
 from harness.emacs import SESSION, Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import say, write_file
@@ -11,6 +12,12 @@ from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
 from test_compose import SUBMIT, asked_why, prompt
+from test_state import (
+    STATES,
+    resumed,
+    review_ends_when_its_question_is_interrupted,
+    states_of_a_turn_are_known_from_the_window_title,
+)
 
 BUFFER = "*gemini: project*"
 ASKS = r"""#!/bin/sh
@@ -23,10 +30,13 @@ exec cat
 """
 
 
+TITLES = pytest.mark.contract("Gemini CLI: titles")
+
+
 @pytest.mark.parametrize(
     "terminal",
     [
-        pytest.param("term", marks=pytest.mark.differs("term.el")),
+        pytest.param("term", marks=[pytest.mark.differs("term.el"), TITLES]),
         pytest.param("eat", marks=needs_eat),
         pytest.param("vterm", marks=needs_vterm),
     ],
@@ -36,7 +46,9 @@ def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
 ) -> None:
     file = world.file("a.txt", "one\n")
     load = f"(add-to-list 'load-path {lisp(VTERM)})"
-    extra = f"{load} (setq gemini-companion-terminal '{terminal})"
+    extra = f"{load} (setq gemini-companion-terminal '{terminal}) {STATES}"
+    # The window title shows the state of the CLI, as by default.
+    gemini.configure(world.scratch, ui={"hideTips": True})
     emacs = world.emacs(file, mode=False, extra=extra)
     is_sent_the_background_color(world, emacs)
     cli = world.run(emacs)
@@ -56,6 +68,14 @@ def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
     emacs.holds("(null (gemini-companion-sessions))", "the session is gone")
     emacs.keys("g")
     emacs.holds("(gemini-companion-sessions)", "connected again")
+
+    cli.wait_until_connected()
+    emacs.eval("(delete-other-windows)")
+    if terminal == "term":
+        review_ends_when_its_question_is_interrupted(world, emacs, cli)
+    states_of_a_turn_are_known_from_the_window_title(emacs, cli, world)
+    if terminal != "term":
+        resumed(world, emacs, cli)
 
 
 @pytest.mark.contract("Gemini CLI: discovery")

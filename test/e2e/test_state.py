@@ -9,7 +9,7 @@ from harness import gemini, qwen
 from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini, type_until
 from harness.model import call, fail, say, write_file
-from harness.needs import VTERM, needs_eat, needs_qwen, needs_vterm
+from harness.needs import VTERM, needs_qwen
 from harness.world import World
 from test_qwen import stays_connected
 
@@ -48,23 +48,18 @@ def started(
     return emacs, cli
 
 
-row = pytest.mark.contract
-TERM = pytest.mark.differs("term.el and its titles")
+@needs_qwen
+@pytest.mark.contract("Qwen Code: titles")
+def test_states_of_a_turn_of_qwen_are_known_from_its_window_title(world: World) -> None:
+    emacs, cli = started(world, "qwen", "term", STATES)
+    states_of_a_turn_are_known_from_the_window_title(emacs, cli, world)
+    resumed(world, emacs, cli)
 
 
-@pytest.mark.parametrize(
-    ("name", "terminal"),
-    [
-        pytest.param("gemini", "term", marks=[TERM, row("Gemini CLI: titles")]),
-        pytest.param("gemini", "vterm", marks=needs_vterm),
-        pytest.param("gemini", "eat", marks=needs_eat),
-        pytest.param("qwen", "term", marks=[needs_qwen, row("Qwen Code: titles")]),
-    ],
-)
-def test_states_of_a_turn_are_known_from_the_window_title(
-    world: World, name: str, terminal: str
+def states_of_a_turn_are_known_from_the_window_title(
+    emacs: Emacs, cli: Gemini, world: World
 ) -> None:
-    emacs, cli = started(world, name, terminal, STATES)
+    """Let ``cli``, which is ready, go through turns of all kinds; it is killed."""
     reviews = Reviews(emacs)
     is_(emacs, "ready")
     # One that was slow to connect has worked on /ide enable.
@@ -116,8 +111,6 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     emacs.holds("(eq 'unknown (car e2e-states))")
     emacs.holds("(gemini-companion-turn-ended e2e-turn)")
     cli.model.answers.set()
-    if terminal != "term" or name == "qwen":
-        resumed(world, emacs, cli)
 
 
 def resumed(world: World, emacs: Emacs, cli: Gemini) -> None:
@@ -154,17 +147,17 @@ def interrupted(emacs: Emacs, cli: Gemini, *keys: str) -> None:
     cli.model.answers.set()
 
 
-@TERM
-def test_review_ends_when_its_question_is_interrupted(world: World) -> None:
+def review_ends_when_its_question_is_interrupted(
+    world: World, emacs: Emacs, cli: Gemini
+) -> None:
     old = "0\n1\n2\n3\n4\n5\n6\n7\n8\n"
     proposed = old.replace("0", "zero").replace("8", "eight")
-    file = world.file("b.txt", old)
-    emacs, cli = started(world, "gemini", "term")
+    file = world.file("d.txt", old)
     reviews = Reviews(emacs)
     cli.model.script(write_file(file, proposed), say("not asked"))
     cli.ask()
     is_(emacs, "waiting")
-    reviews.shown("b.txt")
+    reviews.shown("d.txt")
     reviews.select("x")
     reviews.edit("eight", "mine")
     emacs.eval(f"(select-window (get-buffer-window {lisp(cli.terminal.name)}))")
@@ -172,10 +165,10 @@ def test_review_ends_when_its_question_is_interrupted(world: World) -> None:
         lambda: emacs.keys("C-c", "C-c"), lambda: not reviews.paths(), "interrupted"
     )
 
-    emacs.says("Gemini CLI (project) interrupted; review closed, b.txt not written")
+    emacs.says("Gemini CLI (project) interrupted; review closed, d.txt not written")
     emacs.becomes("(e2e-windows)", cli.terminal.name)
     is_(emacs, "ready")
     assert reviews.last_proposal() == old.replace("8", "mine")
-    reviews.proposed(cli, file, write_file(file, "new\n"), say("all done"))
+    reviews.proposed(cli, file, write_file(file, "new\n"), say("it is new"))
     reviews.select("C-c", "C-c")
-    cli.finished("all done", file, "new\n")
+    cli.finished("it is new", file, "new\n")
