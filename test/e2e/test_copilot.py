@@ -27,15 +27,14 @@ LAST = "(car (last (gemini-companion-edits)))"
 
 def pair(world: World) -> tuple[Path, Emacs, Reviews, Copilot]:
     file = world.file("a.txt", "one\n")
-    assert not world.home.joinpath(".copilot").exists()
-    emacs = world.emacs(file)
-    cli = world.copilot()
-    emacs.becomes(SESSIONS, 1)
-    return file, emacs, Reviews(emacs), cli
+    return file, *world.copilot_pair(file)
 
 
 @pytest.mark.contract("Copilot CLI: discovery")
+@pytest.mark.shared("copilot")
 def test_edits_are_reviewed_by_the_protocol_of_copilot(world: World) -> None:
+    # The directory is not there until the CLI has run once.
+    assert not world.home.joinpath(".copilot").exists()
     file, emacs, reviews, cli = pair(world)
     other = world.project / "b.txt"
     (lock,) = world.home.glob(".copilot/ide/*.lock")
@@ -73,6 +72,7 @@ def test_edits_are_reviewed_by_the_protocol_of_copilot(world: World) -> None:
 
 
 @pytest.mark.contract("Copilot CLI: yes and no in the terminal")
+@pytest.mark.shared("copilot")
 def test_an_answer_in_the_terminal_of_copilot_closes_the_review(world: World) -> None:
     file, _, reviews, cli = pair(world)
     reviews.proposed(cli, file, replace(file, "one", "uno"), say("first done"))
@@ -114,6 +114,7 @@ def test_a_review_of_copilot_survives_a_restart(world: World, is_killed: bool) -
 
 
 @pytest.mark.contract("Copilot CLI: accept with edits")
+@pytest.mark.shared("copilot")
 def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
     _, emacs, reviews, cli = pair(world)
     file = world.file("b.txt", "\ufeffone\r\ntwo\r\n")
@@ -181,6 +182,7 @@ def is_written(emacs: Emacs, file: Path, text: str) -> None:
     assert not emacs.value(f"(gemini-companion-edit-kept {LAST})")
 
 
+@pytest.mark.shared("copilot")
 def test_two_copilots_and_a_gemini_have_their_own_reviews(world: World) -> None:
     _, emacs, reviews, one = pair(world)
     two, gemini = world.copilot("second"), world.gemini()
@@ -207,7 +209,7 @@ def test_two_copilots_and_a_gemini_have_their_own_reviews(world: World) -> None:
         assert "IDE connection lost" not in cli.screen()
 
     # One that is killed has no review.
-    reviews.proposed(one, files[0], replace(files[0], "uno", "due"))
+    reviews.proposed(two, files[0], replace(files[0], "uno", "due"))
     os.kill(pid_of_shown(emacs), signal.SIGKILL)
     reviews.wait_until(0)
     emacs.becomes(SESSIONS, 2)

@@ -43,6 +43,7 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
 
 
 class Copilot(Gemini):
+    mark = "\u276f"
     # There may be no room for what follows it.
     placeholder = " · / commands"
     question = QUESTION

@@ -90,6 +90,8 @@ def write_program(path: Path, values: Mapping[str, str], command: str) -> Path:
 
 
 class Gemini:
+    # What the prompt begins with, and what is there while it is empty.
+    mark = ">"
     placeholder = PLACEHOLDER
     question = QUESTION
 
@@ -181,12 +183,13 @@ class Gemini:
         """
         self.terminal.text("x")
         Event().wait(0.2)
-        return "> x" in self.screen()
+        return f"{self.mark} x" in self.screen()
 
     def _is_empty(self) -> bool:
         self.terminal.keys("BSpace")
         Event().wait(0.05)
-        return self.placeholder in self.screen()
+        screen = self.screen()
+        return self.placeholder in screen and f"{self.mark} x" not in screen
 
     def prompt(self) -> None:
         self._prompts += 1

@@ -88,6 +88,17 @@ class World:
         copilot.configure(self.scratch)
         return self._start(copilot, Copilot, name)
 
+    def copilot_pair(self, *files: Path) -> tuple[Emacs, Reviews, Copilot]:
+        """Return an Emacs that visits ``files``, and a connected Copilot CLI.
+
+        In a shared world, they are those of the previous test.
+        """
+        emacs = self.emacs(*files)
+        if not isinstance(self._cli, Copilot):
+            self._cli = self.copilot()
+        emacs.becomes("(length (gemini-companion-sessions))", 1)
+        return emacs, Reviews(emacs), self._cli
+
     def _start(
         self,
         module: ModuleType,
