@@ -72,7 +72,7 @@ def contract_row(item: pytest.Item) -> str:
     return str(*marker.args) if marker else ""
 
 
-FAILED = pytest.StashKey[bool]()
+PASSED = pytest.StashKey[bool]()
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def world(
     yield world
     if name is None:
         world.close()
-    elif request.node.stash.get(FAILED, True):
+    elif not request.node.stash.get(PASSED, False):
         shared.close()
     else:
         try:
@@ -102,7 +102,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.when == "call":
-        item.stash[FAILED] = report.failed
+        # One that is skipped half way leaves a CLI that may have no connection.
+        item.stash[PASSED] = report.passed
     world = getattr(item, "funcargs", {}).get("world")
     if report.when == "call" and report.failed and world:
         report.sections.append(("the world", world.report()))

@@ -3,6 +3,7 @@
 
 import pytest
 from harness.emacs import Emacs
+from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.world import World
 from test_restart import restart
@@ -42,14 +43,14 @@ def test_the_frame_used_last_counts(world: World) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: context")
+@pytest.mark.shared("context")
 def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
     other = world.file("other.txt", "x\n")
     file = world.file("größe 大小.txt", "first\na😀b naïve 日本 end\nlast\n")
-    emacs = world.emacs(other, file)
+    emacs, _, cli = world.pair(other, file)
     emacs.keys("M-<", "C-n", "C-f", "C-f", "C-Space", "C-e")
     selection = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
     emacs.becomes(selection, "b naïve 日本 end")
-    cli = world.gemini()
 
     assert cli.context() == {
         "activeFile": {
@@ -71,9 +72,20 @@ def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 
 
+def connects_again(emacs: Emacs, world: World, cli: Gemini) -> None:
+    """Let ``cli`` connect again; it gets the value of the option when it does."""
+    cli.ide("disable")
+    cli.wait_for("Disconnected")
+    restart(emacs, world.scratch)
+    cli.ide("enable")
+    cli.wait_until_connected()
+
+
+@pytest.mark.shared("context")
 def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file, extra=NO_REVIEWS)
+    connects_again(emacs, world, cli)
     assert cli.context()["activeFile"]["path"] == str(file)
 
     cli.model.script(write_file(file, "uno\n"), say("all done"))
@@ -84,12 +96,8 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     cli.finished("all done", file, "uno\n")
 
     emacs.eval("(setq gemini-companion-review-view 'diff)")
-    # It gets the new value of the option when it connects.
-    cli.ide("disable")
-    cli.wait_for("Disconnected")
-    restart(emacs, world.scratch)
-    cli.ide("enable")
-    cli.wait_until_connected()
+    cli.reset()
+    connects_again(emacs, world, cli)
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
     reviews.select("C-c", "C-c")
     cli.finished("done again", file, "due\n")

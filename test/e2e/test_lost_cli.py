@@ -5,9 +5,11 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from harness.emacs import Emacs
+from harness.emacs import Emacs, Reviews
+from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.wait import eventually
 from harness.world import World
@@ -96,11 +98,33 @@ def by_mode(emacs: Emacs) -> None:
     emacs.holds('(not (get-process "gemini-companion"))', "Emacs knows that")
 
 
-@pytest.mark.parametrize("leave", [by_keys, by_force, by_mode])
-def test_cli_is_free_after_emacs_or_its_mode_has_ended(
-    world: World, leave: Callable[[Emacs], None]
-) -> None:
+def test_cli_is_free_after_emacs_or_its_mode_has_ended(world: World) -> None:
     file, emacs, _, cli = world.review("one\n", "uno\n")
+    is_free_after(by_mode, world, emacs, cli)
+
+    emacs.eval("(progn (setq e2e-ready nil) (gemini-companion-mode 1))")
+    emacs.wait_until_ready()
+    is_asked_again(emacs, cli, file)
+    is_free_after(by_keys, world, emacs, cli)
+
+    emacs = world.emacs(file, name="again")
+    is_asked_again(emacs, cli, file)
+    is_free_after(by_force, world, emacs, cli)
+
+
+def is_asked_again(emacs: Emacs, cli: Gemini, file: Path) -> None:
+    """Let ``cli``, which was disconnected, propose an edit of ``file``."""
+    cli.reset()
+    cli.ide("enable")
+    cli.wait_until_connected()
+    Reviews(emacs).proposed(cli, file, write_file(file, "uno\n"))
+
+
+def is_free_after(
+    leave: Callable[[Emacs], None], world: World, emacs: Emacs, cli: Gemini
+) -> None:
+    """End Emacs or its mode during a review of a.txt; nothing is left of that."""
+    file = world.project / "a.txt"
     leave(emacs)
     cli.wait_for("Rejected")
     eventually(lambda: not world.scratch.servers(), "the server is gone")
