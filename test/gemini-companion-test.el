@@ -243,8 +243,8 @@ program that does nothing."
 (ert-deftest gemini-companion-autoloads-are-enough-for-each-command ()
   (gemini-companion-test-with-directory '()
     (dolist (file (directory-files gemini-companion-server-directory t
-                                   "\\`gemini-companion.*\\.el\\'"))
-      (copy-file file directory))
+                                   "\\`gemini-companion.*\\.elc?\\'"))
+      (copy-file file directory nil t))
     (package-generate-autoloads "ours" directory)
     ;; A desktop finds the mode alone, and only the transient has no documentation.
     (should (equal '(nil (gemini-companion-resume-mode) (gemini-companion-menu) t)
