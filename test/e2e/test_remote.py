@@ -117,7 +117,6 @@ def text_of(host: Host, file: Path) -> str:
     return in_buffer(host, file, "(buffer-string)")
 
 
-@pytest.mark.differs("Tramp, and its methods")
 def test_run_connects_there_and_an_accepted_text_is_written_there(
     world: World, host_of: HostOf
 ) -> None:
