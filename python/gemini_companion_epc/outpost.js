@@ -1,150 +1,486 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.  `remote.py' starts it.
-// It writes the discovery files, carries connections, sends and reverts files, and ends with its stdin: lines of JSON.
-const [crypto, fs, net, os, path] = ['crypto', 'fs', 'net', 'os', 'path'].map((name) => require(name));
-const MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'], CONTAINER = ['/.dockerenv', '/run/.containerenv'];
+// It writes the discovery files, carries connections, sends and reverts files, and ends with its stdin.  Both sides
+// send lines of JSON; see `messages' for those that come here.
+const crypto = require('crypto');
+const childProcess = require('child_process');
+const fs = require('fs');
+const net = require('net');
+const os = require('os');
+const path = require('path');
+const readline = require('readline');
+
+const LARGEST_DISCOVERY = 65536;
+const MOST_SILENT = 64; // Connections on which nothing has arrived.
+const TRIES = 60; // Of listening at a port that is in use, with this pause:
+const TRY_AGAIN_MS = 50;
+const KILL_MS = 1000;
+const SILENCE_MS = 120000;
+const BEAT_MS = 15000;
+const WATCH_MS = 200;
+const ROOT_MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'];
+const CONTAINER_MARKS = ['/.dockerenv', '/run/.containerenv'];
 // Hosts may have one home, and the process ids in files of another host say nothing.
-const HOST = os.hostname() + ['/proc/self/ns/pid'].filter(fs.existsSync).map((one) => ` ${fs.readlinkSync(one)}`);
-const connections = new Map(), silent = new Set(), watched = new Map(), written = new Set();
-let count = 0, tries = 60, unread = 0, settings;
-function send(...line) {
-  if (!process.stdout.write(JSON.stringify(line) + '\n')) connections.forEach((one) => one.pause());
+const HOST = hostName();
+
+let settings; // Of the last greeting, see `_greet' in remote.py.
+
+function hostName() {
+  const namespace = '/proc/self/ns/pid';
+  return os.hostname() + (fs.existsSync(namespace) ? ` ${fs.readlinkSync(namespace)}` : '');
 }
-process.stdout.on('drain', () => connections.forEach((one) => one.resume()));
-const server = net.createServer((one) => {
-  const number = ++count, [oldest] = silent.add(one); // Strangers may hold many.
-  if (silent.size > 64 && silent.delete(oldest)) oldest.destroy();
-  one.on('data', (data) => {
-    if (silent.delete(one)) { connections.set(number, one); send('O', number); }
+
+function remove(file) {
+  try {
+    fs.unlinkSync(file);
+  } catch {
+    // It is gone, or a directory.
+  }
+}
+
+// Lines to the server
+
+function send(...line) {
+  const isRead = process.stdout.write(JSON.stringify(line) + '\n');
+  if (!isRead) {
+    connections.forEach((connection) => connection.pause());
+  }
+}
+
+process.stdout.on('drain', () => connections.forEach((connection) => connection.resume()));
+
+// Connections
+
+const connections = new Map(); // By number, those that have sent something.
+const silent = new Set();
+let lastNumber = 0;
+let triesLeft = TRIES;
+
+const server = net.createServer((connection) => {
+  const number = ++lastNumber;
+  silent.add(connection);
+  if (silent.size > MOST_SILENT) { // Strangers may hold many.
+    const [oldest] = silent;
+    silent.delete(oldest);
+    oldest.destroy();
+  }
+  connection.on('data', (data) => {
+    if (silent.delete(connection)) {
+      connections.set(number, connection);
+      send('O', number);
+    }
     send('D', number, data.toString('base64'));
   });
-  one.on('error', () => {});
-  one.on('close', () => { if (!silent.delete(one) && connections.delete(number)) send('C', number); });
+  connection.on('error', () => {});
+  connection.on('close', () => {
+    if (!silent.delete(connection) && connections.delete(number)) {
+      send('C', number);
+    }
+  });
 });
 server.on('listening', announce);
 server.on('error', (error) => {
-  if (error.code !== 'EADDRINUSE') throw error;
-  if (--tries === 0) settings.port = 0;
-  setTimeout(listen, 50); // The outpost before this one may still have the port.
+  if (error.code !== 'EADDRINUSE') {
+    throw error;
+  }
+  triesLeft--;
+  if (triesLeft === 0) {
+    settings.port = 0;
+  }
+  setTimeout(listen, TRY_AGAIN_MS); // The outpost before this one may still have the port.
 });
-const listen = () => server.listening ? announce() : server.listen(settings.port, '127.0.0.1');
 
-function rootOf(directory) {
-  const real = (one) => fs.existsSync(one) ? fs.realpathSync(one) : '/';
-  const root = real(directory), never = [real(os.homedir()), '/'];
-  for (let one = root; !never.includes(one); one = path.dirname(one))
-    if (MARKS.some((mark) => fs.existsSync(path.join(one, mark)))) return one;
-  return never.includes(root) ? null : root;
+function listen() {
+  if (server.listening) {
+    announce();
+  } else {
+    server.listen(settings.port, '127.0.0.1');
+  }
 }
+
+// Roots and versions
+
+function trueName(directory) {
+  return fs.existsSync(directory) ? fs.realpathSync(directory) : '/';
+}
+
+// The workspace root of a directory, or null: neither the home nor / is one.
+function rootOf(directory) {
+  const found = trueName(directory);
+  const never = [trueName(os.homedir()), '/'];
+  for (let one = found; !never.includes(one); one = path.dirname(one)) {
+    if (ROOT_MARKS.some((mark) => fs.existsSync(path.join(one, mark)))) {
+      return one;
+    }
+  }
+  return never.includes(found) ? null : found;
+}
+
 // The version of a CLI in the path, which the package.json above its program has.
 function versionOf(program) {
-  for (const directory of (process.env.PATH || '').split(':'))
+  for (const directory of (process.env.PATH || '').split(':')) {
     try {
       let one = fs.realpathSync(path.join(directory, program));
-      while (one !== '/' && !fs.existsSync(path.join(one, 'package.json'))) one = path.dirname(one);
+      while (one !== '/' && !fs.existsSync(path.join(one, 'package.json'))) {
+        one = path.dirname(one);
+      }
       return JSON.parse(fs.readFileSync(path.join(one, 'package.json'))).version;
-    } catch { /* It is in another directory, or not a package. */ }
+    } catch {
+      // It is in another directory, or not a package.
+    }
+  }
+  return undefined;
 }
+
+// Discovery files
+
+const written = new Set();
+
+function directoryOf({ home, top }) {
+  const parent = home ? os.homedir() : os.tmpdir();
+  return path.resolve(parent, process.env[home] || top, 'ide');
+}
+
+// Write the discovery files, and tell the server what was asked for in its greeting.
 function announce() {
-  const { port } = server.address(), { roots } = settings, problems = [], versions = {};
+  const { port } = server.address();
+  const { roots } = settings;
+  const problems = [];
+  const versions = {};
   for (const client of settings.clients) {
     versions[client.name] = versionOf(client.name);
-    try { writeDiscovery(client, port, roots); } catch (error) { problems.push(error.message); }
+    try {
+      writeDiscovery(client, port, roots);
+    } catch (error) {
+      problems.push(error.message);
+    }
   }
-  send('H', { port, pid: process.pid, node: process.versions.node, home: path.resolve(os.homedir()), tmp: os.tmpdir(),
-    container: CONTAINER.some(fs.existsSync) && !process.env.SSH_CONNECTION, roots, problems, versions }, settings.number);
+  const facts = {
+    port,
+    pid: process.pid,
+    node: process.versions.node,
+    home: path.resolve(os.homedir()),
+    tmp: os.tmpdir(),
+    container: CONTAINER_MARKS.some(fs.existsSync) && !process.env.SSH_CONNECTION,
+    roots,
+    problems,
+    versions,
+  };
+  send('H', facts, settings.number);
 }
-const directoryOf = ({ home, top }) => path.resolve(home ? os.homedir() : os.tmpdir(), process.env[home] || top, 'ide');
+
 function writeDiscovery(client, port, roots) {
-  const directory = directoryOf(client), base = path.dirname(directory);
-  if (client.home && !fs.existsSync(base) && !versionOf(client.name)) return;
-  for (const one of client.home ? [directory] : [base, directory]) makeOwn(one);
+  const directory = directoryOf(client);
+  const base = path.dirname(directory);
+  const isInstalled = !client.home || fs.existsSync(base) || versionOf(client.name);
+  if (!isInstalled) {
+    return;
+  }
+  if (!client.home) {
+    makeOwn(base);
+  }
+  makeOwn(directory);
   const file = path.join(directory, client.file.replace('PID', process.pid).replace('PORT', port));
   const plain = [...new Set(Object.values(roots))].filter((root) => root && !root.includes(':'));
-  const content = { ...client.content, port, workspacePath: plain.join(':'), ppid: process.pid, host: HOST };
+  const content = {
+    ...client.content,
+    port,
+    workspacePath: plain.join(':'),
+    ppid: process.pid,
+    host: HOST,
+    started: startOf(process.pid),
+  };
   written.add(file);
-  fs.writeFileSync(`${file}.tmp`, JSON.stringify(content), { mode: 0o600 });
-  fs.renameSync(`${file}.tmp`, file);
+  const draft = `${file}.tmp`;
+  remove(draft); // Others may have written in the directory before it was only the user's own.
+  fs.writeFileSync(draft, JSON.stringify(content), { mode: 0o600, flag: 'wx' });
+  fs.renameSync(draft, file);
 }
+
 function makeOwn(directory) {
   fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
   const stat = fs.lstatSync(directory);
-  if (!stat.isDirectory() || stat.uid !== process.geteuid()) throw Error(`${directory} is not your own directory`);
-  if (stat.mode & 0o022) fs.chmodSync(directory, 0o700);
+  if (!stat.isDirectory() || stat.uid !== process.geteuid()) {
+    throw Error(`${directory} is not your own directory`);
+  }
+  if (stat.mode & 0o022) {
+    fs.chmodSync(directory, 0o700);
+  }
 }
-// An outpost with the same token ends: its connection was lost, which its host has not noticed.
-function sweep({ content }, directory) {
-  for (const file of fs.readdirSync(directory).map((name) => path.join(directory, name)))
-    try {
-      const { ideInfo, host, ppid, authToken } = JSON.parse(readFile(file, 65536, fs.constants.O_NOFOLLOW));
-      if (ideInfo.name === 'emacs' && host === HOST && ppid !== process.pid)
-        process.kill(ppid, authToken === content.authToken ? 'SIGTERM' : 0);
-    } catch (error) { if (error.code === 'ESRCH') remove(file); }
+
+// Outposts that were before this one
+
+// Remove the files of outposts that have ended, and end those of this Emacs, whose connections were lost unnoticed.
+function sweep(client) {
+  const directory = directoryOf(client);
+  for (const name of fs.readdirSync(directory)) {
+    const file = path.join(directory, name);
+    const content = written.has(file) ? null : readDiscovery(file);
+    if (content) {
+      sweepOne(file, content, content.authToken === client.content.authToken);
+    }
+  }
 }
+
+// The content of a discovery file that an outpost or an Emacs of this host has written, or null.
+function readDiscovery(file) {
+  try {
+    const content = JSON.parse(readFile(file, LARGEST_DISCOVERY, fs.constants.O_NOFOLLOW));
+    const isOurs = content.ideInfo.name === 'emacs' && content.host === HOST;
+    // Signals to other numbers are for groups of processes.
+    return isOurs && Number.isInteger(content.ppid) && content.ppid > 0 ? content : null;
+  } catch {
+    return null;
+  }
+}
+
+// Another process may have the number in a file by now, as after a reboot, and must get no signal.
+function sweepOne(file, { ppid, started }, isOfThisEmacs) {
+  const start = startOf(ppid);
+  // Files of an older version, and those of an Emacs, have no time.
+  const isOutpost = started ? start === started : isOfThisEmacs && runsOutpost(ppid);
+  if (isOutpost && isOfThisEmacs && ppid !== process.pid) {
+    endOutpost(ppid, start, file);
+  } else if (isOfThisEmacs || (started ? !isOutpost : hasEnded(ppid))) {
+    remove(file);
+  }
+}
+
+// A process that is suspended keeps its port, and ends only by SIGKILL.
+function endOutpost(pid, start, file) {
+  signal(pid, 'SIGTERM');
+  setTimeout(() => {
+    if (startOf(pid) === start) {
+      signal(pid, 'SIGKILL');
+    }
+    if (!written.has(file)) {
+      remove(file);
+    }
+  }, KILL_MS);
+}
+
+function hasEnded(pid) {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return error.code === 'ESRCH';
+  }
+}
+
+function signal(pid, name) {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has ended.
+  }
+}
+
+// When a process began, which tells it from all others that had its number; "" if there is none.
+function startOf(pid) {
+  try {
+    if (!fs.existsSync('/proc/self/stat')) {
+      return ps(pid, 'lstart=');
+    }
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The name before these fields may have spaces and parentheses.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state, ticks] = [fields[0], fields[19]];
+    return 'ZX'.includes(state) ? '' : `${bootId()} ${ticks}`;
+  } catch {
+    return '';
+  }
+}
+
+function bootId() {
+  try {
+    return fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+// Whether a process was started as this one was, but for the program of the outpost in its last argument.
+function runsOutpost(pid) {
+  const options = process.execArgv.join(' ');
+  try {
+    const file = `/proc/${pid}/cmdline`;
+    const command = fs.existsSync(file) ? fs.readFileSync(file, 'utf8').replace(/\0/g, ' ') : ps(pid, 'args=');
+    const space = command.indexOf(' ');
+    const isNode = path.basename(command.slice(0, space)).startsWith('node');
+    return isNode && options !== '' && command.startsWith(`${options} `, space + 1);
+  } catch {
+    return false;
+  }
+}
+
+function ps(pid, column) {
+  const environment = { ...process.env, LC_ALL: 'C' };
+  return childProcess.execFileSync('ps', ['-ww', '-o', column, '-p', String(pid)],
+    { encoding: 'utf8', env: environment, stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+}
+
+// Files
+
+const watched = new Map(); // By name, the stamp that was sent last.
+let unread = 0; // Texts that the server has not confirmed.
+
 // Opening a FIFO would wait; a file without a size, as in /proc, may have no end.
 function readFile(name, limit, flags = 0) {
-  const file = fs.openSync(name, fs.constants.O_NONBLOCK | flags), stat = fs.fstatSync(file);
+  const file = fs.openSync(name, fs.constants.O_NONBLOCK | flags);
   try {
-    if (!stat.isFile() || (flags && stat.uid !== process.geteuid())) throw Error('is not a regular file');
-    if (stat.size > limit) throw Error('is too large');
+    const stat = fs.fstatSync(file);
+    if (!stat.isFile() || (flags && stat.uid !== process.geteuid())) {
+      throw Error('is not a regular file');
+    }
+    if (stat.size > limit) {
+      throw Error('is too large');
+    }
     return stat.size ? fs.readFileSync(file) : Buffer.alloc(0);
-  } finally { fs.closeSync(file); }
+  } finally {
+    fs.closeSync(file);
+  }
 }
-function writeFile(name, expected, text) { // In place, so that mode, owner and links stay; no text deletes.
+
+// In place, so that mode, owner and links stay; no text deletes the file.
+function writeFile(name, expected, text) {
   const old = readFile(name, settings.limit);
-  if (crypto.createHash('sha256').update(old).digest('hex') !== expected) throw Error('it has changed there');
-  if (text == null) return fs.unlinkSync(fs.realpathSync(name));
-  const put = (bytes) => { fs.writeFileSync(name, bytes, { flag: 'r+' }); fs.truncateSync(name, bytes.length); };
-  try { put(Buffer.from(text, 'base64')); } catch (error) { put(old); throw error; }
+  if (crypto.createHash('sha256').update(old).digest('hex') !== expected) {
+    throw Error('it has changed there');
+  }
+  if (text == null) {
+    fs.unlinkSync(fs.realpathSync(name));
+    return;
+  }
+  try {
+    overwrite(name, Buffer.from(text, 'base64'));
+  } catch (error) {
+    overwrite(name, old);
+    throw error;
+  }
 }
+
+function overwrite(name, bytes) {
+  fs.writeFileSync(name, bytes, { flag: 'r+' });
+  fs.truncateSync(name, bytes.length);
+}
+
 function stampOf(name) {
   const stat = fs.existsSync(name) && fs.statSync(name, { bigint: true, throwIfNoEntry: false });
   return stat ? `${stat.mtimeNs}-${stat.size}` : '';
 }
+
+// Send a file and watch it; its text only if it does not have the stamp that is known.
 function sendFile(number, name, known, problem) {
   const facts = { path: name, stamp: stampOf(name), problem };
   try {
     facts.true = fs.realpathSync(name);
-    if (facts.stamp !== known) facts.text = readFile(name, settings.limit).toString('base64');
-  } catch (error) { if (!['ENOENT', 'ENOTDIR'].includes(error.code)) facts.problem = problem || error.message; }
+    if (facts.stamp !== known) {
+      facts.text = readFile(name, settings.limit).toString('base64');
+    }
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR'].includes(error.code)) {
+      facts.problem = problem || error.message;
+    }
+  }
   watched.delete(name);
   watched.set(name, facts.stamp); // It comes last, as others may change less often.
   unread++;
   send('F', facts, number);
 }
-function watchFiles() { // A text waits until the previous one has arrived.
-  for (const [name, stamp] of watched) if (!unread && stampOf(name) !== stamp) sendFile(0, name, stamp);
-}
 
-function greet(number, data) {
-  for (const one of data.clients) try { sweep(one, directoryOf(one)); } catch { /* There is none. */ }
-  settings = { ...data, number, roots: Object.fromEntries(data.directories.map((one) => [one, rootOf(one)])) };
-  for (const root of Object.values(settings.roots).filter((one) => one)) // They decide what a CLI may know.
-    for (const file of data.files.map((one) => path.resolve(root, one.replace(/^~/, os.homedir()))))
-      if (!watched.has(file)) sendFile(0, file);
-  listen();
-}
-function receive(kind, key, data, ...rest) {
-  if (kind === 'D') connections.get(key)?.write(data, 'base64');
-  else if (kind === 'C') connections.get(key)?.destroySoon(); // A stranger might not close it.
-  else if (kind === 'F') sendFile(key, data, ...rest);
-  else if (kind === 'W')
-    try { writeFile(data, ...rest); sendFile(key, data); }
-    catch (error) { sendFile(key, data, undefined, error.message); }
-  else if (kind === 'A') unread--;
-  else if (kind === 'H') greet(key, data);
-  else if (kind === 'P') {
-    send('P', '', key);
-    data?.forEach((name) => watched.delete(name));
-    if (server.listening && ![...written].every(fs.existsSync)) announce();
+// A text waits until the previous one has arrived.
+function watchFiles() {
+  for (const [name, stamp] of watched) {
+    if (!unread && stampOf(name) !== stamp) {
+      sendFile(0, name, stamp);
+    }
   }
 }
-const end = () => process.exit(), silence = setTimeout(end, 120000);
-const remove = (file) => { try { fs.unlinkSync(file); } catch { /* It is gone, or a directory. */ } };
+
+// Lines from the server
+
+const messages = {
+  // The greeting, again when it has changed.
+  H: greet,
+  // Data for a connection, and its end.
+  D: (number, data) => connections.get(number)?.write(data, 'base64'),
+  C: (number) => connections.get(number)?.destroySoon(), // A stranger might not close it.
+  // Send a file, whose copy has a stamp; or change it before.
+  F: (number, name, stamp) => sendFile(number, name, stamp),
+  W: changeFile,
+  // A file that was sent has arrived.
+  A: () => unread--,
+  // A sign of life, with names of files that are no longer followed.
+  P: answerBeat,
+};
+
+function greet(number, data) {
+  for (const client of data.clients) {
+    try {
+      sweep(client);
+    } catch {
+      // There is no directory.
+    }
+  }
+  const roots = Object.fromEntries(data.directories.map((directory) => [directory, rootOf(directory)]));
+  settings = { ...data, number, roots };
+  // The server takes only what it knows to be in them.
+  send('R', { roots, home: path.resolve(os.homedir()) }, number);
+  for (const root of new Set(Object.values(roots))) {
+    if (root) {
+      sendRules(root);
+    }
+  }
+  listen();
+}
+
+// The files that decide what a CLI may know are sent before one can connect.
+function sendRules(root) {
+  for (const name of settings.files) {
+    const file = path.resolve(root, name.replace(/^~/, os.homedir()));
+    if (!watched.has(file)) {
+      sendFile(0, file);
+    }
+  }
+}
+
+function changeFile(number, name, expected, text) {
+  try {
+    writeFile(name, expected, text);
+    sendFile(number, name);
+  } catch (error) {
+    sendFile(number, name, undefined, error.message);
+  }
+}
+
+function answerBeat(number, released) {
+  send('P', '', number);
+  released?.forEach((name) => watched.delete(name));
+  const isComplete = [...written].every(fs.existsSync);
+  if (server.listening && !isComplete) {
+    announce();
+  }
+}
+
+// Life
+
+function end() {
+  process.exit();
+}
+
+const silence = setTimeout(end, SILENCE_MS);
 process.on('exit', () => written.forEach(remove));
-for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, end);
+for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
+  process.on(name, end);
+}
 process.stdin.on('data', () => silence.refresh());
-setInterval(send, 15000, 'P');
-setInterval(watchFiles, 200);
-require('readline').createInterface(process.stdin).on('line', (line) => receive(...JSON.parse(line))).on('close', end);
+setInterval(send, BEAT_MS, 'P');
+setInterval(watchFiles, WATCH_MS);
+const lines = readline.createInterface(process.stdin);
+lines.on('line', (line) => {
+  const [kind, ...values] = JSON.parse(line);
+  messages[kind]?.(...values);
+});
+lines.on('close', end);
 process.stdout.write('\ngemini-companion-outpost\n');

@@ -14,6 +14,7 @@ import logging
 import os
 import posixpath
 import re
+import tempfile
 import time
 from asyncio import StreamReader, StreamWriter, SubprocessTransport
 from asyncio.subprocess import Process, SubprocessStreamProtocol
@@ -26,7 +27,17 @@ from secrets import token_urlsafe
 from typing import NamedTuple, TypeAlias
 
 from .clients import REMOTE_CLIENTS
-from .types import Address, Facts, MalformedArgument, RemoteError, clean
+from .system import make_own_directory
+from .types import (
+    DEEPEST,
+    LONGEST_NAME,
+    Address,
+    Facts,
+    MalformedArgument,
+    MirrorError,
+    RemoteError,
+    clean,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +48,8 @@ OUTPOST = "outpost-base64"
 
 _SOURCE = Path(__file__).with_name("outpost.js")
 _PROGRAM = base64.b64encode(_SOURCE.read_bytes()).decode()
+_DRAFT = ".draft"
+_BLOCK = 4096
 _LARGEST_FILE = 20 * 1024 * 1024
 _LARGEST_MIRROR = 200 * 1024 * 1024
 _LONGEST_LINE = 32 * 1024 * 1024
@@ -83,22 +96,55 @@ class SentFile(NamedTuple):
     text: bytes | None
 
 
+class Copy(NamedTuple):
+    """The copy of a file: a symbolic link if it has another true name there."""
+
+    true_name: str
+    size: int
+
+
 class Mirror:
-    """The names of the files of a host, and the copies that are followed."""
+    """The names of the files of a host, and the copies that are followed.
+
+    Only files that were asked for have a copy, at most one each, whatever true name the
+    host gives them.
+    """
 
     def __init__(self, remote: Remote) -> None:
         self.directory = remote.mirror
         self._files = remote.files
         self._pairs = [*remote.shared, ("/", self.directory)]
-        # A previous server may have left some.
-        copies = [one for one in Path(self.directory).rglob("*") if one.is_file()]
-        self._sizes = {
-            str(one)[len(self.directory) :]: one.stat().st_size for one in copies
-        }
-        """The size of each copy, the oldest first."""
+        self._rules: frozenset[str] = frozenset()
+        """The files that decide what is shared, by their whole names."""
+        self._copies: dict[str, Copy] = {}
+        """The copies by the name that was asked for, the oldest first."""
         self.followed: dict[str, float] = {}
         """The files whose copies are kept up to date, and until when."""
-        self.follow(self._sizes)
+        with suppress(MirrorError):
+            self.check()
+            self._adopt()
+
+    def _adopt(self) -> None:
+        """Follow the copies that a previous server has left."""
+        top = len(self.directory)
+        for one in Path(self.directory).rglob("*"):
+            name, true_name = str(one)[top:], os.path.realpath(one)[top:]
+            if name.startswith(f"/{_DRAFT}"):
+                one.unlink(missing_ok=True)
+            elif one.is_file():
+                self._copies[name] = Copy(true_name, one.stat().st_size)
+        self.follow(self._copies)
+
+    def check(self) -> None:
+        """Make the directory if it is missing, or raise MirrorError.
+
+        Systems clean up temporary directories, and another user may then make it.
+        """
+        try:
+            make_own_directory(Path(self.directory))
+        except OSError as error:
+            detail = error.strerror or error
+            raise MirrorError(f"copies of its files cannot be made: {detail}") from None
 
     # Names
 
@@ -122,10 +168,20 @@ class Mirror:
 
     # Copies
 
+    def set_roots(self, home: str, roots: Iterable[str]) -> None:
+        """Want copies of the files of rules and settings in ``home`` and ``roots``."""
+        self._rules = frozenset(
+            posixpath.normpath(posixpath.join(top, name.removeprefix("~/")))
+            for name in self._files
+            for top in ([home] if name.startswith("~/") else roots)
+        )
+
     def follow(self, paths: Iterable[str]) -> list[str]:
-        """Follow the files ``paths`` for a while; return those that are no longer."""
-        # Systems clean up temporary directories.
-        os.makedirs(self.directory, 0o700, exist_ok=True)
+        """Follow the files ``paths`` for a while; return those that are no longer.
+
+        Raise MirrorError if there can be no copies.
+        """
+        self.check()
         now = time.monotonic()
         self.followed |= dict.fromkeys(paths, now + _FOLLOWED)
         old = [path for path, end in self.followed.items() if end < now]
@@ -141,8 +197,8 @@ class Mirror:
         return ""
 
     def decides(self, path: str) -> bool:
-        """Return whether ``path`` has the name of a file with rules or settings."""
-        return path.endswith(tuple(f"/{one.removeprefix('~/')}" for one in self._files))
+        """Return whether ``path`` is a file of rules or settings in a root."""
+        return path in self._rules
 
     def is_wanted(self, path: str) -> bool:
         """Return whether the file ``path`` is followed, or decides what is shared."""
@@ -151,42 +207,79 @@ class Mirror:
     def store(self, sent: SentFile) -> str:
         """Write or delete the copy of ``sent``; return a problem or "".
 
-        The remote name in a symbolic link becomes a local one.
+        The remote name in a symbolic link becomes a local one.  Raise MirrorError if
+        there can be no copies.
         """
-        # A link could replace one of its directories if that is shared.
-        name, text = Path(self.directory + sent.path), sent.text
+        self.check()
         try:
-            if text is None:
-                name.unlink(missing_ok=True)
+            if sent.text is None:
+                self._drop(sent.path)
             else:
-                self.local_name(sent.true_name)
-                copy = Path(self.directory + sent.true_name)
-                self._make_room(sent.path, max(len(text), 4096))
-                # It fails if Emacs has deleted the mirror meanwhile.
-                draft = Path(self.directory, ".draft")
-                draft.write_bytes(text)
-                os.utime(draft, ns=(sent.time, sent.time))
-                for one in (copy, name):
-                    one.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(draft, copy)
-                if name != copy and os.path.realpath(name) != str(copy):
-                    name.unlink(missing_ok=True)
-                    name.symlink_to(copy)
+                self._write(sent, sent.text)
         except (OSError, OverflowError) as error:
             return f"cannot be copied: {getattr(error, 'strerror', None) or error}"
         return ""
 
-    def _make_room(self, path: str, size: int) -> None:
-        """Delete the oldest copies that are not wanted, as ``path`` needs ``size``."""
-        self._sizes.pop(path, None)
-        excess = sum(self._sizes.values()) + size - _LARGEST_MIRROR
-        for old in list(self._sizes):
-            if excess > 0 and not self.is_wanted(old):
-                Path(os.path.realpath(self.directory + old)).unlink(missing_ok=True)
-                excess -= self._sizes.pop(old)
+    def _write(self, sent: SentFile, text: bytes) -> None:
+        self.local_name(sent.true_name)
+        if len(text) > _LARGEST_FILE:
+            raise OSError("it is too large")
+        if sent.true_name.count("/") > DEEPEST:
+            raise OSError("it is in too many directories")
+        new = Copy(sent.true_name, max(len(text), _BLOCK))
+        self._make_room(sent.path, new)
+        # A link could replace one of the directories if that is shared.
+        name = Path(self.directory + sent.path)
+        copy = Path(self.directory + sent.true_name)
+        # The draft has a new name, so it is no file or link of another user.
+        descriptor, draft = tempfile.mkstemp(prefix=_DRAFT, dir=self.directory)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text)
+            os.utime(draft, ns=(sent.time, sent.time))
+            for one in (copy, name):
+                one.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(draft, copy)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
+        self._copies[sent.path] = new
+        if name != copy and os.path.realpath(name) != str(copy):
+            name.unlink(missing_ok=True)
+            name.symlink_to(copy)
+
+    def _make_room(self, path: str, new: Copy) -> None:
+        """Delete the oldest copies that are not wanted, as ``path`` gets the ``new``.
+
+        A previous copy of ``path`` with another true name is deleted, too.
+        """
+        others = [one for one in self._copies if one != path]
+        excess = sum(self._copies[one].size for one in others)
+        excess += new.size - _LARGEST_MIRROR
+        for other in others:
+            if excess > 0 and not self.is_wanted(other):
+                excess -= self._copies[other].size
+                self._drop(other)
         if excess > 0:
             raise OSError("too many files are being reviewed")
-        self._sizes[path] = size
+        if path in self._copies and self._copies[path].true_name != new.true_name:
+            self._drop(path)
+
+    def _drop(self, path: str) -> None:
+        """Delete the copy of ``path``, unless it is that of another name, too."""
+        Path(self.directory + path).unlink(missing_ok=True)
+        copy = self._copies.pop(path, None)
+        names = [one.true_name for one in self._copies.values()]
+        if copy is None or copy.true_name in (path, *names):
+            return
+        true_copy = Path(self.directory + copy.true_name)
+        true_copy.unlink(missing_ok=True)
+        # The host has chosen these directories, and may choose any number.
+        with suppress(OSError):
+            for directory in true_copy.parents:
+                if directory == Path(self.directory):
+                    break
+                directory.rmdir()
 
 
 class Output(SubprocessStreamProtocol):
@@ -264,6 +357,9 @@ class Outpost:
         self._state = ""
         self._stdin: StreamWriter | None = None
         """Its input, or None if it does not run."""
+        self._stdout: StreamReader | None = None
+        self._is_over = False
+        """Whether it must not be started again."""
         self._pending: dict[int, asyncio.Future[str]] = {}
         """By number of each request, the future of its problem, or ""."""
         self._numbers = count(1)
@@ -306,9 +402,22 @@ class Outpost:
             self._report("connected")
 
     def _follow(self, *others: str) -> None:
-        """Follow the reviewed files, and no longer those whose reviews ended before."""
+        """Follow the reviewed files, and no longer those whose reviews ended before.
+
+        Raise MirrorError if there can be no copies; the connection ends then.
+        """
         reviewed = self._remotes.reviewed(self.name)
-        self._send("P", 0, self.mirror.follow([*reviewed, *others]))
+        try:
+            released = self.mirror.follow([*reviewed, *others])
+        except MirrorError as error:
+            self._fail(error)
+            raise
+        self._send("P", 0, released)
+
+    def _fail(self, error: Exception) -> None:
+        """End the connection with ``error``."""
+        if self._stdout is not None:
+            self._stdout.set_exception(error)
 
     # Life
 
@@ -316,7 +425,8 @@ class Outpost:
         """Serve CLIs in ``directories``; return False if the outpost ended for good."""
         self._remote.directories = directories
         if self._stdin is not None:
-            self._greet()
+            with suppress(MirrorError):
+                self._greet()
         return not self._life.done()
 
     def stop(self) -> "asyncio.Task[None]":
@@ -333,7 +443,8 @@ class Outpost:
             logger.info("An outpost has ended: %s", problem)
             if now() - began > _LONG_LIFE:
                 delays = iter(_DELAYS)
-            delay = next(delays, None) if "home" in self._facts else None
+            may_return = "home" in self._facts and not self._is_over
+            delay = next(delays, None) if may_return else None
             self._report("ended" if delay is None else "lost", problem)
             if delay is None:
                 return
@@ -360,7 +471,7 @@ class Outpost:
         try:
             problem = await self._serve(process, output)
         finally:
-            self._stdin = None
+            self._stdin = self._stdout = None
             self.tunnel.abort()
             for number in list(self._pending):
                 self._answer(number, f"the connection to {self._title} was lost")
@@ -376,7 +487,8 @@ class Outpost:
     async def _serve(self, process: Process, output: Output) -> str:
         """Handle what an outpost sends until it ends, and return what is wrong."""
         assert process.stdout is not None
-        beat = asyncio.create_task(self._beat(process.stdout, output))
+        self._stdout = process.stdout
+        beat = asyncio.create_task(self._beat(output))
         try:
             while line := await process.stdout.readuntil():
                 if self._stdin is not None:
@@ -387,6 +499,9 @@ class Outpost:
                 await asyncio.sleep(0)  # many may have come
         except asyncio.TimeoutError:
             return "no answer"
+        except MirrorError as error:
+            self._is_over = True
+            return str(error)
         except (MalformedArgument, asyncio.LimitOverrunError) as error:
             logger.warning("Malformed output of an outpost: %s", error)
             return "malformed output"
@@ -442,15 +557,18 @@ class Outpost:
             answer.set_result(problem)
         return answer is not None
 
-    async def _beat(self, stdout: StreamReader, output: Output) -> None:
+    async def _beat(self, output: Output) -> None:
         """Send signs of life, so that the outpost does not end; expect some."""
         began = time.monotonic()
         # A shell that only prints its own lines is not one.
         while time.monotonic() - (output.last if self._stdin else began) < _SILENCE:
             await asyncio.sleep(_BEAT)
             if self._stdin is not None:
-                self._follow()
-        stdout.set_exception(asyncio.TimeoutError())
+                try:
+                    self._follow()
+                except MirrorError:
+                    return
+        self._fail(asyncio.TimeoutError())
 
     def _handling(self, line: bytes) -> Awaitable[None]:
         """Return what handles ``line``; raise MalformedArgument if it is no line."""
@@ -458,6 +576,8 @@ class Outpost:
             kind, key, data = ([*json.loads(line), None, None])[:3]
             if kind == "F":
                 return self._receive(_sent_file(key), int(data or 0))
+            if kind == "R":
+                return self._take_roots(int(data or 0), _sent_roots(key))
             if kind == "H":
                 return self._take_answer(int(data or 0), _sent_facts(key))
             if kind == "P":
@@ -468,16 +588,30 @@ class Outpost:
         except Exception as error:  # whatever the other host has sent
             raise MalformedArgument(repr(error)) from None
 
+    async def _take_roots(self, number: int, sent: Facts) -> None:
+        """Take the roots of the greeting ``number``, whose files of rules follow."""
+        if number in self._pending:
+            self._set_roots(sent)
+
+    def _set_roots(self, sent: Facts) -> dict[str, str | None]:
+        """Want the rules in the home and the named roots of ``sent``; return all."""
+        home, roots = sent["home"], sent["roots"]
+        named = [root for name in self._remote.directories if (root := roots.get(name))]
+        for path in (home, *named):
+            self.mirror.local_name(path)
+        self.mirror.set_roots(home, named)
+        return dict(roots)
+
     async def _take_answer(self, number: int, sent: Facts | None = None) -> None:
         """Take the facts that the outpost has ``sent``, and follow the reviews."""
         # Facts that were not asked for could keep Emacs busy.
         if not self._answer(number) or sent is None:
             return
-        roots, names = sent["roots"], self._remote.directories
-        for path in (sent["home"], *filter(None, roots.values())):
-            self.mirror.local_name(path)
+        roots = self._set_roots(sent)
+        names = self._remote.directories
         # The answer to a greeting may be older than some directories.
         sent["roots"] = [[name, roots[name]] for name in names if name in roots]
+        sent["home"] = _shown(sent["home"])
         if self._facts["port"] not in (0, sent["port"]):
             # The program that has the previous port may have got the token.
             self._facts["port"] = sent["port"]
@@ -557,17 +691,25 @@ def _sent_file(sent: Facts) -> SentFile:
     )
 
 
+def _sent_roots(sent: Facts) -> Facts:
+    roots = {one: root and clean(root) for one, root in sent["roots"].items()}
+    home = clean(sent["home"])
+    if any(len(one) > LONGEST_NAME for one in (home, *filter(None, roots.values()))):
+        raise MalformedArgument("a root is too long")
+    return {"home": home, "roots": roots}
+
+
 def _sent_facts(sent: Facts) -> Facts:
-    versions, roots = sent["versions"], sent["roots"]
+    versions = sent["versions"]
     names = [one.name for one in REMOTE_CLIENTS if one.name in versions]
     return {
         **{one: int(sent[one]) for one in ("port", "pid")},
-        **{one: _shown(sent[one]) for one in ("home", "tmp")},
+        **_sent_roots(sent),
+        "tmp": _shown(sent["tmp"]),
         "node": _version(sent["node"]),
         "container": bool(sent["container"]),
         "problems": [_shown(one) for one in sent["problems"][: len(REMOTE_CLIENTS)]],
         "versions": [[name, _version(versions[name])] for name in names],
-        "roots": {one: root and clean(root) for one, root in roots.items()},
     }
 
 

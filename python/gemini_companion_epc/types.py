@@ -17,9 +17,10 @@ CloseReason: TypeAlias = Literal[
 ]
 
 _REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
-_LONGEST_NAME = 4096
+LONGEST_NAME = 4096
+"""Number of bytes of the longest name of a file."""
 # Emacs cannot visit a file in more directories, and takes seconds to notice it.
-_DEEPEST = 100
+DEEPEST = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -37,6 +38,10 @@ class EmacsGone(EmacsError):
 
 class RemoteError(Exception):
     """Another host is not connected, or cannot do what it was asked for."""
+
+
+class MirrorError(RemoteError):
+    """There can be no copies of the files of a host; the message says why."""
 
 
 class MalformedArgument(Exception):
@@ -59,8 +64,8 @@ def string(arguments: Mapping[str, object], name: str) -> str:
 def file_name(value: str, argument: str) -> str:
     """Return ``value``, an absolute name on this host, or raise MalformedArgument."""
     is_odd = not os.path.isabs(value) or "\0" in value or _REMOTE.match(value)
-    is_long = len(value.encode(errors="replace")) > _LONGEST_NAME
-    if is_odd or is_long or value.count("/") > _DEEPEST:
+    is_long = len(value.encode(errors="replace")) > LONGEST_NAME
+    if is_odd or is_long or value.count("/") > DEEPEST:
         raise MalformedArgument(f"{argument} must be an absolute path on this machine")
     return value
 

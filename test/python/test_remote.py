@@ -10,9 +10,11 @@ import os
 import shutil
 import signal
 import socket
+import stat
+import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -604,6 +606,191 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far, name: str) -> N
     facts = far.connect(directories=directories)
     assert facts["roots"] == [[home, None], [directories[1], str(far.project)]]
     assert json.loads(found.read_text())["workspacePath"] == str(far.project)
+
+
+def test_an_innocent_process_with_the_number_of_an_outpost_gets_no_signal(
+    far: Far,
+) -> None:
+    facts = far.connect()
+    (file,) = far.directory.glob("tmp/gemini/ide/*.json")
+    content = json.loads(file.read_text())
+    far.alone.run(far.alone.remotes.stop(far.name))
+    assert not file.exists()
+    assert content["ppid"] == facts["pid"]
+    # As after a reboot: with the time of the outpost, and as an older version wrote it.
+    older = {key: value for key, value in content.items() if key != "started"}
+    with ExitStack() as innocent:
+        commands = (["sleep", "99"], ["sh", "-c", "sleep 99; :", "node", "-e", RUN])
+        stale = {}
+        for number, command in enumerate(commands):
+            process = subprocess.Popen(command, start_new_session=True)
+            innocent.enter_context(process)
+            innocent.callback(os.killpg, process.pid, signal.SIGKILL)
+            for written in (content, older):
+                name = file.with_name(f"{number}-{len(written)}.json")
+                name.write_text(json.dumps({**written, "ppid": process.pid}))
+                stale[name] = process
+            # Its group.  Never 0 or -1 here: those are the groups of the tests, or of
+            # all processes, which would end if this test ever failed.
+            odd = json.dumps({**older, "ppid": -process.pid})
+            file.with_name(f"odd-{number}.json").write_text(odd)
+        again = far.connect(token=facts["token"])
+        assert (again["state"], again["problems"]) == ("connected", [])
+        until(lambda: not any(name.exists() for name in stale))
+        for process in stale.values():
+            assert process.poll() is None
+            assert psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING
+
+
+def test_a_suspended_outpost_gives_its_port_to_the_next_one(far: Far) -> None:
+    facts = far.connect(within=("sh", "-c", HALF_OPEN, str(far.directory)))
+    suspended = psutil.Process(facts["pid"])
+    (file,) = far.directory.glob("tmp/gemini/ide/*.json")
+    count = len(far.alone.remote_facts)
+    relay = suspended.parents()[0]
+    suspended.suspend()
+    relay.kill()
+    until(lambda: len(far.alone.remote_facts) == count + 2)
+    back = far.alone.remote_facts[-1]
+    assert (back["port"], back["token"]) == (facts["port"], facts["token"])
+    until(lambda: not suspended.is_running())
+    until(lambda: not file.exists())
+    far.cli().connect()
+
+
+def test_a_mirror_that_is_no_longer_our_own_ends_the_connection(
+    far: Far, tmp_path: Path
+) -> None:
+    mirror, theirs = far.directory / "mirror", tmp_path / "theirs"
+    file = far.project / "a"
+    file.write_text("old\n")
+    for way in ("link", "owner"):
+        if way == "owner" and os.geteuid() != 0:
+            continue
+        theirs.write_text("victim\n")
+        facts = far.connect()
+        assert facts["state"] == "connected"
+        far.update(file)
+        # A cleanup has removed it, and another user was faster.
+        shutil.rmtree(mirror)
+        if way == "link":
+            (tmp_path / "planted").mkdir()
+            mirror.symlink_to(tmp_path / "planted")
+        else:
+            mirror.mkdir(mode=0o777)
+            os.chown(mirror, 65534, 65534)
+        (mirror / ".draft").symlink_to(theirs)
+        file.write_text(f"{way}\n")
+        with pytest.raises(RemoteError, match="copies of its files cannot be made"):
+            far.update(file)
+        until(lambda: far.alone.remote_facts[-1]["state"] == "ended")
+        problem = far.alone.remote_facts[-1]["problem"]
+        expected = "is not a directory" if way == "link" else "belongs to another user"
+        assert expected in problem
+        assert theirs.read_text() == "victim\n"
+        assert [one.name for one in mirror.iterdir()] == [".draft"]
+        # It is not used when it is tried again, either.
+        assert far.connect()["state"] == "ended"
+        if way == "link":
+            mirror.unlink()
+        else:
+            shutil.rmtree(mirror)
+    assert far.connect()["state"] == "connected"
+
+
+def test_what_a_killed_server_left_in_the_mirror_is_no_way_out(
+    far: Far, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("victim\n")
+    mirror, file = far.directory / "mirror", far.project / "a"
+    (mirror / ".draft-old").write_text("half of a te")
+    far.connect()
+    assert not (mirror / ".draft-old").exists()
+    file.write_text("old\n")
+    (mirror / ".draft").symlink_to(theirs)
+    far.update(file)
+    assert far.copy(file).read_text() == "old\n"
+    assert theirs.read_text() == "victim\n"
+
+
+HOSTILE = """
+import base64, json, sys
+facts, names, size = json.loads(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+text = base64.b64encode(bytes(size)).decode()
+def send(*line):
+    print(json.dumps(line), flush=True)
+print("gemini-companion-outpost", flush=True)
+for line in sys.stdin:
+    kind, number, *rest = [*json.loads(line), None]
+    if kind == "H":
+        send("H", facts, number)
+        for path, true in names:
+            send("F", {"path": path, "true": true, "stamp": "1-1", "text": text})
+    elif kind == "F":
+        for i in range(20):
+            true = f"/x{i}" + "/y" * 20
+            file = {"path": rest[0], "true": true, "stamp": "1-1", "text": text}
+            send("F", file)
+        send("F", file, number)
+"""
+
+
+def test_a_host_stores_only_what_it_was_asked_for(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_LARGEST_MIRROR", 500_000)
+    there, project = str(far.project / "sub"), str(far.project)
+    facts = {
+        **dict.fromkeys(("port", "pid"), 1),
+        "node": "20.1.0",
+        "home": "/home/me",
+        "tmp": "/",
+        "container": False,
+        "problems": [],
+        "versions": {},
+        # Only one of these directories was named.
+        "roots": {there: project, "/other": "/other"},
+    }
+    wanted = [f"{project}/.geminiignore", "/home/me/.gemini/settings.json"]
+    refused = [
+        *(f"{top}/.geminiignore" for top in ("", "/other", f"{project}/sub", "/etc")),
+        *(f"{project}{name}" for name in ("/.gemini/settings.json", "/a.geminiignore")),
+        *("/home/you/.gemini/settings.json", f"{project}/a", "/.draft", "/.draft/a"),
+    ]
+    names = [[name, name] for name in (*wanted, *refused)]
+    # A wanted name may lead to any number of others.
+    names += [[wanted[0], f"/z{number}"] for number in range(20)]
+    arguments = json.dumps(facts), json.dumps(names), "100000"
+    mirror = far.directory / "mirror"
+    command = ("python3", "-c", HOSTILE, *arguments)
+    files = (".geminiignore", "~/.gemini/settings.json")
+    assert far.connect(command=command, files=files)["state"] == "connected"
+    file = far.project / "asked"
+    far.update(file)
+    far.update(file)  # The lines before have been read.
+
+    copies = [
+        str(one)[len(str(mirror)) :] for one in mirror.rglob("*") if one.is_file()
+    ]
+    named = {one for one in copies if one[:2] not in ("/x", "/z")}
+    assert named == {*wanted, str(file)}
+    assert far.copy(file).is_symlink()
+    regular = [one for one in mirror.rglob("*") if stat.S_ISREG(one.lstat().st_mode)]
+    assert len(regular) == 3
+    assert sum(one.stat().st_size for one in regular) == 300_000
+    assert len([*mirror.rglob("*")]) < 80
+    # So many files were asked for that there is no room.
+    problems = []
+    for number in range(5):
+        try:
+            far.update(file.with_name(f"{number}"))
+        except RemoteError as error:
+            problems.append(str(error))
+    assert len(problems) == 3
+    assert "too many files" in problems[0]
+    used = sum(one.lstat().st_blocks * 512 for one in mirror.rglob("*"))
+    assert used < 2_000_000
 
 
 LIAR = """
