@@ -172,6 +172,17 @@ the directory is local and in none that is shared."
                                        (file-name-as-directory root) there)))
                           (mapcar #'cadr roots)))))))
 
+(defun gemini-companion-remote--mirror-usable-p (mirror)
+  "Return non-nil if there can be copies of files in MIRROR, or nil.
+A cleanup of temporary files may have removed the directory, which the
+server then makes again unless another user was faster."
+  (when mirror
+    (let ((attributes (file-attributes mirror 'integer)))
+      (or (null attributes)
+          (and (eq t (file-attribute-type attributes))
+               (or (eq system-type 'windows-nt)
+                   (eql (user-uid) (file-attribute-user-id attributes))))))))
+
 (defun gemini-companion-remote-connect (name directory connected)
   "Connect the host NAME for a CLI in DIRECTORY, which is there.
 Call CONNECTED later with the workspace root and nil, or with nil and a
@@ -183,7 +194,9 @@ sentence if that is not possible."
                       (with-demoted-errors "Connecting a remote CLI: %S"
                         (apply connected answer))))))
     (add-hook 'gemini-companion-remote-changed-hook check))
-  (unless (assoc name gemini-companion-names-mirrors)
+  ;; The edits of the previous connection may need the previous mirror.
+  (unless (gemini-companion-remote--mirror-usable-p
+           (cdr (assoc name gemini-companion-names-mirrors)))
     (push (cons name
                 (file-truename
                  (make-temp-file
@@ -279,6 +292,9 @@ cannot execute\\|format error\\|not executable\\)\\|\
                             problem)
             "Node.js was not found on %s, cannot be run or is too old (%s); \
 install it, or add it to the path of your login shell there")
+           ((string-match-p "copies of its files cannot be made" problem)
+            "Connection to %s ended (%s); M-x gemini-companion-connect uses \
+another directory")
            (t "Cannot connect to %s (%s); check the connection, then \
 M-x gemini-companion-connect"))
      title problem)))
@@ -295,8 +311,10 @@ M-x gemini-companion-connect"))
   (mapc #'gemini-companion-remote-drop
         (mapcar #'car gemini-companion-names-remotes))
   (while gemini-companion-names-mirrors
-    (ignore-error file-error
-      (delete-directory (cdr (pop gemini-companion-names-mirrors)) t))))
+    (let ((mirror (cdr (pop gemini-companion-names-mirrors))))
+      (when (gemini-companion-remote--mirror-usable-p mirror)
+        (ignore-error file-error
+          (delete-directory mirror t))))))
 
 (defun gemini-companion-remote-drop (name)
   "Drop the host NAME; CLIs that wait for it do not start."

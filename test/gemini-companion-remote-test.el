@@ -173,12 +173,55 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
                     "me@far: Permission denied (publickey)"
                     "Permission denied, please try again."
                     "doas: Authentication required")
+                   ("Connection to ssh:far ended (copies"
+                    "copies of its files cannot be made: /tmp/x belongs to \
+another user")
                    ("Cannot connect to ssh:far (no answer)" "no answer")))
     (dolist (problem problems)
       (let ((gemini-companion-names-remotes
              `(("/ssh:far:" :state "ended" :problem ,problem))))
         (should (string-search wanted (gemini-companion-remote-explain
                                        "/ssh:far:")))))))
+
+(ert-deftest gemini-companion-remote-uses-no-mirror-of-another-user ()
+  (gemini-companion-test-with-directory '(("theirs/a" "theirs\n"))
+    (let ((gemini-companion-names-remotes nil)
+          (gemini-companion-names-mirrors nil)
+          (gemini-companion-remote-changed-hook nil)
+          (theirs (expand-file-name "theirs"))
+          mirrors)
+      (cl-flet ((mirror ()
+                  (gemini-companion-remote-connect "/ssh:far:" "/srv" #'ignore)
+                  (cdr (assoc "/ssh:far:" gemini-companion-names-mirrors))))
+        (unwind-protect
+            (progn
+              (push (mirror) mirrors)
+              ;; It is kept, and the server makes it again after a cleanup.
+              (should (equal (car mirrors) (mirror)))
+              (delete-directory (car mirrors) t)
+              (should (equal (car mirrors) (mirror)))
+              ;; Another user was faster.
+              (make-symbolic-link theirs (car mirrors))
+              (push (mirror) mirrors)
+              (should-not (equal (car mirrors) (cadr mirrors)))
+              (should (file-directory-p (car mirrors)))
+              (when (zerop (user-uid))
+                (call-process "chown" nil nil nil "65534" (car mirrors))
+                (push (mirror) mirrors)
+                (should-not (equal (car mirrors) (cadr mirrors))))
+              ;; The edits of the previous connections still name their copies.
+              (dolist (mirror mirrors)
+                (should (equal '("/ssh:far:" . "/srv/a")
+                               (gemini-companion-names-of-copy
+                                (concat mirror "/srv/a"))))))
+          (gemini-companion-part-stop 'remote)))
+      (should (file-exists-p "theirs/a"))
+      (should-not (file-exists-p (car mirrors)))
+      (dolist (mirror (cdr mirrors))
+        (should (file-attributes mirror))
+        (if (file-symlink-p mirror)
+            (delete-file mirror)
+          (delete-directory mirror t))))))
 
 (ert-deftest gemini-companion-remote-names-no-command-without-discovery-file ()
   (pcase-dolist (`(,problems ,wanted)
