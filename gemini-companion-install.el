@@ -109,8 +109,25 @@ environment links to."
 
 ;;;; Installation
 
+(defun gemini-companion-install--check (python function)
+  "Return the command by which PYTHON calls FUNCTION of the server's program.
+FUNCTION is \"check_settings\" or \"check_packages\"."
+  (list python "-c" "import sys; sys.path.insert(0, sys.argv[1]); \
+import gemini_companion_epc.__main__ as program; \
+sys.exit(getattr(program, sys.argv[2])())"
+        (expand-file-name "python" gemini-companion-server-directory)
+        function))
+
 (defconst gemini-companion-install--problems
-  '(("No space left on device\\|Disk quota exceeded\\|os error \\(?:28\\|122\\)"
+  '(;; What `gemini-companion-install--check' prints.
+    ("Setting of pip: \\([^ =]+='[^']*'\\)"
+     . "pip does not install packages in the environment, because of its \
+setting %m; remove this setting from pip.conf (pip config debug shows where), %s")
+    ("Packages not importable\\|Cannot import 'setuptools\
+\\|No module named '?setuptools"
+     . "The packages were installed elsewhere, or cannot be imported; remove \
+settings such as `target' and `prefix' of pip and uv (pip.conf, uv.toml), %s")
+    ("No space left on device\\|Disk quota exceeded\\|os error \\(?:28\\|122\\)"
      . "The disk is full; free 100 MB in %d, or customize \
 `gemini-companion-install-directory'")
     ("ensurepip is not available\\|No module named '?\\(?:venv\\|ensurepip\\)"
@@ -141,7 +158,8 @@ Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s%p")
     ("" . "The installation failed; see its output, %s"))
   "Alist of (REGEXP . SENTENCE): output of a failed step, and the remedy.
 In a sentence %d stands for the directory, %s for the option to use
-instead of an installation and %p for a hint about the PATH.")
+instead of an installation, %p for a hint about the PATH and %m for the
+first group of REGEXP.")
 
 (defun gemini-companion-install-path-hint ()
   "Return a sentence about the PATH of Emacs on macOS, or an empty string."
@@ -159,10 +177,13 @@ the package exec-path-from-shell sets it"
                       (default-value 'exec-path)))
          (python (gemini-companion-install--interpreter directory))
          (install (lambda (&rest command)
-                    (mapcar (lambda (file)
-                              `(,@command "--require-hashes"
-                                          "--no-build-isolation" "-r" ,file))
-                            (gemini-companion-install--requirements))))
+                    (append
+                     (mapcar (lambda (file)
+                               `(,@command "--require-hashes"
+                                           "--no-build-isolation" "-r" ,file))
+                             (gemini-companion-install--requirements))
+                     (list (gemini-companion-install--check
+                            python "check_packages")))))
          (check "import sys; sys.version_info < (3, 10) and sys.exit(\
 'This Python is older than 3.10: ' + sys.version); import ensurepip, venv")
          (pip (funcall install python "-m" "pip" "install" "--no-input"
@@ -178,6 +199,8 @@ the package exec-path-from-shell sets it"
               for program = (executable-find name)
               when program collect `((,program "-c" ,check)
                                      (,program "-m" "venv" ,directory)
+                                     ,(gemini-companion-install--check
+                                       python "check_settings")
                                      ,@pip)))))
 
 (defun gemini-companion-install-start (end &optional show)
@@ -287,11 +310,14 @@ At the end call END, see `gemini-companion-install-start'."
   (let* ((case-fold-search nil)
          ;; Some programs wrap their lines.
          (output (replace-regexp-in-string "[ \r\n]+" " " output))
+         ;; The match data are for the group of its regexp.
+         (problem (seq-find (lambda (problem) (string-match (car problem) output))
+                            gemini-companion-install--problems))
          (sentence
           (format-spec
-           (cdr (seq-find (lambda (problem) (string-match-p (car problem) output))
-                          gemini-companion-install--problems))
-           `((?d . ,(abbreviate-file-name gemini-companion-install-directory))
+           (cdr problem)
+           `((?m . ,(or (match-string 1 output) ""))
+             (?d . ,(abbreviate-file-name gemini-companion-install-directory))
              (?s . "or set `gemini-companion-server-command' to a Python that \
 has the packages")
              (?p . ,(gemini-companion-install-path-hint))))))

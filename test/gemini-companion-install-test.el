@@ -147,6 +147,20 @@ The answer to each question is `answer'; `asked' has the questions,
           ("python3" "case \"$2\" in pip)"
            "echo 'PACKAGES DO NOT MATCH THE HASHES FROM'; exit 1;;"
            "esac" ,gemini-companion-install-test-good))
+         ;; By settings, the packages are installed elsewhere.
+         ("setting install\\.target='/x y'; remove"
+          ("python3" "case \"$*\" in *check_settings)"
+           "echo \"Setting of pip: install.target='/x y'\"; exit 1;; esac"
+           ,gemini-companion-install-test-good))
+         ;; Only the import shows it.
+         ("or cannot be imported; remove settings such as .target. and .prefix."
+          ("python3" "case \"$*\" in *check_packages)"
+           "echo 'Packages not importable: No module named epc'; exit 1;;"
+           "esac" ,gemini-companion-install-test-good))
+         ("settings such as .target. and .prefix. of pip and uv"
+          ("python3" "case \"$2\" in pip)"
+           "echo \"Cannot import 'setuptools.build_meta'\"; exit 1;;"
+           "esac" ,gemini-companion-install-test-good))
          ;; Its directory cannot be created.
          ("gemini-companion-install-directory"
           ("../installed") ("python3" "exit 1"))

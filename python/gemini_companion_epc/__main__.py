@@ -5,6 +5,8 @@ An old Python must be able to report that it is too old, so this file keeps to
 the syntax of Python 3.6.
 """
 
+import re
+import subprocess
 import sys
 from importlib.util import find_spec
 
@@ -17,6 +19,8 @@ NEEDED_PACKAGES = {
     "psutil": "psutil>=7.2.2,<8",
 }
 
+ELSEWHERE = re.compile(r"\S+\.(target|prefix|root|dry-run)=")
+
 
 def python_problem(version):
     # type: (tuple[int, int]) -> str | None
@@ -28,6 +32,37 @@ def python_problem(version):
     )
 
 
+def missing_packages():
+    # type: () -> list[str]
+    """Return the names of the packages that cannot be imported."""
+    return [name for name in NEEDED_PACKAGES if find_spec(name) is None]
+
+
+def check_settings():
+    # type: () -> int
+    """Print the settings by which pip installs elsewhere; return 1 if there are any."""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    run = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    lines = run.stdout.decode(errors="replace").splitlines()
+    found = [line for line in lines if ELSEWHERE.match(line)]
+    for line in found:
+        print("Setting of pip: {}".format(line))
+    return 1 if found else 0
+
+
+def check_packages():
+    # type: () -> int
+    """Return 0 if the server would find its packages, which were installed.
+
+    Otherwise print which it lacks, and the settings of pip that may be the reason.
+    """
+    missing = missing_packages()
+    if missing:
+        print("Packages not importable: {}".format(", ".join(missing)))
+        check_settings()
+    return 1 if missing else 0
+
+
 def main():
     # type: () -> int
     """Run the server and return the exit status."""
@@ -35,7 +70,7 @@ def main():
     if problem is None:
         try:
             # Most are imported late.
-            missing = [name for name in NEEDED_PACKAGES if find_spec(name) is None]
+            missing = missing_packages()
             if missing:
                 raise ImportError(", ".join(missing))
             from gemini_companion_epc.server import run

@@ -33,3 +33,21 @@ def test_nothing_is_printed_but_the_remedy_when_packages_are_missing() -> None:
 def test_a_bad_start_line_is_refused(line: bytes, expected: str) -> None:
     with pytest.raises(StartError, match=expected):
         parse_start_line(line)
+
+
+def test_settings_by_which_pip_installs_elsewhere_are_named(tmp_path: Path) -> None:
+    call = "import gemini_companion_epc.__main__ as program; print(program.{}())"
+    settings = call.format("check_settings")
+    assert run_python("-c", settings).stdout == "0\n"
+    assert run_python("-c", call.format("check_packages")).stdout == "0\n"
+    file = tmp_path / "home/.config/pip/pip.conf"
+    file.parent.mkdir(parents=True)
+    names = ", ".join(__main__.NEEDED_PACKAGES)
+    index = "[global]\nindex-url = https://x\n"
+    for section, name in (("global", "target"), ("install", "prefix")):
+        top = index if section == "global" else f"{index}[install]\n"
+        file.write_text(f"{top}{name} = /a b\n")
+        found = f"Setting of pip: {section}.{name}='/a b'\n"
+        assert run_python("-c", settings).stdout == f"{found}1\n"
+        without = run_python("-S", "-c", call.format("check_packages")).stdout
+        assert without == f"Packages not importable: {names}\n{found}1\n"
