@@ -1461,13 +1461,20 @@ as their terminals do not take an answer."
               ((null (gemini-companion-edit-file-state edit)))
               ((gemini-companion-edit-written-p edit)))
     (gemini-companion-edit--keep edit (gemini-companion-edit-after edit))
+    ;; If the file gets the text all the same, the edit is written then.
+    (setf (gemini-companion-edit-file-state edit) 'unwritten)
+    (gemini-companion-edit--notify edit 'unwritten)
     (display-warning
      'gemini-companion
-     (format "%s was not written: %s is no longer connected.  \
+     (format "%s was not written: %s %s.  \
 M-x gemini-companion-last-proposal shows the text that you accepted"
              (gemini-companion-edit-name edit)
              (gemini-companion-session-name
-              (gemini-companion-edit-session edit)))))
+              (gemini-companion-edit-session edit))
+             (if (gemini-companion-session-connected-p
+                  (gemini-companion-edit-session edit))
+                 "is no longer waiting for the answer"
+               "is no longer connected"))))
   (gemini-companion-receive 'outcome-written id))
 
 ;;;; Life

@@ -897,6 +897,8 @@ The user has accepted `edit' with a change of it, and nothing is written."
         (should (string-match-p "/a\\\\u202E was not written" warnings))
         (should (string-search "the CLI (web) is" warnings))
         (should (= 2 (length (split-string warnings "was not written")))))
+      ;; The list and the header line show it.
+      (should (eq 'unwritten (gemini-companion-edit-file-state diff)))
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
 ;;; gemini-companion-edit-test.el ends here

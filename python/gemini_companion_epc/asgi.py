@@ -31,7 +31,7 @@ from .port import Port
 from .processes import ancestors, process_with
 from .questions import Questions
 from .remote import Remotes
-from .sessions import COMMENT, Session, Sessions, Stream, session_id_on
+from .sessions import COMMENT, Call, Session, Sessions, Stream, session_id_on
 from .system import is_own_peer
 from .types import Facts, MalformedArgument, clean
 
@@ -178,9 +178,12 @@ class Asgi:
         body = await _body(request)
         is_new = SESSION_HEADER not in request.headers
         session = request.state.session = self._session(request, body)
+        call = request.state.call = Call()
+        watch = None
         if request.state.client.has_socket:
             # A call may last as long as a review.
             self._port.answered(request.scope["client"])
+            watch = asyncio.create_task(_watch(request, session, call))
 
         async def name_session(message: Message) -> None:
             if is_new and message["type"] == "http.response.start":
@@ -190,10 +193,19 @@ class Asgi:
         first = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> Message:
-            return first.pop() if first else await request.receive()
+            if first:
+                return first.pop()
+            if watch is None:
+                return await request.receive()
+            await asyncio.wait([watch])
+            return {"type": "http.disconnect"}
 
-        with self._sessions.request(session):
-            await self._answer(request.scope, receive, name_session)
+        try:
+            with self._sessions.request(session):
+                await self._answer(request.scope, receive, name_session)
+        finally:
+            if watch is not None:
+                watch.cancel()
 
     # GET
 
@@ -221,6 +233,13 @@ class Asgi:
             yield event
             stream.written(event)
         logger.info("HTTP out: %s end of stream", session.short_id)
+
+
+async def _watch(request: Request, session: Session, call: Call) -> None:
+    """Record that the client of ``request``, whose body was read, has hung up."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    session.hang_up(call)
 
 
 async def _body(request: Request) -> bytes:

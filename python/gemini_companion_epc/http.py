@@ -146,6 +146,7 @@ def _declared(tool: protocol.Tool) -> Tool:
 async def _call_tool(
     diffs: Diffs, context: Context, params: CallToolRequestParams
 ) -> CallToolResult:
+    assert context.request is not None
     session = _session(context)
     # Even if they are no longer offered: the CLI may have listed them before a restart.
     if params.name not in [tool.name for tool in session.client.protocol.tools]:
@@ -154,7 +155,7 @@ async def _call_tool(
         session.id,
         partial(diffs.open, session),
         partial(diffs.close, session),
-        session.decided,
+        partial(session.decided, call=context.request.state.call),
     )
     try:
         call = session.client.protocol.call

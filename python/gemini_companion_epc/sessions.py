@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 COMMENT = b": \r\n\r\n"
 # Seconds between two checks whether a process without an event stream has exited.
 _EXIT_CHECK = 0.5
+# Seconds in which a client that has hung up calls again, if it only reconnects.
+_CALL_AGAIN = 3
 
 
 @dataclass(eq=False)
@@ -35,6 +37,22 @@ class QueuedOutcome:
     diff: Diff | None
     event: bytes | None
     """What is written to the stream, None if only a call has the outcome."""
+
+
+@dataclass(eq=False)
+class Call:
+    """A request whose client may hang up before it is answered."""
+
+    is_gone: bool = False
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A call that is answered with the outcome of the review of ``proposal``."""
+
+    proposal: str
+    call: Call
+    answer: asyncio.Future[bool | None]
 
 
 def session_id_on(remote: str, header: str) -> str:
@@ -70,10 +88,12 @@ class Session:
     outcomes: deque[QueuedOutcome] = field(default_factory=deque)
     written: list[QueuedOutcome] = field(default_factory=list)
     """Outcomes that the stream of a client on another host may have lost."""
-    waiting: dict[str, tuple[str, asyncio.Future[bool | None]]] = field(
-        default_factory=dict
-    )
-    """By file, the proposal and the call that is answered with its outcome."""
+    call_limit: float = 0
+    """Seconds for which an outcome is kept that no call waits for."""
+    waiting: dict[str, Waiting] = field(default_factory=dict)
+    """By file, what waits for the outcome of its review."""
+    hung_up: set[str] = field(default_factory=set)
+    """The files for whose outcomes a client no longer waits."""
     flushed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when all outcomes are written."""
     stream: "Stream | None" = None
@@ -114,38 +134,72 @@ class Session:
         self.flushed.clear()
         self._answer(path)
         self.wake()
+        if event is None:
+            limit = _CALL_AGAIN if path in self.hung_up else self.call_limit
+            loop = asyncio.get_running_loop()
+            loop.call_later(limit, self._lose, self.outcomes_of(path))
 
-    async def decided(self, path: str, proposal: str) -> bool | None:
+    def outcomes_of(self, path: str) -> list[QueuedOutcome]:
+        """Return the outcomes of ``path`` that wait."""
+        return [one for one in self.outcomes if one.path == path]
+
+    def _lose(self, outcomes: Sequence[QueuedOutcome]) -> None:
+        """Drop those of ``outcomes`` for which no call has come, and report them."""
+        for one in outcomes:
+            if one in self.outcomes:
+                logger.info("Session %s: an outcome is lost", self.short_id)
+                self._drop(one, "outcome-undelivered")
+
+    async def decided(
+        self, path: str, proposal: str, call: Call | None = None
+    ) -> bool | None:
         """Wait for the outcome of the diff of ``path``; return whether it is accepted.
 
-        Return None if the diff is closed, or another call waits for its outcome.
+        Return None if the diff is closed, another call waits for its outcome, or the
+        client of this ``call`` has hung up.
         """
+        call = call or Call()
+        if call.is_gone:
+            self.hung_up.add(path)
+            return None
         self.release(path)
-        answer: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
-        self.waiting[path] = proposal, answer
+        self.hung_up.discard(path)
+        waiting = Waiting(proposal, call, asyncio.get_running_loop().create_future())
+        self.waiting[path] = waiting
         self._answer(path)
-        return await answer
+        return await waiting.answer
+
+    def hang_up(self, call: Call) -> None:
+        """Record that the client of ``call`` cannot receive its answer any more."""
+        call.is_gone = True
+        for path, waiting in [*self.waiting.items()]:
+            if waiting.call is call:
+                self.hung_up.add(path)
+                self.release(path)
 
     def _answer(self, path: str) -> None:
         """Answer the call that waits for the outcome of ``path``, if there are both."""
-        proposal, answer = self.waiting.get(path, ("", None))
-        for one in [*self.outcomes] if answer else ():
-            if one.path == path and (one.diff is None or one.diff.proposal == proposal):
+        waiting = self.waiting.get(path)
+        for one in self.outcomes_of(path) if waiting else ():
+            if waiting and (one.diff is None or one.diff.proposal == waiting.proposal):
                 self.release(path, one.content is not None)
                 self.acknowledge(one)
                 return
 
     def release(self, path: str, is_accepted: bool | None = None) -> None:
         """Answer the call that waits for the outcome of ``path``, None if no more."""
-        _, answer = self.waiting.pop(path, ("", None))
-        if answer and not answer.done():
-            answer.set_result(is_accepted)
+        waiting = self.waiting.pop(path, None)
+        if waiting and not waiting.answer.done():
+            waiting.answer.set_result(is_accepted)
 
     def acknowledge(self, outcome: QueuedOutcome) -> None:
         """Drop ``outcome``, which was written, and report it."""
+        self._drop(outcome, "outcome-written")
+
+    def _drop(self, outcome: QueuedOutcome, report: str) -> None:
         self.outcomes.remove(outcome)
         if outcome.diff is not None:
-            self._report("outcome-written", outcome.diff.id)
+            self._report(report, outcome.diff.id)
         if not self.outcomes:
             self.flushed.set()
 
@@ -234,7 +288,8 @@ class Sessions:
     """The sessions by ID.
 
     ``report`` is called for Emacs: with "sessions-update" and the connected ones when
-    they change, with "outcome-written" and the diff of each outcome that was written.
+    they change, with "outcome-written" and the diff of each outcome that was written,
+    with "outcome-undelivered" and that of each for which no client waits.
     """
 
     _config: Config
@@ -263,6 +318,7 @@ class Sessions:
         session = self._sessions.get(session_id)
         if session is None:
             session = Session(session_id, client, remote, self._report_to_emacs)
+            session.call_limit = self._config.session_grace
             session.context = self._event(session)
             self._sessions[session_id] = session
             loop = asyncio.get_running_loop()

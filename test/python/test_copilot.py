@@ -6,6 +6,8 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,7 +16,7 @@ import pytest
 
 from conftest import Alone, until
 from fake_cli import BOUND, FakeCli
-from gemini_companion_epc import copilot
+from gemini_companion_epc import copilot, sessions
 from gemini_companion_epc.copilot import Copilot
 from gemini_companion_epc.types import File
 
@@ -199,6 +201,55 @@ def test_an_answer_waits_for_the_cli_that_connects_again(
     assert alone.emacs.written == []
     assert cli.review("/a", "x", "2").result(BOUND)["result"] == "SAVED"
     assert (len(alone.emacs.opened), alone.emacs.written) == (1, [1])
+
+
+@contextmanager
+def call_that_is_cut(alone: Alone, cli: FakeCopilot, path: str) -> Iterator[None]:
+    """Open a review of ``path`` by a call whose connection is closed at the end."""
+    arguments = dict.fromkeys(("original_file_path", "tab_name"), path)
+    params = {
+        "name": "open_diff",
+        "arguments": {**arguments, "new_file_contents": "x"},
+    }
+    call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params}
+    count = len(alone.emacs.acknowledged)
+    with closing(HTTPConnection("127.0.0.1", alone.port, BOUND)) as connection:
+        headers = cli.headers(cli.session_id)
+        connection.request("POST", "/mcp", json.dumps(call), headers)
+        until(lambda: len(alone.emacs.acknowledged) > count)
+        yield
+
+
+def test_an_outcome_whose_call_is_gone_is_reported_as_lost(
+    alone: Alone, cli: FakeCopilot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_CALL_AGAIN", 0.1)
+    session = alone.do(alone.sessions.get, cli.id)
+    with call_that_is_cut(alone, cli, "/a"):
+        pass
+    until(lambda: "/a" not in session.waiting)
+    alone.do(alone.diffs.decide, 1, "mine")
+    until(lambda: alone.emacs.undelivered == [1])
+    assert alone.emacs.written == []
+    # The same proposal is another review, and its outcome arrives.
+    again = cli.review("/a", "x", "2")
+    until(lambda: len(alone.emacs.opened) == 2)
+    alone.do(alone.diffs.decide, 2, "mine")
+    assert again.result(BOUND)["result"] == "SAVED"
+    assert (alone.emacs.written, alone.emacs.undelivered) == ([2], [1])
+
+
+def test_a_client_that_calls_again_in_time_gets_the_outcome(
+    alone: Alone, cli: FakeCopilot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_CALL_AGAIN", BOUND)
+    session = alone.do(alone.sessions.get, cli.id)
+    with call_that_is_cut(alone, cli, "/a"):
+        pass
+    until(lambda: "/a" not in session.waiting)
+    alone.do(alone.diffs.decide, 1, "mine")
+    assert cli.review("/a", "x", "2").result(BOUND)["result"] == "SAVED"
+    assert (alone.emacs.written, alone.emacs.undelivered) == ([1], [])
 
 
 def test_an_answer_for_another_proposal_is_not_taken(
