@@ -80,6 +80,10 @@ By default, that is the CLI at point, or if there is none, any CLI."
           ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
            "file changed since the proposal")
           ((gemini-companion-revert-unsaved file) "unsaved changes here")
+          ((memq 'not-utf-8 (gemini-companion-edit-remarks edit)) "not UTF-8")
+          ((< 0 (progn (ignore-errors (gemini-companion-edit-hunks edit))
+                       (gemini-companion-edit-lost-count edit)))
+           "characters would be lost")
           ((memq 'undoes (gemini-companion-edit-remarks edit))
            "undoes your edits of this turn"))))
 

@@ -105,7 +105,7 @@ DONE, offer to resolve a conflict."
                          (not (gemini-companion-edit-in-file-p edit)))))
     (pcase (cond (new '(nil))
                  ((not exact) (gemini-companion-changes--merged
-                               edit (and hunk (list hunk)) now))
+                               edit (and hunk (list hunk)) now unsaved))
                  ;; A CLI may report plain line ends, and keeps those of the file.
                  ((eq 'unreviewed (gemini-companion-edit-decision edit))
                   (cons nil (gemini-companion-changes--before edit now)))
@@ -219,7 +219,8 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
     (gemini-companion-revert-replace-text
      (cdr (gemini-companion-changes--merged
            edit (and hunk (list hunk))
-           (gemini-companion-revert-text (current-buffer)))))
+           (gemini-companion-revert-text (current-buffer))
+           (current-buffer))))
     (widen)
     (smerge-start-session)
     (goto-char (gemini-companion-hunk-line line))
@@ -274,31 +275,43 @@ With UNNOTICED non-nil, include one of which that is not recorded yet."
 
 ;;;; Texts
 
-(defun gemini-companion-changes--merged (edit hunks now)
+(defun gemini-companion-changes--merged (edit hunks now &optional buffer)
   "Take back EDIT, or only HUNKS of it, in the text NOW.
-The value is as that of `gemini-companion-text-merged'."
+That is the one of BUFFER, which visits the file, or if that is nil, of the
+file.  The value is as that of `gemini-companion-text-merged'."
   (unless (executable-find "diff3")
     (user-error "%s has changed since, and the program diff3 is missing"
                 (gemini-companion-edit-name edit)))
   (let ((written (gemini-companion-text-fit
-                  (gemini-companion-edit-after edit) now
+                  (if buffer
+                      (with-current-buffer buffer
+                        (gemini-companion-edit-as-visited
+                         edit (gemini-companion-edit-after edit)))
+                    (gemini-companion-edit-after edit))
+                  now
                   (gemini-companion-edit-client-get edit :writes-own-text)))
-        (old (gemini-companion-changes--before edit now)))
+        (old (gemini-companion-changes--before edit now buffer)))
     (gemini-companion-text-merged
      now written
      (if hunks (gemini-companion-changes--without edit hunks old written) old)
      "now" "written" "before")))
 
-(defun gemini-companion-changes--before (edit now)
-  "Return the text before EDIT as a file has it whose text is NOW."
-  (let ((text (gemini-companion-edit-decode edit
-                                            (gemini-companion-edit-before edit)))
+(defun gemini-companion-changes--before (edit now &optional buffer)
+  "Return the text before EDIT as a file has it whose text is NOW.
+With BUFFER non-nil, which visits the file and has the text NOW, return it as
+that has it.  For a file, bytes that a CLI could not read stay bytes."
+  (let ((text (if buffer
+                  (with-current-buffer buffer
+                    (gemini-companion-edit-as-visited
+                     edit (gemini-companion-edit-decode-before edit)))
+                (gemini-companion-edit-decode
+                 edit (gemini-companion-edit-before edit))))
         (marked-p (apply-partially #'string-prefix-p "\uFEFF")))
     (concat
      ;; A CLI may have dropped the mark; a buffer has it in its coding system.
      (and (funcall marked-p text)
           (not (gemini-companion-edit-client-get edit :keeps-coding))
-          (not (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))
+          (not buffer)
           (not (seq-some marked-p (list now (gemini-companion-edit-after edit))))
           "\uFEFF")
      (gemini-companion-text-fit text now 'own))))
@@ -408,16 +421,18 @@ that is all hunks that are not reverted."
               append (mapcar (apply-partially #'cons edit)
                              (gemini-companion-changes--hunks edit))))))
 
-(defun gemini-companion-changes--lines (edit hunks text &optional later)
+(defun gemini-companion-changes--lines (edit hunks text &optional later written)
   "Return those of HUNKS of EDIT that TEXT still has, lists (HUNK LINE COUNT).
 LINE and COUNT are those of its lines in TEXT.  LATER are such lists of
-later edits: a hunk of which they have changed some lines is still there."
+later edits: a hunk of which they have changed some lines is still there.
+WRITTEN is the text that EDIT has written, if it is decoded otherwise."
   (let ((changes (gemini-companion-text-diff
                   (mapcar (lambda (text)
                             (concat (string-remove-suffix
                                      "\n" (gemini-companion-text-normalized text))
                                     "\n"))
-                          (list (gemini-companion-edit-after edit) text))))
+                          (list (or written (gemini-companion-edit-after edit))
+                                text))))
         (theirs-p (lambda (line count)
                     (seq-some (pcase-lambda (`(,_ ,first ,all))
                                 (<= first line (+ line count) (+ first all)))
@@ -461,7 +476,9 @@ An indirect buffer has no marks, and none of those that were cloned."
                       nil t)
             (let ((lines (gemini-companion-changes--lines
                           edit (gemini-companion-changes--hunks edit)
-                          (gemini-companion-revert-text (current-buffer)) later))
+                          (gemini-companion-revert-text (current-buffer)) later
+                          (gemini-companion-edit-as-visited
+                           edit (gemini-companion-edit-after edit))))
                   (previous 1))
               (setq later (append lines later))
               (goto-char (point-min))

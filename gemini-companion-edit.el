@@ -20,6 +20,7 @@
 ;;; Code:
 
 (require 'gemini-companion-clients)
+(require 'gemini-companion-coding)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-server)
@@ -84,12 +85,17 @@ a review; the user may edit the second."
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (coding 'utf-8-unix :documentation "In which the CLI reads and writes the file.")
+  (shown-in nil :documentation "In which lines are displayed that the CLI
+cannot read, as they are not UTF-8; nil if there are none.")
+  (lost 0 :documentation "How many characters its proposal loses, with all hunks;
+see `gemini-companion-edit-lost-count'.")
   (watch nil :documentation "The watch of its file while it is open.")
   (awaited nil :documentation "The write of its file that is awaited since it
 has ended, a `gemini-companion-written'.")
   (remarks nil :documentation "What is to be known of its file: a list of
-`changed' since the proposal, `not-utf-8', and `undoes' if the CLI does not know
-what the user has made of its last edit of that file.")
+`changed' since the proposal, `not-utf-8', `undoes' if the CLI does not know
+what the user has made of its last edit of that file, and `loss-accepted' if
+the user has accepted that characters are lost.")
   (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
@@ -275,24 +281,55 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 
 ;; The texts before and after an edit are compared as its CLI sees them: decoded
 ;; from UTF-8, or as the file is, with plain line ends and, if the CLI restores it,
-;; without a byte order mark.
+;; without a byte order mark.  But what the CLI cannot decode is as the file has it,
+;; so that each character that it replaces is a difference.
 
-(defun gemini-companion-edit--find-coding (edit bytes)
-  "Return the coding system in which the file of EDIT is for its CLI.
-BYTES are those of the file, or a symbol if they are not known."
-  (if (and (gemini-companion-edit-client-get edit :keeps-coding)
-           (stringp bytes)
-           (string-match-p "[\x3fff80-\x3fffff]"
-                           (decode-coding-string bytes 'utf-8-unix)))
-      (with-temp-buffer
-        (let (file-name-handler-alist format-alist after-insert-file-functions)
-          (insert-file-contents (gemini-companion-edit-file edit)))
-        (coding-system-change-eol-conversion last-coding-system-used 'unix))
-    'utf-8-unix))
+(defun gemini-companion-edit--set-coding (edit bytes text)
+  "Record the coding system of the file of EDIT for its CLI.
+BYTES are those of the file, or a symbol if they are not known, and TEXT is
+a text that the CLI has made of them, such as its proposal."
+  (let* ((file (gemini-companion-edit-file edit))
+         (buffer (gemini-companion-names-buffer file))
+         (own (and buffer (gemini-companion-coding-of-buffer buffer)))
+         (utf-8 (or (not (stringp bytes)) (gemini-companion-coding-utf-8-p bytes)))
+         (coding (if (or utf-8
+                         (not (gemini-companion-edit-client-get edit :keeps-coding)))
+                     'utf-8-unix
+                   (gemini-companion-coding-guess
+                    bytes text
+                    (delq nil
+                          (list own (gemini-companion-coding-declared file bytes)))))))
+    (setf (gemini-companion-edit-coding edit) coding
+          (gemini-companion-edit-shown-in edit)
+          (and (not utf-8)
+               (eq 'utf-8-unix coding)
+               (or own (gemini-companion-coding-of-file file bytes))))
+    (if (gemini-companion-edit-shown-in edit)
+        (cl-pushnew 'not-utf-8 (gemini-companion-edit-remarks edit))
+      (cl-callf2 remq 'not-utf-8 (gemini-companion-edit-remarks edit)))))
 
 (defun gemini-companion-edit-decode (edit bytes)
   "Return the text of BYTES, which the file of EDIT has."
   (decode-coding-string bytes (gemini-companion-edit-coding edit)))
+
+(defun gemini-companion-edit-decode-before (edit)
+  "Return the text that the file of EDIT had, with its line ends.
+It must be known.  Lines that the CLI cannot read are as Emacs reads them."
+  (let ((bytes (gemini-companion-edit-before edit))
+        (shown-in (gemini-companion-edit-shown-in edit)))
+    (if shown-in
+        (gemini-companion-coding-decode-undecoded bytes shown-in)
+      (gemini-companion-edit-decode edit bytes))))
+
+(defun gemini-companion-edit-as-visited (edit text)
+  "Return TEXT, of EDIT, as the current buffer has it, which visits its file.
+The CLI may read the file in another coding system than Emacs."
+  (let ((coding (gemini-companion-edit-coding edit))
+        (own (gemini-companion-coding-of-buffer (current-buffer))))
+    (if (or (eq 'utf-8-unix coding) (null own)
+            (eq (coding-system-base own) (coding-system-base coding)))
+        text
+      (decode-coding-string (encode-coding-string text coding) own))))
 
 (defun gemini-companion-edit--plain (edit text)
   "Return TEXT as the CLI of EDIT sees it."
@@ -312,11 +349,9 @@ Record the remarks on it, and update the buffer of the original."
                 ((and (gemini-companion-edit-keepable-p file)
                       (ignore-error file-error
                         (gemini-companion-text-bytes file))))
-                (t 'unknown))
-          (gemini-companion-edit-coding edit)
-          (gemini-companion-edit--find-coding
-           edit (gemini-companion-edit-before edit)))
-    (cl-callf2 remq 'not-utf-8 (gemini-companion-edit-remarks edit))
+                (t 'unknown)))
+    (gemini-companion-edit--set-coding edit (gemini-companion-edit-before edit)
+                                       (gemini-companion-edit-proposed edit))
     ;; If its text is too large, the time of the file has changed.
     (unless (member previous
                     (remq 'unknown (list nil (gemini-companion-edit-before edit))))
@@ -333,18 +368,20 @@ Record the remarks on it, and update the buffer of the original."
     (<= (file-attribute-size attributes) gemini-companion-edit--most-bytes)))
 
 (defun gemini-companion-edit--text-before (edit)
-  (let ((text (gemini-companion-edit-decode
-               edit
-               (pcase (gemini-companion-edit-before edit)
-                 ('new "")
-                 ('unknown
-                  (gemini-companion-text-bytes (gemini-companion-edit-file edit)))
-                 (bytes bytes))))
-        (bytes "[\x3fff80-\x3fffff]"))
-    (when (string-match-p bytes text)
-      (cl-pushnew 'not-utf-8 (gemini-companion-edit-remarks edit))
-      (setq text (replace-regexp-in-string bytes "\uFFFD" text)))
-    (gemini-companion-edit--plain edit text)))
+  "Return the text before EDIT, as it is compared."
+  (gemini-companion-edit--plain
+   edit
+   (pcase (gemini-companion-edit-before edit)
+     ('new "")
+     ('unknown
+      ;; It is too large to keep, or is no longer as it was.
+      (let ((bytes (gemini-companion-text-bytes (gemini-companion-edit-file edit))))
+        (gemini-companion-edit--set-coding edit bytes
+                                           (gemini-companion-edit-proposed edit))
+        (if-let* ((shown-in (gemini-companion-edit-shown-in edit)))
+            (gemini-companion-coding-decode-undecoded bytes shown-in)
+          (gemini-companion-edit-decode edit bytes))))
+     (_ (gemini-companion-edit-decode-before edit)))))
 
 (defun gemini-companion-edit-original (edit)
   "Return a read-only buffer with the text before EDIT, which is open."
@@ -382,10 +419,12 @@ While it is open, that is the proposal as the user has edited it,
 without the excluded hunks.  Once it is rejected, they are shown again,
 as they may have comments."
   (or (gemini-companion-edit-after edit)
-      (funcall (if (eq 'rejected (gemini-companion-edit-decision edit))
-                   #'gemini-companion-text-of-buffer
-                 #'gemini-companion-hunk-remaining-text)
-               (gemini-companion-edit-proposal-buffer edit))))
+      ;; An excluded hunk may have bytes that no CLI can be sent.
+      (gemini-companion-coding-sendable
+       (funcall (if (eq 'rejected (gemini-companion-edit-decision edit))
+                    #'gemini-companion-text-of-buffer
+                  #'gemini-companion-hunk-remaining-text)
+                (gemini-companion-edit-proposal-buffer edit)))))
 
 (defun gemini-companion-edit-edited-p (edit)
   "Return non-nil if the user has edited the proposal of EDIT."
@@ -429,9 +468,39 @@ By default, that is the text that the edit has written."
 
 (defun gemini-companion-edit--has-changed-to-p (edit text bytes)
   "Return non-nil if BYTES are TEXT, but not what the file of EDIT had before."
-  (and (gemini-companion-edit--same-written-p
-        text (gemini-companion-edit-decode edit bytes))
-       (not (equal bytes (gemini-companion-edit-before edit)))))
+  (and (not (equal bytes (gemini-companion-edit-before edit)))
+       (or (gemini-companion-edit--written-in-p
+            text bytes (gemini-companion-edit-coding edit))
+           ;; Before a rewrite of the whole text, nothing showed in which coding
+           ;; system the CLI had read the file; now its text does.
+           (and (gemini-companion-edit-client-get edit :keeps-coding)
+                (not (gemini-companion-coding-utf-8-p bytes))
+                (gemini-companion-edit--written-in-p
+                 text bytes
+                 (gemini-companion-coding-guess
+                  bytes text (list (gemini-companion-edit-coding edit))))))))
+
+(defun gemini-companion-edit--correct-coding (edit text)
+  "Record in which coding system the CLI of EDIT has written TEXT to its file."
+  (when-let* (((gemini-companion-edit-client-get edit :keeps-coding))
+              (bytes (ignore-error file-error
+                       (gemini-companion-text-bytes (gemini-companion-edit-file edit))))
+              (coding (gemini-companion-edit-coding edit))
+              ((not (gemini-companion-edit--written-in-p text bytes coding))))
+    (setf (gemini-companion-edit-coding edit)
+          (gemini-companion-coding-guess bytes text (list coding))
+          ;; The hunks are of lines that were decoded otherwise.
+          (gemini-companion-edit-compared edit) nil)))
+
+(defun gemini-companion-edit--written-in-p (text bytes coding)
+  "Return non-nil if BYTES are TEXT as a CLI has written it in CODING."
+  (let ((now (decode-coding-string bytes coding)))
+    (if (memq coding '(utf-8-unix utf-16le-with-signature-unix
+                                  utf-16be-with-signature-unix))
+        (gemini-companion-edit--same-written-p text now)
+      (gemini-companion-edit--same-written-p
+       (gemini-companion-coding-as-written text coding)
+       (gemini-companion-coding-as-written now coding)))))
 
 (defun gemini-companion-edit-call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT."
@@ -470,11 +539,49 @@ hunks that are not among them are restored."
        (lambda (old new)
          (let ((hunks (gemini-companion-hunk-find old new)))
            (setf (gemini-companion-edit-known-hunks edit) hunks
+                 (gemini-companion-edit-lost edit)
+                 (gemini-companion-edit--count-lost edit old new)
                  (gemini-companion-edit-compared edit)
                  (gemini-companion-edit--texts-state edit))
            (when (gemini-companion-edit-open-p edit)
              (gemini-companion-edit--restore edit hunks old))))))
     (gemini-companion-edit-known-hunks edit)))
+
+;; A CLI may lose characters of a file that is not UTF-8: it could not read them,
+;; or cannot write them in the coding system of the file.
+
+(defun gemini-companion-edit--lost-in (edit text)
+  "Return how many characters of TEXT the CLI of EDIT does not write as they are."
+  (let ((coding (gemini-companion-edit-coding edit)))
+    (gemini-companion-coding-lost text (unless (eq 'utf-8-unix coding) coding))))
+
+(defun gemini-companion-edit--count-lost (edit old new)
+  "Return how many characters are lost in the buffer NEW that OLD has, for EDIT.
+That is 0 for a file in UTF-8."
+  (if (or (gemini-companion-edit-shown-in edit)
+          (not (eq 'utf-8-unix (gemini-companion-edit-coding edit))))
+      (max 0 (- (gemini-companion-edit--lost-in
+                 edit (gemini-companion-text-of-buffer new))
+                ;; The file may have some already.
+                (gemini-companion-coding-replaced
+                 (if (stringp (gemini-companion-edit-before edit))
+                     (gemini-companion-edit-decode
+                      edit (gemini-companion-edit-before edit))
+                   (gemini-companion-text-of-buffer old)))))
+    0))
+
+(defun gemini-companion-edit-lost-count (edit)
+  "Return how many characters the CLI of EDIT would replace by others.
+That is for its proposal as it was compared last, without excluded hunks."
+  (let ((lost (gemini-companion-edit-lost edit))
+        (proposal (gemini-companion-edit-proposal-buffer edit)))
+    (if (or (= 0 lost) (not (gemini-companion-edit-open-p edit)))
+        lost
+      (dolist (mark (gemini-companion-hunk-marks proposal))
+        (pcase-let ((`(,old ,new) (overlay-get mark 'gemini-companion-texts)))
+          (cl-incf lost (- (gemini-companion-edit--lost-in edit old)
+                           (gemini-companion-edit--lost-in edit new)))))
+      (max 0 lost))))
 
 (defun gemini-companion-edit-counts (edit)
   "Return a list (HUNKS EXCLUDED ADDED REMOVED), or nil if no hunks are known.
@@ -536,6 +643,13 @@ HUNK is one of `gemini-companion-edit-hunks'.  Return non-nil if it is
 excluded now.  Ask before excluding the last one."
   (gemini-companion-edit-unsettled edit)
   (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
+    ;; Otherwise it would be shown as staying, and be replaced.
+    (when (and (not (member hunk (gemini-companion-hunk-excluded proposal)))
+               (gemini-companion-coding-undecoded-p
+                (gemini-companion-hunk-old-text
+                 hunk (gemini-companion-edit-original edit))))
+      (user-error "%s cannot write the bytes that this hunk replaces"
+                  (gemini-companion-edit--title edit)))
     (unless (prog1 (or (member hunk (gemini-companion-hunk-excluded proposal))
                        (pcase (gemini-companion-edit-counts edit)
                          (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks)))
@@ -1147,6 +1261,7 @@ is reported."
               edit after "%s was written without your edits; %s shows them")))
           ((equal text (cdr (gemini-companion-edit-kept edit)))
            (setf (gemini-companion-edit-kept edit) nil)))
+    (gemini-companion-edit--correct-coding edit text)
     (setf (gemini-companion-edit-after edit) text
           (gemini-companion-edit-file-state edit) 'written)))
 
@@ -1293,16 +1408,22 @@ yet, is not recorded again."
       (setq edit (gemini-companion-edit--make
                   :id (gensym) :session session :file file
                   :decision 'unreviewed :proposed after :after after))
-      (setf (gemini-companion-edit-coding edit)
-            (gemini-companion-edit--find-coding
-             edit (and (gemini-companion-edit-keepable-p file)
-                       (ignore-error file-error (gemini-companion-text-bytes file))))
-            (gemini-companion-edit-before edit)
+      (gemini-companion-edit--set-coding
+       edit
+       (and (gemini-companion-edit-keepable-p file)
+            (ignore-error file-error (gemini-companion-text-bytes file)))
+       after)
+      (setf (gemini-companion-edit-before edit)
             (cond ((null before) 'new)
                   ;; The CLI could not decode it.
                   ((string-search "\uFFFD" before) 'unknown)
-                  (t (encode-coding-string before
-                                           (gemini-companion-edit-coding edit)))))
+                  (t
+                   (let ((bytes (encode-coding-string
+                                 before (gemini-companion-edit-coding edit))))
+                     (if (equal before (gemini-companion-edit-decode edit bytes))
+                         bytes
+                       ;; Emacs does not have some of its characters there.
+                       'unknown)))))
       (gemini-companion-edit--add edit))
     (setf (gemini-companion-edit-reported edit) t
           (gemini-companion-edit-file-state edit) 'written)
@@ -1350,7 +1471,7 @@ its own text; reject the proposal, or leave at least one character"))
 
 (defun gemini-companion-edit--refused-p (edit)
   "Return non-nil if the user objects to accepting EDIT.
-Ask only if the CLI would write over a change of the file."
+Ask only if the CLI would write over a change of the file, or lose characters."
   ;; A large file counts as written if it is as at the previous check.
   (dotimes (_ 2)
     (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'now))
@@ -1359,7 +1480,8 @@ Ask only if the CLI would write over a change of the file."
         (not (gemini-companion-edit-ask
               edit
               (lambda ()
-                (yes-or-no-p (format format (gemini-companion-edit-name edit)))))))))
+                (yes-or-no-p (format format (gemini-companion-edit-name edit)))))))
+      (gemini-companion-edit--loss-refused-p edit)))
 
 (defun gemini-companion-edit--overwrites (edit)
   "Return a question about what accepting EDIT would overwrite, or nil.
@@ -1370,6 +1492,33 @@ CLI does not know into the proposal, that is not overwritten."
         ((and (memq 'undoes (gemini-companion-edit-remarks edit))
               (gemini-companion-edit--undoes-p edit (gemini-companion-edit-text edit)))
          "This edit of %s undoes yours of the previous one; accept anyway? ")))
+
+(defun gemini-companion-edit--loss-refused-p (edit)
+  "Return non-nil if the user objects to characters that are lost by EDIT.
+Ask once for a file and turn."
+  (ignore-errors (gemini-companion-edit-hunks edit))
+  (let ((count (gemini-companion-edit-lost-count edit)))
+    (unless (or (= 0 count)
+                (seq-some
+                 (lambda (other)
+                   (and (memq 'loss-accepted (gemini-companion-edit-remarks other))
+                        (eq (gemini-companion-edit-turn edit)
+                            (gemini-companion-edit-turn other))
+                        (equal (gemini-companion-edit-true-name edit)
+                               (gemini-companion-edit-true-name other))))
+                 gemini-companion-edit--all))
+      (if (gemini-companion-edit-ask
+           edit
+           (lambda ()
+             (yes-or-no-p
+              (format (ngettext
+                       "%s is not UTF-8: %s replaces %d character; accept anyway? "
+                       "%s is not UTF-8: %s replaces %d characters; accept anyway? "
+                       count)
+                      (gemini-companion-edit-name edit)
+                      (gemini-companion-edit--title edit) count))))
+          (ignore (cl-pushnew 'loss-accepted (gemini-companion-edit-remarks edit)))
+        t))))
 
 (defun gemini-companion-edit--answered (edit text)
   "Close the view of EDIT, which the user has settled; report TEXT in one line.

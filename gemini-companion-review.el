@@ -918,8 +918,7 @@ What guards text comes first, the longest last: a long name may not fit."
         ,@(when (gemini-companion-edit-follows-p edit)
             '((0 "edits may not be written")
               (4 ": another edit of this file is not written yet") (0 "; ")))
-        ,@(when (memq 'not-utf-8 remarks)
-            '((0 "not UTF-8; ")))
+        ,@(gemini-companion-header--of-coding edit)
         ,@(when (and (gemini-companion-edit-open-p edit)
                      (or (gemini-companion-edit-edited-p edit)
                          (gemini-companion-hunk-marks
@@ -938,6 +937,19 @@ What guards text comes first, the longest last: a long name may not fit."
           "not connected"))
      (gemini-companion-header--remark
       3 (and (eq 'new (gemini-companion-edit-before edit)) "new file")))))
+
+(defun gemini-companion-header--of-coding (edit)
+  "Return remarks on what the CLI of EDIT does to a file that is not UTF-8."
+  (let ((count (if (gemini-companion-edit-open-p edit)
+                   (gemini-companion-edit-lost-count edit)
+                 0)))
+    (cond ((< 0 count)
+           `((0 ,(format (ngettext "not UTF-8: the CLI replaces %d character; "
+                                   "not UTF-8: the CLI replaces %d characters; "
+                                   count)
+                         count))))
+          ((memq 'not-utf-8 (gemini-companion-edit-remarks edit))
+           '((0 "not UTF-8") (4 ": the CLI writes UTF-8") (0 "; "))))))
 
 (defun gemini-companion-header--of-edits (edit)
   "Return remarks on the user's edits of EDIT if they are lost on its CLI."

@@ -581,6 +581,10 @@ LINES is a number, or a cons (FIRST . LAST)."
     (`(,first . ,last) (format "%d-%d" first last))
     (line (number-to-string line))))
 
+(defun gemini-companion-hunk-old-text (hunk original)
+  "Return the lines of HUNK in the buffer ORIGINAL."
+  (car (gemini-companion-hunk--texts hunk original original)))
+
 (defun gemini-companion-hunk--texts (hunk original proposal)
   "Return the lines of HUNK in the buffers ORIGINAL and PROPOSAL, a list."
   (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))

@@ -743,14 +743,16 @@
           "caf\351\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n" "qwen")
          ("1\r\n2\n3\n4\n5\r\n" "one\r\n2\n3\n4\nfive\r\n"
           "one\r\n2\nmine\n4\nfive\r\n" "1\r\n2\nmine\n4\n5\r\n" "copilot")
-         ;; What it could not decode is in no hunk.
+         ;; What it could not decode is a hunk of its own.
          ("1\n2\n\351\n4\n5\n" "one\n2\n\uFFFD\n4\nfive\n"
           "one\n2\n\357\277\275\n4\nfive\n" "1\n2\n\351\n4\n5\n")))
     (ert-info ((format "%S" now))
       (gemini-companion-test-with-edits '(("a" ""))
         (gemini-companion-test-write "a" before)
-        (let ((edit (gemini-companion-test-accept
-                     "a" proposed 1 `(:client ,(or client "gemini") ,@session))))
+        (let ((edit (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+                      (gemini-companion-test-accept
+                       "a" proposed 1
+                       `(:client ,(or client "gemini") ,@session)))))
           (gemini-companion-test-write "a" now)
           (dolist (hunk (gemini-companion-edit-hunks edit))
             (gemini-companion-changes-revert edit hunk))

@@ -13,7 +13,7 @@
 (ert-deftest gemini-companion-ediff-shows-the-file-as-it-is-on-disk ()
   (pcase-dolist
       (`(,bytes ,client ,text ,remark)
-       '(("caf\351\n" "gemini" "caf\uFFFD\n" t)
+       '(("caf\351\n" "gemini" "caf\u00e9\n" t)
          ("\357\273\277\303\251\r\n2\r\n" "gemini" "\uFEFF\u00e9\n2\n" nil)
          ;; It writes a byte order mark that is not in the proposal.
          ("\357\273\277\303\251\r\n2\r\n" "qwen" "\u00e9\n2\n" nil)))
