@@ -45,6 +45,8 @@ def test_new_user_gets_a_connected_cli(world: World) -> None:
     give(emacs, "gemini-companion-mode")
     emacs.wait_for("Install the Python packages")
     emacs.keys("y")
+    # On a busy machine, to fetch and to install them takes minutes each.
+    emacs.wait_for_match(f"Installing collected packages|{RUNS}")
     emacs.wait_for_match(RUNS)
     enable_by_the_status(world, emacs)
     give(emacs, "gemini-companion-run")
