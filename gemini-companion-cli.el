@@ -874,7 +874,7 @@ Wait until the user pauses and has answered what it asks."
           (add-hook 'gemini-companion-session-changed-functions changed))))))
 
 (defun gemini-companion-cli--with-search (run)
-  "Return RUN, and `:searches' if no file is there because of a workspace root."
+  "Return RUN; if no file is there because of a root, add `:searches'."
   (let ((directory (and gemini-companion-cli--place
                         (gemini-companion-cli--search-directory
                          gemini-companion-cli--place))))

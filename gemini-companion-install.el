@@ -110,7 +110,7 @@ environment links to."
 ;;;; Installation
 
 (defun gemini-companion-install--check (python function)
-  "Return the command by which PYTHON calls FUNCTION of the server's program.
+  "Return a command: PYTHON is to call FUNCTION of the program of the server.
 FUNCTION is \"check_settings\" or \"check_packages\"."
   (list python "-c" "import sys; sys.path.insert(0, sys.argv[1]); \
 import gemini_companion_epc.__main__ as program; \
