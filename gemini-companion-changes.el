@@ -394,7 +394,7 @@ To search among all buffers for each file of a turn would take long.")
   (overlay-get mark 'gemini-companion-change))
 
 (defun gemini-companion-changes--all ()
-  "Return a list of the changes of the last turn that has some left.
+  "Return each change of the last turn that has one left.
 They are in the order of files and lines.  In a file that is not visited,
 that is all hunks that are not reverted."
   (let ((edits (gemini-companion-changes--edits)))
