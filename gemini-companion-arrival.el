@@ -374,9 +374,10 @@ user's changes of its proposal."
   (gemini-companion-edit-unsettled edit)
   (if-let* ((view (gemini-companion-edit-view edit)))
       (gemini-companion-view-follow view 'select)
-    (when-let* ((shown (gemini-companion-edit-shown)))
-      (gemini-companion-edit-hide shown))
-    (gemini-companion-arrival--show edit 'select)))
+    (gemini-companion-windows-at-once
+      (when-let* ((shown (gemini-companion-edit-shown)))
+        (gemini-companion-edit-hide shown))
+      (gemini-companion-arrival--show edit 'select))))
 
 ;;;; After an answer
 

@@ -173,7 +173,8 @@ in the file, either.  Return a message."
                       (push (gemini-companion-changes--undo-entry edit)
                             (cdr buffer-undo-list)))))
         ('deleted (when (and buffer (not (buffer-modified-p buffer)))
-                    (kill-buffer buffer)))
+                    (gemini-companion-windows-at-once
+                      (kill-buffer buffer))))
         (_ (gemini-companion-revert file)))
       ;; From A to B, C and B: without the first, none of them is in the file.
       (dolist (other (and exact (gemini-companion-changes--later edit)))
@@ -215,7 +216,9 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
                          (gemini-companion-edit-name edit) line)))
     (unless (and offer (y-or-n-p (concat problem "; merge with smerge? ")))
       (user-error "%s" problem))
-    (pop-to-buffer (gemini-companion-changes--visit edit))
+    (let ((buffer (gemini-companion-changes--visit edit)))
+      (gemini-companion-windows-at-once
+        (pop-to-buffer buffer)))
     (gemini-companion-revert-replace-text
      (cdr (gemini-companion-changes--merged
            edit (and hunk (list hunk))
@@ -708,11 +711,12 @@ SKIPPED is a text about files that were skipped."
         back (concat skipped (format "; %s %s" name why))))
       (mark
        (unless (eq (overlay-buffer mark) (current-buffer))
-         (pop-to-buffer (overlay-buffer mark)
-                        (if buffer-file-name
-                            '(display-buffer-same-window)
-                          '((display-buffer-reuse-window
-                             gemini-companion-windows-display-covering)))))
+         (gemini-companion-windows-at-once
+           (pop-to-buffer (overlay-buffer mark)
+                          (if buffer-file-name
+                              '(display-buffer-same-window)
+                            '((display-buffer-reuse-window
+                               gemini-companion-windows-display-covering))))))
        (unless (<= (point-min) (overlay-start mark) (point-max))
          (widen))
        (goto-char (overlay-start mark))

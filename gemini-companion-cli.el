@@ -30,6 +30,7 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
+(require 'gemini-companion-windows-at-once)
 (require 'json)
 (require 'map)
 (require 'tabulated-list)
@@ -481,14 +482,16 @@ which are sent to the program if they are typed twice."
          (if (and split-width-threshold (one-window-p t))
              (min split-width-threshold 120)
            split-width-threshold)))
-    (pop-to-buffer buffer
-                   (pcase (unless (get-buffer-window buffer)
-                            gemini-companion-run-side-window)
-                     ('nil '(nil (reusable-frames . visible)))
-                     (side `(display-buffer-in-side-window
-                             (side . ,side)
-                             (,(if (eq side 'bottom) 'window-height 'window-width)
-                              . 0.4))))))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer
+       buffer
+       (pcase (unless (get-buffer-window buffer)
+                gemini-companion-run-side-window)
+         ('nil '(nil (reusable-frames . visible)))
+         (side `(display-buffer-in-side-window
+                 (side . ,side)
+                 (,(if (eq side 'bottom) 'window-height 'window-width)
+                  . 0.4)))))))
   ;; Emacs would center the cursor, with nothing below it.
   (when (derived-mode-p 'term-mode)
     (set-window-start nil term-home-marker t))
@@ -529,7 +532,7 @@ It cannot if SESSION waits for an answer, which the text would be."
   (let ((map (make-sparse-keymap)))
     (define-key map "g" 'gemini-companion-run)
     (define-key map "r" 'gemini-companion-resume)
-    (define-key map "q" #'quit-window)
+    (define-key map "q" #'gemini-companion-quit-window)
     map)
   "Keys in the buffer of a CLI that has ended.")
 
@@ -945,7 +948,8 @@ may do so for the last command in it, but not within seconds."
          "%" "%%"
          (concat " " reason (substitute-command-keys "; \
 \\<gemini-companion-run-ended-map>\\[gemini-companion-run] restarts it, \
-\\[gemini-companion-resume] resumes a conversation, \\[quit-window] quits")))))
+\\[gemini-companion-resume] resumes a conversation, \
+\\[gemini-companion-quit-window] quits")))))
 
 ;;;; Desktop
 
@@ -1083,7 +1087,7 @@ there.  If that CLI is in a selected side window, the window is hidden."
            (gemini-companion-cli--launch run))
           ((and gemini-companion-run-side-window
                 (eq buffer (window-buffer)))
-           (quit-window))
+           (gemini-companion-quit-window))
           (t
            (gemini-companion-cli-show buffer)
            ;; Of a CLI that its user has suspended, no shell would do that.
@@ -1255,6 +1259,8 @@ prints objects of JSON."
 
 (define-key gemini-companion-resume-mode-map
   (kbd "RET") #'gemini-companion-resume-at-point)
+(define-key gemini-companion-resume-mode-map
+  [remap quit-window] #'gemini-companion-quit-window)
 
 (defun gemini-companion-resume-at-point ()
   "Resume the conversation at point, in a terminal in this window."

@@ -15,6 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-text)
+(require 'gemini-companion-windows-at-once)
 (require 'json)
 
 (defconst gemini-companion-clients
@@ -330,7 +331,7 @@ user, and return nil.  Signal an error if it is malformed."
            (message "Setting not saved (%s); set %s to %s where that file is made"
                     (error-message-string problem) (string-join keys ".")
                     (json-encode value))))
-      (find-file-other-window file)
+      (gemini-companion-settings--open file)
       (message "%s has comments, which would be lost; set %s to %s in it, \
 save it, and go back"
                (file-name-nondirectory file) (string-join keys ".")
@@ -338,6 +339,13 @@ save it, and go back"
       nil)))
 
 ;;;;; Findings
+
+(defun gemini-companion-settings--open (file)
+  "Visit FILE in another window."
+  ;; It may ask, which could not be seen if done in one step.
+  (let ((buffer (find-file-noselect file)))
+    (gemini-companion-windows-at-once
+      (switch-to-buffer-other-window buffer))))
 
 (defun gemini-companion-settings-findings (client directory &optional runs-p)
   "Return the findings about the settings of CLIENT in DIRECTORY.
@@ -359,7 +367,7 @@ after that reads the setting itself."
                        (error-message-string problem))
               ,(format "Correct it; %s does not start with this file."
                        (gemini-companion-clients-title client))
-              ("Open" . ,(apply-partially #'find-file-other-window file))))))))
+              ("Open" . ,(apply-partially #'gemini-companion-settings--open file))))))))
 
 (defun gemini-companion-settings--finding (client files runs-p required)
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
@@ -390,7 +398,7 @@ after that reads the setting itself."
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." key)
-            ("Open" . ,(apply-partially #'find-file-other-window file)))))))
+            ("Open" . ,(apply-partially #'gemini-companion-settings--open file)))))))
 
 (provide 'gemini-companion-clients)
 ;;; gemini-companion-clients.el ends here

@@ -26,6 +26,7 @@
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-state)
+(require 'gemini-companion-windows-at-once)
 (require 'map)
 (require 'project)
 (require 'xref)
@@ -829,7 +830,8 @@ the CLI does; submit it? "
   "Close this buffer, and keep its text as a draft."
   (interactive)
   (when (gemini-companion-compose--typed)
-    (quit-windows-on (current-buffer) 'kill)))
+    (gemini-companion-windows-at-once
+      (quit-windows-on (current-buffer) 'kill))))
 
 (defun gemini-companion-compose-attach (buffer)
   "Insert what `gemini-companion-send' would send from BUFFER."
@@ -961,16 +963,18 @@ draft."
                       (and sessions
                            (gemini-companion-session-read sessions))))
          (terminal (gemini-companion-session-terminal session))
-         (window (and terminal (get-buffer-window terminal))))
-    (pop-to-buffer (gemini-companion-compose--buffer
-                    (file-name-as-directory
-                     (or (plist-get session :directory) directory)))
-                   (and window `((display-buffer-reuse-window
-                                  display-buffer-in-direction)
-                                 (direction . below)
-                                 (window . ,window)
-                                 (window-height
-                                  . ,(max 5 (/ (window-height window) 3))))))
+         (window (and terminal (get-buffer-window terminal)))
+         (buffer (gemini-companion-compose--buffer
+                  (file-name-as-directory
+                   (or (plist-get session :directory) directory)))))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer buffer
+                     (and window `((display-buffer-reuse-window
+                                    display-buffer-in-direction)
+                                   (direction . below)
+                                   (window . ,window)
+                                   (window-height
+                                    . ,(max 5 (/ (window-height window) 3)))))))
     (unless gemini-companion-compose-mode
       (gemini-companion-compose-mode))
     (setq gemini-companion-compose--session session)

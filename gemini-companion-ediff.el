@@ -192,31 +192,32 @@ If KEEP is non-nil, the selected window stays visible."
 It replaces its remaining windows, not the whole frame, as Ediff itself
 does.  If all windows exist, do nothing."
   (unless (ediff-keep-window-config (current-buffer))
-    (let* ((panel (current-buffer))
-           (ignore-window-parameters t)
-           (window-min-height 1)
-           ;; Other windows keep their sizes.
-           (window-combination-limit t)
-           (switch-to-buffer-obey-display-actions nil)
-           (ediff-use-long-help-message nil)
-           (windows (gemini-companion-ediff--windows))
-           (there (car windows))
-           bottom)
-      (save-current-buffer
-        (mapc #'delete-window (cdr windows)))
-      ;; Ediff dedicates the window of the panel.
-      (set-window-dedicated-p there nil)
-      (set-window-parameter there 'mode-line-format nil)
-      (setq bottom (split-window there -2 'below)
-            ediff-window-A there
-            ediff-window-B (split-window there nil 'right))
-      (set-window-buffer ediff-window-A ediff-buffer-A)
-      (set-window-buffer ediff-window-B ediff-buffer-B)
-      (select-window bottom)
-      (ediff-setup-control-buffer panel)
-      (set-window-parameter bottom 'mode-line-format 'none)
-      (window-resize bottom (- 1 (window-total-height bottom)) nil t)
-      (gemini-companion-ediff--write-panel))))
+    (gemini-companion-windows-at-once
+      (let* ((panel (current-buffer))
+             (ignore-window-parameters t)
+             (window-min-height 1)
+             ;; Other windows keep their sizes.
+             (window-combination-limit t)
+             (switch-to-buffer-obey-display-actions nil)
+             (ediff-use-long-help-message nil)
+             (windows (gemini-companion-ediff--windows))
+             (there (car windows))
+             bottom)
+        (save-current-buffer
+          (mapc #'delete-window (cdr windows)))
+        ;; Ediff dedicates the window of the panel.
+        (set-window-dedicated-p there nil)
+        (set-window-parameter there 'mode-line-format nil)
+        (setq bottom (split-window there -2 'below)
+              ediff-window-A there
+              ediff-window-B (split-window there nil 'right))
+        (set-window-buffer ediff-window-A ediff-buffer-A)
+        (set-window-buffer ediff-window-B ediff-buffer-B)
+        (select-window bottom)
+        (ediff-setup-control-buffer panel)
+        (set-window-parameter bottom 'mode-line-format 'none)
+        (window-resize bottom (- 1 (window-total-height bottom)) nil t)
+        (gemini-companion-ediff--write-panel)))))
 
 (defun gemini-companion-ediff--windows ()
   "Return the windows of the control panel's session on this frame.
@@ -289,18 +290,19 @@ The control panel is current."
          (message-log-max nil)
          (window (get-buffer-window panel t)))
     (gemini-companion-text-keeping-message
-      (with-selected-frame (window-frame window)
-        ;; Window configurations do not have point of the current buffer.
-        (save-excursion
-          (save-window-excursion
-            ;; Ediff selects the selected window again meanwhile.
-            (select-window
-             (or window
-                 (gemini-companion-ediff--make-window
-                  panel (gemini-companion-view-edit view)))
-             'norecord)
-            (with-current-buffer panel
-              (gemini-companion-ediff-compare-again))))))))
+      (gemini-companion-windows-at-once
+        (with-selected-frame (window-frame window)
+          ;; Window configurations do not have point of the current buffer.
+          (save-excursion
+            (save-window-excursion
+              ;; Ediff selects the selected window again meanwhile.
+              (select-window
+               (or window
+                   (gemini-companion-ediff--make-window
+                    panel (gemini-companion-view-edit view)))
+               'norecord)
+              (with-current-buffer panel
+                (gemini-companion-ediff-compare-again)))))))))
 
 (cl-defmethod gemini-companion-view-mark
   ((view gemini-companion-ediff-view) _redraw)
@@ -359,7 +361,8 @@ The control panel is current."
     (if-let* ((window (get-buffer-window
                        (if (eq (current-buffer) proposal) panel proposal))))
         (select-window window)
-      (pop-to-buffer proposal))))
+      (gemini-companion-windows-at-once
+        (pop-to-buffer proposal)))))
 
 ;;;; Closing
 

@@ -17,6 +17,7 @@
 
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
+(require 'gemini-companion-windows-at-once)
 
 ;;;; Customization
 
@@ -215,7 +216,9 @@ else nil.  Display the output if SHOW is non-nil."
     (special-mode)
     ;; Windows follow the output.
     (setq-local window-point-insertion-type t)
-    (when show (display-buffer (current-buffer))))
+    (when show
+      (gemini-companion-windows-at-once
+        (display-buffer (current-buffer)))))
   (message "Installing the Python packages of gemini-companion...")
   (setq gemini-companion-install--directory
         (expand-file-name (format "venv-%s-%d"
@@ -300,8 +303,9 @@ At the end call END, see `gemini-companion-install-start'."
                   (cons new
                         (seq-take (gemini-companion-install--environments) 2))))
       (ignore-error file-error (delete-directory old t))))
-  (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
-    (unless (eq window (selected-window)) (quit-restore-window window)))
+  (gemini-companion-windows-at-once
+    (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
+      (unless (eq window (selected-window)) (quit-restore-window window))))
   (message "Installing the Python packages of gemini-companion...done")
   (funcall end nil))
 

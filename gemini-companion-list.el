@@ -403,7 +403,8 @@ least a minute ago.
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'list)))
   "Close the list."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
-    (kill-buffer buffer)))
+    (gemini-companion-windows-at-once
+      (kill-buffer buffer))))
 
 ;;;; Point
 
@@ -472,10 +473,11 @@ In a buffer of a review, go to the line of that review."
     (unless (derived-mode-p 'gemini-companion-list-mode)
       (gemini-companion-list-mode)))
   (let ((edit gemini-companion-edit-here))
-    (pop-to-buffer gemini-companion-list--buffer
-                   '((display-buffer-reuse-window
-                      gemini-companion-windows-display-covering)
-                     (window-height . 0.6)))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer gemini-companion-list--buffer
+                     '((display-buffer-reuse-window
+                        gemini-companion-windows-display-covering)
+                       (window-height . 0.6))))
     (gemini-companion-page-refresh)
     ;; Unless point is in its section.
     (unless (or (null edit) (eq edit (gemini-companion-list--open-edit)))
@@ -520,12 +522,14 @@ That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
 no review is hidden."
   ;; Otherwise Emacs asks whether to read a file again that was just written.
   (gemini-companion-revert-now file)
-  (funcall display (find-file-noselect (gemini-companion-names-visited file) t)
-           (if (gemini-companion-windows-for-list)
-               '((display-buffer-reuse-window
-                  display-buffer-below-selected)
-                 (inhibit-same-window . t))
-             t)))
+  (let ((buffer (find-file-noselect (gemini-companion-names-visited file) t)))
+    (gemini-companion-windows-at-once
+      (funcall display buffer
+               (if (gemini-companion-windows-for-list)
+                   '((display-buffer-reuse-window
+                      display-buffer-below-selected)
+                     (inhibit-same-window . t))
+                 t)))))
 
 (defun gemini-companion-list-comment ()
   "Comment on the line at point, or on the lines of the region.
@@ -678,7 +682,8 @@ this again there for the text before, up to ten of them."
          (number (if shown (% (1+ shown) (length kept)) 0))
          (edit (nth number kept))
          (inhibit-read-only t))
-    (pop-to-buffer buffer)
+    (gemini-companion-windows-at-once
+      (pop-to-buffer buffer))
     (special-mode)
     (setq gemini-companion-edit-here edit)
     (erase-buffer)

@@ -16,6 +16,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
+(require 'gemini-companion-windows-at-once)
 
 (defvar revert-buffer-preserve-modes)
 
@@ -463,10 +464,11 @@ no terminal and no review.  Point in the selected window stays."
     (setq gemini-companion-revert--to-show nil)
     (when (buffer-live-p buffer)
       (unless (get-buffer-window buffer 'visible)
-        (display-buffer buffer '((gemini-companion-revert--display-over
-                                  display-buffer-pop-up-window
-                                  display-buffer-below-selected)
-                                 (inhibit-same-window . t))))
+        (gemini-companion-windows-at-once
+          (display-buffer buffer '((gemini-companion-revert--display-over
+                                    display-buffer-pop-up-window
+                                    display-buffer-below-selected)
+                                   (inhibit-same-window . t)))))
       (when position
         (with-current-buffer buffer
           (gemini-companion-revert--go-to position))))))
@@ -556,9 +558,11 @@ Lines that differ in both are kept twice, as a conflict for
 `smerge-mode'.  Nothing is saved."
   (interactive)
   (unless (gemini-companion-revert--unmerged-p (current-buffer))
-    (pop-to-buffer
-     (or (seq-find #'gemini-companion-revert--unmerged-p (buffer-list))
-         (user-error "No CLI has written a file since you changed its text"))))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer
+       (or (seq-find #'gemini-companion-revert--unmerged-p (buffer-list))
+           (user-error
+            "No CLI has written a file since you changed its text")))))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
 text is unknown or the program diff3 is missing; \

@@ -460,10 +460,6 @@ visible and selected."
          (gemini-companion-review--open edit (gemini-companion-view-kind view)
                                         keep chosen)
          (user-error "%s" (error-message-string problem))))
-      ;; Emacs 30.1 otherwise crashes when garbage is collected before it has
-      ;; drawn the frame: it uses strings of the previous windows.
-      (unless (display-graphic-p)
-        (redraw-frame))
       (gemini-companion-review--go-to edit line)
       (gemini-companion-edit-view edit))))
 
@@ -513,11 +509,12 @@ visible and selected."
          (proposal (gemini-companion-edit-proposal-buffer edit)))
     ;; A frame that is deleted with its windows would close it again.
     (gemini-companion-edit-set-view edit nil)
-    (gemini-companion-windows-restore-after-review
-     (gemini-companion-view-layout view)
-     (gemini-companion-view-buffers view)
-     (gemini-companion-view-windows view))
-    (gemini-companion-view-close view)
+    (gemini-companion-windows-at-once
+      (gemini-companion-windows-restore-after-review
+       (gemini-companion-view-layout view)
+       (gemini-companion-view-buffers view)
+       (gemini-companion-view-windows view))
+      (gemini-companion-view-close view))
     (when (buffer-live-p proposal)
       (with-current-buffer proposal
         (setq header-line-format nil)))))

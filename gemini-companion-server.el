@@ -18,6 +18,7 @@
 ;;; Code:
 
 (require 'gemini-companion-text)
+(require 'gemini-companion-windows-at-once)
 (require 'ring)
 
 (declare-function json-encode "json")
@@ -655,6 +656,9 @@ Python can read neither properties nor bytes in place of characters."
   (setq-local truncate-lines t
               revert-buffer-function #'gemini-companion-server--show-events))
 
+(define-key gemini-companion-events-mode-map
+  [remap quit-window] #'gemini-companion-quit-window)
+
 (defun gemini-companion-server-record (direction method &optional args)
   "Record that METHOD was called with ARGS.
 DIRECTION is `sent' or `received', as seen from Emacs, or `failed'
@@ -708,7 +712,8 @@ Emacs drops some hook functions that fail, or skips the rest of them."
   (with-current-buffer (get-buffer-create "*gemini-companion events*")
     (gemini-companion-events-mode)
     (gemini-companion-server--show-events)
-    (pop-to-buffer (current-buffer))))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer (current-buffer)))))
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here

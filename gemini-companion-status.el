@@ -26,6 +26,7 @@
 (require 'gemini-companion-cli)
 (require 'gemini-companion-server)
 (require 'gemini-companion-context)
+(require 'gemini-companion-windows-at-once)
 (require 'map)
 
 ;;;; State
@@ -93,6 +94,8 @@ version and nil, or of nil and a line about what failed.")
 
 (define-key gemini-companion-status-mode-map
   "e" #'gemini-companion-events-buffer)
+(define-key gemini-companion-status-mode-map
+  [remap quit-window] #'gemini-companion-quit-window)
 
 ;;;###autoload
 (defun gemini-companion-status ()
@@ -110,7 +113,8 @@ Type \\[describe-mode] there for its keys."
         (setq gemini-companion-status--origin origin
               default-directory directory))
       (revert-buffer))
-    (pop-to-buffer status)))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer status))))
 
 ;;;; Contents
 

@@ -800,7 +800,8 @@ fold that it is in."
                          (line-number-at-pos nil 'absolute)
                        (gemini-companion-view-line view)))
                (column (gemini-companion-unified--column)))
-    (set-window-buffer (selected-window) (if back buffer proposal))
+    (gemini-companion-windows-at-once
+      (set-window-buffer (selected-window) (if back buffer proposal)))
     (with-current-buffer (window-buffer)
       (cond ((not back)
              (gemini-companion-header-set)

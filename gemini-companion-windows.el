@@ -14,20 +14,11 @@
 
 (require 'gemini-companion-edit)
 (require 'gemini-companion-session)
+(require 'gemini-companion-windows-at-once)
 
 (defvar gemini-companion-review-view)
 
-;;;; Several changes
-
-(defmacro gemini-companion-windows-at-once (&rest body)
-  "Change windows by BODY, and display only the result."
-  (declare (indent 0) (debug t))
-  ;; In a text terminal, Emacs drops what it knows about a window that gets
-  ;; another buffer, and takes it from the screen when windows change again.
-  ;; If the strings there were garbage meanwhile, Emacs 28 to 30 crash.
-  `(let ((inhibit-redisplay t)
-         (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
-     ,@body))
+;;;; Windows for a review
 
 (defconst gemini-companion-windows--side-columns 80
   "Least width of each of two windows beside each other.")

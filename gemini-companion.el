@@ -141,7 +141,7 @@ mood-line hide.  Takes effect at once."
      ("!" gemini-companion-auto-accept "Auto-accept" (view list)
       :on gemini-companion-auto-on-p)
      ("g" revert-buffer "Refresh" (list))
-     ("q" quit-window "Quit the list" (list)))
+     ("q" gemini-companion-quit-window "Quit the list" (list)))
     (nil
      ("h" gemini-companion-menu nil (global))
      ("?" gemini-companion-review-menu nil (view) :header (2 "keys"))

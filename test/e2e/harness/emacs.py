@@ -3,9 +3,10 @@
 
 import base64
 import json
+import re
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,23 @@ C-g does not quit in a filter, so it reaches what the test sends it to."
 (defun e2e-said (text)
   "Return whether a message since the last reset had TEXT."
   (with-current-buffer "*Messages*" (string-search text (buffer-string))))
+(defun e2e-collect-twice ()
+  "Free what is garbage, and mark what is left: Emacs may crash then."
+  (garbage-collect)
+  (garbage-collect))
+(defun e2e-collect (collect)
+  "Collect garbage after each command from now on, if COLLECT is non-nil."
+  (if collect
+      (add-hook 'post-command-hook #'e2e-collect-twice 100)
+    (remove-hook 'post-command-hook #'e2e-collect-twice)))
+(defun e2e-be-busy (file)
+  "Handle no key while FILE exists."
+  (run-at-time 0 nil #'e2e-busy file)
+  nil)
+(defun e2e-busy (file)
+  "Wait until FILE does not exist, and read no input meanwhile."
+  (while (file-exists-p file)
+    (call-process "sleep" nil nil nil "0.02")))
 (defun e2e-hold (arguments)
   "Return ARGUMENTS without an incomplete character at the end of the output.
 The term of Emacs 28 to 30 may lose what follows one."
@@ -304,6 +322,49 @@ class Emacs(Screen):
         for question in questions:
             self.wait_for(question)
             self.keys("y")
+
+    def burst(self, *keys: str, macro: bool = False) -> None:
+        """Press ``keys`` while Emacs is busy, which reads all of them afterwards.
+
+        So there is no redisplay between the commands; garbage is collected after each.
+        With ``macro``, the keys are those of a keyboard macro, which is executed.  Wait
+        for the effect.  There may be no C-g, which would drop the keys before it.
+        """
+        assert "C-g" not in keys
+        self.eval("(e2e-collect t)")
+        if macro:
+            self.eval(f"(setq last-kbd-macro {self.macro(keys)})")
+            self.keys("C-x", "e")
+        else:
+            with self.busy():
+                self.terminal.keys(*keys)
+                self.terminal.written()
+            self._wait_until_handled()
+        self.eval("(e2e-collect nil)")
+
+    @staticmethod
+    def macro(keys: Sequence[str]) -> str:
+        """Return Lisp for a keyboard macro of ``keys``, as tmux spells them."""
+        names = {"Enter": "RET", "Tab": "TAB", "Space": "SPC", "Escape": "ESC"}
+        names |= {f"F{number}": f"<f{number}>" for number in range(1, 13)}
+        parts = [
+            f"(kbd {lisp(names.get(key, key))})"
+            if key in names or re.fullmatch("([CM]-)+.", key)
+            else lisp(key)
+            for key in keys
+        ]
+        return f"(vconcat {' '.join(parts)})"
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Let Emacs handle no keys meanwhile, as if it were busy."""
+        busy = self._socket.with_suffix(".busy")
+        busy.touch()
+        self.eval(f"(e2e-be-busy {lisp(busy)})")
+        try:
+            yield
+        finally:
+            busy.unlink()
 
     def _wait_until_handled(self) -> None:
         self.terminal.written()

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keys as people type them: in a macro, or ahead of a busy Emacs.
+
+There is no redisplay between two commands then, and garbage is collected after each,
+as it may be at any time.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness.emacs import Emacs
+from harness.wait import wait_until_saved
+from harness.world import World
+
+from fake_cli import FakeCli
+
+OLD = "".join(f"line {number}\n" for number in range(1, 41))
+NEW = OLD.replace("line 5\n", "line five\n").replace("line 30\n", "line thirty\n")
+
+# Strings that are made for each redisplay, as many people have them.
+SETUP = """
+(setq-default mode-line-format
+              '(:eval (list (propertize (make-string 9 ?z) 'face (list 'bold))
+                            (propertize "%b" 'face (list 'italic)))))
+(setq gemini-companion-review-view '{view})
+(global-set-key (kbd "<f5>") #'gemini-companion-review)
+(global-set-key (kbd "<f6>") #'gemini-companion-list)
+(global-set-key (kbd "<f7>") #'gemini-companion-next-change)
+(global-set-key (kbd "<f8>") #'gemini-companion-undo-change)
+"""
+
+
+class Scene:
+    """An Emacs, and a CLI that proposes several edits at once."""
+
+    def __init__(self, world: World, view: str, **options: object) -> None:
+        self._world = world
+        self.files = [world.file(f"{name}.txt", OLD) for name in "abcdef"]
+        self.emacs: Emacs = world.emacs(
+            world.file("mine.txt", "mine\n"),
+            extra=SETUP.replace("{view}", view),
+            **options,
+        )
+        (path,) = world.scratch.discovery_files()
+        found = json.loads(path.read_text(encoding="utf-8"))
+        self._cli = FakeCli(found["port"], found["authToken"])
+        self._events = self._cli.connect()
+
+    def propose(self, *files: Path) -> None:
+        for file in files or self.files:
+            self._cli.open_diff(str(file), NEW)
+
+    def outcomes(self, count: int) -> list[str]:
+        """Return the outcomes of the next ``count`` edits, and write those accepted."""
+        found = []
+        while len(found) < count:
+            event = self._events.next()
+            if event["method"].startswith("ide/diff"):
+                params = event["params"]
+                path = Path(params["filePath"])
+                if event["method"] == "ide/diffAccepted":
+                    path.write_text(params["content"])
+                found.append(f"{path.stem} {event['method'][len('ide/diff') :]}")
+        return found
+
+    def close(self) -> None:
+        self._cli.close()
+
+
+@pytest.fixture
+def scene(world: World, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    scene = Scene(world, request.param)
+    yield scene
+    scene.close()
+
+
+@pytest.mark.parametrize("scene", ["diff", "ediff"], indirect=True)
+@pytest.mark.parametrize("macro", [False, True], ids=["ahead", "macro"])
+def test_reviews_are_answered_in_a_burst(scene: Scene, macro: bool) -> None:
+    scene.propose()
+    scene.emacs.burst("F5", "C-c", "C-k", "F6", "C-x", "1", macro=macro)
+    assert scene.outcomes(1) == ["a Rejected"]
+
+    scene.emacs.burst("F5", "C-c", "C-v", "C-x", "o", "C-x", "2", "F5", "C-c", "C-c",
+                      "C-x", "3", macro=macro)  # fmt: skip
+    assert scene.outcomes(1) == ["b Accepted"]
+
+    scene.emacs.burst("F5", "C-c", "C-e", "X", "C-c", "C-e", "C-x", "1",
+                      "F5", "C-c", "C-c", "F6", "C-x", "2", "q", "C-x", "1",
+                      macro=macro)  # fmt: skip
+    assert scene.outcomes(1) == ["c Accepted"]
+    assert "X" in scene.files[2].read_text()
+
+
+@pytest.mark.parametrize("scene", ["diff"], indirect=True)
+def test_list_is_used_in_a_burst(scene: Scene) -> None:
+    scene.propose()
+    scene.emacs.burst("F6", "r", "C-x", "1", "F5", "F6", "q", "C-x", "2", "F6",
+                      "C-x", "1", "Enter", "C-x", "3", "C-c", "C-c",
+                      macro=True)  # fmt: skip
+    assert scene.outcomes(2) == ["a Rejected", "b Accepted"]
+
+
+@pytest.mark.parametrize("scene", ["diff"], indirect=True)
+def test_changes_are_walked_through_in_a_burst(scene: Scene) -> None:
+    first, second = scene.files[:2]
+    scene.propose(first, second)
+    scene.emacs.burst("F5", "C-c", "C-c", "F5", "C-c", "C-c")
+    assert scene.outcomes(2) == ["a Accepted", "b Accepted"]
+    scene.emacs.holds("(= 4 (length gemini-companion-changes-left))")
+    scene.emacs.becomes("(e2e-windows)", "mine.txt")
+    scene.emacs.burst("F7", "n", "u", "C-x", "1", "F7", "n", "C-x", "2", "F6",
+                      "C-x", "1")  # fmt: skip
+    wait_until_saved(first, NEW.replace("line thirty", "line 30"))
+    assert second.read_text() == NEW
