@@ -7,11 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from harness import gemini
+from harness.display import screen, spelled, xdotool
 from harness.emacs import STATE, Reviews, TerminalBuffer, lisp
 from harness.gemini import QUESTION, Gemini
 from harness.model import Part, replace, say, write_file
@@ -194,11 +194,8 @@ class Scene:
 
     def press(self, keys: str) -> None:
         """Press ``keys``, in the notation of `kbd`."""
-        names = {"RET": "Return", "TAB": "Tab", "<": "less", "?": "question"}
         for key in keys.split():
-            *modifiers, last = key.split("-")
-            pressed = ["ctrl" if one == "C" else "alt" for one in modifiers]
-            self._xdotool("key", "+".join([*pressed, names.get(last, last)]))
+            self._xdotool("key", spelled(key))
 
     def type(self, text: str) -> None:
         """Type ``text``."""
@@ -223,8 +220,7 @@ class Scene:
         subprocess.run([*command, str(picture)], check=True)
 
     def _xdotool(self, *arguments: str) -> None:
-        environment = {**os.environ, "DISPLAY": self._display}
-        subprocess.run(["xdotool", *arguments], env=environment, check=True)
+        xdotool(self._display, *arguments)
 
 
 #### Pictures of README.org
@@ -388,27 +384,6 @@ def demo(scene: Scene, picture: Path) -> None:
     scene.press("n")
     film.take(3, "n: the next one")
     film.write(picture)
-
-
-#### Screens
-
-
-@contextmanager
-def screen() -> Iterator[str]:
-    """Start a virtual display, and yield its name."""
-    size = ("-screen", "0", "2200x1400x24")
-    xvfb = subprocess.Popen(
-        ["Xvfb", "-displayfd", "1", "-noreset", *size],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert xvfb.stdout
-        yield f":{xvfb.stdout.readline().strip()}"
-    finally:
-        xvfb.terminate()
-        xvfb.wait()
 
 
 PICTURES: dict[str, tuple[Callable[[Scene, Path], None], tuple[int, int]]] = {

@@ -115,3 +115,34 @@ def test_changes_are_walked_through_in_a_burst(scene: Scene) -> None:
                       "C-x", "1")  # fmt: skip
     wait_until_saved(first, NEW.replace("line thirty", "line 30"))
     assert second.read_text() == NEW
+
+
+@pytest.mark.parametrize("scene", ["diff"], indirect=True)
+def test_terminals_and_frames_come_and_go_in_a_burst(
+    world: World, scene: Scene
+) -> None:
+    emacs = scene.emacs
+    client = [world.tools.emacsclient, "-t", "-s", "emacs", str(scene.files[0])]
+    second = world.tmux.start("second", client, world.project, {}, (100, 30))
+    second.wait_for("a.txt")
+    scene.propose()
+    # The review is hidden by another frame of its terminal while it is closed.
+    emacs.burst("F5", "C-x", "5", "2", "C-c", "C-k", "C-x", "1", "F5", "C-x", "5", "0",
+                "C-x", "2", "C-x", "1")  # fmt: skip
+    assert scene.outcomes(1) == ["a Rejected"]
+
+    emacs.eval("(e2e-collect t)")
+    with emacs.busy():
+        second.text("\x1bxgemini-companion-review\r")
+        second.resize((90, 40))
+        emacs.terminal.resize((120, 35))
+        emacs.terminal.keys("F5", "C-x", "1", "F6", "C-x", "2")
+        second.text("\x03\x0b\x181")
+        emacs.terminal.keys("F5", "C-x", "1")
+    assert scene.outcomes(1) == ["b Rejected"]
+
+    second.text("\x1bxgemini-companion-review\r")
+    world.tmux.call("kill-session", "-t", "=second")
+    emacs.burst("F5", "C-x", "1", "F6", "C-x", "2", "F5", "C-c", "C-c", "C-x", "1")
+    assert scene.outcomes(1) == ["c Accepted"]
+    emacs.holds("(= 1 (length (frame-list)))")

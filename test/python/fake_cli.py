@@ -7,6 +7,7 @@ import json
 import queue
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -40,6 +41,15 @@ class Events:
             f"{'' if self.is_graceful else 'not '}gracefully"
         )
         return event
+
+    def nothing_yet(self) -> bool:
+        """Return whether no event has been received within a moment; keep it."""
+        try:
+            self._received.queue[0]
+        except IndexError:
+            time.sleep(0.05)
+            return True
+        return False
 
     def nothing(self) -> bool:
         try:

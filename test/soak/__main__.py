@@ -4,8 +4,9 @@
 A real Emacs, the real server, three scripted CLIs.  The first fifth warms up; in
 the middle the server is restarted and killed at random; the rest shows whether
 the memory is flat.  GC_SOAK_REVIEWS sets the number of reviews,
-GC_SOAK_SEED repeats the choices of a run.  Then a large desktop is used for
-GC_SOAK_DESKTOP seconds, 600 if unset, see desktop.py; either may be 0.
+GC_SOAK_SEED repeats the choices of a run.  Then GC_SOAK_KEYS reviews, 300 if unset,
+are answered by random keys in each of two Emacsen, see keys.py, and a large desktop
+is used for GC_SOAK_DESKTOP seconds, 600 if unset, see desktop.py.  Each may be 0.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ sys.path.extend(
 )
 
 import desktop
+import keys
 import psutil
 from cli import Cli, Log
 from harness.emacs import Emacs, lisp
@@ -291,14 +293,16 @@ class Soak:
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     problems = []
+    seed = int(os.environ.get("GC_SOAK_SEED") or random.randrange(2**31))
     if reviews := int(os.environ.get("GC_SOAK_REVIEWS") or 10_000):
-        seed = int(os.environ.get("GC_SOAK_SEED") or random.randrange(2**31))
         print(f"soak: {reviews} reviews, GC_SOAK_SEED={seed}", flush=True)
         soak = Soak(seed, reviews)
         asyncio.run(soak.run())
         soak.flat()
         print(soak.table(), flush=True)
         problems += soak.log.problems
+    if reviews := int(os.environ.get("GC_SOAK_KEYS") or 300):
+        problems += keys.run(reviews, seed)
     if seconds := float(os.environ.get("GC_SOAK_DESKTOP") or 600):
         problems += desktop.run(seconds)
     for problem in problems[:40]:
