@@ -862,19 +862,32 @@ over what the CLI writes."
 (defun gemini-companion-edit--await (edit decision over)
   "Await the write of EDIT by its CLI after the DECISION about it.
 For OVER, see `gemini-companion-edit--settle'."
+  ;; Also if it is rejected: a yes in the terminal may cross that.
+  (setf (gemini-companion-edit-awaited edit)
+        (gemini-companion-written-await
+         (gemini-companion-edit-file edit)
+         (apply-partially #'gemini-companion-edit--follow edit)
+         :keys (and (not (eq decision 'automatic)) num-input-keys)
+         :pending (lambda () (gemini-companion-edit--pending-p edit))
+         :over (and over (cons (gemini-companion-edit-proposed edit) over))
+         :lasts (lambda () (not (gemini-companion-edit--past-p edit))))))
+
+(defun gemini-companion-edit--pending-p (edit)
+  "Return non-nil if the CLI of EDIT cannot have written its file yet.
+Qwen Code writes the files of an answer once all its edits have ended."
   (let ((turn (gemini-companion-edit-turn edit)))
-    ;; Also if it is rejected: a yes in the terminal may cross that.
-    (setf (gemini-companion-edit-awaited edit)
-          (gemini-companion-written-await
-           (gemini-companion-edit-file edit)
-           (apply-partially #'gemini-companion-edit--follow edit)
-           :keys (and (not (eq decision 'automatic)) num-input-keys)
-           ;; Qwen Code writes no file of a turn before it has all its answers.
-           :pending (lambda ()
-                      (cl-find turn (gemini-companion-edits-open)
-                               :key #'gemini-companion-edit-turn))
-           :over (and over (cons (gemini-companion-edit-proposed edit) over))
-           :lasts (lambda () (not (gemini-companion-edit--past-p edit)))))))
+    (and (cl-find turn (gemini-companion-edits-open)
+                  :key #'gemini-companion-edit-turn)
+         ;; If a later one is written, that was done: what is open is of another
+         ;; answer.  A turn that is not reported may last as long as the session,
+         ;; in which each further review would put off the report about EDIT.
+         (not (seq-some (lambda (other)
+                          (and (eq turn (gemini-companion-edit-turn other))
+                               (< (gemini-companion-edit-time edit)
+                                  (gemini-companion-edit-time other))
+                               (eq 'written
+                                   (gemini-companion-edit-file-state other))))
+                        gemini-companion-edit--all)))))
 
 (defun gemini-companion-edit--past-p (edit)
   "Return non-nil if the turn of EDIT has ended, as far as that is known."

@@ -134,6 +134,28 @@ If EDIT is non-nil, call it in the proposal instead."
     (gemini-companion-test-in-the-end
       (equal '(accepted unwritten) (gemini-companion-edits-test-states)))))
 
+(ert-deftest gemini-companion-edit-unwritten-is-reported-during-later-reviews ()
+  "A CLI that reports no prompts may have one answer after the other."
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (setq gemini-companion-test-send #'ignore)
+    (let* ((edit (gemini-companion-test-accept "a" "1\n" 1 session))
+           (other (gemini-companion-test-accept "b" "2\n" 2 session))
+           (last (gemini-companion-test-open "c" "3\n" 4 session)))
+      ;; Qwen Code writes nothing before that.
+      (dotimes (_ 300)
+        (gemini-companion-test-run-timers))
+      (should (eq 'accepted (gemini-companion-edit-status edit)))
+      (gemini-companion-edit-reject last)
+      (gemini-companion-test-write "b" "2\n")
+      (gemini-companion-test-in-the-end
+        (eq 'written (gemini-companion-edit-file-state other)))
+      (let ((later (gemini-companion-test-open "c" "3\n" 3 session)))
+        (should (eq (gemini-companion-edit-turn edit)
+                    (gemini-companion-edit-turn later)))
+        (gemini-companion-test-in-the-end
+          (eq 'unwritten (gemini-companion-edit-status edit)))
+        (should (gemini-companion-edit-open-p later))))))
+
 (ert-deftest gemini-companion-edit-accepted-and-not-written-is-kept ()
   (pcase-dolist (`(,written ,report ,state ,kept)
                  '(("a" "Accepted a" accepted nil)
