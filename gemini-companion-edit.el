@@ -326,8 +326,14 @@ It must be known.  Lines that the CLI cannot read are as Emacs reads them."
 The CLI may read the file in another coding system than Emacs."
   (let ((coding (gemini-companion-edit-coding edit))
         (own (gemini-companion-coding-of-buffer (current-buffer))))
-    (if (or (eq 'utf-8-unix coding) (null own)
-            (eq (coding-system-base own) (coding-system-base coding)))
+    (if (or (null own)
+            (eq (coding-system-base own) (coding-system-base coding))
+            (and (eq 'utf-8-unix coding)
+                 ;; With unsaved text, it may be in another one than the file.
+                 ;; If not, the file has lines of both, as after an undo of one
+                 ;; hunk: the changes in the others would count as edited.
+                 (or (buffer-modified-p)
+                     (eq 'utf-8 (coding-system-type own)))))
         text
       (decode-coding-string (encode-coding-string text coding) own))))
 

@@ -762,6 +762,31 @@
           (gemini-companion-changes-revert edit)
           (should (equal after (gemini-companion-text-bytes "a"))))))))
 
+(ert-deftest gemini-companion-changes-are-left-after-the-undo-of-one-in-latin-1 ()
+  "The file then has lines in UTF-8 beside others, and Emacs reads all in Latin-1."
+  (gemini-companion-test-with-edits '(("a" ""))
+    (let ((old "caf\351\n2\n3\nplain\n5\n6\nth\351\n"))
+      (gemini-companion-test-write "a" old)
+      (find-file "a")
+      (let* ((edit (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+                     (gemini-companion-test-accept
+                      "a" "caf\uFFFD\n2\n3\nPLAIN\n5\n6\nth\uFFFD\n" 1
+                      `(:client "gemini" ,@session))))
+             (hunks (gemini-companion-edit-hunks edit)))
+        (should (length= hunks 3))
+        (gemini-companion-test-write
+         "a" "caf\357\277\275\n2\n3\nPLAIN\n5\n6\nth\357\277\275\n")
+        (gemini-companion-revert-now (expand-file-name "a"))
+        (gemini-companion-edit-set-reverted edit 'written)
+        (while hunks
+          (gemini-companion-changes--mark)
+          (should (equal hunks
+                         (mapcar (lambda (mark)
+                                   (cdr (gemini-companion-changes--change mark)))
+                                 gemini-companion-changes-marks)))
+          (gemini-companion-changes-revert edit (pop hunks)))
+        (should (equal old (gemini-companion-text-bytes "a")))))))
+
 (defun gemini-companion-changes-test-undone (coding before proposed undone)
   "Write PROPOSED over the text BEFORE in CODING, as Qwen Code does.
 Undo the first hunk in the file, and then with unsaved text in its buffer,
