@@ -552,6 +552,11 @@ visible and selected."
   "Commands of Evil that read an argument or go elsewhere.
 Others edit the text or move point, or end another state.")
 
+(defconst gemini-companion-review--asking
+  '(insert-char insert-register quoted-insert yank-pop)
+  "Commands that read an argument, though they seem only to edit.
+What is typed for it must not become text.")
+
 (defconst gemini-companion-review--for-text
   (rx bos
       (or ;; They type into a terminal, or are for a review.
@@ -634,33 +639,53 @@ for text does no more, nor do such keys that were typed with it."
 (defun gemini-companion-review--for-text-p (command)
   "Return non-nil if COMMAND is for the text at point, an edit or a motion.
 Such a command is marked as one that fails in a read-only buffer, or by
-which a shifted key extends the region."
+which a shifted key extends the region, and reads no argument."
   (and (symbolp command)
        (not (memq command gemini-companion-review--of-evil))
+       (not (memq command gemini-companion-review--asking))
        (or (string-match-p gemini-companion-review--for-text
                            (symbol-name command))
            (get command 'delete-selection)
            (let ((form (cadr (interactive-form command))))
              (and (stringp form)
-                  (string-match-p "\\`[@*^]*[*^]" form))))))
+                  (string-match-p
+                   ;; Other letters read an argument.
+                   (rx bos (* (in "@*^")) (in "*^") (* (in "@*^"))
+                       (* (in "Pdeimpr") (* nonl) (? "\n")) eos)
+                   form))))))
+
+(defvar gemini-companion-review--asked nil
+  "Non-nil once the command of a key after an answer has asked for something.")
 
 (defun gemini-companion-review--run (command)
   "Run COMMAND, of a key in a review that was answered, in the current buffer.
 Let it change no text before it has asked for something: it was typed in
 another buffer."
   (let ((buffer (current-buffer))
-        (read-only buffer-read-only))
+        (read-only buffer-read-only)
+        (gemini-companion-review--asked nil))
+    (setq this-command command
+          real-this-command command
+          prefix-arg current-prefix-arg)
     (condition-case nil
-        (let ((buffer-read-only t))
-          (setq this-command command
-                real-this-command command
-                prefix-arg current-prefix-arg)
-          (minibuffer-with-setup-hook
-              (lambda ()
-                (when (buffer-live-p buffer)
-                  (with-current-buffer buffer
-                    (setq buffer-read-only read-only))))
-            (command-execute command)))
+        (minibuffer-with-setup-hook
+            (lambda ()
+              (setq gemini-companion-review--asked t)
+              (when (buffer-live-p buffer)
+                (with-current-buffer buffer
+                  (setq buffer-read-only read-only))))
+          (if (or (not (functionp command))
+                  (and (symbolp command) (get command 'disabled)))
+              (let ((buffer-read-only t))
+                (command-execute command))
+            ;; Some that edit, such as M-%, ask nothing in a read-only buffer, and
+            ;; what is typed for the question would become text.
+            (let* ((arguments (advice-eval-interactive-spec
+                               (cadr (interactive-form command))))
+                   (buffer-read-only
+                    (or read-only (not gemini-companion-review--asked))))
+              (setq prefix-arg nil)
+              (apply #'funcall-interactively command arguments))))
       (buffer-read-only (gemini-companion-review--report-ignored-key)))))
 
 (defun gemini-companion-review--report-ignored-key ()

@@ -336,11 +336,17 @@
            ("C-u z" "b" "text\n") ("C-c C-]" "b" "text\n")
            ("M-: (insert SPC \"I SPC \") RET" "b" "I text\n")
            ("M-x upcase-word RET" "b" "TEXT\n")
+           ;; Commands that refuse a read-only buffer ask first, too.
+           ("M-% t RET T RET !" "b" "TexT\n")
+           ("C-x i c RET" "b" "more\ntext\n")
+           ("C-x 8 RET DIGIT SPC FOUR RET" "b" "4text\n")
+           ("C-q q" "b" "text\n")
            ("C-x b *scratch* RET" "*scratch*" nil)
            ;; A command of the user changes no text unless it asks first.
            ("C-c 1" "b" "text\n") ("C-c 2 y RET" "b" "y: text\n")))
       (ert-info ((format "%s, %s" gemini-companion-review-view keys))
-        (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "text\n"))
+        (gemini-companion-test-with-reviews
+            '(("a" "old\n") ("b" "text\n") ("c" "more\n"))
           (find-file "b")
           (let ((kill-ring '("killed"))
                 (map (current-global-map)))
