@@ -296,7 +296,7 @@ file.  The value is as that of `gemini-companion-text-merged'."
         (old (gemini-companion-changes--before edit now buffer)))
     (gemini-companion-text-merged
      now written
-     (if hunks (gemini-companion-changes--without edit hunks old written) old)
+     (if hunks (gemini-companion-changes--without hunks old written) old)
      "now" "written" "before")))
 
 (defun gemini-companion-changes--before (edit now &optional buffer)
@@ -319,15 +319,17 @@ that has it.  For a file, bytes that a CLI could not read stay bytes."
           "\uFEFF")
      (gemini-companion-text-fit text now 'own))))
 
-(defun gemini-companion-changes--without (edit hunks before written)
-  "Return the text WRITTEN with the lines of BEFORE in HUNKS of EDIT."
-  (let* (;; The texts of a CLI that restores the byte order mark are compared
-         ;; without it.  In line 1 of a hunk it would be lost, or be there twice.
-         (mark (and (gemini-companion-edit-client-get edit :keeps-coding)
-                    (string-prefix-p "\uFEFF" written)
-                    "\uFEFF"))
+(defun gemini-companion-changes--without (hunks before written)
+  "Return the text WRITTEN with the lines of BEFORE in HUNKS.
+The byte order mark of a file is not a part of its first line here: if
+both texts begin with it, so does the value."
+  (let* ((mark "\uFEFF")
+         (marked (and (string-prefix-p mark before)
+                      (string-prefix-p mark written)))
          (lines-of (lambda (text)
-                     (split-string (string-remove-prefix (or mark "") text)
+                     ;; With a line before or after it, the mark would be lost,
+                     ;; or be there twice.
+                     (split-string (if marked (string-remove-prefix mark text) text)
                                    "^" t)))
          (old-lines (funcall lines-of before))
          (lines (funcall lines-of written)))
@@ -335,7 +337,7 @@ that has it.  For a file, bytes that a CLI could not read stay bytes."
       (setq lines (append (seq-take lines (1- new))
                           (seq-take (nthcdr (1- old) old-lines) old-count)
                           (nthcdr (+ -1 new new-count) lines))))
-    (concat mark (string-join lines))))
+    (concat (and marked mark) (string-join lines))))
 
 ;;;; Marks
 

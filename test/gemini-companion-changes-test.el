@@ -787,8 +787,10 @@
           (gemini-companion-changes-revert edit (pop hunks)))
         (should (equal old (gemini-companion-text-bytes "a")))))))
 
-(defun gemini-companion-changes-test-undone (coding before proposed undone)
-  "Write PROPOSED over the text BEFORE in CODING, as Qwen Code does.
+(defun gemini-companion-changes-test-undone
+    (coding before proposed undone &optional client)
+  "Write PROPOSED over the text BEFORE in CODING, as CLIENT does.
+By default, that is Qwen Code.
 Undo the first hunk in the file, and then with unsaved text in its buffer,
 which is saved then.  Assert that each has the text UNDONE in CODING."
   (gemini-companion-test-with-edits '(("a" ""))
@@ -798,7 +800,7 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
       (funcall write before)
       (find-file "a")
       (let* ((edit (gemini-companion-test-accept
-                    "a" proposed 1 `(:client "qwen" ,@session)))
+                    "a" proposed 1 `(:client ,(or client "qwen") ,@session)))
              (hunk (car (gemini-companion-edit-hunks edit))))
         (dolist (unsaved '(nil t))
           (funcall write proposed)
@@ -826,7 +828,10 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
                       utf-16le-with-signature-unix utf-16be-with-signature-dos
                       utf-8-unix utf-8-dos))
       (ert-info ((format "%s %S" coding proposed))
-        (gemini-companion-changes-test-undone coding before proposed undone)))))
+        (gemini-companion-changes-test-undone coding before proposed undone)))
+    ;; Its proposal has no mark, and the file may have it all the same.
+    (gemini-companion-changes-test-undone 'utf-8-with-signature-unix
+                                          before proposed undone "gemini")))
 
 ;; As its buffer is reverted, the edit is found to be in the file again.
 (ert-deftest gemini-companion-changes-counts-what-is-written-again-once ()
