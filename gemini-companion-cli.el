@@ -877,7 +877,8 @@ Wait until the user pauses and has answered what it asks."
           (add-hook 'gemini-companion-session-changed-functions changed))))))
 
 (defun gemini-companion-cli--with-search (run)
-  "Return RUN; if no file is there because of a root, add `:searches'."
+  "Return RUN, with the directory where no file is, because of a root, if any.
+That is the value of `:searches'."
   (let ((directory (and gemini-companion-cli--place
                         (gemini-companion-cli--search-directory
                          gemini-companion-cli--place))))
