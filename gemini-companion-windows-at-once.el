@@ -43,7 +43,11 @@ In a call inside of another, only call FUNCTION."
                       #'gemini-companion-windows-at-once--exchanged)
             (funcall function))
         (remove-hook 'window-scroll-functions
-                     #'gemini-companion-windows-at-once--exchanged)))))
+                     #'gemini-companion-windows-at-once--exchanged)
+        ;; A command of the user may change the layout before the next redisplay.
+        (mapc #'redraw-frame
+              (seq-filter #'gemini-companion-windows-at-once--pending-p
+                          (frame-list)))))))
 
 ;;;; Strings on the screen of a text terminal
 
@@ -52,7 +56,8 @@ In a call inside of another, only call FUNCTION."
 ;; collection frees them.  If the layout changes before the next redisplay, Emacs
 ;; takes what it has forgotten from the screen again, with the strings that are
 ;; freed, and crashes in the collection after that.  Between the commands of a
-;; keyboard macro, or of keys that are typed ahead, there is no redisplay.
+;; keyboard macro, or of keys that are typed ahead, there is no redisplay, so a
+;; text frame whose windows have changed is redrawn at the end.
 
 (defun gemini-companion-windows-at-once--exchanged (window _start)
   "Make Emacs know what is on the screen, as WINDOW got a buffer.
@@ -70,14 +75,19 @@ disappears.  Nothing is drawn for that."
       (set-window-margins window left right))))
 
 (defun gemini-companion-windows-at-once--pending-p (frame)
-  "Return non-nil if FRAME has other buffers than it had when it was drawn.
+  "Return non-nil if FRAME has other windows than it had when it was drawn.
 So it is after another command of a keyboard macro, for example; the
 strings on the screen may be freed already.  FRAME is visible on a text
 terminal, and not suspended."
   (and (eq frame (tty-top-frame frame))
        (eq t (frame-visible-p frame))
        (seq-some (lambda (window)
-                   (not (eq (window-buffer window) (window-old-buffer window))))
+                   (not (and (eq (window-buffer window)
+                                 (window-old-buffer window))
+                             (eql (window-pixel-width window)
+                                  (window-old-pixel-width window))
+                             (eql (window-pixel-height window)
+                                  (window-old-pixel-height window)))))
                  (window-list frame 'no-minibuffer))))
 
 ;;;; Quitting

@@ -76,6 +76,7 @@ def scene(world: World, request: pytest.FixtureRequest) -> Iterator[Scene]:
     scene.close()
 
 
+@pytest.mark.differs("the display of windows in Emacs")
 @pytest.mark.parametrize("scene", ["diff", "ediff"], indirect=True)
 @pytest.mark.parametrize("macro", [False, True], ids=["ahead", "macro"])
 def test_reviews_are_answered_in_a_burst(scene: Scene, macro: bool) -> None:
