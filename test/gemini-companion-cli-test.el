@@ -163,10 +163,14 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
         (kill-buffer (pop buffers)))
       (gemini-companion-test-eventually (not (file-exists-p file)))
       ;; Without a server, Emacs removes it.
-      (gemini-companion-run-test-in-place place)
-      (gemini-companion-test-eventually
-        (member file (mapcar #'cadr (plist-get (gemini-companion-server-info)
-                                               :discovery))))
+      (cl-flet ((known-p ()
+                  (member file (mapcar #'cadr
+                                       (plist-get (gemini-companion-server-info)
+                                                  :discovery)))))
+        ;; The server removes the file before Emacs has its answer.
+        (gemini-companion-test-eventually (not (known-p)))
+        (gemini-companion-run-test-in-place place)
+        (gemini-companion-test-eventually (known-p)))
       (let ((pid (gemini-companion-test-pid)))
         (signal-process pid 'SIGSTOP)
         (gemini-companion-mode -1)
