@@ -11,128 +11,15 @@
 
 ;;; Code:
 
+(require 'gemini-companion-auto)
 (require 'gemini-companion-edit)
-(require 'gemini-companion-privacy)
-(require 'gemini-companion-revert)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-label)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'gemini-companion-text)
+(require 'gemini-companion-turn)
+(require 'gemini-companion-view)
 (require 'gemini-companion-windows)
-
-;;;; State
-
-(defconst gemini-companion-auto--active
-  '("/\\."                              ; .git, .envrc, .dir-locals.el, .gemini...
-    "hooks/[^./]+\\'" "/hooks\\.json\\'"
-    "-extension\\.json\\'"             ; of a CLI
-    "/mise\\(?:\\.[^/]+\\)?\\.toml\\'"
-    "/lefthook[^/]*\\.\\(?:json\\|toml\\|ya?ml\\)\\'")
-  "Regexps for names, below a root, of files that may be run automatically.
-Any hidden file or directory counts, as so many of them do.")
-
-(defvar gemini-companion-auto--sessions nil
-  "Sessions of the CLIs whose edits are accepted without review.
-They count while the CLI is connected.")
-
-(defun gemini-companion-auto-on-p (&optional session)
-  "Return non-nil if auto-accept is on for SESSION.
-By default, that is the CLI at point, or if there is none, any CLI."
-  (let ((session (or session (gemini-companion-auto--session-here))))
-    (seq-intersection (if session (list session) (gemini-companion-sessions))
-                      gemini-companion-auto--sessions
-                      #'gemini-companion-session-same-p)))
-
-(defun gemini-companion-auto--session-here ()
-  "Return the CLI at point, or of the review of this buffer, or nil."
-  (cond (gemini-companion-edits-view
-         (car (gemini-companion-view-edits gemini-companion-edits-view)))
-        (gemini-companion-edit-here
-         (gemini-companion-edit-session gemini-companion-edit-here))))
-
-;;;; Acceptance
-
-(defun gemini-companion-auto--take (edit)
-  "Accept EDIT; if it has to be reviewed nevertheless, record why."
-  (condition-case problem
-      (let ((lines (if-let* ((objection (gemini-companion-auto--objection edit)))
-                       (user-error "%s" objection)
-                     (gemini-companion-edit-lines (list edit)))))
-        (gemini-companion-edit-offer edit nil)
-        (unless (active-minibuffer-window)
-          (message "Auto-accepted edit of %s%s" (gemini-companion-edit-name edit)
-                   (if lines (format " (%s)" lines) ""))))
-    (error
-     (gemini-companion-edit-offer
-      edit (concat "not auto-accepted: " (error-message-string problem))))))
-
-(defun gemini-companion-auto--objection (edit)
-  (pcase-let* ((file (gemini-companion-edit-file edit))
-               (name (or (gemini-companion-text-true-name file) file))
-               (`(,root ,own) (gemini-companion-roots-outermost
-                               name (gemini-companion-edit-session edit))))
-    (cond ((gemini-companion-text-unreadable-reason file))
-          ((gemini-companion-edit-emptied-p edit) "no text is left")
-          ((not own) "outside the project of the CLI")
-          ((string-match-p
-            (string-join gemini-companion-auto--active "\\|")
-            (downcase (substring name (length (directory-file-name root)))))
-           "hidden, or may be run automatically")
-          ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
-           "file changed since the proposal")
-          ((gemini-companion-revert-unsaved file) "unsaved changes here")
-          ((memq 'not-utf-8 (gemini-companion-edit-remarks edit)) "not UTF-8")
-          ((< 0 (progn (ignore-errors (gemini-companion-edit-hunks edit))
-                       (gemini-companion-edit-lost-count edit)))
-           "characters would be lost")
-          ((memq 'undoes (gemini-companion-edit-remarks edit))
-           "undoes your edits of this turn"))))
-
-(cl-defmethod gemini-companion-part-lighter ((_part (eql 'arrival)))
-  "Return the text and tooltip of auto-accept for the mode line, or nil."
-  (and (seq-some #'gemini-companion-auto-on-p (gemini-companion-sessions))
-       '("!" . "Edits of a CLI are accepted without review")))
-
-;;;; Commands
-
-;;;###autoload
-(defun gemini-companion-auto-accept (session)
-  "Turn auto-accept for the CLI of SESSION on or off.
-It stays on until this command turns it off, or the CLI exits.
-Edits that wait are accepted, too, but not the one that is shown.
-
-Only edits of regular files in the project of that CLI are accepted.
-Hidden files, hooks and other files that may be run automatically, and
-files with unsaved changes in this Emacs are still reviewed, and the
-header line shows the reason.  \\[gemini-companion-list] shows the
-accepted edits, and can revert them.
-
-Interactively, SESSION is the CLI at point in the list or of the current
-review, or the only connected CLI; if there are several, ask for one."
-  (interactive
-   (let ((session
-          (or (gemini-companion-auto--session-here)
-              (gemini-companion-session-read (gemini-companion-sessions)))))
-     (unless (or (gemini-companion-auto-on-p session)
-                 (y-or-n-p (format "Accept edits of %s without review? "
-                                   (gemini-companion-session-name session))))
-       (user-error "Auto-accept stays off"))
-     (list session)))
-  (cond ((gemini-companion-auto-on-p session)
-         (cl-callf2 cl-remove session gemini-companion-auto--sessions
-                    :test #'gemini-companion-session-same-p)
-         (message "Auto-accept ended for %s"
-                  (gemini-companion-session-name session)))
-        (t
-         (push session gemini-companion-auto--sessions)
-         (gemini-companion-arrival--offer 'again)
-         ;; With M-x that is 77 columns; the question before names the CLI.
-         (message "Auto-accept on; %s ends it%s"
-                  (substitute-command-keys "\\[gemini-companion-auto-accept]")
-                  (if (gemini-companion-edits-open session)
-                      "; open reviews remain"
-                    ""))))
-  (gemini-companion-view-follow gemini-companion-edits-view 'changed)
-  (force-mode-line-update t))
 
 ;;;; Customization
 
@@ -160,10 +47,6 @@ It is called with the edit, and `select' if the user asked for it, `next'
 if it takes the place of a review that the user has just answered, or nil
 if it appears by itself.")
 
-(defvar gemini-companion-arrival--new nil
-  "Edits that were not offered to auto-accept yet, the last one first.
-One that was shown since is reviewed, although it may be hidden again.")
-
 (defvar gemini-companion-arrival--timer (timer-create)
   "Timer of `gemini-companion-arrival--tick'.")
 
@@ -190,11 +73,9 @@ is not linked.  Otherwise the review waits until the turn ends.")
     (server-after-make-frame-hook gemini-companion-arrival--schedule)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'arrival)))
-  "Show no more edits, and turn auto-accept off.
+  "Show no more edits.
 Views that are not closed yet are."
-  (setq gemini-companion-arrival--answered nil
-        gemini-companion-arrival--new nil
-        gemini-companion-auto--sessions nil))
+  (setq gemini-companion-arrival--answered nil))
 
 (defun gemini-companion-arrival--frame-deleted (frame)
   "Hide the edit that FRAME alone displays, as FRAME is being deleted.
@@ -211,7 +92,6 @@ It waits again, also if a connection was lost."
 
 (defun gemini-companion-arrival--follow (edit event)
   (pcase event
-    ('opened (push edit gemini-companion-arrival--new))
     ('answered (gemini-companion-arrival--after-answer edit))
     ('settled (when (eq edit (car gemini-companion-arrival--announced))
                 (gemini-companion-arrival--unannounce))))
@@ -228,7 +108,7 @@ It waits again, also if a connection was lost."
 (defun gemini-companion-arrival--tick ()
   "Offer new edits, close the views of settled ones, and show the next.
 Try again soon if that has to wait until the user is idle."
-  (gemini-companion-arrival--offer)
+  (gemini-companion-auto-offer)
   (gemini-companion-windows-at-once
     (gemini-companion-arrival--close-settled)
     (when (or (gemini-companion-arrival--show-next)
@@ -248,19 +128,6 @@ the view: keys would go to another buffer."
                               (gemini-companion-idle-user-p)
                             (gemini-companion-idle-between-commands-p)))))
       (gemini-companion-edit-finish edit))))
-
-(defun gemini-companion-arrival--offer (&optional all)
-  "Accept each new edit of a CLI whose edits need no review.
-If ALL is non-nil, accept all those that wait."
-  (dolist (edit (if all
-                    (gemini-companion-edits-open)
-                  ;; More may arrive while the outcome of one is sent.
-                  (reverse (prog1 gemini-companion-arrival--new
-                             (setq gemini-companion-arrival--new nil)))))
-    (when (and (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
-               (gemini-companion-edit-open-p edit)
-               (null (gemini-companion-edit-view edit)))
-      (gemini-companion-auto--take edit))))
 
 (defun gemini-companion-arrival--show-next ()
   "Show the next edit if none is shown and the user is idle.
@@ -320,7 +187,7 @@ It is of the same CLI and turn, and the user has pressed no key since."
   "Announce EDIT once in one line, unless the minibuffer is in use.
 The command that shows or selects EDIT is never omitted."
   (let* ((objection (gemini-companion-edit-objection edit))
-         (text (gemini-companion-name-fit
+         (text (gemini-companion-label-fit
                 `((1 "Edit of ")
                   (nil ,(gemini-companion-edit-name edit
                                                     (and objection 'plain)))
@@ -338,7 +205,7 @@ The command that shows or selects EDIT is never omitted."
                 (equal text (nth 1 gemini-companion-arrival--announced)))
       (gemini-companion-arrival--unannounce)
       (setq gemini-companion-arrival--announced
-            (list edit text (gemini-companion-revert-announce text))))))
+            (list edit text (gemini-companion-idle-announce text))))))
 
 (defun gemini-companion-arrival--unannounce ()
   (funcall (or (nth 2 gemini-companion-arrival--announced) #'ignore))
@@ -387,7 +254,7 @@ If none waits, but the CLI may propose more, EDIT stays on the screen
 until it does, so that the windows do not jump."
   (setq gemini-companion-arrival--answered
         (list edit (float-time) num-input-keys))
-  (gemini-companion-arrival--offer)
+  (gemini-companion-auto-offer)
   (let ((next (gemini-companion-arrival-waiting)))
     (cond ((and next (gemini-companion-arrival--may-show-p))
            (gemini-companion-arrival--show next 'next))

@@ -15,9 +15,11 @@
 
 ;;; Code:
 
-(require 'gemini-companion)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
+(require 'gemini-companion-part)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
@@ -28,6 +30,13 @@
 (require 'gemini-companion-windows)
 
 (declare-function org-show-context "org")
+
+;;;; Customization
+
+(defface gemini-companion-mark
+  '((t :inherit success))
+  "Face of the marks at the right of what a CLI has written."
+  :group 'gemini-companion-reviews)
 
 ;;;; Whether an edit can be reverted
 
@@ -340,12 +349,6 @@ both texts begin with it, so does the value."
     (concat (and marked mark) (string-join lines))))
 
 ;;;; Marks
-
-(defface gemini-companion-mark
-  '((t :inherit success))
-  "Face of the marks at the right of what a CLI has written."
-  :group 'gemini-companion-reviews)
-
 (defvar-local gemini-companion-changes-marks nil
   "The overlays of the changes in this buffer, in order.")
 (put 'gemini-companion-changes-marks 'permanent-local t)
@@ -621,7 +624,6 @@ What was reverted in its file may have been undone, or was not saved."
      `(menu-item "" ,command
                  :filter ,(lambda (command) (unless (minibufferp) command)))))
   "Keys after a command that goes to a change, but not in its question.")
-
 ;; In a graphical frame, vterm and eat have a binding of their own for it.
 (define-key gemini-companion-changes-map [return]
             (lookup-key gemini-companion-changes-map (kbd "RET")))

@@ -21,75 +21,32 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-clients)
+(require 'gemini-companion-client)
+(require 'gemini-companion-client-settings)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-install)
 (require 'gemini-companion-names)
+(require 'gemini-companion-part)
 (require 'gemini-companion-remote)
-(require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-state)
+(require 'gemini-companion-terminal)
 (require 'gemini-companion-windows-at-once)
-(require 'json)
 (require 'map)
-(require 'tabulated-list)
 
-(declare-function eat-exec "ext:eat")
-(declare-function eat-mode "ext:eat")
-(declare-function evil-emacs-state "ext:evil-states")
-(declare-function evil-insert-state "ext:evil-states")
-(declare-function project-root "project")
-(declare-function term-char-mode "term")
-(declare-function term-exec "term")
-(declare-function term-mode "term")
-(declare-function vterm-mode "ext:vterm")
-(defvar desktop-buffer-major-mode)
-(defvar desktop-buffer-mode-handlers)
-(defvar desktop-minor-mode-handlers)
-(defvar desktop-save-buffer)
-(defvar eat-kill-buffer-on-exit)
-(defvar global-hl-line-mode)
-(defvar term-home-marker)
-(defvar term-raw-map)
 (defvar vterm-kill-buffer-on-exit)
-(defvar vterm-min-window-width)
-(defvar vterm-shell)
+(declare-function evil-emacs-state "ext:evil-states")
+(declare-function project-root "project")
+(defvar global-hl-line-mode)
 
 ;;;; Customization
 
 (defconst gemini-companion-cli--choices
   (mapcar (lambda (client)
             `(const :tag ,(plist-get (cdr client) :title) ,(car client)))
-          gemini-companion-clients)
+          gemini-companion-client-table)
   "The CLIs as alternatives of a custom type.")
-
-(defgroup gemini-companion-terminal nil
-  "CLIs in terminals of this Emacs."
-  :group 'gemini-companion)
-
-(defcustom gemini-companion-terminal nil
-  "Terminal in which `gemini-companion-run' starts a CLI.
-Nil means the first of vterm, eat and term that is installed.
-
-A function is called with the command, a list of strings.  The current
-buffer is empty, is displayed already, and has the directory and the
-environment to use.  The function makes that buffer a terminal that runs
-the command, or starts a terminal outside of Emacs."
-  :type '(choice (const :tag "The first that is installed" nil)
-                 (const :tag "vterm" vterm)
-                 (const :tag "eat" eat)
-                 (const :tag "term, which is part of Emacs" term)
-                 function)
-  :package-version '(gemini-companion . "0.1.0"))
-
-(defcustom gemini-companion-run-side-window nil
-  "Side of the frame where the CLI is shown, or nil for any window.
-At a side, `gemini-companion-run' hides the window if it is the
-selected one."
-  :type '(choice (const :tag "Any window" nil)
-                 (const right) (const left) (const bottom))
-  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-commands nil
   "Commands that start the CLIs, an alist of (CLIENT . COMMAND).
@@ -100,7 +57,8 @@ program of its name."
                 :value-type (choice (string :tag "Program")
                                     (repeat :tag "Program and arguments"
                                             string)))
-  :package-version '(gemini-companion . "0.1.0"))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-terminal)
 
 (defcustom gemini-companion-run-client nil
   "CLI that `gemini-companion-run' starts: \"gemini\", \"qwen\" or \"copilot\".
@@ -108,20 +66,10 @@ Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
                  ,@gemini-companion-cli--choices)
-  :package-version '(gemini-companion . "0.1.0"))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-terminal)
 
 ;;;; State
-
-(defvar-local gemini-companion-cli-parameters nil
-  "Parameters of the CLI in this buffer, a plist, or nil.
-Its `:client', `:directory' and `:number' distinguish it from
-others; `:environment' and `:path' are what it is started with, and
-`:resume' is the conversation that it resumes, if any, or t if it asks
-for that.  On a remote host, `:remote' is the name of that host, and
-`:root' the workspace root there.")
-
-;; The modes of terminals kill all other local variables.
-(put 'gemini-companion-cli-parameters 'permanent-local t)
 
 (defvar-local gemini-companion-cli--place nil
   "Temporary directory in which the CLI in this buffer searches for Emacs.
@@ -151,7 +99,7 @@ See `gemini-companion-server-search-in'.")
   "Return the names of the CLIs that are installed."
   (seq-filter (lambda (client)
                 (executable-find (car (gemini-companion-cli-command client))))
-              (mapcar #'car gemini-companion-clients)))
+              (mapcar #'car gemini-companion-client-table)))
 
 (defun gemini-companion-cli--choose-client (another remote)
   "Return the CLI to start; ask if several are installed.
@@ -159,17 +107,17 @@ Unless ANOTHER is non-nil, do so once, and set the option
 `gemini-companion-run-client' to the answer.  If REMOTE is non-nil, any
 may be installed there."
   (let ((installed (if (and another remote)
-                       (mapcar #'car gemini-companion-clients)
+                       (mapcar #'car gemini-companion-client-table)
                      (gemini-companion-cli-installed))))
     (cond ((and gemini-companion-run-client
                 (not (and another (cdr installed))))
            gemini-companion-run-client)
           ((null (cdr installed))
-           (or (car installed) (caar gemini-companion-clients)))
-          ((let ((client (gemini-companion-clients-read
+           (or (car installed) (caar gemini-companion-client-table)))
+          ((let ((client (gemini-companion-client-read
                           "Start"
                           (mapcar (lambda (name)
-                                    (cons (gemini-companion-clients-title name)
+                                    (cons (gemini-companion-client-title name)
                                           name))
                                   installed))))
              ;; Nothing is saved before the user agrees to the installation.
@@ -189,7 +137,7 @@ Return nil if the user has to edit a settings file first."
                       (or (not (y-or-n-p (format "%s; change that? " problem)))
                           (funcall set)))
                      (_ t)))
-                 (gemini-companion-settings-findings
+                 (gemini-companion-client-settings-findings
                   (plist-get run :client) (plist-get run :directory)
                   (lambda (client)
                     (cl-find client (gemini-companion-sessions) :test #'equal
@@ -235,14 +183,14 @@ For findings, see `gemini-companion-status-checks'; this one has a remedy."
                       ;; Elsewhere, its settings are there.
                       ,@(unless (file-remote-p directory)
                           ;; The first setting is needed to connect.
-                          (seq-take (gemini-companion-settings-findings
+                          (seq-take (gemini-companion-client-settings-findings
                                      client directory #'always)
                                     1)))))
-        `(bad nil ,(gemini-companion-clients-get client :connect)))))
+        `(bad nil ,(gemini-companion-client-get client :connect)))))
 
 (defun gemini-companion-cli--search-obstacle (client directory)
   "Return the finding about CLIENT, whose search for Emacs is in DIRECTORY."
-  (let ((variable (gemini-companion-clients-get client :home-variable))
+  (let ((variable (gemini-companion-client-get client :home-variable))
         (root (cadr (assoc directory gemini-companion-cli--refused
                            (lambda (a b)
                              (equal (file-truename a) (file-truename b)))))))
@@ -272,7 +220,7 @@ PREVIOUS are the CLIs that were connected before."
     ;; Elsewhere, its settings are there.
     (unless remote
       ;; Without the first one it would not connect.
-      (dolist (finding (cdr (gemini-companion-settings-findings
+      (dolist (finding (cdr (gemini-companion-client-settings-findings
                              client (or directory "/"))))
         (when (eq 'bad (car finding))
           (message "%s; %s (or use %s)" (nth 1 finding)
@@ -281,23 +229,23 @@ PREVIOUS are the CLIs that were connected before."
 
 ;;;; Parameters
 
-(defun gemini-companion-cli--wanted (number)
+(defun gemini-companion-cli-wanted (number)
   "Return the parameters of the CLI for the current buffer, a plist.
 NUMBER, a raw prefix argument, chooses one of several in a directory."
-  (let* ((here (or gemini-companion-cli-parameters
+  (let* ((here (or gemini-companion-terminal-parameters
                    (gemini-companion-cli--new)))
          (exec-path (plist-get here :path))
          (another (consp number))
          (live (lambda (client)
-                 (gemini-companion-cli--live-buffer
+                 (gemini-companion-cli-live-buffer
                   `(:client ,client :number 1 ,@here))))
          (clients (cons gemini-companion-run-client
-                        (mapcar #'car gemini-companion-clients)))
+                        (mapcar #'car gemini-companion-client-table)))
          (client (or (and (not another)
                           (or (plist-get here :client) (seq-find live clients)))
                      (gemini-companion-cli--choose-client
                       another (plist-get here :remote))))
-         (number (cond (another (gemini-companion-cli--free-number
+         (number (cond (another (gemini-companion-cli-free-number
                                  `(:client ,client ,@here)))
                        (number (prefix-numeric-value number))
                        ((plist-get here :number))
@@ -330,52 +278,54 @@ workspace root of a remote directory is known, that stands for it."
 (defun gemini-companion-cli--buffer (run)
   (seq-find
    (lambda (buffer)
-     (let ((other (buffer-local-value 'gemini-companion-cli-parameters buffer)))
+     (let ((other (buffer-local-value 'gemini-companion-terminal-parameters buffer)))
        (seq-every-p (lambda (key)
                       (equal (plist-get run key) (plist-get other key)))
                     '(:client :directory :number))))
    (buffer-list)))
 
-(defun gemini-companion-cli--live-buffer (run)
+(defun gemini-companion-cli-live-buffer (run)
   "Return the buffer of RUN if it has a live process or waits for one."
   (when-let* ((buffer (gemini-companion-cli--buffer run)))
     (and (or (memq buffer gemini-companion-cli--waiting)
              (process-live-p (get-buffer-process buffer)))
          buffer)))
 
-(defun gemini-companion-cli--free-number (run)
+(defun gemini-companion-cli-free-number (run)
+  "Return the lowest number that no other CLI like RUN has."
   (cl-loop for number from 1
-           unless (gemini-companion-cli--live-buffer `(:number ,number ,@run))
+           unless (gemini-companion-cli-live-buffer `(:number ,number ,@run))
            return number))
 
-(defun gemini-companion-cli--name (run)
+(defun gemini-companion-cli-name (run)
+  "Return the name of the buffer of RUN, such as \"*gemini: app (2)*\"."
   (pcase-let (((map :client :directory :number :remote) run))
     (format "*%s: %s%s%s*" client
             (if remote (concat (gemini-companion-names-title remote) ":") "")
-            (gemini-companion-name-shown
+            (gemini-companion-names-shown
              (file-name-nondirectory (directory-file-name directory)))
             (if (eql number 1) "" (format " (%d)" number)))))
 
-(defun gemini-companion-cli--check (run)
+(defun gemini-companion-cli-check (run)
   "Signal an error if there is no program of RUN, or no terminal.
 On a remote host, that is a program which connects it."
   (pcase-let* (((map :client :directory :remote :path) run)
                (program (car (gemini-companion-cli-command client)))
                (exec-path path))
     (when remote
-      (unless (gemini-companion-clients-get client :port-variable)
+      (unless (gemini-companion-client-get client :port-variable)
         (user-error "%s cannot connect from another host"
                     (gemini-companion-session-title run)))
       (gemini-companion-cli--agree remote))
-    (unless (gemini-companion-cli--terminal-function)
+    (unless (gemini-companion-terminal-function)
       (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s" (abbreviate-file-name directory)))
     (unless (or remote (executable-find program))
       (user-error "Cannot find the program %s; install it (npm install -g \
 %s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
                   program
-                  (gemini-companion-clients-get client :package)
-                  (gemini-companion-clients-get client :node)
+                  (gemini-companion-client-get client :package)
+                  (gemini-companion-client-get client :node)
                   (gemini-companion-install-path-hint)))
     (unless (or remote
                 (let ((gemini-companion-roots-last nil))
@@ -385,311 +335,24 @@ of its own, in %s" (abbreviate-file-name directory)))
 connect; start one? " (abbreviate-file-name directory))))
       (user-error "Switch to a buffer of a project to start the CLI there"))))
 
-;;;; Terminals
-
-(defun gemini-companion-cli--terminal-function ()
-  (pcase gemini-companion-terminal
-    ('vterm #'gemini-companion-cli--vterm)
-    ('eat #'gemini-companion-cli--eat)
-    ('term #'gemini-companion-cli--term)
-    ('nil (cond ((eq system-type 'windows-nt) nil)
-                ((and (locate-library "vterm")
-                      ;; Without it, loading vterm asks whether to compile one.
-                      (locate-library "vterm-module"))
-                 #'gemini-companion-cli--vterm)
-                ((locate-library "eat") #'gemini-companion-cli--eat)
-                (t #'gemini-companion-cli--term)))
-    (function function)))
-
-(defun gemini-companion-cli--start-terminal (command)
-  "Run COMMAND in the current buffer, in a terminal with the selected window."
-  (let* ((function (gemini-companion-cli--terminal-function))
-         (process-environment
-          `(;; Qwen Code reads it first, and waits only 0.2 s for an answer.
-            ,(if (eq 'dark (frame-parameter nil 'background-mode))
-                 "COLORFGBG=15;0"
-               "COLORFGBG=0;15")
-            ;; All others display 24-bit colors.
-            ,@(unless (and (eq function #'gemini-companion-cli--term)
-                           (< emacs-major-version 29))
-                '("COLORTERM=truecolor"))
-            ,@process-environment)))
-    (unwind-protect
-        ;; A terminal takes the size of the window when its mode begins.
-        (cl-letf (((default-value 'header-line-format) " ")
-                  ((default-value 'display-line-numbers) nil))
-          ;; Global modes turn on at the end of the terminal's mode, and term
-          ;; and eat start the program after that.
-          (add-hook 'after-change-major-mode-hook
-                    #'gemini-companion-cli--show-plainly 100)
-          (funcall function command))
-      (remove-hook 'after-change-major-mode-hook
-                   #'gemini-companion-cli--show-plainly))
-    (gemini-companion-cli--show-plainly)))
-
-(defun gemini-companion-cli--show-plainly ()
-  "Turn off what modes for all buffers add to the rows of a CLI's screen.
-With line numbers, vterm shows rows that were drawn for a wider window."
-  (when gemini-companion-cli-parameters
-    (dolist (mode '( display-line-numbers-mode linum-mode hl-line-mode
-                     display-fill-column-indicator-mode))
-      (when (and (boundp mode) (symbol-value mode))
-        (funcall mode -1)))
-    (setq-local display-line-numbers nil
-                global-hl-line-mode nil
-                show-trailing-whitespace nil)))
-
-(defun gemini-companion-cli--vterm (command)
-  (require 'vterm)
-  (let ((vterm-shell
-         ;; On a text terminal vterm takes the column for Emacs's `$' too.
-         (format "sh -c %s"
-                 (shell-quote-argument
-                  (format "stty columns %d; exec %s"
-                          (window-max-chars-per-line)
-                          (mapconcat #'shell-quote-argument command " ")))))
-        ;; In a narrower window it would draw for 80 columns.
-        (vterm-min-window-width 20))
-    (vterm-mode))
-  (setq-local vterm-min-window-width 20))
-
-(defun gemini-companion-cli--eat (command)
-  (require 'eat)
-  (eat-mode)
-  (let ((eat-kill-buffer-on-exit nil))
-    (eat-exec (current-buffer) (buffer-name) (car command) nil (cdr command))))
-
-(defun gemini-companion-cli--term (command)
-  "Run COMMAND in the current buffer with term.
-\\`M-x' is for Emacs, as in vterm and eat; so are \\`C-x' and \\`C-c',
-which are sent to the program if they are typed twice."
-  (require 'term)
-  (term-mode)
-  ;; CLIs write UTF-8 in any locale.
-  (setq-local locale-coding-system 'utf-8-unix)
-  (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
-  (setq-local term-raw-map (copy-keymap term-raw-map))
-  (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
-  ;; In the map of term's own prefix key, C-c is sent.
-  (define-key term-raw-map (kbd "C-x")
-    (make-composed-keymap '(keymap (?\C-x . term-send-raw)) ctl-x-map))
-  (term-char-mode))
-
-(defun gemini-companion-cli-show (buffer)
-  "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
-  (let ((split-width-threshold
-         ;; The default, 160, would put a CLI below the file in most frames.
-         (if (and split-width-threshold (one-window-p t))
-             (min split-width-threshold 120)
-           split-width-threshold)))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer
-       buffer
-       (pcase (unless (get-buffer-window buffer)
-                gemini-companion-run-side-window)
-         ('nil '(nil (reusable-frames . visible)))
-         (side `(display-buffer-in-side-window
-                 (side . ,side)
-                 (,(if (eq side 'bottom) 'window-height 'window-width)
-                  . 0.4)))))))
-  ;; Emacs would center the cursor, with nothing below it.
-  (when (derived-mode-p 'term-mode)
-    (set-window-start nil term-home-marker t))
-  ;; Keys are for the CLI.
-  (when (bound-and-true-p evil-local-mode)
-    (evil-insert-state)))
-
-(defun gemini-companion-cli-takes-keys-p ()
-  "Return non-nil if the current buffer is a terminal that takes keys.
-Some are suspended while the user copies text or edits a line."
-  (cond ((derived-mode-p 'vterm-mode)
-         (not (bound-and-true-p vterm-copy-mode)))
-        ((derived-mode-p 'term-mode)
-         (eq (current-local-map) (bound-and-true-p term-raw-map)))
-        ((derived-mode-p 'eat-mode) t)))
-
-(defun gemini-companion-cli-process (session)
-  "Return the process of the terminal of SESSION if a text can be typed there.
-It cannot if SESSION waits for an answer, which the text would be."
-  (when-let* (((not (eq 'waiting (gemini-companion-session-state session))))
-              (buffer (gemini-companion-session-terminal session))
-              (process (get-buffer-process buffer)))
-    (with-current-buffer buffer
-      (and (process-live-p process)
-           (gemini-companion-cli-takes-keys-p)
-           (gemini-companion-cli--of-cli-p process session)
-           process))))
-
-;;;; Keys
-
-(defvar gemini-companion-run-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
-    map)
-  "Keys in the terminal of a CLI, in addition to the terminal's own.")
-
-(defvar gemini-companion-run-ended-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "g" 'gemini-companion-run)
-    (define-key map "r" 'gemini-companion-resume)
-    (define-key map "q" #'gemini-companion-quit-window)
-    map)
-  "Keys in the buffer of a CLI that has ended.")
-
-(defun gemini-companion-cli--desktop (_directory)
-  (unless (plist-get gemini-companion-cli-parameters :remote)
-    (mapcan (lambda (key) (list key (plist-get gemini-companion-cli-parameters key)))
-            '(:client :directory :number))))
-
-(defun gemini-companion-run-escape ()
-  "Send Escape to the CLI in this terminal.
-In a text terminal, a single Escape is the beginning of a key of Emacs."
-  (interactive)
-  (if (gemini-companion-cli-takes-keys-p)
-      (process-send-string (get-buffer-process (current-buffer)) "\e")
-    (keyboard-escape-quit)))
-
-;;;; Output of a terminal
-
-(defun gemini-companion-cli--unwatch (process)
-  (process-put process 'gemini-companion-title nil)
-  (process-put process 'gemini-companion-output-rest nil)
-  (remove-function (process-filter process) #'gemini-companion-cli--filter))
-
-(defun gemini-companion-cli--watch (&rest _)
-  (let ((buffers (delq nil (mapcar #'gemini-companion-session-terminal
-                                   (gemini-companion-sessions)))))
-    (dolist (process (process-list))
-      (let ((buffer (process-buffer process))
-            (started (process-get process 'gemini-companion-started)))
-        (if (not (or started (memq buffer buffers)))
-            (gemini-companion-cli--unwatch process)
-          (add-function :filter-args (process-filter process)
-                        #'gemini-companion-cli--filter)
-          ;; The process may be about to end.
-          (when (and started (buffer-live-p buffer))
-            (with-current-buffer buffer
-              (setq header-line-format '(:eval (gemini-companion-notify-header)))
-              ;; Some terminals have their keymaps in minor modes, too.
-              (setq-local minor-mode-overriding-map-alist
-                          (list (cons t gemini-companion-run-map))
-                          desktop-save-buffer
-                          #'gemini-companion-cli--desktop))))))))
-
-(defun gemini-companion-cli--release (&optional all)
-  "Make the terminals of running CLIs ordinary ones.
-If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
-  (mapc #'gemini-companion-cli--unwatch (process-list))
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (when (and gemini-companion-cli-parameters
-                 (or all (get-buffer-process buffer)))
-        (mapc #'kill-local-variable
-              '( minor-mode-overriding-map-alist desktop-save-buffer
-                 header-line-format))))))
-
-(defun gemini-companion-cli--of-cli-p (process &optional session)
-  "Return non-nil if SESSION, or any CLI, now has the terminal of PROCESS.
-Otherwise a shell or what runs there has it."
-  (or (process-get process 'gemini-companion-started)
-      (seq-some
-       (lambda (session)
-         (and (eq (process-buffer process)
-                  (gemini-companion-session-terminal session))
-              ;; A process in the background, or suspended, differs.
-              (let-alist (let ((default-directory "/"))
-                           (process-attributes (plist-get session :pid)))
-                (eql .pgrp .tpgid))))
-       (if session (list session) (gemini-companion-sessions)))))
-
-(defun gemini-companion-cli--filter (arguments)
-  "Handle the sequences in the output of a program; keep an incomplete one.
-ARGUMENTS are the process and the output.  Return what the terminal is
-to get: term would display these sequences."
-  (pcase-let* ((`(,process ,output) arguments)
-               (rest (process-get process 'gemini-companion-output-rest))
-               (start 0)
-               (plain nil))
-    ;; Most output has none, and is not copied.  The last may follow a kill.
-    (if (not (and (or rest
-                      (string-search "\e]" output)
-                      (string-suffix-p "\e" output))
-                  (buffer-live-p (process-buffer process))))
-        arguments
-      (let ((text (concat rest output)))
-        (while (string-match "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\\\\\)" text start)
-          (push (substring text start (match-beginning 0)) plain)
-          (setq start (match-end 0))
-          (gemini-companion-cli--handle process (match-string 1 text)))
-        (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
-          (push (substring text start end) plain)
-          (setq rest (and end (substring text end)))))
-      ;; In Emacs 28, twice this length overflows the stack of regexps.
-      (process-put process 'gemini-companion-output-rest
-                   (and (length< rest 200000) rest))
-      (list process (if (with-current-buffer (process-buffer process)
-                          (derived-mode-p 'term-mode))
-                        (string-join (nreverse plain))
-                      ;; Eat would answer for a dark frame, and pad titles.
-                      (replace-regexp-in-string
-                       "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)\\|\\(\e]0;[^\a\e]*?\\) +\\(\a\\)"
-                       "\\1\\2" output t))))))
-
-(defun gemini-companion-cli--handle (process content)
-  (cond
-   ((not (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
-              (gemini-companion-cli--of-cli-p process))))
-   ((string-match "\\`[02];" content)
-    ;; Not all terminals have decoded it.
-    (gemini-companion-state-set-title
-     process (decode-coding-string
-              (encode-coding-string (substring content 2) 'utf-8-emacs)
-              'utf-8)))
-   ((string-match "\\`1\\([01]\\);\\?\\'" content)
-    (gemini-companion-cli--answer-color process (match-string 1 content)))
-   ;; It does the rest itself.
-   ((with-current-buffer (process-buffer process)
-      (derived-mode-p 'eat-mode)))
-   ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
-    (when-let* ((bytes (ignore-errors
-                         (base64-decode-string (match-string 1 content)))))
-      (kill-new (decode-coding-string bytes 'utf-8))
-      (message "Text that the CLI copied is in the kill ring")))))
-
-(defun gemini-companion-cli--answer-color (process which)
-  "Report a color of the frame of PROCESS to it.
-WHICH is \"0\" for the foreground, and \"1\" for the background.
-Otherwise a CLI takes the background to be dark, and its text is white
-on white in a light theme."
-  (let* ((frame (window-frame (get-buffer-window (process-buffer process) t)))
-         (foreground (equal which "0"))
-         (color (funcall (if foreground #'face-foreground #'face-background)
-                         'default frame))
-         (dark (eq 'dark (frame-parameter frame 'background-mode)))
-         ;; Of a text terminal, Emacs may know only whether it is dark.
-         (values (or (color-values color frame)
-                     (make-list 3 (if (eq foreground dark) #xffff 0)))))
-    (process-send-string
-     process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
-
 ;;;; Start
 
-(defun gemini-companion-cli--show-buffer (run)
+(defun gemini-companion-cli-show-buffer (run)
   "Select and return an empty buffer for RUN; use its previous one, if any."
   (let ((buffer (or (gemini-companion-cli--buffer run)
-                    (generate-new-buffer (gemini-companion-cli--name run)))))
-    (gemini-companion-cli-show buffer)
+                    (generate-new-buffer (gemini-companion-cli-name run)))))
+    (gemini-companion-terminal-show buffer)
     (set-buffer buffer)
     (when (derived-mode-p 'gemini-companion-resume-mode)
-      (rename-buffer (gemini-companion-cli--name run) 'unique))
+      (rename-buffer (gemini-companion-cli-name run) 'unique))
     ;; By it vterm keeps its mode.
     (kill-local-variable 'change-major-mode-hook)
     (special-mode)                      ; a term in Emacs 28 needs a keymap
     (setq buffer-read-only nil)
     (delete-all-overlays)
     (erase-buffer)
-    (setq gemini-companion-cli-parameters run)
-    (gemini-companion-cli--show-plainly)
+    (setq gemini-companion-terminal-parameters run)
+    (gemini-companion-terminal-show-plainly)
     (pcase-let (((map :directory :remote) run))
       ;; The process in the terminal is a local one.
       (setq default-directory (if remote "~/" directory)
@@ -703,7 +366,7 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
     (cond ((not (buffer-live-p buffer))
            (cl-callf2 remq buffer gemini-companion-cli--waiting))
           ;; A remote host calls `gemini-companion-cli--start-in' itself.
-          ((plist-get (buffer-local-value 'gemini-companion-cli-parameters buffer)
+          ((plist-get (buffer-local-value 'gemini-companion-terminal-parameters buffer)
                       :remote))
           (problem
            (gemini-companion-cli--start-in buffer nil problem))
@@ -716,7 +379,7 @@ With another temporary directory than the server, as envrc or direnv may
 set it, that is when there is a discovery file, too."
   (with-current-buffer buffer
     (setq gemini-companion-cli--place
-          (gemini-companion-cli--other-place gemini-companion-cli-parameters)))
+          (gemini-companion-cli--other-place gemini-companion-terminal-parameters)))
   (if (buffer-local-value 'gemini-companion-cli--place buffer)
       (gemini-companion-cli--update-places
        (lambda ()
@@ -729,7 +392,7 @@ set it, that is when there is a discovery file, too."
   "Return the temporary directory in which the CLI of RUN is to find Emacs.
 Return nil if the server has a discovery file there anyway."
   (pcase-let* (((map :client :directory) run)
-               (process-environment (gemini-companion-cli--environment run))
+               (process-environment (gemini-companion-cli-environment run))
                (file (cadr (assoc client
                                   (plist-get (gemini-companion-server-info)
                                              :discovery))))
@@ -741,7 +404,7 @@ Return nil if the server has a discovery file there anyway."
                                               '("TMPDIR" "TMP" "TEMP")))
                          "/tmp")))
                (place (directory-file-name (expand-file-name value directory))))
-    (unless (or (not (equal "TMPDIR" (gemini-companion-clients-get
+    (unless (or (not (equal "TMPDIR" (gemini-companion-client-get
                                       client :home-variable)))
                 (and file
                      (equal (file-truename (gemini-companion-cli--search-directory
@@ -781,12 +444,12 @@ ROOT is the workspace root in its remote host, if any."
     (with-current-buffer buffer
       (erase-buffer)
       (when root
-        (let* ((run gemini-companion-cli-parameters)
+        (let* ((run gemini-companion-terminal-parameters)
                (directory (concat (plist-get run :remote) root)))
           (setq run `( :directory ,(file-name-as-directory directory)
                        :root ,root ,@run)
-                gemini-companion-cli-parameters run)
-          (rename-buffer (gemini-companion-cli--name run) 'unique)))
+                gemini-companion-terminal-parameters run)
+          (rename-buffer (gemini-companion-cli-name run) 'unique)))
       (condition-case err
           (if problem (error "%s" problem) (gemini-companion-cli--in))
         (error
@@ -795,19 +458,19 @@ ROOT is the workspace root in its remote host, if any."
 
 (defun gemini-companion-cli--in ()
   (pcase-let* ((buffer (current-buffer))
-               (run gemini-companion-cli-parameters)
+               (run gemini-companion-terminal-parameters)
                ((map :client :remote :resume :root :path) run)
                (own (append (gemini-companion-cli-command client)
                             (and resume (remq t (list "--resume" resume)))))
                (command (if remote (gemini-companion-remote-run-command
                                     remote root own)
                           own))
-               (process-environment (gemini-companion-cli--environment run))
+               (process-environment (gemini-companion-cli-environment run))
                (exec-path path))
     ;; The terminals take their size from the selected window.
     (with-selected-window (or (get-buffer-window buffer t) (selected-window))
       (with-current-buffer buffer
-        (gemini-companion-cli--start-terminal
+        (gemini-companion-terminal-start
          (cons (or (executable-find (car command)) (car command))
                (cdr command)))))
     (add-hook 'kill-buffer-hook #'gemini-companion-cli--leave-place nil t)
@@ -816,7 +479,7 @@ ROOT is the workspace root in its remote host, if any."
       ;; Before its first start, it had no directory for its discovery file.
       (unless remote
         (gemini-companion-server-call 'cli-started client))
-      (gemini-companion-cli--watch)
+      (gemini-companion-terminal-watch)
       (add-function :around (process-sentinel process)
                     #'gemini-companion-cli--sentinel)
       ;; Until then it may still connect.
@@ -839,7 +502,7 @@ and the ones of buffers, which packages such as envrc and mise make."
           (setq process-environment (funcall change process-environment)))))
     (setq gemini-companion-cli--exported entries)))
 
-(defun gemini-companion-cli--environment (run)
+(defun gemini-companion-cli-environment (run)
   "Return the environment of the CLI of RUN."
   ;; The terminal of Emacs itself sets them.  In tmux, Gemini CLI ignores that
   ;; a background is white.
@@ -859,9 +522,9 @@ Wait until the user pauses and has answered what it asks."
       (if (or (not (gemini-companion-idle-user-p))
               (gemini-companion-cli--asks-p))
           (run-at-time 1 nil #'gemini-companion-cli--hint process)
-        (letrec ((run gemini-companion-cli-parameters)
+        (letrec ((run gemini-companion-terminal-parameters)
                  (withdraw
-                  (gemini-companion-revert-announce
+                  (gemini-companion-idle-announce
                    (format "%s is not connected; %s (%s shows why)"
                            (gemini-companion-session-name run)
                            (gemini-companion-cli--remedy
@@ -912,7 +575,7 @@ One that has displayed nothing yet may be about to ask."
         (gemini-companion-cli--end
          (format
           "%s: %s"
-          (gemini-companion-session-title gemini-companion-cli-parameters)
+          (gemini-companion-session-title gemini-companion-terminal-parameters)
           (string-trim event)))))))
 
 (defun gemini-companion-cli-unload-function ()
@@ -923,7 +586,7 @@ One that has displayed nothing yet may be about to ask."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (remove-hook 'kill-buffer-hook #'gemini-companion-cli--leave-place t)))
-  (gemini-companion-cli--release 'all))
+  (gemini-companion-terminal-release 'all))
 
 (defun gemini-companion-cli--start-failure (process)
   "Return the exit status of PROCESS, a CLI, if that has failed to start.
@@ -938,7 +601,7 @@ may do so for the last command in it, but not within seconds."
 (defun gemini-companion-cli--end (reason)
   (gemini-companion-cli--leave-place)
   (setq-local minor-mode-overriding-map-alist
-              (list (cons t gemini-companion-run-ended-map)))
+              (list (cons t gemini-companion-terminal-ended-map)))
   (setq buffer-read-only t)
   ;; Evil has its own meaning for the keys.
   (when (bound-and-true-p evil-local-mode)
@@ -948,46 +611,9 @@ may do so for the last command in it, but not within seconds."
         (string-replace
          "%" "%%"
          (concat " " reason (substitute-command-keys "; \
-\\<gemini-companion-run-ended-map>\\[gemini-companion-run] restarts it, \
+\\<gemini-companion-terminal-ended-map>\\[gemini-companion-run] restarts it, \
 \\[gemini-companion-resume] resumes a conversation, \
 \\[gemini-companion-quit-window] quits")))))
-
-;;;; Desktop
-
-;; Before a desktop restores a buffer, it loads the file of its mode.
-(add-to-list 'desktop-buffer-mode-handlers
-             '(gemini-companion-resume-mode . gemini-companion-cli--restore) t)
-
-(defconst gemini-companion-cli--desktop-handlers
-  (mapcar (lambda (mode) (cons mode 'gemini-companion-cli--restore))
-          '(vterm-mode eat-mode term-mode))
-  "Elements of `desktop-buffer-mode-handlers' while the mode is on.")
-
-(defun gemini-companion-cli--restore (file name run)
-  "Return a buffer NAME in which the CLI of RUN can be resumed, or nil.
-RUN is what `gemini-companion-cli--desktop' has saved.  For another
-terminal, call the user's handler, if any, with FILE and the rest."
-  (let ((others (rassq-delete-all #'gemini-companion-cli--restore
-                                  (copy-sequence desktop-buffer-mode-handlers)))
-        (directory (and (eq :client (car-safe run)) (plist-get run :directory))))
-    (cond
-     ((null directory)
-      (funcall (alist-get desktop-buffer-major-mode others #'ignore) file name run))
-     ((file-directory-p directory)
-      (with-current-buffer (get-buffer-create name)
-        (gemini-companion-resume-mode)
-        (setq default-directory directory
-              gemini-companion-cli-parameters
-              `(:environment ,process-environment :path ,exec-path ,@run))
-        ;; Modes of a terminal, which the desktop names, would take the keys.
-        (setq-local desktop-minor-mode-handlers
-                    (append (mapcar (lambda (mode) (cons mode #'ignore))
-                                    (seq-filter #'local-variable-if-set-p
-                                                minor-mode-list))
-                            desktop-minor-mode-handlers))
-        (gemini-companion-resume--say
-         "%s ran here; g lists its conversations, to resume one")
-        (current-buffer))))))
 
 ;;;; Life
 
@@ -1002,11 +628,11 @@ terminal, call the user's handler, if any, with FILE and the rest."
 (defun gemini-companion-cli--failure-finding ()
   "Return the finding about the CLI in this buffer, which has failed to start."
   `(bad ,(format "%s did not start (exit status %d)%s"
-                 (gemini-companion-session-name gemini-companion-cli-parameters)
+                 (gemini-companion-session-name gemini-companion-terminal-parameters)
                  gemini-companion-cli--failure
                  (mapconcat (apply-partially #'concat "\n")
                             (gemini-companion-cli--last-lines) ""))
-        ,(let ((remote (plist-get gemini-companion-cli-parameters :remote)))
+        ,(let ((remote (plist-get gemini-companion-terminal-parameters :remote)))
            (concat (if (eql gemini-companion-cli--failure 126)
                        "Make the program that it names executable"
                      (format "Put the program that it names into the PATH of %s"
@@ -1015,7 +641,7 @@ terminal, call the user's handler, if any, with FILE and the rest."
                                "Emacs")))
                    ", and start the CLI again"
                    (if remote "" (gemini-companion-install-path-hint)) "."))
-        ("Terminal" . ,(apply-partially #'gemini-companion-cli-show
+        ("Terminal" . ,(apply-partially #'gemini-companion-terminal-show
                                         (current-buffer)))))
 
 (defun gemini-companion-cli--last-lines ()
@@ -1030,28 +656,22 @@ What the terminal adds about the end of the process is left out."
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'cli)))
   "Watch the terminals of the CLIs that connect, and check their settings."
-  '((gemini-companion-session-changed-functions gemini-companion-cli--watch)
+  '((gemini-companion-session-changed-functions gemini-companion-terminal-watch)
     (gemini-companion-session-changed-functions
      gemini-companion-cli--check-settings)))
-
-(cl-defmethod gemini-companion-part-start ((_part (eql 'cli)))
-  "Restore the terminals of CLIs from a desktop."
-  (setq desktop-buffer-mode-handlers
-        (seq-union gemini-companion-cli--desktop-handlers
-                   (bound-and-true-p desktop-buffer-mode-handlers))))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)) _how)
   "Start the CLIs that waited for the server, and prepare for others."
   (gemini-companion-cli--export
-   `(,@(gemini-companion-clients-variables
+   `(,@(gemini-companion-client-variables
         (plist-get (gemini-companion-server-info) :port) (emacs-pid))
      ;; Without =, a variable is unset.
-     ,@(copy-sequence (gemini-companion-clients-all :unset))
+     ,@(copy-sequence (gemini-companion-client-all :unset))
      ;; In a container the client connects to the host, unless this variable
      ;; indicates that its editor is in the container.
      ,@(when (seq-some #'file-exists-p '("/.dockerenv" "/run/.containerenv"))
          (list "REMOTE_CONTAINERS=1"))))
-  (gemini-companion-cli--watch)
+  (gemini-companion-terminal-watch)
   ;; The mode may have been off.
   (when (seq-some (apply-partially #'buffer-local-value
                                    'gemini-companion-cli--place)
@@ -1061,10 +681,7 @@ What the terminal adds about the end of the process is left out."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'cli)))
   "Stop starting CLIs and watching terminals, and restore the environment."
-  (gemini-companion-cli--release)
-  (setq desktop-buffer-mode-handlers
-        (seq-difference desktop-buffer-mode-handlers
-                        gemini-companion-cli--desktop-handlers))
+  (gemini-companion-terminal-release)
   (gemini-companion-cli--start-waiting "The server is not running")
   (gemini-companion-cli--export nil)
   (cancel-function-timers #'gemini-companion-cli--hint))
@@ -1081,16 +698,16 @@ if there are several in the project; \\[universal-argument] alone starts
 one more, of any kind.  In a buffer on another host, the CLI runs
 there.  If that CLI is in a selected side window, the window is hidden."
   (interactive "P")
-  (let* ((run (gemini-companion-cli--wanted number))
-         (buffer (gemini-companion-cli--live-buffer run)))
+  (let* ((run (gemini-companion-cli-wanted number))
+         (buffer (gemini-companion-cli-live-buffer run)))
     (cond ((null buffer)
-           (gemini-companion-cli--check run)
-           (gemini-companion-cli--launch run))
+           (gemini-companion-cli-check run)
+           (gemini-companion-cli-launch run))
           ((and gemini-companion-run-side-window
                 (eq buffer (window-buffer)))
            (gemini-companion-quit-window))
           (t
-           (gemini-companion-cli-show buffer)
+           (gemini-companion-terminal-show buffer)
            ;; Of a CLI that its user has suspended, no shell would do that.
            (ignore-errors (continue-process buffer))
            (when-let* ((name (plist-get run :remote))
@@ -1109,11 +726,13 @@ there with them? " (gemini-companion-names-title name)))
       (customize-save-variable 'gemini-companion-remote-directories
                                (append gemini-companion-remote-directories `((,name)))))))
 
-(defun gemini-companion-cli--launch (run)
+(defun gemini-companion-cli-launch (run)
+  "Start the CLI of RUN, in an empty buffer, once there is a server.
+Turn the mode on, and connect its remote host, if necessary."
   (pcase-let (((map :remote :there) run))
     (when (and (or gemini-companion-mode (gemini-companion-mode 1))
                (or remote (gemini-companion-cli--offer-settings run)))
-      (let ((buffer (gemini-companion-cli--show-buffer run)))
+      (let ((buffer (gemini-companion-cli-show-buffer run)))
         (insert (gemini-companion-session-title run)
                 " starts here when the server is ready.\n")
         (push buffer gemini-companion-cli--waiting)
@@ -1178,119 +797,6 @@ CLIs there lose their connection, and their reviews are closed."
       (gemini-companion-edit-close edit 'disconnected)))
   (gemini-companion-server-call 'remote-stop name)
   (gemini-companion-remote-drop name))
-
-;;;; Conversations
-
-(defun gemini-companion-resume--parse (output)
-  "Return the conversations in OUTPUT of a CLI, as `tabulated-list-entries'.
-The newest comes first.  Gemini CLI prints that last, and Qwen Code
-prints objects of JSON."
-  (let (printed objects)
-    (dolist (line (split-string output "[\r\n]+" t))
-      (if (string-match "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'"
-                        line)
-          (push (mapcar (lambda (n) (match-string n line)) '(3 2 1)) printed)
-        ;; Other lines are of its log.
-        (let-alist (and (string-prefix-p "{" line)
-                        (ignore-errors (json-read-from-string line)))
-          (when .sessionId
-            (push (list .sessionId
-                        (format-time-string "%F %R" (/ .mtime 1000))
-                        (or .customTitle .prompt ""))
-                  objects)))))
-    (mapcar (pcase-lambda (`(,id ,time ,words))
-              (list id (vector time (gemini-companion-name-shown
-                                     (string-clean-whitespace words) 300))))
-            (append (nreverse objects) printed))))
-
-(defun gemini-companion-resume--list ()
-  "List the conversations, or start the CLI if only that can list them."
-  (let* ((buffer (current-buffer))
-         (run gemini-companion-cli-parameters)
-         (client (plist-get run :client))
-         (arguments (gemini-companion-clients-get client :conversations))
-         (show
-          (lambda (output problem)
-            (when (buffer-live-p buffer)
-              (with-current-buffer buffer
-                (setq tabulated-list-entries
-                      (gemini-companion-resume--parse output))
-                (setq truncate-lines (and tabulated-list-entries t))
-                (cond (tabulated-list-entries
-                       (tabulated-list-print))
-                      (problem
-                       (gemini-companion-resume--say
-                        "%s cannot list its conversations: %s" problem))
-                      ((gemini-companion-resume--say
-                        "%s has no conversation to resume; %s begins one"
-                        (substitute-command-keys
-                         "\\[gemini-companion-run]")))))))))
-    (if (null arguments)
-        (gemini-companion-cli--launch `(:resume t ,@run))
-      (gemini-companion-resume--say "Listing the conversations of %s...")
-      (let ((process-environment (gemini-companion-cli--environment run))
-            (exec-path (plist-get run :path)))
-        (gemini-companion-cli-program
-         "gemini-companion-conversations"
-         (append (gemini-companion-cli-command client) arguments)
-         "" show)))))
-
-(defun gemini-companion-resume--say (format &rest arguments)
-  (let ((inhibit-read-only t))
-    (erase-buffer)
-    (insert (apply #'format format
-                   (gemini-companion-session-name
-                    gemini-companion-cli-parameters)
-                   arguments)
-            "\n")
-    (goto-char (point-min))))
-
-;;;###autoload
-(define-derived-mode gemini-companion-resume-mode tabulated-list-mode
-  "Conversations"
-  "Mode of the list of conversations that a CLI can resume.
-\\{gemini-companion-resume-mode-map}"
-  (setq tabulated-list-format [("When" 17 nil)
-                               ("Conversation (RET resumes it, g lists again)" 0 nil)]
-        tabulated-list-padding 1)
-  (setq-local desktop-save-buffer #'gemini-companion-cli--desktop
-              revert-buffer-function
-              (lambda (&rest _) (gemini-companion-resume--list)))
-  (tabulated-list-init-header))
-
-(define-key gemini-companion-resume-mode-map
-  (kbd "RET") #'gemini-companion-resume-at-point)
-(define-key gemini-companion-resume-mode-map
-  [remap quit-window] #'gemini-companion-quit-window)
-
-(defun gemini-companion-resume-at-point ()
-  "Resume the conversation at point, in a terminal in this window."
-  (interactive nil gemini-companion-resume-mode)
-  (gemini-companion-cli--launch
-   `( :resume ,(or (tabulated-list-get-id)
-                   (user-error "No conversation at point; type g to list them"))
-      ,@gemini-companion-cli-parameters)))
-
-;;;###autoload
-(defun gemini-companion-resume (&optional number)
-  "List the conversations of the CLI of this project, to resume one.
-NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
-CLI is running, the conversation is resumed in one more."
-  (interactive "P")
-  (let ((run (gemini-companion-cli--wanted number)))
-    (when (plist-get run :remote)
-      (user-error "Conversations on other hosts are not listed; type /resume in \
-the CLI"))
-    (gemini-companion-cli--check run)
-    (when (gemini-companion-cli--live-buffer run)
-      (setq run `( :number ,(gemini-companion-cli--free-number run)
-                   ,@run)))
-    (gemini-companion-cli--show-buffer run)
-    (rename-buffer (string-replace ":" " conversations:"
-                                   (gemini-companion-cli--name run))
-                   'unique)
-    (gemini-companion-resume-mode)
-    (gemini-companion-resume--list)))
 
 (provide 'gemini-companion-cli)
 ;;; gemini-companion-cli.el ends here

@@ -16,7 +16,6 @@
 ;;;; New errors
 
 ;; An error is a list of its LINE, TEXT and SOURCE.
-
 (defconst gemini-companion-code--hiding
   (concat "syntax\\|expect\\|indent\\|clos\\|unterminated\\|unmatched\\|pars\\|"
           "separated\\|\\<EO[FL]\\>\\|not found\\|fatal\\|too many errors")

@@ -14,10 +14,14 @@
 
 ;;; Code:
 
-(require 'gemini-companion-clients)
+(require 'gemini-companion-cache)
+(require 'gemini-companion-client)
 (require 'gemini-companion-names)
+(require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-roots)
 (require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 
@@ -45,14 +49,14 @@ PLIST has its cursor and selection when the modification tick was TICK.")
   "When the file of this buffer was selected last, in ms since 1970.")
 (put 'gemini-companion-context--selected 'permanent-local t)
 
-(defvar gemini-companion-share-directory nil
+(defvar gemini-companion-context-directory nil
   "Directory in which the mode was turned on.
 The mode sets it before this library is loaded.")
 
 (defvar gemini-companion-context--sent nil
   "Alist of (METHOD . VALUE), the last values sent to the server.")
 
-(defvar gemini-companion-paused nil
+(defvar gemini-companion-context-paused nil
   "Non-nil while sharing is paused.
 Set by `gemini-companion-pause'.")
 
@@ -111,7 +115,7 @@ The character is counted in UTF-16 units."
   "Return a list of t, the terminals, and then the buffers of shared files.
 The last selected file comes first.  It is the same list until there may
 be others, and its first element is the caller's."
-  (gemini-companion-privacy-cached
+  (gemini-companion-cache-get
    'buffers
    (lambda ()
      `(t ,(seq-filter #'gemini-companion-roots-terminal-p (buffer-list))
@@ -244,7 +248,7 @@ buffer without a file are not reported."
                               (bound-and-true-p evil-visual-selection)))))
            (directory (gemini-companion-context--changed-slot-p 5 default-directory)))
       (when (or new point tick mark shape directory)
-        (gemini-companion-server-guarded 'context
+        (gemini-companion-server-log-guarded 'context
           (when new
             ;; The next snapshot would be too late: some modes end the selection.
             (when (and (buffer-live-p previous)
@@ -277,16 +281,16 @@ buffer without a file are not reported."
 (defun gemini-companion-context--file-changed ()
   "Schedule a report, as the file of the current buffer, if any, has changed.
 It was opened, saved or reverted, and may affect what is shared."
-  (gemini-companion-server-guarded 'context
+  (gemini-companion-server-log-guarded 'context
     (when buffer-file-name
       (if (member (file-name-nondirectory buffer-file-name)
-                  (append (gemini-companion-clients-all :ignore-files)
+                  (append (gemini-companion-client-all :ignore-files)
                           gemini-companion-names-dir-locals))
           (gemini-companion-privacy-refresh)
         ;; A link with such a name may lead to it.
         (gemini-companion-privacy-refresh 'old)
         ;; It may be in a new project.
-        (gemini-companion-privacy-drop
+        (gemini-companion-cache-drop
          (list 'root-of (file-name-directory buffer-file-name))))))
   (gemini-companion-context--note-change))
 
@@ -298,7 +302,7 @@ It was opened, saved or reverted, and may affect what is shared."
 
 (defun gemini-companion-context--note-change (&rest _)
   "Schedule a report, as there may be other files or terminals."
-  (gemini-companion-privacy-drop 'buffers)
+  (gemini-companion-cache-drop 'buffers)
   (gemini-companion-context--schedule))
 
 (defun gemini-companion-context--rules-changed (&rest _)
@@ -317,12 +321,12 @@ It was opened, saved or reverted, and may affect what is shared."
             gemini-companion-context--timer
             (run-at-time 0.05 nil #'gemini-companion-context--flush))
     (setq gemini-companion-context--timer nil)
-    (gemini-companion-server-guarded 'context
+    (gemini-companion-server-log-guarded 'context
       (gemini-companion-context--send))))
 
 ;;;; Sending
 
-(defun gemini-companion-share-roots ()
+(defun gemini-companion-context-share-roots ()
   "Return the workspace roots of this Emacs.
 Compute them again only if other buffers may be shared."
   (let* ((buffers (gemini-companion-context--buffers))
@@ -331,15 +335,15 @@ Compute them again only if other buffers may be shared."
                               (cadr buffers))))
     (unless (equal directories (car buffers))
       (setcar buffers directories)
-      (gemini-companion-roots gemini-companion-share-directory))
+      (gemini-companion-roots gemini-companion-context-directory))
     gemini-companion-roots-last))
 
 (defun gemini-companion-context--send ()
   (when (gemini-companion-server-ready-p)
-    (gemini-companion-context--post 'roots-update (gemini-companion-share-roots))
+    (gemini-companion-context--post 'roots-update (gemini-companion-context-share-roots))
     (when (gemini-companion-sessions)
       (gemini-companion-context--post 'context-update
-                                    (unless gemini-companion-paused
+                                    (unless gemini-companion-context-paused
                                       (gemini-companion-context-snapshot)))
       ;; It shows whether the file is shared.
       (when (buffer-live-p gemini-companion-context-active)
@@ -380,7 +384,7 @@ ignore files when it starts."
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'context)))
   "Return the text and tooltip of sharing for the mode line, or nil."
-  (cond (gemini-companion-paused '("paused " . "Sharing is paused"))
+  (cond (gemini-companion-context-paused '("paused " . "Sharing is paused"))
         ((and (eq (current-buffer) gemini-companion-context-active)
               (assq 'context-update gemini-companion-context--sent)
               (not (seq-some (lambda (file) (plist-get file :active))
@@ -395,10 +399,10 @@ ignore files when it starts."
 While it is paused, no open files are reported to the CLIs.  Each
 stays connected, and reviews are shown as usual."
   (interactive)
-  (setq gemini-companion-paused (not gemini-companion-paused))
+  (setq gemini-companion-context-paused (not gemini-companion-context-paused))
   (gemini-companion-context--send)
   (force-mode-line-update t)
-  (message "%s" (if gemini-companion-paused
+  (message "%s" (if gemini-companion-context-paused
                     (substitute-command-keys
                      "Sharing paused; \\[gemini-companion-pause] resumes it")
                   "Sharing resumed")))

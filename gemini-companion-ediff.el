@@ -13,10 +13,15 @@
 
 (require 'ediff)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-header)
+(require 'gemini-companion-highlight)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-label)
 (require 'gemini-companion-review)
-(require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-view)
 (require 'gemini-companion-windows)
+(require 'map)
 
 ;;;; Keys
 
@@ -248,7 +253,7 @@ It is current.  Where its keys do not work, they are dimmed."
     (let ((excluded (gemini-companion-ediff--excluded-p)))
       (with-silent-modifications
         (erase-buffer)
-        (insert (gemini-companion-name-fit
+        (insert (gemini-companion-label-fit
                  `((nil ,(concat (format " Hunk %d of %d"
                                          (1+ ediff-current-difference)
                                          ediff-number-of-differences)

@@ -19,12 +19,19 @@
 
 ;;; Code:
 
-(require 'gemini-companion-clients)
+(require 'gemini-companion-client)
 (require 'gemini-companion-coding)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-label)
+(require 'gemini-companion-part)
+(require 'gemini-companion-replace)
 (require 'gemini-companion-revert)
-(require 'gemini-companion-session)
 (require 'gemini-companion-server)
+(require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-turn)
+(require 'gemini-companion-view)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-written)
 
@@ -122,14 +129,6 @@ that if the user has settled it from inside, and `closed' when its view is
 closed; and `written', `unwritten' or `reverted' when its file is, or a hunk.
 These functions must be fast.  An error in one is only reported.")
 
-(cl-defgeneric gemini-companion-view-follow (_view _event)
-  "Update a view after an event of its edit; see `gemini-companion-edit-functions'."
-  nil)
-
-(cl-defgeneric gemini-companion-view-edits (view)
-  "Return the edits at point in VIEW, one of several edits, and the CLI.
-The value is a cons (SESSION . EDITS).")
-
 (defvar-local gemini-companion-edit-here nil
   "The edit whose review this buffer belongs to, or nil.")
 (put 'gemini-companion-edit-here 'permanent-local t)
@@ -222,8 +221,8 @@ that was rejected and written is `unreviewed'."
 
 (defun gemini-companion-edit-name (edit &optional plain)
   "Return the name of the file of EDIT for the user.
-With PLAIN non-nil, without warnings; see `gemini-companion-name'."
-  (gemini-companion-name (gemini-companion-edit-file edit)
+With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
+  (gemini-companion-label-file (gemini-companion-edit-file edit)
                          (gemini-companion-edit-session edit)
                          plain))
 
@@ -232,8 +231,8 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   (gemini-companion-session-title (gemini-companion-edit-session edit)))
 
 (defun gemini-companion-edit-client-get (edit key)
-  "Return the value of KEY of EDIT's CLI in `gemini-companion-clients'."
-  (gemini-companion-clients-get
+  "Return the value of KEY of EDIT's CLI in `gemini-companion-client-table'."
+  (gemini-companion-client-get
    (plist-get (gemini-companion-edit-session edit) :client) key))
 
 (defun gemini-companion-edit--add (edit)
@@ -283,7 +282,6 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 ;; from UTF-8, or as the file is, with plain line ends and, if the CLI restores it,
 ;; without a byte order mark.  But what the CLI cannot decode is as the file has it,
 ;; so that each character that it replaces is a difference.
-
 (defun gemini-companion-edit--set-coding (edit bytes text)
   "Record the coding system of the file of EDIT for its CLI.
 BYTES are those of the file, or a symbol if they are not known, and TEXT is
@@ -364,7 +362,7 @@ Record the remarks on it, and update the buffer of the original."
       (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
-        (gemini-companion-text-replace (gemini-companion-edit--text-before edit))
+        (gemini-companion-replace-text (gemini-companion-edit--text-before edit))
         (set-buffer-modified-p nil)))))
 
 (defun gemini-companion-edit-keepable-p (file)
@@ -555,7 +553,6 @@ hunks that are not among them are restored."
 
 ;; A CLI may lose characters of a file that is not UTF-8: it could not read them,
 ;; or cannot write them in the coding system of the file.
-
 (defun gemini-companion-edit--lost-in (edit text)
   "Return how many characters of TEXT the CLI of EDIT does not write as they are."
   (let ((coding (gemini-companion-edit-coding edit)))
@@ -729,7 +726,7 @@ TEXT is nil, delete that comment.  It follows edits of the proposal."
 
 ;;;; Opening
 
-(cl-defmethod gemini-companion-receive ((_method (eql 'open-diff)) &rest args)
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'open-diff)) &rest args)
   "Open an edit; for ARGS, see `gemini-companion-edit-open'."
   (apply #'gemini-companion-edit-open args))
 
@@ -905,7 +902,7 @@ Qwen Code writes the files of an answer once all its edits have ended."
              (not (gemini-companion-turn-cut turn)))
       (< (gemini-companion-edit-time edit) (gemini-companion-turn-began turn)))))
 
-(cl-defmethod gemini-companion-receive ((_method (eql 'close-diff)) id reason)
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'close-diff)) id reason)
   "Close the edit ID for REASON; see `gemini-companion-edit-close'."
   (when-let* ((edit (gemini-companion-edit--of-id id)))
     (gemini-companion-edit-close edit reason)))
@@ -1090,7 +1087,6 @@ between two commands unless NOW is non-nil."
 ;; most one edit by its text.  A program may format what a CLI has written, and
 ;; Qwen Code merges two edits of a file, so the file may have another text after an
 ;; accepted edit was written: then it must have changed where that edit changes it.
-
 (defun gemini-companion-edit--follow (edit event)
   "Record what has become of the file of EDIT, which has ended.
 For EVENT and the value, see `gemini-companion-written'."
@@ -1550,7 +1546,7 @@ If the user is in the review, it may stay until the next takes its place."
   (let ((left (length (gemini-companion-edits-open))))
     (unless (zerop left)
       (setq text (format "%s; %d more waiting" text left)))
-    (message "%s" (gemini-companion-name-shown text (1- (frame-width))))))
+    (message "%s" (gemini-companion-names-shown text (1- (frame-width))))))
 
 (defun gemini-companion-edit-reject (&optional edit)
   "Reject EDIT, so that the CLI does not write the file.
@@ -1577,7 +1573,6 @@ are sent as the reason."
 
 ;; An outcome is kept until the server reports that it was written to the CLI:
 ;; a server may crash before that.
-
 (defun gemini-companion-edit--send (edit)
   (pcase-let (((cl-struct gemini-companion-edit id decision after) edit))
     ;; After a quit here, the user answers again.
@@ -1612,17 +1607,17 @@ as their terminals do not take an answer."
                                   "if that does not reconnect")))
                (format "  Then %s; it opens no reviews until then." remedy))))))
 
-(cl-defmethod gemini-companion-receive ((_method (eql 'diff-opened)) id)
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'diff-opened)) id)
   "Record that the CLI has the answer that the edit ID is open."
   (when-let* ((edit (gemini-companion-edit--of-id id)))
     (setf (gemini-companion-edit-acknowledged edit) t)))
 
-(cl-defmethod gemini-companion-receive ((_method (eql 'outcome-written)) id)
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'outcome-written)) id)
   "Drop the outcome of the edit ID, which was written to its CLI."
   (when-let* ((edit (gemini-companion-edit--of-id id)))
     (setf (gemini-companion-edit-outcome edit) nil)))
 
-(cl-defmethod gemini-companion-receive ((_method (eql 'outcome-undelivered)) id)
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'outcome-undelivered)) id)
   "Report an accepted text of the edit ID, which cannot reach its CLI any more."
   (when-let* ((edit (gemini-companion-edit--of-id id))
               ((gemini-companion-edit-outcome edit))
@@ -1643,7 +1638,7 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
                   (gemini-companion-edit-session edit))
                  "is no longer waiting for the answer"
                "is no longer connected"))))
-  (gemini-companion-receive 'outcome-written id))
+  (gemini-companion-server-receive 'outcome-written id))
 
 ;;;; Life
 

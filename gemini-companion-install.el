@@ -15,6 +15,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-part)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows-at-once)

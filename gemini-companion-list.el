@@ -14,18 +14,25 @@
 
 ;;; Code:
 
-(require 'gemini-companion-arrival)
+(require 'gemini-companion-auto)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-header)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-label)
 (require 'gemini-companion-names)
-(require 'gemini-companion-session)
 (require 'gemini-companion-notify)
-(require 'gemini-companion-text)
+(require 'gemini-companion-page)
+(require 'gemini-companion-prompt)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
-(require 'gemini-companion-prompt)
+(require 'gemini-companion-session)
 (require 'gemini-companion-state)
+(require 'gemini-companion-text)
+(require 'gemini-companion-turn)
 (require 'gemini-companion-unified)
+(require 'gemini-companion-unified-draw)
+(require 'gemini-companion-view)
 (require 'gemini-companion-windows)
 (require 'map)
 (require 'outline)
@@ -137,7 +144,7 @@ files and lines, how long it took, and the prompt, as far as known."
              edits))))
 
 (defun gemini-companion-list--fit (&rest parts)
-  (gemini-companion-name-fit parts
+  (gemini-companion-label-fit parts
                              (1- (window-width (get-buffer-window nil t)))))
 
 (defun gemini-companion-list--columns (&rest texts)
@@ -185,7 +192,6 @@ files and lines, how long it took, and the prompt, as far as known."
 ;;;; Sections
 
 ;; All lines of a section have the same item as a text property.
-
 (defvar-local gemini-companion-list--sections nil
   "The sections of the text in order, conses of an item and its length.")
 
@@ -298,7 +304,7 @@ LAST is the last one."
   (let* ((hunks (condition-case nil
                     (gemini-companion-edit-hunks edit)
                   (error 'failed)))
-         (unfolded gemini-companion-unified-unfolded)
+         (unfolded gemini-companion-unified-draw-unfolded)
          (comments (gemini-companion-edit-comments edit))
          (state (list (gemini-companion-edit-time edit)
                       (gemini-companion-edit-compared edit) unfolded
@@ -308,7 +314,7 @@ LAST is the last one."
                       comments))
          (draw (lambda (old new)
                  (with-temp-buffer
-                   (gemini-companion-unified-insert edit old new hunks unfolded)
+                   (gemini-companion-unified-draw-insert edit old new hunks unfolded)
                    (gemini-companion-list--insert-comments comments)
                    (buffer-string)))))
     (if (equal state (car last))
@@ -375,7 +381,7 @@ least a minute ago.
   :after-hook (setq display-line-numbers nil)
   (buffer-disable-undo)
   (setq truncate-lines t
-        header-line-format '(:eval (gemini-companion-name-fit
+        header-line-format '(:eval (gemini-companion-label-fit
                                     (cons (list nil "")
                                           (gemini-companion-header-keys))
                                     (window-width)))
@@ -490,7 +496,7 @@ In a buffer of a review, go to the line of that review."
 In a diff, show the lines that are folded at point, or fold unchanged
 lines again."
   (interactive nil gemini-companion-list-mode)
-  (if (gemini-companion-unified-fold-here)
+  (if (gemini-companion-unified-draw-fold-here)
       (gemini-companion-unified-toggle-fold)
     (outline-back-to-heading)
     (gemini-companion-list--write (gemini-companion-list--get :key))))
@@ -690,7 +696,7 @@ this again there for the text before, up to ten of them."
     (insert (cdr (gemini-companion-edit-kept edit)))
     (goto-char (point-min))
     (message "%s, %d of %d"
-             (gemini-companion-name-absolute (gemini-companion-edit-file edit))
+             (gemini-companion-names-absolute (gemini-companion-edit-file edit))
              (1+ number) (length kept))))
 
 (provide 'gemini-companion-list)

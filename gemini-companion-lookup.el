@@ -20,11 +20,13 @@
 ;;; Code:
 
 (require 'flymake)
-(require 'gemini-companion-context)
 (require 'gemini-companion-code)
+(require 'gemini-companion-context)
 (require 'gemini-companion-names)
+(require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-server)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
 (require 'map)
@@ -94,7 +96,7 @@ the last one first."
 
 (defun gemini-companion-lookup--shared-p (file)
   "Return non-nil if FILE, a true name, may be shared."
-  (and (not gemini-companion-paused)
+  (and (not gemini-companion-context-paused)
        (not (gemini-companion-text-unreadable-reason file))
        (not (gemini-companion-privacy-name-hidden-p file))
        (or gemini-companion-share-outside-projects
@@ -318,7 +320,7 @@ This is also a backend of Flymake, which calls REPORT with no errors."
 
 (defun gemini-companion-lookup--flycheck-ended ()
   "Keep the errors of this buffer, which Flycheck clears before a revert."
-  (gemini-companion-server-guarded 'errors
+  (gemini-companion-server-log-guarded 'errors
     (when-let* ((known (gemini-companion-lookup--checked-errors)))
       (setq gemini-companion-lookup--last-report
             (cons gemini-companion-lookup--begun known)))))
@@ -864,10 +866,10 @@ Request its errors if the server supports that."
     (unless gemini-companion-lookup--checks
       (cancel-function-timers #'gemini-companion-lookup--step))
     (let-alist check
-      (gemini-companion-server-guarded 'errors
+      (gemini-companion-server-log-guarded 'errors
         (when (and .version (jsonrpc-running-p .server))
           (gemini-companion-lookup--close .file .server)))
-      (gemini-companion-server-guarded 'errors
+      (gemini-companion-server-log-guarded 'errors
         (funcall .callback result)))))
 
 ;;;; Errors that a language server knows
@@ -891,7 +893,6 @@ Request its errors if the server supports that."
 
 ;; The private names of Eglot: it has no public ones for these.  Without them,
 ;; the errors in visited files are not known, and none are reported.
-
 (defun gemini-companion-lookup--sync ()
   "Send the server the text of this buffer, if it does not have it yet.
 Eglot itself waits until Emacs is idle."
@@ -966,7 +967,7 @@ Return nil if the server does not support that."
                          (plist-get diagnostic :source))))
 
 (defun gemini-companion-lookup--notified (server method &rest params)
-  (gemini-companion-server-guarded 'errors
+  (gemini-companion-server-log-guarded 'errors
     (save-match-data
       (pcase method
         ('textDocument/publishDiagnostics
@@ -1105,7 +1106,7 @@ number, and the first one."
 
 (defun gemini-companion-lookup--before-revert ()
   "Remember the errors of this buffer, or request them."
-  (gemini-companion-server-guarded 'errors
+  (gemini-companion-server-log-guarded 'errors
     (when (and buffer-file-truename (not (buffer-modified-p))
                (<= (buffer-size) gemini-companion-lookup--largest))
       (let ((file (gemini-companion-text-true-name buffer-file-truename))

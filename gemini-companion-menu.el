@@ -10,7 +10,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion)
+(require 'gemini-companion-commands)
 (require 'map)
 (require 'transient)
 
@@ -21,11 +21,11 @@
       ,(if on
            `(lambda ()
               (format "%s (%s)" ,label
-                      (if (gemini-companion-menu-state ',on) "on" "off")))
+                      (if (gemini-companion-commands-state ',on) "on" "off")))
          label)
       ,@(and enable
              `(:inapt-if-not
-               (lambda () (gemini-companion-menu-state ',enable))))
+               (lambda () (gemini-companion-commands-state ',enable))))
       ,@(and stay '(:transient t)))))
 
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
@@ -35,7 +35,7 @@
                   "Display the commands of gemini-companion in a menu." global)
                  (gemini-companion-review-menu
                   "Display the commands for a review in a menu." view
-                  :description (lambda () (gemini-companion-menu-state
+                  :description (lambda () (gemini-companion-commands-state
                                            'gemini-companion-edit-summary)))
                  (gemini-companion-list-menu
                   "Display the commands of the list of edits in a menu." list)))

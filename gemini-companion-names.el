@@ -16,7 +16,6 @@
 ;;; Code:
 
 (require 'gemini-companion-text)
-(require 'map)
 
 ;;;; Customization
 
@@ -169,7 +168,7 @@ is shared with HOST, or with any host by default."
 
 ;;;; For the user
 
-(defun gemini-companion-name--escaped (text)
+(defun gemini-companion-names--escaped (text)
   "Return TEXT with invisible characters escaped.
 These are control and format characters, including bidirectional
 ones, and blanks other than a space."
@@ -184,15 +183,15 @@ ones, and blanks other than a space."
              (t match))))
    text t t))
 
-(defun gemini-companion-name-absolute (file)
+(defun gemini-companion-names-absolute (file)
   "Return the absolute name of FILE for the user, abbreviated and escaped."
   (let ((file-name-handler-alist nil))
-    (gemini-companion-name--escaped
+    (gemini-companion-names--escaped
      (abbreviate-file-name (gemini-companion-names-visited file)))))
 
-(defun gemini-companion-name-shown (name &optional columns)
+(defun gemini-companion-names-shown (name &optional columns)
   "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60."
-  (let* ((name (gemini-companion-name--escaped name))
+  (let* ((name (gemini-companion-names--escaped name))
          (width (string-width name))
          (most (or columns 60))
          (head (/ most 3)))

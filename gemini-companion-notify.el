@@ -12,11 +12,14 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
-(require 'gemini-companion-server)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-label)
+(require 'gemini-companion-part)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
-(require 'gemini-companion-revert)
 (require 'gemini-companion-state)
-(require 'gemini-companion-cli)
+(require 'gemini-companion-terminal)
+(require 'gemini-companion-turn)
 
 (declare-function notifications-close-notification "notifications")
 (declare-function notifications-notify "notifications")
@@ -66,7 +69,7 @@ seconds.  Takes effect at once."
 
 (defun gemini-companion-notify--settle (session since)
   "Show the state of SESSION if it is the one of SINCE, and maybe notify."
-  (gemini-companion-server-guarded 'notify
+  (gemini-companion-server-log-guarded 'notify
     (when (eql since (gemini-companion-session-state-since session))
       (let ((text (pcase (gemini-companion-state-lasts session)
                     ('waiting (gemini-companion-notify--question session))
@@ -118,7 +121,7 @@ room, and the key that goes to what waits, always as a whole."
                         "connected")
                   "not connected"))
          (waiting (gemini-companion-notify--waiting)))
-    (gemini-companion-name-header
+    (gemini-companion-label-header
      (if waiting
          `((nil "") (2 ,(concat state "; ")) ,@waiting)
        `((nil ,state))))))
@@ -194,7 +197,7 @@ The value consists of parts of a header line."
                      ((or 'message 'desktop)
                       (or (and (eq gemini-companion-notify 'desktop)
                                (gemini-companion-notify--dbus session text))
-                          (gemini-companion-revert-announce text)))
+                          (gemini-companion-idle-announce text)))
                      (function (funcall function session text)))))
     (when (functionp withdraw)
       (push (cons session withdraw) gemini-companion-notify--open))))
@@ -212,7 +215,7 @@ The value consists of parts of a header line."
     (cond ((gemini-companion-edits-open session)
            ;; It loads the views.
            (call-interactively 'gemini-companion-review))
-          (terminal (gemini-companion-cli-show terminal)))))
+          (terminal (gemini-companion-terminal-show terminal)))))
 
 ;;;; D-Bus
 

@@ -15,9 +15,10 @@
 
 ;;; Code:
 
-(require 'gemini-companion-clients)
-(require 'gemini-companion-server)
+(require 'gemini-companion-cache)
+(require 'gemini-companion-ignore)
 (require 'gemini-companion-names)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 
 (defvar auth-sources)
@@ -93,53 +94,22 @@ the home directory and in /."
 
 ;; Otherwise a project could share more than the user wants, if local variables
 ;; are set without a question.
-(dolist (option (cons 'gemini-companion-paused
+(dolist (option (cons 'gemini-companion-context-paused
                       gemini-companion-privacy-options))
   (add-to-list 'ignored-local-variables option))
 
 ;;;; State
 
-(defvar gemini-companion-privacy--cache (make-hash-table :test #'equal)
-  "Hash table of `gemini-companion-privacy-cached'.")
-
 (defvar gemini-companion-privacy-problem nil
   "Symbol of the last error in a check, or nil.")
 
 (defun gemini-companion-privacy-refresh (&optional if-changed)
-  "Drop the cached values.
+  "Forget what was computed about files and roots.
 If IF-CHANGED is non-nil, do so only if a file that decides what is
-shared has changed.  No hook runs when another program writes it.  If
-IF-CHANGED is `old', a new file does not count, which takes less time."
-  (unless (and if-changed
-               (cl-loop
-                for key being the hash-keys of gemini-companion-privacy--cache
-                using (hash-values time)
-                never (pcase key
-                        ((and `(time ,file)
-                              (guard (or time (not (eq if-changed 'old)))))
-                         (not (equal time (gemini-companion-privacy--time
-                                           file)))))))
-    (clrhash gemini-companion-privacy--cache)
+shared has changed; see `gemini-companion-cache-refresh'.  No hook runs when
+another program writes such a file."
+  (when (gemini-companion-cache-refresh if-changed)
     (setq gemini-companion-privacy-problem nil)))
-
-(defun gemini-companion-privacy--time (file)
-  (file-attribute-modification-time (gemini-companion-text-attributes file)))
-
-(defun gemini-companion-privacy--note-time (file)
-  (gemini-companion-privacy-cached
-   (list 'time file) (lambda () (gemini-companion-privacy--time file))))
-
-(defun gemini-companion-privacy-cached (key compute)
-  "Return the value kept for KEY, or else call COMPUTE for it.
-KEY is a list of all on which the value depends until a refresh."
-  (let ((value (gethash key gemini-companion-privacy--cache 'none)))
-    (if (eq value 'none)
-        (puthash key (funcall compute) gemini-companion-privacy--cache)
-      value)))
-
-(defun gemini-companion-privacy-drop (key)
-  "Drop the value kept for KEY."
-  (remhash key gemini-companion-privacy--cache))
 
 ;;;; Exclusions
 
@@ -147,7 +117,7 @@ KEY is a list of all on which the value depends until a refresh."
   "Return non-nil if FILE is one of `auth-sources'."
   (require 'auth-source)
   (seq-some (apply-partially #'gemini-companion-text-same-file-p file)
-            (gemini-companion-privacy-cached
+            (gemini-companion-cache-get
              (list 'auth-sources auth-sources)
              (lambda ()
                (cl-loop for source in auth-sources
@@ -221,7 +191,7 @@ a member of an archive is below the archive."
 
 ;;;; Projects
 
-(defun gemini-companion-privacy--directory-hidden-p (directory)
+(defun gemini-companion-privacy-directory-hidden-p (directory)
   "Return non-nil if nothing in the local DIRECTORY may be shared."
   (gemini-companion-privacy--hidden-if
    (list 'directory directory)
@@ -233,7 +203,7 @@ a member of an archive is below the archive."
              (lambda (above)
                (dolist (name gemini-companion-names-dir-locals)
                  (let ((file (expand-file-name name above)))
-                   (gemini-companion-privacy--note-time file)
+                   (gemini-companion-cache-note-time file)
                    ;; Emacs ignores a malformed file; the error hides all below.
                    (when (file-regular-p file)
                      (let ((text (gemini-companion-text-read file)))
@@ -257,7 +227,7 @@ a member of an archive is below the archive."
 NAME is a file, or a directory with a slash.  Emacs has only those of the
 innermost .dir-locals.el, but one that does not mention sharing must not
 make a part of a private project public."
-  (gemini-companion-privacy-cached
+  (gemini-companion-cache-get
    (list 'opted-out name mode)
    (lambda ()
      (with-temp-buffer
@@ -278,7 +248,7 @@ make a part of a private project public."
 
 (defun gemini-companion-privacy--hidden-if (key predicate)
   "Return the value kept for KEY, or of PREDICATE, or t if it signals an error."
-  (gemini-companion-privacy-cached
+  (gemini-companion-cache-get
    key
    (lambda ()
      (condition-case problem
@@ -286,123 +256,9 @@ make a part of a private project public."
        (error
         (setq gemini-companion-privacy-problem (car problem))
         ;; The error message may contain the name of the file.
-        (gemini-companion-server-record
+        (gemini-companion-server-log-record
          'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
         t)))))
-
-;;;; Ignored files
-
-(defun gemini-companion-privacy--ignored-p (file)
-  "Return non-nil if an ignore file, such as .geminiignore, names FILE.
-A file in an ignored directory cannot be included again."
-  (cl-loop
-   with case-fold-search = (file-name-case-insensitive-p file)
-   with parts = (split-string file "/" t)
-   for name in (gemini-companion-clients-all :ignore-files)
-   for rules = (gemini-companion-privacy--ignore-rules
-                name (file-name-directory file))
-   thereis (cl-loop
-            for depth from 1 to (length parts)
-            ;; The first rule that matches decides.
-            thereis (cl-loop
-                     for (above pattern directory negated) in rules
-                     when (and (< above depth)
-                               (or (not directory) (< depth (length parts)))
-                               (gemini-companion-privacy--match-p
-                                pattern (seq-subseq parts above depth)))
-                     return (not negated)))))
-
-(defun gemini-companion-privacy--ignore-rules (name directory)
-  "Return the rules of the files NAME in DIRECTORY and above.
-The rules of the innermost file come first."
-  (gemini-companion-privacy-cached
-   (list 'ignored name directory)
-   (lambda ()
-     (let ((file (expand-file-name name directory))
-           (outside (file-name-directory (directory-file-name directory))))
-       (gemini-companion-privacy--note-time file)
-       (append (when (file-regular-p file)
-                 (gemini-companion-privacy--rules
-                  file (length (split-string directory "/" t))))
-               (unless (equal outside directory)
-                 (gemini-companion-privacy--ignore-rules name outside)))))))
-
-;;;; Patterns
-
-;; A pattern is a list of names, with nil for `**'; a name is a list of regexps
-;; with gaps between them that match anything.  A regexp matches texts of one
-;; length only, and what follows a gap is matched where it is found first, so no
-;; pattern takes exponential time.
-
-(defun gemini-companion-privacy--match-p (pattern path)
-  "Return non-nil if PATTERN matches PATH, a list of file names."
-  ;; The parts of PATH that may be left, the longest first.
-  (let ((rests (list path)))
-    (dolist (name pattern (memq nil rests))
-      (setq rests
-            (if name
-                (cl-loop for (text . rest) in (remq nil rests)
-                         when (cl-loop for regexp in name
-                                       for start = 0 then (match-end 0)
-                                       always (string-match regexp text start))
-                         collect rest)
-              (and rests
-                   `(,@(cl-maplist #'identity (car rests)) nil)))))))
-
-(defun gemini-companion-privacy--rules (file above)
-  "Return the rules in FILE, a .geminiignore, the last one first.
-Each is a list of ABOVE, the number of parts of its directory, a
-pattern, whether it is for directories only, and whether it includes
-again what a previous rule ignores."
-  (let ((text (gemini-companion-text-normalized
-               (concat (gemini-companion-text-read file) "\n")))
-        (rules nil))
-    (dolist (line (split-string text "[ \t]*\n") rules)
-      (let* ((pattern (string-remove-prefix "!" line))
-             (names (split-string (string-remove-suffix "/" pattern) "/"))
-             (anchored (cdr names)))
-        (unless (or (string-prefix-p "#" line) (equal "" (car (last names))))
-          (when (equal "" (car names))
-            (pop names))
-          ;; As Git does.
-          (ignore-error invalid-regexp
-            (setq names (mapcar #'gemini-companion-privacy--name names))
-            (push (list above
-                        (append (unless anchored '(nil))
-                                names
-                                ;; At the end ** stands for at least one name,
-                                ;; elsewhere for any number.
-                                (unless (car (last names)) '((""))))
-                        (string-suffix-p "/" pattern)
-                        (string-prefix-p "!" line))
-                  rules)))))))
-
-(defun gemini-companion-privacy--name (text)
-  "Return a pattern for the name TEXT, or nil for `**'.
-Signal an error if it is malformed."
-  (unless (string-match-p "\\`\\*\\*+\\'" text)
-    (let ((regexps
-           (split-string
-            (concat
-             "\\`"
-             (replace-regexp-in-string
-              ;; Stars, a class, a character.
-              (concat "\\*+\\|\\[[!^]?\\(?:\\[:[a-z]+:]\\|.\\)"
-                      "\\(?:\\[:[a-z]+:]\\|[^]]\\)*]\\|\\\\.\\|.")
-              (lambda (token)
-                (pcase token
-                  ((pred (string-prefix-p "*")) "\0")
-                  ("?" "[^/]")
-                  ((or "[" "\\") (signal 'invalid-regexp (list token)))
-                  ((pred (string-prefix-p "[!"))
-                   (concat "[^" (substring token 2)))
-                  ((pred (string-prefix-p "[")) token)
-                  (_ (regexp-quote (substring token -1)))))
-              text t t)
-             "\\'")
-            "\0")))
-      (dolist (regexp regexps regexps)
-        (string-match-p regexp "")))))
 
 ;;;; Files
 
@@ -435,11 +291,11 @@ A remote file may not, unless its host is connected."
                      names)
              buffer)
             (seq-some (lambda (name)
-                        (or (gemini-companion-privacy--directory-hidden-p
+                        (or (gemini-companion-privacy-directory-hidden-p
                              (file-name-directory name))
                             (gemini-companion-privacy--opted-out-p
                              name (buffer-local-value 'major-mode buffer))
-                            (gemini-companion-privacy--ignored-p name)))
+                            (gemini-companion-ignore-p name)))
                       names)
             (gemini-companion-privacy--text-opts-out-p (car names))))))
 
@@ -466,7 +322,7 @@ It need not be visited."
         ;; It may be visited by another name, a link.
         (unless (and buffer (equal file (gemini-companion-names-file buffer)))
           (gemini-companion-privacy--hidden-if
-           (list 'file file (gemini-companion-privacy--time file))
+           (list 'file file (gemini-companion-cache-time file))
            (lambda ()
              (with-temp-buffer
                ;; Modes, too, may be excluded.
@@ -476,156 +332,6 @@ It need not be visited."
                    (setq major-mode mode)))
                (gemini-companion-privacy--file-hidden-p
                 file (current-buffer)))))))))
-
-(declare-function project-root "project")
-
-(defvar gemini-companion-roots-last nil
-  "The last computed roots.")
-
-;;;; Roots
-
-(defun gemini-companion-roots (directory)
-  "Return the workspace roots, a list of true names of directories.
-They are the projects of the open files and of the terminals, and the
-project of DIRECTORY.  In place of a project that does not exist, the
-directory itself is used.  The home directory, the root of the file
-system and directories that are not shared are never among them."
-  (cl-loop for directory in (delete-dups
-                             `(,@(mapcar #'gemini-companion-roots--of-buffer
-                                         (buffer-list))
-                               ,directory))
-           for root = (and directory
-                           ;; Tramp would search for a project.
-                           (not (file-remote-p directory))
-                           (not (gemini-companion-privacy--directory-hidden-p
-                                 directory))
-                           (cdr (gemini-companion-roots--root directory)))
-           unless (or (null root)
-                      (member root roots)
-                      (gemini-companion-privacy--directory-hidden-p root))
-           collect root into roots
-           finally return (setq gemini-companion-roots-last roots)))
-
-(defun gemini-companion-roots-outermost (name &optional session)
-  "Return a list of the outermost root above NAME, and OWN.
-NAME is a true name; that of a directory ends with a slash.  Roots of the
-CLI of SESSION come first, and OWN is non-nil if the root is one of them."
-  (pcase-let* (((map :directory :remote) session)
-               (outermost (lambda (roots)
-                            (car (seq-sort-by #'length #'<
-                                              (gemini-companion-roots--above
-                                               name roots)))))
-               (own (funcall
-                     outermost
-                     (cond (remote (gemini-companion-names-roots remote))
-                           ((or (null directory) (file-remote-p directory)) nil)
-                           ((gemini-companion-roots--above
-                             (file-name-as-directory directory)
-                             gemini-companion-roots-last))
-                           ;; A root may be dropped while the CLI is connected.
-                           (t (ensure-list (cdr (gemini-companion-roots--root
-                                                 directory))))))))
-    (list (or own (funcall outermost (gemini-companion-roots-all)))
-          own)))
-
-(defun gemini-companion-roots--above (name roots)
-  "Return the ROOTS that contain NAME; all are true names.
-If NAME is a directory, it ends with a slash."
-  (seq-filter (apply-partially #'gemini-companion-text-in-directory-p name)
-              roots))
-
-(defun gemini-companion-roots-all ()
-  "Return the last computed roots, and the copies of roots of remote hosts."
-  (append gemini-companion-roots-last (gemini-companion-names-roots)))
-
-(defun gemini-companion-roots--of-buffer (buffer)
-  (if-let* ((file (gemini-companion-text-visited buffer)))
-      (unless (gemini-companion-privacy-hidden-p buffer)
-        (file-name-directory file))
-    (and (gemini-companion-roots-terminal-p buffer)
-         (buffer-local-value 'default-directory buffer))))
-
-(defun gemini-companion-roots-terminal-p (buffer)
-  "Return non-nil if BUFFER is a terminal."
-  (seq-some (apply-partially #'provided-mode-derived-p
-                             (buffer-local-value 'major-mode buffer))
-            '(vterm-mode eat-mode term-mode eshell-mode shell-mode)))
-
-(defun gemini-companion-roots--root (directory)
-  "Return (PLACE . TRUE-NAME) for DIRECTORY, or nil if it cannot be a root.
-PLACE is the root of the project of DIRECTORY, or else DIRECTORY
-itself, and TRUE-NAME is the true name of PLACE."
-  (gemini-companion-privacy-cached
-   (list 'root-of directory)
-   (lambda ()
-     (cl-loop
-      for place in (list
-                    ;; A user's function in `project-find-functions' may fail.
-                    (ignore-errors
-                      (when-let* ((project (project-current nil directory)))
-                        (project-root project)))
-                    directory)
-      for root = (and place (directory-file-name (file-truename place)))
-      when (and root
-                (file-directory-p root)
-                (not (seq-some (apply-partially #'file-equal-p root)
-                               '("~" "/"))))
-      return (cons (file-name-as-directory (expand-file-name place)) root)))))
-
-;;;; Names
-
-(defun gemini-companion-roots-name (file)
-  "Return the name of FILE for a CLI in one of the roots.
-It begins with the true name of the root, which the CLI uses for its
-own directory, and continues as FILE is visited.  Return nil if FILE
-is in none of the last computed roots."
-  (pcase-let* ((`(,root . ,true-name)
-                (gemini-companion-roots--root (file-name-directory file)))
-               (file (expand-file-name file))
-               (roots (gemini-companion-roots-all))
-               (name (and root
-                          (string-prefix-p root file)
-                          (concat (file-name-as-directory true-name)
-                                  (substring file (length root))))))
-    (cl-flet ((in-root (name)
-                (and name (gemini-companion-roots--above name roots) name)))
-      ;; To compare with many roots, or to follow the links, takes ten times as
-      ;; long as the rest.
-      (or (and (member true-name roots) name)
-          (in-root name)
-          (in-root (file-truename file))))))
-
-;;;; Status
-
-(cl-defmethod gemini-companion-part-findings ((_part (eql 'privacy)) directory)
-  "Return the finding about whether a CLI in DIRECTORY may connect."
-  (cond
-   ((null (gemini-companion-server-info)) nil)
-   ;; Emacs 28 asks the remote host to abbreviate.
-   ((file-remote-p directory)
-    (unless (assoc (file-remote-p directory) gemini-companion-names-remotes)
-      `((note ,(format "%s, the host of this directory, is not connected"
-                       (gemini-companion-names-title (file-remote-p directory)))
-              ,(substitute-command-keys
-                "Type \\[gemini-companion-connect] in a buffer of that \
-host.")))))
-   ((and (not (member (file-name-as-directory directory)
-                      (list (expand-file-name "~/") "/")))
-         (car (gemini-companion-roots-outermost
-               (file-name-as-directory (file-truename directory)))))
-    `((good ,(format "A CLI may connect from %s"
-                     (abbreviate-file-name directory)))))
-   ((gemini-companion-privacy--directory-hidden-p directory)
-    `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
-from there" (gemini-companion-name-absolute directory))
-           "See `gemini-companion-excluded', and `gemini-companion-share' in \
-its .dir-locals.el.")))
-   (t
-    `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
-connect from there" (gemini-companion-name-absolute directory))
-           "Start it in a project, or open a file of that project, then type \
-/ide enable, or /ide in Copilot CLI.  The home directory and / are never \
-roots.")))))
 
 (provide 'gemini-companion-privacy)
 ;;; gemini-companion-privacy.el ends here

@@ -24,11 +24,11 @@
 
 ;;; Code:
 
+(require 'gemini-companion-client)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'gemini-companion-cli)
-(require 'gemini-companion-clients)
+(require 'gemini-companion-terminal)
 (require 'map)
 (require 'project)
 
@@ -73,8 +73,8 @@ a string such as \"@a\\\\ b.txt\"; `gemini-companion-prompt-quote' leaves it
 as it is.  It is nil for a NAME that the CLI reads in no form: it would
 read nothing, or other files."
   (pcase-let (((map :escapes :unreadable)
-               (cdr (or (assoc client gemini-companion-clients)
-                        (car gemini-companion-clients)))))
+               (cdr (or (assoc client gemini-companion-client-table)
+                        (car gemini-companion-client-table)))))
     (unless (string-match-p unreadable name)
       (propertize
        (concat "@"
@@ -112,7 +112,7 @@ names a file."
                    nil)
                   ;; Copilot CLI reads what follows, too.
                   ((string-match-p "/[[({]\\'" word)
-                   (gemini-companion-clients-get (plist-get session :client)
+                   (gemini-companion-client-get (plist-get session :client)
                                                  :escapes))
                   ((or (plist-get session :remote) (file-exists-p name))
                    quotation)
@@ -128,7 +128,7 @@ names a file."
 (defun gemini-companion-prompt--names (session)
   "Return the names of files here, for a search by the CLI of SESSION.
 Each is after a newline, in lower case and without its directory."
-  (if-let* (((gemini-companion-clients-get (plist-get session :client) :searches))
+  (if-let* (((gemini-companion-client-get (plist-get session :client) :searches))
             (project (project-current)))
       (downcase (mapconcat (lambda (file)
                              (concat "\n" (file-name-nondirectory file)))
@@ -154,14 +154,14 @@ Each is after a newline, in lower case and without its directory."
 Select the terminal.  Return a message."
   (let ((name (gemini-companion-session-name session))
         (terminal (gemini-companion-session-terminal session)))
-    (if-let* ((process (gemini-companion-cli-process session)))
+    (if-let* ((process (gemini-companion-terminal-process session)))
         (progn
           (gemini-companion-prompt-submit
            text (lambda () session) 10 (format "%s may not have taken the text" name)
            (gemini-companion-prompt--mark (gemini-companion-prompt--seen-as text)
                                           process))
           (gemini-companion-prompt--paste process text)
-          (gemini-companion-cli-show terminal)
+          (gemini-companion-terminal-show terminal)
           (format "In the prompt of %s: %s" name
                   (truncate-string-to-width
                    (string-replace "\n" " " (string-trim text)) 60 nil nil t)))
@@ -253,7 +253,7 @@ the text, `inserted' if it is all, and `again' if one more mark was typed."
   (pcase-let* ((`(,text ,find ,problem) task)
                (session (funcall find))
                (waiting (eq 'waiting (gemini-companion-session-state session)))
-               (process (gemini-companion-cli-process session))
+               (process (gemini-companion-terminal-process session))
                (screen (gemini-companion-prompt--screen mark process))
                (shown (if screen (1+ (max 0 shown)) (if mark (1- (min 0 shown)) 0)))
                (free (or free (and (= 1 shown) (not (plist-get screen :behind)))))

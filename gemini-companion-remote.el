@@ -11,9 +11,11 @@
 ;;; Code:
 
 (require 'format-spec)
-(require 'gemini-companion-clients)
+(require 'gemini-companion-client)
 (require 'gemini-companion-names)
+(require 'gemini-companion-part)
 (require 'gemini-companion-server)
+(require 'map)
 
 (declare-function tramp-compute-multi-hops "tramp-sh")
 (declare-function tramp-dissect-file-name "tramp")
@@ -148,7 +150,7 @@ case $SHELL in *csh) exec $SHELL -c \"$1\"; esac; exec \"${SHELL:-sh}\" -lic \"$
 It runs in DIRECTORY of the host NAME."
   (gemini-companion-remote--in-shell
    name :terminal directory
-   (append (gemini-companion-clients-variables
+   (append (gemini-companion-client-variables
             (gemini-companion-remote--get name :port)
             (gemini-companion-remote--get name :pid))
            '("REMOTE_CONTAINERS=1" "TERM=xterm-256color" "COLORTERM=truecolor"))
@@ -244,19 +246,19 @@ or is the home directory or /" directory title)))))))
         ;; They decide what is shared, or are settings.  They are in a workspace
         ;; root unless they begin with a tilde.
         :files (,@gemini-companion-names-dir-locals
-                ,@(gemini-companion-clients-all :ignore-files)
+                ,@(gemini-companion-client-all :ignore-files)
                 ,@(seq-mapcat #'gemini-companion-remote-settings
-                              (mapcar #'car gemini-companion-clients)))
+                              (mapcar #'car gemini-companion-client-table)))
         :shared ,(gemini-companion-names-shared name)
         ;; A previous server has reported the port and the token.
         ,@(cdr (assoc name gemini-companion-names-remotes))))))
 
 (defun gemini-companion-remote-settings (client)
   "Return the names of the settings files of CLIENT, of project and user."
-  (list (gemini-companion-clients-get client :project-settings)
-        (car (last (gemini-companion-clients-get client :user-settings)))))
+  (list (gemini-companion-client-get client :project-settings)
+        (car (last (gemini-companion-client-get client :user-settings)))))
 
-(cl-defmethod gemini-companion-receive ((_method (eql 'remote-update)) facts)
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'remote-update)) facts)
   "Record FACTS, which the server has reported about a host."
   (let* ((name (plist-get facts :name))
          (title (gemini-companion-names-title name))

@@ -12,60 +12,15 @@
 
 ;;; Code:
 
-(require 'gemini-companion-session)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-label)
 (require 'gemini-companion-names)
+(require 'gemini-companion-replace)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-windows-at-once)
 
 (defvar revert-buffer-preserve-modes)
-
-(defvar gemini-companion-idle--input (cons num-nonmacro-input-events 0)
-  "Number of the last input event, and the time when it was noticed.")
-
-(defun gemini-companion-idle--typing-p ()
-  "Return non-nil if the user has typed a key in the last 0.7 seconds.
-Emacs has no idle time after a prompt that no command has made, until
-the next key.  Then count from when the last key was noticed."
-  (unless (eql num-nonmacro-input-events (car gemini-companion-idle--input))
-    (setq gemini-companion-idle--input
-          (cons num-nonmacro-input-events (float-time))))
-  (< -1 (float-time (or (current-idle-time) ; less if the clock was set back
-                        (time-since (cdr gemini-companion-idle--input))))
-     0.7))
-
-(defun gemini-companion-idle-between-commands-p ()
-  "Return non-nil if no command, prompt, search, menu or drag is in progress.
-A key sequence that is not complete is in progress, too, and so is a
-command that reads keys, such as `query-replace', also while the user
-edits recursively in it."
-  (and (not (active-minibuffer-window))
-       (not (buffer-local-value 'isearch-mode (window-buffer)))
-       (not (bound-and-true-p transient--prefix))
-       (null prefix-arg)
-       ;; Eat and lsp-ui track the mouse all the time, without a map for a drag.
-       (not (and track-mouse overriding-terminal-local-map))
-       ;; `real-this-command' may be left from a prompt that no command has made.
-       (not (backtrace-frame 0 'command-execute))
-       ;; What calls this timer, such as another one, may ask by itself, or Emacs
-       ;; is starting.  A batch job always does something.
-       (or noninteractive
-           (not (backtrace-frame 1 'timer-event-handler)))
-       ;; Complete keys may be left from such a question.
-       (let ((keys (this-single-command-keys)))
-         (or (equal [] keys)
-             (not (keymapp (with-current-buffer (window-buffer)
-                             (key-binding keys))))))))
-
-(defun gemini-companion-idle-user-p ()
-  "Return non-nil if a view may appear without disturbing the user."
-  (and (gemini-companion-idle-between-commands-p)
-       (zerop (recursion-depth))
-       (not executing-kbd-macro)
-       (not defining-kbd-macro)
-       (not (input-pending-p))
-       (not (gemini-companion-idle--typing-p))))
-
 (defvar vc-follow-symlinks)
 (declare-function smerge-start-session "smerge-mode")
 
@@ -170,7 +125,7 @@ is non-nil, go to the first change.  For BEFORE, see
              (and before
                   (with-temp-buffer
                     (insert (gemini-companion-text-normalized before))
-                    (gemini-companion-text-replace text)))
+                    (gemini-companion-replace-text text)))
              keys)))))))
 
 (defun gemini-companion-revert-visit (file)
@@ -211,31 +166,6 @@ is non-nil, a command has not begun yet."
   "Return the buffer that visits FILE if it has unsaved text, or nil."
   (when-let* ((buffer (gemini-companion-names-buffer file)))
     (and (buffer-modified-p buffer) buffer)))
-
-;;;; Announcements
-
-(defun gemini-companion-revert-announce (text)
-  "Show TEXT in the echo area, after what is there, in one line.
-What is there is shortened for it, as it is in the log already.
-Only log it while the minibuffer is in use.  Return a function that
-removes it again, and leaves the rest."
-  (let* ((inhibit-message (and (active-minibuffer-window) t))
-         (rest (or (current-message) ""))
-         (room (- (frame-width) (string-width text) 3))
-         (all (if (or (equal "" rest) (< room 10))
-                  text
-                (concat (truncate-string-to-width
-                         (string-replace "\n" " " rest) room nil nil t)
-                        "; " text))))
-    (message "%s" all)
-    (lambda ()
-      (let* ((message-log-max nil)
-             (shown (or (current-message) ""))
-             (left (if (equal all shown)
-                       rest
-                     (string-replace (concat text "; ") "" shown))))
-        (unless (equal left shown)
-          (message "%s" left))))))
 
 ;;;; Reverting
 
@@ -280,7 +210,7 @@ If the buffer has unsaved text, say how to merge it.  See
   (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
     (if (gemini-companion-revert--unsaved-text-p text)
         (message "%s was written, and has unsaved changes here; %s"
-                 (gemini-companion-name file)
+                 (gemini-companion-label-file file)
                  (substitute-command-keys
                   (if (gemini-companion-revert--mergeable-p)
                       "\\[gemini-companion-merge] merges them"
@@ -305,7 +235,7 @@ once for each time at which FILE was written."
   (unless (equal stamp gemini-companion-revert--reported)
     (setq gemini-companion-revert--reported stamp)
     (message "%s was written; its buffer (%s) still shows the previous text; %s"
-             (gemini-companion-name file) major-mode
+             (gemini-companion-label-file file) major-mode
              (substitute-command-keys "type \\[revert-buffer] there"))))
 
 (defun gemini-companion-revert--revert (text coding time)
@@ -331,7 +261,7 @@ changed lines, if they are known."
                ;; unmodified.
                (let ((create-lockfiles nil))
                  (set-buffer-modified-p t))
-               (prog1 (gemini-companion-text-replace text)
+               (prog1 (gemini-companion-replace-text text)
                  ;; It also displays the coding.
                  (setq buffer-file-coding-system coding)
                  (set-buffer-modified-p nil)))
@@ -421,7 +351,6 @@ That is by \\[set-buffer-file-coding-system], until it is saved."
 
 ;; Of a file with a NUL, or with a stray byte beside characters, Emacs makes a
 ;; buffer of bytes, which CLIs decode as far as they can.
-
 (defun gemini-companion-revert-text (buffer)
   "Return the text of BUFFER, which visits a file, as CLIs decode it."
   (gemini-companion-text-as-decoded
@@ -430,7 +359,7 @@ That is by \\[set-buffer-file-coding-system], until it is saved."
 
 (defun gemini-companion-revert-replace-text (text)
   "Make TEXT, as CLIs decode it, the text of the current buffer of a file."
-  (gemini-companion-text-replace
+  (gemini-companion-replace-text
    (gemini-companion-text-as-in-buffer text buffer-file-coding-system)))
 
 ;;;; Showing what changed
@@ -587,7 +516,7 @@ text is unknown or the program diff3 is missing; \
     (gemini-companion-revert--set-time time)
     (setq text (gemini-companion-text-as-in-buffer text coding)
           buffer-file-coding-system (or chosen coding))
-    (gemini-companion-text-replace text)
+    (gemini-companion-replace-text text)
     (gemini-companion-revert--keep-ancestor theirs)
     (set-buffer-modified-p (not (and (string= text theirs) (null chosen))))
     (if (null conflict)

@@ -12,15 +12,18 @@
 
 ;;; Code:
 
-(require 'gemini-companion)
 (require 'gemini-companion-arrival)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-header)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-names)
-(require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
-(require 'gemini-companion-text)
+(require 'gemini-companion-view)
 (require 'gemini-companion-windows)
+(require 'map)
 
 (autoload 'gemini-companion-ediff-make "gemini-companion-ediff")
 (autoload 'gemini-companion-unified-make "gemini-companion-unified")
@@ -70,14 +73,11 @@ the keys that accept, are ignored in it for the first second."
 
 ;;;; Keys
 
-(defvar gemini-companion-review-new-until 0
-  "Time until which keys that answer are ignored in a new review.")
-
 (defun gemini-companion-review--key (command)
   "Return a binding of COMMAND that does nothing just after a review appears."
   (list 'menu-item "" command
         :filter (lambda (command)
-                  (if (< 0 (- gemini-companion-review-new-until (float-time)) 1)
+                  (if (< 0 (- gemini-companion-view-new-until (float-time)) 1)
                       #'gemini-companion-review-too-soon
                     command))))
 
@@ -117,57 +117,6 @@ For several reviews in a row, it refers to the first.")
   "Alist of the kinds of views and their constructors.
 A constructor takes the slots of a `gemini-companion-view' as keywords.")
 
-(cl-defstruct (gemini-companion-view (:constructor nil) (:copier nil))
-  "The review of EDIT on the screen.
-Each kind of view is a type that includes this one, with methods for the
-generic functions `gemini-companion-view-...'.  BUFFERS are the buffers
-in the windows of the view, first the one to go to, and HUNKS those that
-it displays.  KIND is its key in `gemini-companion-review-kinds', CHOSEN
-the kind that the user has chosen, or nil.  FRAME is its frame, and SIZE
-the size of that when the view was opened; LAYOUT are the windows before
-the review, WINDOWS those of BUFFERS when it was opened, and TERMINAL is
-the window of the CLI beside them, or nil."
-  edit buffers hunks kind chosen frame size layout windows terminal)
-
-(cl-defgeneric gemini-companion-view-open (view keep)
-  "Display VIEW on the selected frame, and set its buffers.
-If KEEP is non-nil, the selected window stays visible.  If this fails,
-the view is closed.")
-
-(cl-defgeneric gemini-companion-view-hunk (view)
-  "Return the hunk at point in VIEW, or nil.")
-
-(cl-defgeneric gemini-companion-view-line (_view)
-  "Return the line of the proposal at point in a view, or nil if unknown."
-  nil)
-
-(cl-defgeneric gemini-companion-view-move (view count)
-  "Move forward by COUNT hunks in VIEW, or parts of a long line.")
-
-(cl-defgeneric gemini-companion-view-go-to (view number)
-  "Go to the hunk with NUMBER, from 0 on, in VIEW.")
-
-(cl-defgeneric gemini-companion-view-edit-proposal (view)
-  "Go to the proposal of VIEW to edit it, or back.")
-
-(cl-defgeneric gemini-companion-view-fits-p (view)
-  "Return non-nil if the selected frame displays VIEW well.
-By default, a window must show one of its buffers."
-  (seq-some #'get-buffer-window (gemini-companion-view-buffers view)))
-
-(cl-defgeneric gemini-companion-view-compare (view)
-  "Compare the original and the proposal of VIEW again.")
-
-(cl-defgeneric gemini-companion-view-mark (view redraw)
-  "Display in VIEW which hunks are excluded, and whether the review has ended.
-If REDRAW is nil, the view will be compared again anyway; that must not
-be done now, in the midst of an undo.  By default, compare."
-  (when redraw
-    (gemini-companion-view-compare view)))
-
-(cl-defgeneric gemini-companion-view-close (view)
-  "Close VIEW, but leave windows, original and proposal alone.")
-
 (defun gemini-companion-review-main-buffer (edit)
   "Return the buffer to go to in the view of EDIT, or nil."
   (when-let* ((view (gemini-companion-edit-view edit)))
@@ -205,7 +154,7 @@ LINE is counted in the proposal, or nil."
     ('file-changed (gemini-companion-view-compare view)
                    (force-mode-line-update t))
     ;; Its keys work at once.
-    ('select (setq gemini-companion-review-new-until 0)
+    ('select (setq gemini-companion-view-new-until 0)
              (gemini-companion-windows-at-once
                (gemini-companion-review--select view 'lay-out)))
     ('toggled (gemini-companion-view-mark view t))
@@ -222,7 +171,6 @@ LINE is counted in the proposal, or nil."
 ;;;; Menu state
 
 ;; A user error of these functions means nil in a menu.
-
 (defun gemini-companion-review-hunk-p ()
   "Return the hunk of a review at point, or nil.
 If the texts have changed, compare again: what is typed beside a hunk,
@@ -321,7 +269,7 @@ VIEW, some of its keys do nothing for a second."
                                    (gemini-companion-view-edit view))))
                    (wanted wanted))))
     (unless (eq select 'select)
-      (setq gemini-companion-review-new-until (1+ (float-time))))
+      (setq gemini-companion-view-new-until (1+ (float-time))))
     (gemini-companion-review--select view)))
 
 (defun gemini-companion-review--kind (edit)
@@ -526,7 +474,6 @@ visible and selected."
 ;; become text of a file or of a prompt, and RET the answer to a question of the
 ;; CLI.  A key that is not for a review, such as M-x, does what it does there, as
 ;; otherwise what is typed after it would become such text.
-
 (defconst gemini-companion-review--prefixes
   '( universal-argument universal-argument-more digit-argument negative-argument
      evil-use-register)
@@ -735,7 +682,7 @@ That is the second d of dd, for example, or the x of fx."
 
 ;;;; Commands
 
-(autoload 'gemini-companion-cli-show "gemini-companion-cli")
+(autoload 'gemini-companion-terminal-show "gemini-companion-terminal")
 
 ;;;###autoload
 (defun gemini-companion-review (&optional list)
@@ -756,7 +703,7 @@ show what each CLI is doing.  With prefix argument LIST, list the edits."
     (cond (list (gemini-companion-list))
           (edit (gemini-companion-arrival-view edit))
           (waiting
-           (gemini-companion-cli-show
+           (gemini-companion-terminal-show
             (gemini-companion-session-terminal
              (car (seq-sort-by #'gemini-companion-session-state-since #'<
                                waiting)))))
@@ -821,23 +768,13 @@ Accepting sends the rest."
   (let ((hunk (or (gemini-companion-review-hunk-p)
                   (user-error
                    "No hunk here; %s goes to the next one"
-                   (gemini-companion-review--shortest-key
+                   (gemini-companion-header-shortest-key
                     'gemini-companion-review-next-hunk)))))
     (if (gemini-companion-edit-toggle (gemini-companion-edit-current) hunk)
         (message "Hunk excluded; %s restores it"
-                 (gemini-companion-review--shortest-key
+                 (gemini-companion-header-shortest-key
                   'gemini-companion-review-toggle-hunk))
       (message "Hunk restored"))))
-
-(defun gemini-companion-review--shortest-key (command &optional place)
-  "Return the key of COMMAND in PLACE, by default `view', if it works here.
-Otherwise return its other key, or nil if it has none."
-  (let ((key (car (cl-find command (gemini-companion-commands-in (or place 'view))
-                           :key #'cadr))))
-    (if (eq command (key-binding (kbd key)))
-        (propertize key 'face 'bold)
-      (when (where-is-internal command nil t)
-        (substitute-command-keys (format "\\[%s]" command))))))
 
 (defun gemini-companion-review-next-hunk (&optional count)
   "Go to the next hunk of this review, or COUNT hunks on.
@@ -869,262 +806,7 @@ A state that the user has set for MODE stays."
              (not (evil-initial-state mode)))
     (evil-set-initial-state mode 'emacs)))
 
-;;;; Header line
-
-(defun gemini-companion-header-set ()
-  "Set the header line of the current buffer, one of a review."
-  (setq header-line-format '(:eval (gemini-companion-header--text)))
-  ;; It shows the hunk at point, and whether the review is selected.
-  (add-hook 'post-command-hook #'force-mode-line-update nil t)
-  (add-hook 'window-selection-change-functions #'force-mode-line-update nil t))
-
-(defun gemini-companion-header--text ()
-  "Return the header line of the review of the current buffer.
-It has the file, remarks on it, the amount of change, and the keys in
-this buffer, as far as they fit into the window."
-  (let ((edit gemini-companion-edit-here)
-        (gap (if (< (window-width) 80) " " "  ")))
-    (gemini-companion-name-header
-     (append (gemini-companion-header--subject edit)
-             (gemini-companion-header--amount edit)
-             (mapcar (pcase-lambda (`(,rank ,text))
-                       (list rank (string-replace "  " gap text)))
-                     (gemini-companion-header--answers edit))))))
-
-(defun gemini-companion-header--answers (edit)
-  "Return the keys that answer EDIT, if it is open, parts of a header line."
-  ;; While a header line is computed, its own window is selected.
-  (let* ((window (old-selected-window))
-         (selected (and (window-live-p window)
-                        (window-buffer (or (and (window-minibuffer-p window)
-                                                (get-mru-window
-                                                 (window-frame window) t))
-                                           window))))
-         (proposal (gemini-companion-edit-proposal-buffer edit)))
-    (cond
-     ((and selected
-           (eq edit (buffer-local-value 'gemini-companion-edit-here selected)))
-      (gemini-companion-header-keys
-       (if (eq (current-buffer) proposal)
-           ;; The mark of removed lines is empty, so no character has it.
-           (seq-some (lambda (mark)
-                       (<= (overlay-start mark) (point) (overlay-end mark)))
-                     (gemini-companion-hunk-marks proposal))
-         (member (get-text-property (point) 'gemini-companion-hunk)
-                 (gemini-companion-hunk-excluded proposal)))))
-     ((gemini-companion-edit-open-p edit)
-      ;; The key that works where the user is.
-      (with-current-buffer (or selected (current-buffer))
-        `((2 ,(substitute-command-keys
-               "  \\[gemini-companion-review] to answer"))))))))
-
-;; The ranks: 0 is a remark that guards text of the user, 2 a key and 2.5 its
-;; word, 4 and 5 are more of these and the amount of change; all others are
-;; omitted before the name is shortened.
-(defun gemini-companion-header--subject (edit)
-  "Return the file of EDIT and remarks on it, parts of a header line.
-What guards text comes first, the longest last: a long name may not fit."
-  (let ((name (copy-sequence (gemini-companion-edit-name edit)))
-        (remarks (gemini-companion-edit-remarks edit)))
-    (add-face-text-property 0 (length name) 'bold 'append name)
-    (append
-     (mapcar
-      (pcase-lambda (`(,rank ,text)) (list rank (propertize text 'face 'bold)))
-      `(,@(when (gemini-companion-revert-unsaved
-                 (gemini-companion-edit-file edit))
-            '((0 "unsaved") (4 " changes here") (0 "; ")))
-        ,@(when (memq 'changed remarks)
-            '((4 "file ") (0 "changed") (4 " since the proposal") (0 "; ")))
-        ,@(when (memq 'undoes remarks)
-            '((0 "undoes your edits") (4 " of the previous proposal") (0 "; ")))
-        ,@(when (gemini-companion-edit-follows-p edit)
-            '((0 "edits may not be written")
-              (4 ": another edit of this file is not written yet") (0 "; ")))
-        ,@(gemini-companion-header--of-coding edit)
-        ,@(when (and (gemini-companion-edit-open-p edit)
-                     (or (gemini-companion-edit-edited-p edit)
-                         (gemini-companion-hunk-marks
-                          (gemini-companion-edit-proposal-buffer edit))))
-            (gemini-companion-header--of-edits edit))))
-     (list (list nil name))
-     (gemini-companion-header--remark
-      0 (pcase (gemini-companion-edit-decision edit)
-          ;; Its buffers stay while the user types in them.
-          ('dismissed "closed")
-          ((and decision (or 'accepted 'rejected)) (symbol-name decision))))
-     (gemini-companion-header--remark 3 (gemini-companion-edit-objection edit))
-     (gemini-companion-header--remark
-      3 (unless (gemini-companion-session-connected-p
-                 (gemini-companion-edit-session edit))
-          "not connected"))
-     (gemini-companion-header--remark
-      3 (and (eq 'new (gemini-companion-edit-before edit)) "new file")))))
-
-(defun gemini-companion-header--of-coding (edit)
-  "Return remarks on what the CLI of EDIT does to a file that is not UTF-8."
-  (let ((count (if (gemini-companion-edit-open-p edit)
-                   (gemini-companion-edit-lost-count edit)
-                 0)))
-    (cond ((< 0 count)
-           `((0 ,(format (ngettext "not UTF-8: the CLI replaces %d character; "
-                                   "not UTF-8: the CLI replaces %d characters; "
-                                   count)
-                         count))))
-          ((memq 'not-utf-8 (gemini-companion-edit-remarks edit))
-           '((0 "not UTF-8") (4 ": the CLI writes UTF-8") (0 "; "))))))
-
-(defun gemini-companion-header--of-edits (edit)
-  "Return remarks on the user's edits of EDIT if they are lost on its CLI."
-  (append
-   (when (gemini-companion-edit-client-get edit :discards-edits)
-     '((0 "answer here")
-       (4 ": a yes in the terminal writes the CLI's own text") (0 "; ")))
-   (when (gemini-companion-edit-client-get edit :writes-own-text)
-     '((0 "Emacs writes your edits") (4 " over the CLI's own text") (0 "; ")))))
-
-(defun gemini-companion-header--remark (rank text)
-  "Return a list of TEXT, with RANK and in bold, or nil if it is nil."
-  (when text
-    `((,rank ,(concat ", " (propertize text 'face 'bold))))))
-
-(defun gemini-companion-header--amount (edit)
-  (let* ((edits (gemini-companion-edits-open))
-         (hunk (get-text-property (point) 'gemini-companion-hunk))
-         (number (seq-position (gemini-companion-edit-known-hunks edit) hunk)))
-    (append
-     (pcase (gemini-companion-edit-counts edit)
-       (`(,hunks ,excluded ,added ,removed)
-        `((5 ,(concat "  " (gemini-companion-hunk-lines added removed)))
-          (7 ,(if number
-                  (format ", hunk %d of %d" (1+ number) hunks)
-                (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))
-          ,@(gemini-companion-header--remark
-             4 (unless (zerop excluded) (format "%d excluded" excluded))))))
-     (gemini-companion-header--remark
-      6 (and (gemini-companion-edit-edited-p edit) "edited"))
-     (when (cdr edits)
-       `((6 ,(format ", %d of %d" (1+ (or (seq-position edits edit #'eq) 0))
-                     (length edits)))))
-     ;; Two CLIs may propose files of one name.
-     `((,(if (cdr (gemini-companion-sessions)) 3 10)
-        ,(concat ", " (gemini-companion-session-name
-                       (gemini-companion-edit-session edit))))))))
-
-(defun gemini-companion-header-keys (&optional excluded)
-  "Return the keys in this buffer, of a review or the list.
-After an answer, return what follows it.  The value consists of parts of
-a header line.  EXCLUDED is non-nil if the hunk at point is excluded."
-  (let* (;; Include the keys that a new review ignores for a moment.
-         (gemini-companion-review-new-until 0)
-         (edit gemini-companion-edit-here)
-         (decision (and edit (gemini-companion-edit-decision edit)))
-         (view (and edit (gemini-companion-edit-view edit)))
-         (toggle (if excluded "restore" "exclude")))
-    (cond
-     ((null edit) (gemini-companion-header--keys 'list))
-     ((memq decision '(accepted rejected))
-      '((2 "; waiting for the next edit") (3 "; any other key closes this")))
-     ((null decision)
-      (gemini-companion-header--keys
-       'view
-       `(,@(unless (cdr (gemini-companion-edit-known-hunks edit))
-             '((gemini-companion-review-next-hunk)))
-         ,@(cond ((not (eq (current-buffer)
-                           (gemini-companion-edit-proposal-buffer edit)))
-                  `((gemini-companion-review-toggle-hunk 2 ,toggle)
-                    (gemini-companion-review-edit 2 "edit")))
-                 ((and view (eq 'diff (gemini-companion-view-kind view)))
-                  '((gemini-companion-review-toggle-hunk)
-                    (gemini-companion-review-edit 3 "back to the diff")))
-                 (t
-                  `((gemini-companion-review-edit)
-                    (gemini-companion-review-toggle-hunk 8 ,toggle))))))))))
-
-(defun gemini-companion-header--keys (place &optional words)
-  "Return the keys in the current buffer, in PLACE, parts of a header line.
-WORDS is an alist of commands and their values of `:header' here."
-  (seq-mapcat
-   (pcase-lambda (`(,_ ,command ,_ ,_ . ,properties))
-     (pcase-let ((`(,rank ,word)
-                  (alist-get command words (plist-get properties :header)))
-                 (key (gemini-companion-review--shortest-key command place)))
-       (when (and word key)
-         (setq key (concat "  " (propertize key 'face 'bold))
-               word (concat " " word))
-         (if (< 2 rank)
-             `((,rank ,(concat key word)))
-           ;; Beside two remarks there may be no room for each word.
-           `((,rank ,key) (,(+ rank 0.5) ,word))))))
-   (gemini-companion-commands-in place)))
-
 ;;;; Highlighting
-
-(defvar warning-minimum-log-level)
-(declare-function evil-initialize "ext:evil-core")
-
-(defun gemini-companion-highlight (file)
-  "Highlight the current buffer like FILE, unless that is done.
-No mode hook runs, and all text stays unchanged and visible.  The keys
-of Evil work there, too."
-  (unless font-lock-mode
-    (gemini-companion-text-keeping-message
-      (let ((enable-local-variables nil)
-            (enable-dir-local-variables nil)
-            (default-directory "/")     ; a mode may look for files there
-            (inhibit-interaction t)
-            ;; Some modes show messages, which clear the echo area even so.
-            (inhibit-message t)
-            (warning-minimum-log-level :emergency)
-            (inhibit-read-only nil))
-        ;; A mode that would change the text fails.
-        (let ((buffer-read-only t))
-          (seq-some (lambda (mode)
-                      (with-demoted-errors "Mode for the review: %S"
-                        (delay-mode-hooks (funcall mode))
-                        t))
-                    (delq nil (list (gemini-companion-highlight--mode file)
-                                    #'text-mode))))
-        (setq-local glyphless-char-display gemini-companion-text-glyphless)
-        ;; In an internal buffer, Font Lock mode does not turn on, but its hook
-        ;; would run.
-        (unless (string-prefix-p " " (buffer-name))
-          (with-demoted-errors "Mode for the review: %S"
-            (delay-mode-hooks
-              ;; Globalized minor modes use the delayed hook.
-              (font-lock-mode 1)
-              (when (bound-and-true-p evil-mode)
-                (evil-initialize)))))))))
-
-(defun gemini-companion-highlight--mode (file)
-  "Return the major mode to highlight FILE, whose text is current.
-Return nil if that mode may do more."
-  (with-demoted-errors "Mode for the review: %S"
-    (let ((mode (or (save-excursion
-                      (goto-char (point-min))
-                      (when (looking-at auto-mode-interpreter-regexp)
-                        (assoc-default
-                         (file-name-nondirectory (match-string 2))
-                         interpreter-mode-alist
-                         (lambda (regexp name)
-                           (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
-                                           name)))))
-                    (seq-some (lambda (fold)
-                                (let ((case-fold-search fold))
-                                  (assoc-default file auto-mode-alist
-                                                 #'string-match)))
-                              (list nil auto-mode-case-fold)))))
-      (setq mode (pcase (car (ensure-list mode))
-                   ('c-or-c++-mode 'c++-mode)
-                   ('conf-mode-maybe 'conf-mode)
-                   ((or 'nxml-mode 'xml-mode) 'sgml-mode)
-                   (mode mode)))
-      (and (symbolp mode)
-           (autoload-do-load (indirect-function mode) mode)
-           ;; Other modes fold, align or hide text, start processes, or fetch
-           ;; what the text names, as Org mode does.
-           (seq-some (apply-partially #'provided-mode-derived-p mode)
-                     '(prog-mode conf-mode sgml-mode yaml-mode))
-           mode))))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
   "Show edits as reviews."

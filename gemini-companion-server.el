@@ -17,9 +17,9 @@
 
 ;;; Code:
 
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows-at-once)
-(require 'ring)
 
 (declare-function json-encode "json")
 (declare-function deferred:callback-post "deferred")
@@ -37,69 +37,6 @@
 (declare-function make-epc:manager "epc")
 (defvar deferred:tick-time)
 (defvar epc:uid)
-
-;;;; Parts
-
-(cl-defgeneric gemini-companion-part-hooks (_part)
-  "Return the functions of PART that are on hooks while the mode is on.
-The value is a list of (HOOK FUNCTION DEPTH), for `add-hook'."
-  nil)
-
-(cl-defgeneric gemini-companion-part-start (_part)
-  "Start PART, a symbol, as the mode is turned on.
-PART may have started before."
-  nil)
-
-(cl-defmethod gemini-companion-part-start :before (part)
-  "Put the functions of PART on their hooks."
-  (pcase-dolist (`(,hook ,function ,depth) (gemini-companion-part-hooks part))
-    (add-hook hook function depth)))
-
-(cl-defgeneric gemini-companion-part-ready (_part _how)
-  "Tell PART that the server can be called.
-HOW is `started'; `restarted' on request; `resumed' after a crash that no
-CLI has noticed; or else `recovered'."
-  nil)
-
-(cl-defgeneric gemini-companion-part-lighter (_part)
-  "Return the element of PART for the mode line, a cons, or nil.
-It has a text, which comes first if it ends in a space, and a line of
-the tooltip or a function that returns that line."
-  nil)
-
-(cl-defgeneric gemini-companion-part-findings (_part _directory)
-  "Return what is to be known of PART for a CLI in DIRECTORY.
-PART is a file of the package, by its name, which may have nothing to
-start.  The value is a list of findings; see
-`gemini-companion-status-checks'."
-  nil)
-
-(cl-defgeneric gemini-companion-part-stop (_part)
-  "Stop PART, as the mode is turned off."
-  nil)
-
-(cl-defmethod gemini-companion-part-stop :before (part)
-  "Remove the functions of PART from their hooks."
-  (pcase-dolist (`(,hook ,function) (gemini-companion-part-hooks part))
-    (remove-hook hook function)))
-
-;;;; Calls of the server
-
-(defconst gemini-companion-server--methods
-  '(open-diff diff-opened close-diff outcome-written outcome-undelivered
-    sessions-update remote-update ask warn)
-  "The methods of `gemini-companion-receive'.")
-
-(cl-defgeneric gemini-companion-receive (method &rest args)
-  "Answer a call of METHOD, a symbol, with ARGS by the server.
-If the value is known later, it is a function, which is called with a
-function to call with the value."
-  (declare (indent 1)))
-
-(cl-defmethod gemini-companion-receive ((_method (eql 'warn)) message)
-  "Display MESSAGE as a warning."
-  (display-warning 'gemini-companion message)
-  t)
 
 ;;;; Customization
 
@@ -128,6 +65,24 @@ it is renamed; three old files are kept.  Takes effect when the
 server starts next."
   :type '(choice (const :tag "None" nil) file)
   :package-version '(gemini-companion . "0.1.0"))
+
+;;;; Calls of the server
+
+(defconst gemini-companion-server--methods
+  '(open-diff diff-opened close-diff outcome-written outcome-undelivered
+    sessions-update remote-update ask warn)
+  "The methods of `gemini-companion-server-receive'.")
+
+(cl-defgeneric gemini-companion-server-receive (method &rest args)
+  "Answer a call of METHOD, a symbol, with ARGS by the server.
+If the value is known later, it is a function, which is called with a
+function to call with the value."
+  (declare (indent 1)))
+
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'warn)) message)
+  "Display MESSAGE as a warning."
+  (display-warning 'gemini-companion message)
+  t)
 
 ;;;; State
 
@@ -336,7 +291,7 @@ The port is on a line of its own."
 
 (defun gemini-companion-server--handle (process method &rest args)
   "Answer a call of METHOD with ARGS by PROCESS, if it is in use."
-  (gemini-companion-server-record 'received method args)
+  (gemini-companion-server-log-record 'received method args)
   (let* ((private (plist-get (process-get process 'info) :files))
          (files nil)
          (args (mapcar (lambda (arg)
@@ -349,7 +304,7 @@ The port is on a line of its own."
                        args)))
     (unwind-protect
         (when (gemini-companion-server--used-p process)
-          (let ((value (apply #'gemini-companion-receive method args)))
+          (let ((value (apply #'gemini-companion-server-receive method args)))
             (if (functionp value)
                 (let ((later (deferred:new #'identity)))
                   (funcall value (lambda (value)
@@ -563,7 +518,7 @@ current one if it is ready.  Return non-nil if the call was sent."
                      (args (mapcar (apply-partially
                                     #'gemini-companion-server--pack process)
                                    args)))
-                 (gemini-companion-server-record 'sent method args)
+                 (gemini-companion-server-log-record 'sent method args)
                  ;; The process may have died, and its sentinel not run.
                  (ignore-errors
                    (epc:call-deferred (process-get process 'connection) method
@@ -647,73 +602,8 @@ Python can read neither properties nor bytes in place of characters."
 
 ;;;; Event log
 
-(defvar gemini-companion-server--events (make-ring 500)
-  "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
-
-(define-derived-mode gemini-companion-events-mode special-mode "Gemini events"
-  "The last calls between Emacs and the server of gemini-companion.
-\\{gemini-companion-events-mode-map}"
-  (setq-local truncate-lines t
-              revert-buffer-function #'gemini-companion-server--show-events))
-
 (define-key gemini-companion-events-mode-map
   [remap quit-window] #'gemini-companion-quit-window)
-
-(defun gemini-companion-server-record (direction method &optional args)
-  "Record that METHOD was called with ARGS.
-DIRECTION is `sent' or `received', as seen from Emacs, or `failed'
-for an error here."
-  (ring-insert gemini-companion-server--events
-               (list (current-time) direction method
-                     (mapcar #'gemini-companion-server--shortened
-                             (pcase method
-                               ;; It carries a secret.
-                               ('hello nil)
-                               ;; It carries texts of files.
-                               ('ask (seq-remove #'sequencep args))
-                               (_ args))))))
-
-(defmacro gemini-companion-server-guarded (name &rest body)
-  "Run BODY, and record an error in it under NAME instead of signaling it.
-Emacs drops some hook functions that fail, or skips the rest of them."
-  (declare (indent 1) (debug t))
-  (let ((problem (make-symbol "problem")))
-    `(condition-case ,problem
-         (progn ,@body)
-       (error (gemini-companion-server-record
-               'failed ,name (list (symbol-name (car ,problem))))))))
-
-(defun gemini-companion-server--shortened (value)
-  (cond ((and (stringp value) (< 300 (length value)))
-         (format "%s... (%d characters)" (substring value 0 300)
-                 (length value)))
-        ((proper-list-p value)
-         (mapcar #'gemini-companion-server--shortened value))
-        (t value)))
-
-(defun gemini-companion-server--show-events (&rest _)
-  (let ((inhibit-read-only t)
-        (print-escape-newlines t))
-    (erase-buffer)
-    (pcase-dolist (`(,time ,direction ,method ,args)
-                   (reverse (ring-elements gemini-companion-server--events)))
-      (insert (format-time-string "%H:%M:%S.%3N" time)
-              (alist-get direction '((sent . " -> ") (received . " <- ")
-                                     (failed . " !! ")))
-              (symbol-name method)
-              (mapconcat (lambda (arg) (format " %S" arg)) args "")
-              "\n"))
-    (goto-char (point-max))))
-
-;;;###autoload
-(defun gemini-companion-events-buffer ()
-  "Show what Emacs and the server have sent each other."
-  (interactive)
-  (with-current-buffer (get-buffer-create "*gemini-companion events*")
-    (gemini-companion-events-mode)
-    (gemini-companion-server--show-events)
-    (gemini-companion-windows-at-once
-      (pop-to-buffer (current-buffer)))))
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here

@@ -8,126 +8,18 @@
 ;; The sessions, which are the connected CLIs, their names for the user and the
 ;; names of their files, the terminal buffer of each, and its turn.  A session is a
 ;; plist of `:id'; `:remote', the name of the remote host in which it runs, if any;
-;; `:client', a key of `gemini-companion-clients'; and, if the server could find
+;; `:client', a key of `gemini-companion-client-table'; and, if the server could find
 ;; them, `:version', and the `:pid', `:identity' and `:directory' of its process.
 ;; The identity differs for the next process with that PID.
 
 ;;; Code:
 
-(require 'gemini-companion-clients)
+(require 'gemini-companion-cache)
+(require 'gemini-companion-client)
 (require 'gemini-companion-names)
-(require 'gemini-companion-privacy)
-(require 'gemini-companion-text)
-
-;;;; Names of files
-
-(defun gemini-companion-name (file &optional session plain)
-  "Return a name of FILE to show to the user.
-It is its true name, relative to the root in which the CLI of
-SESSION runs or, without SESSION, to any root.  Unless PLAIN is
-non-nil, it includes that FILE is outside all roots, or a symbolic
-link to somewhere else.  Invisible characters are escaped, and a long
-name is shortened in its middle."
-  (pcase-let* ((file (let ((file-name-handler-alist nil))
-                       (expand-file-name file)))
-               ;; Its links may be a loop.
-               (true-name (or (gemini-companion-text-true-name file) file))
-               (`(,root ,own)
-                (gemini-companion-roots-outermost true-name session))
-               (name (gemini-companion-name--below
-                      true-name (and (or own (null session)) root)))
-               (remote (car (gemini-companion-names-of-copy true-name)))
-               (shown (concat
-                       ;; An absolute name has its host.
-                       (and remote (not (string-prefix-p "/" name))
-                            (concat (gemini-companion-names-title remote) ":"))
-                       (gemini-companion-name-shown name)))
-               (link (unless (or plain
-                                 (gemini-companion-text-same-file-p
-                                  true-name file)
-                                 (string-suffix-p (concat "/" name) file))
-                       (gemini-companion-name--below
-                        file (car (gemini-companion-roots-outermost
-                                   file session))))))
-    (unless (or plain (and root (not link)))
-      ;; Where there is little room, only that is shortened.
-      (setq shown (concat (unless root "a file outside your projects: ")
-                          (propertize shown 'gemini-companion-path t)
-                          (and link (format " (by the symbolic link %s)"
-                                            (gemini-companion-name-shown
-                                             link)))))
-      (add-face-text-property 0 (length shown) (if root 'warning 'error)
-                              nil shown))
-    shown))
-
-(defun gemini-companion-name--below (file root)
-  (if (and root (gemini-companion-text-in-directory-p file root))
-      (substring file (length (file-name-as-directory root)))
-    (gemini-companion-name-absolute file)))
+(require 'map)
 
 ;;;; Lines
-
-(defconst gemini-companion-name--least 16
-  "Columns of a name that are more important than keys.")
-
-(defun gemini-companion-name-fit (parts width)
-  "Return as many of PARTS as fit into WIDTH columns, in their order.
-PARTS are lists of a rank and a text; parts of the highest rank are
-omitted first, and parts of rank 0 never.  One of them is a name: its
-rank is nil.  It is shortened only if all others that remain have rank 5
-or less, and most before the ones below rank 3 are omitted."
-  (let* ((name (assq nil parts))
-         ;; The one that is omitted next comes first.
-         (others (seq-sort-by #'car #'> (reverse (remq name parts))))
-         (text (cadr name))
-         (columns (string-width text))
-         (shortest (string-width (gemini-companion-name--shortened text 4)))
-         (whole (string-width (gemini-companion-name--shortened text 4 t)))
-         (room (lambda ()
-                 (- width (string-width (mapconcat #'cadr others "")))))
-         rank)
-    (while (and (< 0 (setq rank (or (caar others) 0)))
-                (< (funcall room)
-                   (min columns
-                        (cond ((<= rank 2) shortest)
-                              ((< rank 3) whole)
-                              ((<= rank 5)
-                               (max whole gemini-companion-name--least))
-                              (columns)))))
-      (pop others))
-    (mapconcat (lambda (part)
-                 (cond ((eq part name)
-                        (gemini-companion-name--shortened
-                         text (max 4 (funcall room))))
-                       ((memq part others) (cadr part))))
-               parts "")))
-
-(defun gemini-companion-name-header (parts)
-  "Return as many of PARTS as fit into a header line.
-For PARTS, see `gemini-companion-name-fit'."
-  (string-replace
-   "%" "%%" (concat " " (gemini-companion-name-fit parts (1- (window-width))))))
-
-(defun gemini-companion-name--shortened (name columns &optional whole)
-  "Return NAME, shortened to COLUMNS.
-Of a name with a warning, only the path is shortened.  Unless WHOLE is
-non-nil, a link to a file outside is omitted if there is no room for it."
-  (if-let* ((beg (text-property-any 0 (length name)
-                                    'gemini-companion-path t name)))
-      (let* ((end (next-single-property-change beg 'gemini-companion-path
-                                               name (length name)))
-             (path (substring name beg end))
-             (link (substring name end))
-             (room (- columns beg (string-width link))))
-        (when (and (not whole) (< 0 beg)
-                   (< room (min gemini-companion-name--least
-                                (string-width path))))
-          (setq link "" room (- columns beg)))
-        (concat (substring name 0 beg)
-                (gemini-companion-name-shown
-                 path (max gemini-companion-name--least room))
-                link))
-    (gemini-companion-name-shown name columns)))
 
 (defvar gemini-companion-session--all nil
   "The sessions that the server has reported, a list of plists.")
@@ -139,7 +31,7 @@ non-nil, a link to a file outside is omitted if there is no room for it."
   "Functions called after CLIs have connected or disconnected.
 Each is called with the previous value of `gemini-companion-sessions'.")
 
-(cl-defmethod gemini-companion-receive
+(cl-defmethod gemini-companion-server-receive
   ((_method (eql 'sessions-update)) sessions)
   "Set the connected CLIs to SESSIONS, a list of plists."
   (let ((previous (gemini-companion-sessions)))
@@ -150,7 +42,7 @@ Each is called with the previous value of `gemini-companion-sessions'.")
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))
   "Forget all CLIs, connected or not."
-  (gemini-companion-receive 'sessions-update nil)
+  (gemini-companion-server-receive 'sessions-update nil)
   (setq gemini-companion-session--turns nil))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'session)))
@@ -187,16 +79,6 @@ counts only on this host."
            (eql (plist-get a :pid) (plist-get b :pid))
            (eql (plist-get a :identity) (plist-get b :identity)))))
 
-(cl-defstruct (gemini-companion-turn
-               (:constructor gemini-companion-turn-make)
-               (:copier nil))
-  "A prompt of a CLI and what follows it.
-PROMPT is the first line of the prompt, or nil if that is unknown.
-BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
-  (prompt nil) (began (float-time)) (ended nil)
-  (reported nil :documentation "Non-nil if the CLI reported the prompt.")
-  (cut nil :documentation "Non-nil if it has ended, but may go on."))
-
 (defun gemini-companion-session-turn (session)
   "Return the current turn of SESSION, or else its last one, or nil.
 It is a record: see the accessors `gemini-companion-turn-prompt',
@@ -211,14 +93,14 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
 
 (defun gemini-companion-session-title (session)
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
-  (gemini-companion-clients-title (plist-get session :client)))
+  (gemini-companion-client-title (plist-get session :client)))
 
 (defun gemini-companion-session--where (session)
   "Return the title of SESSION, and its directory or host, if known."
   (pcase-let (((map :directory :remote) session))
     (list (gemini-companion-session-title session)
           (cond (directory
-                 (gemini-companion-name-shown
+                 (gemini-companion-names-shown
                   (file-name-nondirectory (directory-file-name directory)) 30))
                 (remote (gemini-companion-names-title remote))))))
 
@@ -246,14 +128,14 @@ That is a phrase such as \"run /ide enable in Gemini CLI if CONDITION\".
 CLIs that connect again by themselves are left out."
   (let ((titles (seq-group-by
                  (lambda (client)
-                   (gemini-companion-clients-get client :reconnect))
+                   (gemini-companion-client-get client :reconnect))
                  (seq-uniq (mapcar (lambda (session) (plist-get session :client))
                                    (gemini-companion-sessions))))))
     (when-let* ((phrases
                  (cl-loop for (command . clients) in titles
                           when command
                           collect (format "run %s in %s" command
-                                          (mapconcat #'gemini-companion-clients-title
+                                          (mapconcat #'gemini-companion-client-title
                                                      clients " and ")))))
       (concat (string-join phrases ", ") " " condition))))
 
@@ -266,7 +148,7 @@ By default it is the first in a terminal of this Emacs."
 running one connects"
                       (substitute-command-keys "\\[gemini-companion-run]")
                       (substitute-command-keys "\\[gemini-companion-status]")))
-    (gemini-companion-clients-read
+    (gemini-companion-client-read
      "CLI" (mapcar (lambda (session)
                      (cons (gemini-companion-session-name session) session))
                    (seq-sort-by #'gemini-companion-session-terminal
@@ -295,7 +177,7 @@ host, and no other CLI on it."
           (car buffers)))
     (let* ((pid (plist-get session :pid))
            ;; Each process that is asked for takes 0.1 ms; header lines call this.
-           (found (gemini-companion-privacy-cached
+           (found (gemini-companion-cache-get
                    (list 'terminal (plist-get session :id) pid)
                    (apply-partially #'gemini-companion-session--ancestor pid))))
       ;; If it has exited, a shell may have the terminal.

@@ -13,9 +13,10 @@
 
 ;;; Code:
 
-(require 'gemini-companion-clients)
+(require 'gemini-companion-client)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-session)
+(require 'gemini-companion-turn)
 
 (defvar gemini-companion-state-pending-function #'ignore
   "Function that returns non-nil if a prompt for a session is about to be sent.
@@ -83,7 +84,7 @@ Record also whether one of its titles has shown a state."
                (cons title
                      (or (cdr (process-get process 'gemini-companion-title))
                          (memq (assoc-default
-                                title (gemini-companion-clients-all :titles)
+                                title (gemini-companion-client-all :titles)
                                 #'string-match-p)
                                '(ready working waiting)))))
   (mapc #'gemini-companion-state--update gemini-companion-state--records))
@@ -105,7 +106,7 @@ turn, `question' or `edit'."
       (when (eq event 'prompt)
         (gemini-companion-state--begin record prompt)
         ;; It takes no prompt while it asks.
-        (when (gemini-companion-clients-get (plist-get session :client)
+        (when (gemini-companion-client-get (plist-get session :client)
                                             :hides-interrupts)
           (dolist (edit (gemini-companion-edits-open session))
             (gemini-companion-edit-close edit 'interrupted))))
@@ -166,7 +167,7 @@ The title of a terminal with two CLIs may be of either."
                               :key #'gemini-companion-state--process))))
     (pcase (assoc-default
             (car title)
-            (gemini-companion-clients-get
+            (gemini-companion-client-get
              (plist-get (gemini-companion-state--session record) :client)
              :titles)
             #'string-match-p)
@@ -198,7 +199,7 @@ A CLI that waits for another answer than before is in another state."
     (cond ((not (eq titled 'ready))
            (setf (gemini-companion-state--asked record)
                  (and titled
-                      (gemini-companion-clients-get (plist-get session :client)
+                      (gemini-companion-client-get (plist-get session :client)
                                                     :hides-interrupts)
                       (gemini-companion-edits-open session))))
           (asked

@@ -14,18 +14,24 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-arrival)
-(require 'gemini-companion-clients)
-(require 'gemini-companion-install)
-(require 'gemini-companion-session)
-(require 'gemini-companion-notify)
-(require 'gemini-companion-text)
-(require 'gemini-companion-names)
-(require 'gemini-companion-remote)
-(require 'gemini-companion-privacy)
+(require 'gemini-companion-auto)
 (require 'gemini-companion-cli)
-(require 'gemini-companion-server)
+(require 'gemini-companion-client)
+(require 'gemini-companion-client-settings)
 (require 'gemini-companion-context)
+(require 'gemini-companion-install)
+(require 'gemini-companion-names)
+(require 'gemini-companion-notify)
+(require 'gemini-companion-page)
+(require 'gemini-companion-part)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-remote)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
+(require 'gemini-companion-session)
+(require 'gemini-companion-terminal)
+(require 'gemini-companion-text)
 (require 'gemini-companion-windows-at-once)
 (require 'map)
 
@@ -140,7 +146,7 @@ Type \\[describe-mode] there for its keys."
               ("Workspace roots"
                ,(mapcar (lambda (root)
                           (list (concat "    "
-                                        (gemini-companion-name-absolute root))))
+                                        (gemini-companion-names-absolute root))))
                         (gemini-companion-roots-all)))
               ("Notes" ,(mapcar #'gemini-companion-status--finding-row
                                 `(,@(alist-get 'wait marked)
@@ -189,7 +195,7 @@ Omit REMEDY if it is there already, of an earlier finding."
 (defun gemini-companion-status--terminal-button (cli)
   "Return a list of the button for the terminal of CLI in this Emacs, or nil."
   (when-let* ((terminal (gemini-companion-session-terminal cli)))
-    `(("Terminal" . ,(apply-partially #'gemini-companion-cli-show terminal)))))
+    `(("Terminal" . ,(apply-partially #'gemini-companion-terminal-show terminal)))))
 
 (defun gemini-companion-status--finding-row (finding)
   "Return FINDING as arguments of `gemini-companion-status--insert'."
@@ -225,7 +231,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
                (facts
                 (list (concat (gemini-companion-session-name session)
                               (and directory
-                                   (concat " in " (gemini-companion-name-absolute
+                                   (concat " in " (gemini-companion-names-absolute
                                                    directory))))
                       (and version (concat "version " version))
                       (gemini-companion-notify-description session)
@@ -235,25 +241,25 @@ PROBLEM is the first finding that is a problem or awaits an answer."
       ,@(gemini-companion-status--terminal-button session))))
 
 (defun gemini-companion-status--shared ()
-  (when (or (gemini-companion-sessions) gemini-companion-paused)
+  (when (or (gemini-companion-sessions) gemini-companion-context-paused)
     (let ((files (gemini-companion-shared)))
-      `(,(cond (gemini-companion-paused "Shared: nothing, sharing is paused")
+      `(,(cond (gemini-companion-context-paused "Shared: nothing, sharing is paused")
                (files "Shared")
                (t "Shared: nothing"))
         ,(mapcar #'gemini-companion-status--file-row files)
-        (,(if gemini-companion-paused "Resume" "Pause")
+        (,(if gemini-companion-context-paused "Resume" "Pause")
          . gemini-companion-pause)))))
 
 (defun gemini-companion-status--file-row (file)
   (pcase-let (((map :path :active :line :character :selected-text) file))
-    (list (concat "    " (gemini-companion-name-absolute path)
+    (list (concat "    " (gemini-companion-names-absolute path)
                   (and active
                        (format ", active, line %s, character %s"
                                line character)))
           (and selected-text
                (format "    %d characters selected: %s" (length selected-text)
                        (let ((print-escape-newlines t))
-                         (gemini-companion-name-shown
+                         (gemini-companion-names-shown
                           (format "%S" selected-text))))))))
 
 ;;;; Checks
@@ -294,7 +300,7 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
 (defun gemini-companion-status--clients ()
   "Return the names of the connected CLIs, or else of the installed ones.
 A CLI that has run counts as installed.  That is at least the first one."
-  (let ((all (mapcar #'car gemini-companion-clients)))
+  (let ((all (mapcar #'car gemini-companion-client-table)))
     (or (seq-intersection all (mapcar (lambda (session)
                                         (plist-get session :client))
                                       (gemini-companion-sessions)))
@@ -303,7 +309,7 @@ A CLI that has run counts as installed.  That is at least the first one."
         (list (car all)))))
 
 (defun gemini-companion-status--has-run-p (client)
-  (file-directory-p (gemini-companion-clients-home client)))
+  (file-directory-p (gemini-companion-client-home client)))
 
 (defun gemini-companion-status--installed (directory)
   "Return the findings about the programs of CLIs, and their failures.
@@ -324,7 +330,7 @@ The environment is that of the buffer where the status was called, which
   "Return a list of the finding about the Node.js of CLIENT, or nil.
 It is nil if all is well, until the program has answered, and if CLIENT
 is no script of Node.js."
-  (pcase-let* (((map :title :node) (cdr (assoc client gemini-companion-clients)))
+  (pcase-let* (((map :title :node) (cdr (assoc client gemini-companion-client-table)))
                (mark (if (seq-some (lambda (session)
                                      (equal client (plist-get session :client)))
                                    (gemini-companion-sessions))
@@ -384,7 +390,7 @@ Return nil if its program is no script whose first line names that."
 (defun gemini-companion-status--client (client)
   "Return the finding about the discovery file or the version of CLIENT."
   (pcase-let* (((map :title :package :node :oldest)
-                (cdr (assoc client gemini-companion-clients)))
+                (cdr (assoc client gemini-companion-client-table)))
                (has-run (gemini-companion-status--has-run-p client))
                ((map :discovery) (gemini-companion-server-info))
                (found-by (cadr (assoc client discovery)))
@@ -393,7 +399,7 @@ Return nil if its program is no script whose first line names that."
                (top (and file (locate-dominating-file (file-truename file)
                                                       "package.json")))
                (text (and top
-                          (gemini-companion-settings-get
+                          (gemini-companion-client-settings-get
                            (expand-file-name "package.json" top) '("version"))))
                ;; Without "-preview.1", for example.
                (version (and (stringp text)
@@ -425,7 +431,7 @@ Return nil if its program is no script whose first line names that."
            (lambda (client)
              ;; The first one is needed to connect, the others after that.
              (funcall (if sessions #'seq-drop #'seq-take)
-                      (gemini-companion-settings-findings
+                      (gemini-companion-client-settings-findings
                        client directory #'gemini-companion-status--runs-p)
                       1))
            (gemini-companion-status--clients))))
@@ -459,7 +465,7 @@ and the ignore files, such as .geminiignore.")
                         (not (gemini-companion-roots-name name)))
                    "It is outside the workspace roots; see \
 `gemini-companion-share-outside-projects'."))))
-      `((note ,(format "%s is not shared" (gemini-companion-name-absolute name))
+      `((note ,(format "%s is not shared" (gemini-companion-names-absolute name))
               ,remedy)))))
 
 (defun gemini-companion-status--remotes (_directory)
@@ -499,7 +505,7 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 
 (defun gemini-companion-status--remote-client (client version name)
   (pcase-let* (((map :title :oldest :package :required)
-                (cdr (assoc client gemini-companion-clients)))
+                (cdr (assoc client gemini-companion-client-table)))
                (host (gemini-companion-names-title name))
                (`(,project ,user) (gemini-companion-remote-settings client))
                (files
@@ -512,13 +518,13 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                  ,(format "To update it there: npm install -g %s" package))))
       ,@(seq-mapcat
          (pcase-lambda (`(,keys ,value ,problem ,command))
-           (unless (equal value (gemini-companion-settings-get files keys))
+           (unless (equal value (gemini-companion-client-settings-get files keys))
              `((bad ,(format "%s on %s" problem host)
                     ,(format "Type %s in %s there." command title)))))
          required))))
 
 (defun gemini-companion-status--links (directory)
-  (when (seq-some (lambda (client) (gemini-companion-clients-get client :link))
+  (when (seq-some (lambda (client) (gemini-companion-client-get client :link))
                   (gemini-companion-status--clients))
     (if (gemini-companion-install-extension-p)
         (gemini-companion-part-findings 'tools directory)
@@ -570,10 +576,10 @@ not search this Emacs there, `:searches', the directory that it searches."
 Emacs.")
                   (gemini-companion-cli-obstacle process))))
     `(,(if (gemini-companion-sessions) 'note mark)
-      ,(concat (format "%s (process %d" (gemini-companion-clients-title client)
+      ,(concat (format "%s (process %d" (gemini-companion-client-title client)
                        pid)
                (and directory
-                    (concat ", in " (gemini-companion-name-absolute directory)))
+                    (concat ", in " (gemini-companion-names-absolute directory)))
                ") is not connected"
                (and text (concat ": " text)))
       ,@remedy

@@ -17,17 +17,19 @@
 
 ;;; Code:
 
-(require 'gemini-companion-clients)
-(require 'gemini-companion-lookup)
-(require 'gemini-companion-install)
-(require 'gemini-companion-revert)
 (require 'gemini-companion-cli)
+(require 'gemini-companion-client)
+(require 'gemini-companion-client-settings)
+(require 'gemini-companion-context)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-install)
+(require 'gemini-companion-lookup)
+(require 'gemini-companion-part)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-context)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
-(require 'gemini-companion-edit)
 (require 'json)
 (require 'map)
 
@@ -40,7 +42,7 @@
 ;;;; Extension
 
 (defun gemini-companion-tools--linkable ()
-  (cl-loop for (client . row) in gemini-companion-clients
+  (cl-loop for (client . row) in gemini-companion-client-table
            when (plist-get row :link) collect client))
 
 (defun gemini-companion-tools--command (client)
@@ -75,10 +77,10 @@ M-x gemini-companion-install-server installs what is needed"))
                  ;; In milliseconds.  It ends in five seconds once it has begun.
                  (timeout . 60000)))
          (hooks (cl-loop
-                 for (event . matcher) in (gemini-companion-clients-get client :hooks)
+                 for (event . matcher) in (gemini-companion-client-get client :hooks)
                  collect `(,event . [(,@(and matcher `((matcher . ,matcher)))
                                       (hooks . [,hook]))])))
-         (file (gemini-companion-clients-get client :hooks-file)))
+         (file (gemini-companion-client-get client :hooks-file)))
     `((,(format "%s-extension.json" client)
        (name . ,gemini-companion-tools--name)
        (version . ,gemini-companion-server-version)
@@ -126,17 +128,17 @@ Python would compile it again after each start of Emacs."
                     (gemini-companion-cli-installed)))
 
 (defun gemini-companion-tools--file (client name)
-  (expand-file-name name (gemini-companion-clients-home client)))
+  (expand-file-name name (gemini-companion-client-home client)))
 
 (defun gemini-companion-tools--policy-file (client)
-  (when-let* ((name (gemini-companion-clients-get client :policies)))
+  (when-let* ((name (gemini-companion-client-get client :policies)))
     (gemini-companion-tools--file
      client (format name gemini-companion-tools--name))))
 
 (defun gemini-companion-tools-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
   (equal (directory-file-name (gemini-companion-install-extension-directory))
-         (gemini-companion-settings-get
+         (gemini-companion-client-settings-get
           (gemini-companion-tools--file
            client (format "extensions/%s/.%s-extension-install.json"
                           gemini-companion-tools--name client))
@@ -150,7 +152,7 @@ FAILURES, strings."
       (funcall then (reverse failures))
     (let* ((default-directory (gemini-companion-install-extension-directory))
            (client (pop clients))
-           (link (gemini-companion-clients-get client :link)))
+           (link (gemini-companion-client-get client :link)))
       (gemini-companion-cli-program
        "gemini-companion-link"
        `(,@(gemini-companion-cli-command client) "extensions" ,verb
@@ -161,7 +163,7 @@ FAILURES, strings."
        "y\n"
        (lambda (_output problem)
          (when problem
-           (push (format "%s: %s" (gemini-companion-clients-title client)
+           (push (format "%s: %s" (gemini-companion-client-title client)
                          problem)
                  failures))
          (gemini-companion-tools--run verb clients then failures))))))
@@ -194,7 +196,7 @@ priority = 100
 
 ;;;; Questions
 
-(cl-defmethod gemini-companion-receive
+(cl-defmethod gemini-companion-server-receive
   ((_method (eql 'ask)) kind facts &rest texts)
   "Return a function that answers a question of KIND, maybe later.
 It is about FACTS, a plist, and TEXTS."
@@ -204,7 +206,7 @@ It is about FACTS, a plist, and TEXTS."
                   ;; It may be paused while a server looks something up.
                   (unless-paused
                    (lambda (value)
-                     (funcall answer (if gemini-companion-paused
+                     (funcall answer (if gemini-companion-context-paused
                                          '(:problem "Sharing is paused in Emacs")
                                        value)))))
         (pcase kind
@@ -246,7 +248,7 @@ are its texts."
   (append
    (cl-loop
     for client in (gemini-companion-tools--clients)
-    for title = (gemini-companion-clients-title client)
+    for title = (gemini-companion-client-title client)
     collect
     (cond
      ((not (gemini-companion-tools-linked-p client))
@@ -258,23 +260,23 @@ link them."))
 are not offered and edits are not reported"
                       title (abbreviate-file-name directory))
              ,(format "To trust the directory, type %s in %s there."
-                      (gemini-companion-clients-get client :trust) title)))
+                      (gemini-companion-client-get client :trust) title)))
      (t `(good ,(format "%s is linked" title)))))
    (gemini-companion-part-findings 'lookup directory)))
 
 (defun gemini-companion-tools--untrusted-p (client directory)
   (and (not (file-remote-p directory))
-       (eq t (or (gemini-companion-settings-get
-                  (gemini-companion-settings-files client directory)
+       (eq t (or (gemini-companion-client-settings-get
+                  (gemini-companion-client-settings-files client directory)
                   '("security" "folderTrust" "enabled"))
-                 (gemini-companion-clients-get client :distrusts)))
+                 (gemini-companion-client-get client :distrusts)))
        (seq-every-p
         (pcase-lambda (`(,trusted . ,trust))
           (not (pcase trust
                  ("TRUST_FOLDER" (file-in-directory-p directory trusted))
                  ("TRUST_PARENT" (file-in-directory-p
                                   directory (file-name-directory trusted))))))
-        (gemini-companion-settings-get
+        (gemini-companion-client-settings-get
          (gemini-companion-tools--file client "trustedFolders.json") nil))))
 
 ;;;; Command
@@ -300,7 +302,7 @@ it starts next.  The same command deletes both."
   (let* ((clients (or (gemini-companion-tools--clients)
                       (user-error "No CLI that can be linked is installed; \
 install Gemini CLI or Qwen Code")))
-         (titles (mapconcat #'gemini-companion-clients-title clients " and ")))
+         (titles (mapconcat #'gemini-companion-client-title clients " and ")))
     (unless (y-or-n-p
              (format "A linked CLI receives the new errors after each edit, and \
 may ask Emacs for references, definitions and diagnostics of shared files; \
@@ -309,7 +311,7 @@ the same command unlinks it.  Link %s? "
       (user-error "Nothing was linked"))
     (dolist (client (seq-filter #'gemini-companion-tools--policy-file clients))
       (when (y-or-n-p (format "Allow these read-only questions of %s \
-without confirmation? " (gemini-companion-clients-title client)))
+without confirmation? " (gemini-companion-client-title client)))
         (gemini-companion-tools--write-policy client)))
     (gemini-companion-tools--write-extension)
     ;; Otherwise the mode calls it later.

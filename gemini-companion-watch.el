@@ -17,7 +17,7 @@
 ;;; Code:
 
 (require 'gemini-companion-names)
-(require 'gemini-companion-server)
+(require 'gemini-companion-part)
 (require 'gemini-companion-text)
 
 ;;;; State

@@ -58,7 +58,6 @@ In a call inside of another, only call FUNCTION."
 ;; freed, and crashes in the collection after that.  Between the commands of a
 ;; keyboard macro, or of keys that are typed ahead, there is no redisplay, so a
 ;; text frame whose windows have changed is redrawn at the end.
-
 (defun gemini-companion-windows-at-once--exchanged (window _start)
   "Make Emacs know what is on the screen, as WINDOW got a buffer.
 As far as Emacs knows, the layout changes: a margin appears, and

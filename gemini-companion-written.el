@@ -15,9 +15,8 @@
 
 ;;; Code:
 
-(require 'cl-lib)
+(require 'gemini-companion-label)
 (require 'gemini-companion-revert)
-(require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 
@@ -213,7 +212,7 @@ Report a failure, such as a full disk; the file is then as before."
             t))
       (file-error
        (message "Cannot write the accepted text to %s (%s)"
-                (gemini-companion-name file) (error-message-string err))
+                (gemini-companion-label-file file) (error-message-string err))
        nil))))
 
 (provide 'gemini-companion-written)

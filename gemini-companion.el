@@ -27,16 +27,18 @@
 ;;; Code:
 
 (require 'easymenu)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-install)
+(require 'gemini-companion-part)
 (require 'gemini-companion-server)
+(require 'map)
 
 (declare-function feature-file "loadhist")
-
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-edit-drop-p "gemini-companion-edit")
 (autoload 'gemini-companion-edit-settle-all "gemini-companion-edit")
 (autoload 'gemini-companion-session-reconnect "gemini-companion-session")
-(autoload 'gemini-companion-share-roots "gemini-companion-context")
+(autoload 'gemini-companion-context-share-roots "gemini-companion-context")
 (defvar gemini-companion-review-view)
 
 ;;;; Customization
@@ -46,7 +48,6 @@
   :group 'tools
   :link '(info-link "(gemini-companion)")
   :prefix "gemini-companion-")
-
 ;; A project that opts out may be visited before -privacy is loaded.
 ;;;###autoload
 (put 'gemini-companion-share 'safe-local-variable #'null)
@@ -65,160 +66,7 @@ mood-line hide.  Takes effect at once."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
-;;;; Commands
-
-(defconst gemini-companion-commands
-  '(("CLI"
-     ("g" gemini-companion-run "Go to a CLI, or start it" (global))
-     ("G" gemini-companion-resume "Resume a conversation" (global))
-     ("s" gemini-companion-send "Send what is at point" (global)
-      :enable gemini-companion-sessions)
-     ("c" gemini-companion-compose "Write a prompt" (global))
-     ("p" gemini-companion-pause "Pause sharing" (global)
-      :on gemini-companion-paused)
-     ("t" gemini-companion-tools "Link CLIs to Emacs" (global)
-      :on gemini-companion-install-extension-p))
-    ("Reviews"
-     ("r" gemini-companion-review "Go to what needs your answer" (global)
-      :enable gemini-companion-sessions)
-     ("l" gemini-companion-list "List of edits" (global))
-     ("a" gemini-companion-auto-accept "Auto-accept" (global)
-      :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
-     ("o" gemini-companion-last-proposal "Show last proposal" (global)
-      :enable gemini-companion-edits-kept))
-    ("Changes in files"
-     ("n" gemini-companion-next-change "Next change" (global change)
-      :enable gemini-companion-changes-left)
-     ("b" gemini-companion-previous-change "Previous change" (global)
-      :enable gemini-companion-changes-left)
-     ("=" gemini-companion-show-change "Show what was before" (global)
-      :enable gemini-companion-changes-marks)
-     ("u" gemini-companion-undo-change "Undo this change" (global change)
-      :enable gemini-companion-changes-marks)
-     ("k" gemini-companion-keep-changes "Keep the changes" (global change)
-      :enable gemini-companion-changes-left))
-    ("Connection"
-     ("?" gemini-companion-status "Status and problems" (global))
-     ("R" gemini-companion-restart "Restart the server" (global)
-      :enable gemini-companion-mode)
-     ("e" gemini-companion-events-buffer "Show the event log" (global))
-     ("i" gemini-companion-install-server "Install Python packages" (global))
-     ("m" gemini-companion-mode "Companion mode" (global)
-      :on gemini-companion-mode)
-     ("," gemini-companion-customize "Set options" (global)))
-    ("Answer"
-     ("a" gemini-companion-edit-accept "Accept" (view list)
-      :enable gemini-companion-edits-to-answer :header (2 "accept"))
-     ("r" gemini-companion-edit-reject "Reject" (view list)
-      :enable gemini-companion-edits-to-answer :header (2 "reject"))
-     ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
-      (view list)
-      :enable gemini-companion-edits-to-answer :header (9 "with reason"))
-     ("c" gemini-companion-list-comment "Comment on this line" (list)
-      :enable gemini-companion-edits-to-answer :header (7 "comment"))
-     ("q" gemini-companion-review-quit "Quit (asks first)" (view)
-      :enable gemini-companion-edits-to-answer))
-    ("Edit"
-     ("n" gemini-companion-review-next-hunk "Next hunk" (view list)
-      :enable gemini-companion-review-of-buffer :stay t :header (8 "next"))
-     ("p" gemini-companion-review-previous-hunk "Previous hunk" (view list)
-      :enable gemini-companion-review-of-buffer :stay t)
-     ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list)
-      :enable gemini-companion-review-hunk-p
-      :on gemini-companion-review-excluded-p :stay t :header (8 "exclude"))
-     ("e" gemini-companion-review-edit "Edit the proposal" (view list)
-      :enable gemini-companion-review-of-buffer :header (8 "edit"))
-     ("u" gemini-companion-list-revert "Revert this edit or turn" (list)
-      :header (7 "revert")))
-    ("Display"
-     ("TAB" gemini-companion-list-toggle "Unfold or fold" (list)
-      :header (6 "diff"))
-     ("RET" gemini-companion-list-view "Review or visit" (list)
-      :header (6 "review"))
-     ("v" gemini-companion-review-switch-view "Switch the view" (view list)
-      :enable gemini-companion-edits-to-answer :header (10 "other view"))
-     ("l" gemini-companion-list "List of edits" (view))
-     ("!" gemini-companion-auto-accept "Auto-accept" (view list)
-      :on gemini-companion-auto-on-p)
-     ("g" revert-buffer "Refresh" (list))
-     ("q" gemini-companion-quit-window "Quit the list" (list)))
-    (nil
-     ("h" gemini-companion-menu nil (global))
-     ("?" gemini-companion-review-menu nil (view) :header (2 "keys"))
-     ("?" gemini-companion-list-menu nil (list) :header (3 "keys"))
-     ("p" gemini-companion-previous-change nil (change))
-     ("RET" gemini-companion-show-change nil (change))
-     ("RET" gemini-companion-review-edit nil (panel unified))
-     ("TAB" gemini-companion-unified-toggle-fold nil (unified))
-     ("g" gemini-companion-ediff-compare-again nil (panel))
-     ("C-c C-c" gemini-companion-edit-accept nil (review))
-     ("C-c C-k" gemini-companion-edit-reject nil (review))
-     ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review))
-     ("C-c C-x" gemini-companion-review-toggle-hunk nil (review))
-     ("C-c C-e" gemini-companion-review-edit nil (review))
-     ("C-c C-n" gemini-companion-review-next-hunk nil (review))
-     ("C-c C-p" gemini-companion-review-previous-hunk nil (review))
-     ("C-c C-v" gemini-companion-review-switch-view nil (review))))
-  "Commands by group: lists of key, command, label, places and a plist.
-The places are `global', the map of all commands; `review', all buffers
-of a review; `view', those where no text is typed, or of them only the
-`panel' of Ediff or the `unified' diff; `list', the list of edits; and
-`change', the next key after a command that goes to a change.
-A group without a title is in no menu.
-
-In the plist, `:header' has the rank of the key in a header line, see
-`gemini-companion-name-fit', and a word.  The transient stays after
-commands with `:stay'.  Two have variables, or functions without
-arguments, which count once they are loaded: `:enable' is nil if the
-command does nothing now, and `:on' is the state of what it turns on.")
-
-(defun gemini-companion-commands-menu (place)
-  "Return the groups of `gemini-companion-commands' for a menu in PLACE."
-  (cl-loop for (title . rows) in gemini-companion-commands
-           for here = (seq-filter (lambda (row) (memq place (nth 3 row))) rows)
-           when (and title here) collect (cons title here)))
-
-(defun gemini-companion-commands-in (place)
-  "Return the rows of `gemini-companion-commands' that apply in PLACE."
-  (seq-filter (lambda (row) (memq place (nth 3 row)))
-              (seq-mapcat #'cdr gemini-companion-commands)))
-
-(defun gemini-companion-commands-bind (map place &optional binding)
-  "Bind the keys of PLACE in MAP to their commands, and return MAP.
-If BINDING is non-nil, bind them to its value for each command."
-  (pcase-dolist (`(,key ,command . ,_) (gemini-companion-commands-in place) map)
-    (define-key map (kbd key) (funcall (or binding #'identity) command))))
-
-;; Where no autoloads file, which has their documentation, was loaded.
-(pcase-dolist (`(,file . ,commands)
-               '((arrival auto-accept) (compose compose send) (list list last-proposal)
-                 (changes next-change previous-change show-change undo-change
-                          keep-changes)
-                 (server events-buffer) (tools tools) (review review)
-                 (menu menu review-menu list-menu) (context pause)
-                 (prompt edit-reject-with-reason) (status status)
-                 (cli run connect disconnect resume)))
-  (dolist (command commands)
-    (let ((name (intern (format "gemini-companion-%s" command))))
-      (unless (fboundp name)
-        (autoload name (format "gemini-companion-%s" file) nil t)))))
-
-(defvar gemini-companion-command-map
-  (gemini-companion-commands-bind (make-sparse-keymap) 'global)
-  "Keymap of the commands, for a prefix key of your choice.
-For example:
-  (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)")
-
-;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion" nil t 'keymap)
-(fset 'gemini-companion-command-map gemini-companion-command-map)
-
 ;;;; Menu
-
-(defun gemini-companion-menu-state (symbol)
-  "Return the value of SYMBOL, a variable or else a function.
-It is nil if that is not loaded, and after a user error."
-  (cond ((boundp symbol) (symbol-value symbol))
-        ((fboundp symbol) (ignore-error user-error (funcall symbol)))))
 
 (defun gemini-companion--menu-item (entry visible)
   "Return the menu item of ENTRY, displayed if the form VISIBLE is non-nil.
@@ -227,18 +75,18 @@ ENTRY is a row of `gemini-companion-commands'."
       (_key command label _places &key enable on &allow-other-keys) entry
     (vconcat
      (list label command :visible visible)
-     (and enable `(:active (gemini-companion-menu-state ',enable)))
+     (and enable `(:active (gemini-companion-commands-state ',enable)))
      (and on `(:style toggle
-               :selected (gemini-companion-menu-state ',on))))))
+               :selected (gemini-companion-commands-state ',on))))))
 
 (easy-menu-define gemini-companion-menu-map nil
   "Menu of gemini-companion, which begins with the review if one is open."
-  (let* ((open '(gemini-companion-menu-state 'gemini-companion-edits-open))
+  (let* ((open '(gemini-companion-commands-state 'gemini-companion-edits-open))
          (review (seq-mapcat #'cdr (gemini-companion-commands-menu 'view)))
          (commands (cons 'gemini-companion-review (mapcar #'cadr review))))
     `("Gemini"
       ["Review" nil :active nil :visible ,open
-       :label (or (gemini-companion-menu-state
+       :label (or (gemini-companion-commands-state
                    'gemini-companion-edit-summary)
                   "No review is displayed")]
       ["Go to the review" gemini-companion-review :visible ,open]
@@ -260,13 +108,13 @@ ENTRY is a row of `gemini-companion-commands'."
 (defvar gemini-companion-last-problem nil
   "Reason why the server did not start or has ended, a string, or nil.")
 
-(defvar gemini-companion-share-directory)
+(defvar gemini-companion-context-directory)
 
 ;;;; Parts
 
 (defconst gemini-companion--parts
-  '(install remote state session watch revert edit notify arrival changes context
-    review cli prompt compose tools list status)
+  '(install remote state session watch revert edit notify auto arrival changes
+    context review cli resume prompt compose tools list status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
@@ -364,7 +212,7 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
 Install the packages of the server first, if needed."
   (unless (gemini-companion-server-running-p)
     (setq gemini-companion-last-problem nil
-          gemini-companion-share-directory default-directory)
+          gemini-companion-context-directory default-directory)
     (setq-default mode-line-misc-info
                   `(,@(remove gemini-companion--misc-info
                               (default-value 'mode-line-misc-info))
@@ -377,7 +225,7 @@ Install the packages of the server first, if needed."
   (add-hook 'kill-emacs-hook #'gemini-companion--leave)
   (gemini-companion-server-start
    :command #'gemini-companion-install-command
-   :roots #'gemini-companion-share-roots
+   :roots #'gemini-companion-context-share-roots
    :offer-tools (lambda ()
                   (require 'gemini-companion-review)
                   gemini-companion-review-view)
@@ -410,7 +258,7 @@ Close their views immediately if NOW is non-nil."
   (dolist (part (reverse (gemini-companion--loaded-parts)))
     (with-demoted-errors "Stopping a part of gemini-companion: %S"
       (gemini-companion-part-stop part)))
-  (setq gemini-companion-share-directory nil)
+  (setq gemini-companion-context-directory nil)
   (setq-default mode-line-misc-info
                 (remove gemini-companion--misc-info
                         (default-value 'mode-line-misc-info))))

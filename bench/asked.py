@@ -32,7 +32,9 @@ QUESTIONS = 100
 OPTIONS = ("-E", "-s", "-S")
 TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
-ASKED = "(cl-count 'ask (ring-elements gemini-companion-server--events) :key #'caddr)"
+ASKED = (
+    "(cl-count 'ask (ring-elements gemini-companion-server-log--events) :key #'caddr)"
+)
 START = """
 (progn (require 'gemini-companion-tools) (gemini-companion-tools--write-extension)
  (gemini-companion-part-ready 'tools 'started) t)

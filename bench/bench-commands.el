@@ -15,6 +15,7 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-terminal)
 (require 'seq)
 (require 'term)
 
@@ -207,7 +208,7 @@ SIDE is `ours', what watches the output, or `comparator', `term'."
                                          (nth 1 outputs)
                                        (car outputs)))))
         (if (eq side 'ours)
-            (gemini-companion-cli--filter arguments)
+            (gemini-companion-terminal--filter arguments)
           (apply #'term-emulate-terminal arguments))))
     (* 1000 (float-time (time-subtract (get-internal-run-time) began)))))
 

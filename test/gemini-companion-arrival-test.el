@@ -4,8 +4,12 @@
 
 ;;; Code:
 
+(require 'gemini-companion-auto)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-notify)
+(require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-unified-draw)
 
 (ert-deftest gemini-companion-auto-accepts-edits-of-one-cli-that-are-not-shown ()
   (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
@@ -31,7 +35,7 @@
       (or (gemini-companion-edit-problem diff)
           (not (eq 'pending (gemini-companion-edit-status diff)))))
     (unless (eq 'automatic (gemini-companion-edit-status diff))
-      (gemini-companion-receive 'close-diff 1 'closed)
+      (gemini-companion-server-receive 'close-diff 1 'closed)
       (gemini-companion-edit-objection diff))))
 
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
@@ -127,13 +131,13 @@
     (gemini-companion-auto-accept session)
     (should (gemini-companion-auto-on-p))
     ;; The server is replaced.
-    (gemini-companion-receive 'sessions-update nil)
+    (gemini-companion-server-receive 'sessions-update nil)
     (should-not (gemini-companion-auto-on-p))
     ;; A CLI that is started later has its PID.
-    (gemini-companion-receive 'sessions-update
+    (gemini-companion-server-receive 'sessions-update
       (list (append '(:id "x" :identity 2) session)))
     (should-not (gemini-companion-auto-on-p))
-    (gemini-companion-receive 'sessions-update (list session))
+    (gemini-companion-server-receive 'sessions-update (list session))
     (should (gemini-companion-auto-on-p session))
     (gemini-companion-auto-accept session)
     (should-not (gemini-companion-auto-on-p session))))
@@ -222,7 +226,7 @@
           (session (gemini-companion-test-session "one"))
           diff)
       (gemini-companion-part-start 'state)
-      (gemini-companion-receive 'sessions-update (list session))
+      (gemini-companion-server-receive 'sessions-update (list session))
       (gemini-companion-state-report session 'prompt "Do it")
       (setq diff (gemini-companion-test-show "a" "new\n"))
       (gemini-companion-test-accept-inside diff)
@@ -234,7 +238,7 @@
                                              diff)
                          (gemini-companion-test-header-text width))))))
       ;; The CLI exits.
-      (gemini-companion-receive 'sessions-update nil)
+      (gemini-companion-server-receive 'sessions-update nil)
       (gemini-companion-test-eventually
         (null (gemini-companion-edit-view diff)))
       (gemini-companion-part-stop 'session)
@@ -245,7 +249,7 @@
     (let* ((diff (gemini-companion-test-show "a" "new\n"))
            (session (gemini-companion-edit-session diff))
            since)
-      (gemini-companion-receive 'sessions-update (list session))
+      (gemini-companion-server-receive 'sessions-update (list session))
       (setf (gemini-companion-session-turn session) (gemini-companion-edit-turn diff))
       (gemini-companion-test-accept-inside diff)
       ;; It asks now, however slow the machine is.

@@ -6,8 +6,9 @@
 
 (require 'ert-x)
 (require 'gemini-companion-changes)
-(require 'gemini-companion-tools)
+(require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-tools)
 
 (defun gemini-companion-changes-test-refuses (edit reason)
   "Assert that EDIT is not reverted for REASON."
@@ -844,10 +845,10 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
       (dotimes (time 2)
         (dotimes (id (if linked 0 2))
           (gemini-companion-test-open "a" "B\n" (+ 1 id time time) session)
-          (gemini-companion-receive 'close-diff (+ 1 id time time) 'closed))
+          (gemini-companion-server-receive 'close-diff (+ 1 id time time) 'closed))
         (gemini-companion-test-write "a" "B\n")
         (when linked
-          (funcall (gemini-companion-receive 'ask 'edited
+          (funcall (gemini-companion-server-receive 'ask 'edited
                      (list :path buffer-file-name :pids '(1)) "A\n" "B\n")
                    #'ignore))
         (gemini-companion-test-in-the-end

@@ -4,15 +4,19 @@
 
 ;;; Code:
 
-(require 'loadhist)
 (require 'derived)
 (require 'desktop)
-(require 'ert-x)
-(require 'gemini-companion-cli)
-(require 'gemini-companion-server-test-helper)
-(require 'hl-line)
 (require 'display-fill-column-indicator)
 (require 'display-line-numbers)
+(require 'ert-x)
+(require 'gemini-companion-cli)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-part)
+(require 'gemini-companion-resume)
+(require 'gemini-companion-server-test-helper)
+(require 'gemini-companion-terminal)
+(require 'hl-line)
+(require 'loadhist)
 (require 'project)
 (require 'warnings)
 
@@ -189,14 +193,14 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
         (pcase-let ((`(,mark ,text ,remedy)
                      (gemini-companion-cli-obstacle
                       `( :searches ,(concat place "//gemini/ide")
-                         ,@gemini-companion-cli-parameters))))
+                         ,@gemini-companion-terminal-parameters))))
           (should (eq 'bad mark))
           (should (string-search (directory-file-name directory) text))
           (should (string-prefix-p "Set TMPDIR to a directory outside" remedy)))
         (let (announced)
           (cl-letf (((symbol-function 'gemini-companion-idle-user-p) #'always)
                     ((symbol-function 'gemini-companion-cli--asks-p) #'ignore)
-                    ((symbol-function 'gemini-companion-revert-announce)
+                    ((symbol-function 'gemini-companion-idle-announce)
                      (lambda (text) (setq announced text) #'ignore)))
             (gemini-companion-cli--hint (get-buffer-process buffer)))
           (should (string-search "not connected; set TMPDIR to" announced)))))))
@@ -230,7 +234,7 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
     (let ((gemini-companion-run-side-window 'bottom))
       (dolist (side '(bottom nil bottom))
         (gemini-companion-run)
-        (gemini-companion-cli-show (window-buffer))
+        (gemini-companion-terminal-show (window-buffer))
         (should (eq side (window-parameter nil 'window-side)))
         (should (equal (if side 2 1) (length (window-list)))))
       (let ((window (selected-window)) (buffer (current-buffer)))
@@ -291,7 +295,7 @@ connected" "Type c in a buffer of that host."))
                          (gemini-companion-part-findings
                           'privacy "/ssh:far:/"))))
         (gemini-companion-run))
-      (gemini-companion-receive 'remote-update
+      (gemini-companion-server-receive 'remote-update
         '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
            :roots (("/srv/p" "/srv"))))
       (should (equal 1 (length gemini-companion-run-test-started)))
@@ -515,7 +519,7 @@ prompts, the last first, and `saved' what would be saved."
 (ert-deftest gemini-companion-run-hints-at-a-cli-until-it-is-connected ()
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-terminal 'term) (shown ""))
-      (cl-letf (((symbol-function 'gemini-companion-revert-announce)
+      (cl-letf (((symbol-function 'gemini-companion-idle-announce)
                  (lambda (text)
                    (setq shown text)
                    (lambda () (setq shown "")))))
@@ -527,7 +531,7 @@ prompts, the last first, and `saved' what would be saved."
           (let* ((process (get-buffer-process (current-buffer)))
                  (session (list :id "one" :pid (process-id process))))
             (when connected
-              (gemini-companion-receive 'sessions-update (list session)))
+              (gemini-companion-server-receive 'sessions-update (list session)))
             ;; A test that was skipped before counts as a key.
             (gemini-companion-test-eventually (gemini-companion-idle-user-p))
             (with-environment-variables (("HOME" home))
@@ -547,11 +551,11 @@ prompts, the last first, and `saved' what would be saved."
               (gemini-companion-test-run-timers))
             (should (eq connected (not (string-search text shown))))
             (set-window-start nil (point-max))
-            (gemini-companion-cli-show (current-buffer))
+            (gemini-companion-terminal-show (current-buffer))
             (should (= (window-start) (symbol-value 'term-home-marker)))
-            (gemini-companion-receive 'sessions-update (list session))
+            (gemini-companion-server-receive 'sessions-update (list session))
             (should (equal "" shown))
-            (gemini-companion-receive 'sessions-update nil))))
+            (gemini-companion-server-receive 'sessions-update nil))))
       (gemini-companion-run '(4))
       (gemini-companion-mode -1)
       (should-not (gemini-companion-test-timers)))))
@@ -611,7 +615,7 @@ M-x gemini-companion-run begins one\n")
          (desktop-buffer-mode-handlers
           `((term-mode . ,(lambda (&rest arguments) (push arguments restored)))
             ,(assq 'gemini-companion-resume-mode desktop-buffer-mode-handlers))))
-    (gemini-companion-part-start 'cli)
+    (gemini-companion-part-start 'resume)
     (dlet ((desktop-buffer-ok-count 0) (desktop-buffer-fail-count 0)
            (desktop-first-buffer nil))
       (dolist (mode '(term-mode gemini-companion-resume-mode))
@@ -622,7 +626,7 @@ M-x gemini-companion-run begins one\n")
                                  '(:client "gemini" :directory "/tmp/"))
         (should-not overwrite-mode)
         (kill-buffer)))
-    (gemini-companion-part-stop 'cli)
+    (gemini-companion-part-stop 'resume)
     (should (equal '(("file" "mine" "saved")) restored))))
 
 (ert-deftest gemini-companion-run-reports-the-cli-that-it-starts-to-the-server ()
@@ -803,18 +807,18 @@ M-x gemini-companion-run begins one\n")
         (unwind-protect
             (progn
               (gemini-companion-part-start 'cli)
-              (gemini-companion-receive 'sessions-update (list session))
+              (gemini-companion-server-receive 'sessions-update (list session))
               (should (equal filter (process-filter process)))
               (should (eq 'gemini-companion-run-escape
                           (key-binding (kbd "ESC ESC"))))
               ;; Its question may have been answered meanwhile.
               (should (eq 'unknown (gemini-companion-session-state session)))
               ;; Once is enough.
-              (gemini-companion-receive 'sessions-update (list session))
+              (gemini-companion-server-receive 'sessions-update (list session))
               (gemini-companion-part-stop 'cli)
               (should (eq bare (process-filter process))))
           (gemini-companion-part-stop 'cli)
-          (gemini-companion-receive 'sessions-update nil))))))
+          (gemini-companion-server-receive 'sessions-update nil))))))
 
 (ert-deftest gemini-companion-terminal-takes-nothing-from-a-shell ()
   ;; They copy a text, and set a title.
@@ -856,13 +860,13 @@ M-x gemini-companion-run begins one\n")
           (funcall type "\e]0;Qwen - p\a\nnamed")
           (gemini-companion-test-eventually
             (eq 'ready (gemini-companion-session-state session)))
-          (should (eq process (gemini-companion-cli-process session)))
+          (should (eq process (gemini-companion-terminal-process session)))
           ;; Suspended, it has not the terminal.
           (setq kill-ring nil)
           (signal-process (plist-get session :pid) 'SIGTSTP)
           (gemini-companion-test-eventually
             (string-search "Stopped" (buffer-string)))
-          (should-not (gemini-companion-cli-process session))
+          (should-not (gemini-companion-terminal-process session))
           (funcall type (concat print "shell"))
           (should-not kill-ring)
           ;; It has exited, but Emacs does not know yet.
@@ -870,7 +874,7 @@ M-x gemini-companion-run begins one\n")
           (funcall type (concat print "again"))
           (should-not kill-ring)
           (should (eq 'ready (gemini-companion-session-state session)))
-          (gemini-companion-receive 'sessions-update nil)
+          (gemini-companion-server-receive 'sessions-update nil)
           (funcall type (concat print "last"))
           (should-not kill-ring)
           (should-not (assq process (gemini-companion-test-traces))))))))

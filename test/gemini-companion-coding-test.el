@@ -4,8 +4,10 @@
 
 ;;; Code:
 
-(require 'gemini-companion-coding)
+(require 'gemini-companion-auto)
 (require 'gemini-companion-changes)
+(require 'gemini-companion-coding)
+(require 'gemini-companion-header)
 (require 'gemini-companion-review-test-helper)
 
 ;;;; Guessing

@@ -4,7 +4,9 @@
 
 ;;; Code:
 
+(require 'gemini-companion-client)
 (require 'gemini-companion-compose)
+(require 'gemini-companion-send)
 (require 'gemini-companion-test-helper)
 
 (defmacro gemini-companion-compose-test-with (client &rest body)
@@ -86,7 +88,7 @@ is none."
         (setq text (buffer-string))
         (funcall end)
         (should-not (string-prefix-p "*prompt: " (buffer-name))))
-      (gemini-companion-receive 'sessions-update nil)
+      (gemini-companion-server-receive 'sessions-update nil)
       (gemini-companion-compose)
       (should (equal text (buffer-string)))
       (should (equal #o700 (file-modes "ours/prompts")))
@@ -130,7 +132,7 @@ is none."
                          (((:id "2" :client "qwen" :directory ,directory))
                           . "Qwen")
                          ((,session) . "Gemini")))
-          (gemini-companion-receive 'sessions-update sessions)
+          (gemini-companion-server-receive 'sessions-update sessions)
           (should (string-match-p shown (eval (cadr header-line-format) t))))
         (gemini-companion-state-set-title process "◇  Ready")
         (gemini-companion-compose-submit t)
@@ -173,7 +175,7 @@ is none."
         (should (equal "  Don't"
                        (funcall (plist-get plist :annotation-function)
                                 (car (all-completions "git" table)))))
-        (should (equal (concat "  " (gemini-companion-clients-title
+        (should (equal (concat "  " (gemini-companion-client-title
                                      (or client "gemini")))
                        (funcall (plist-get plist :annotation-function) "init"))))
       (completion-at-point)
@@ -245,7 +247,7 @@ is none."
       (should (string-prefix-p (concat home ".gemini/tmp/p-1/images/") file))
       (should (equal "\211PNG" (gemini-companion-text-bytes file)))
       ;; It goes with the CLI.
-      (gemini-companion-receive 'sessions-update nil)
+      (gemini-companion-server-receive 'sessions-update nil)
       (should-not (file-exists-p file)))))
 
 (ert-deftest gemini-companion-compose-knows-a-cli-without-a-place-for-images ()
@@ -264,7 +266,7 @@ is none."
       (should (string-search " @" (buffer-string)))
       (should (directory-files "ours/prompts" nil "\\`image-.*png"))
       ;; On a host there is no such file.
-      (gemini-companion-receive 'sessions-update
+      (gemini-companion-server-receive 'sessions-update
         '((:id "far" :client "gemini" :remote "/ssh:far:")))
       (should (string-search "on ssh:far" (cadr (should-error (funcall drop)))))
       (delete-file outside))))
@@ -280,13 +282,13 @@ is none."
         (gemini-companion-compose-submit))
       (should (equal directory started))
       ;; One that starts again when its directory is trusted.
-      (gemini-companion-receive 'sessions-update
+      (gemini-companion-server-receive 'sessions-update
         (list (list :id "0" :client "gemini" :directory directory)))
       (gemini-companion-test-run-timers)
       (should-not (equal "Begin" (car kill-ring)))
       (let ((process (with-current-buffer terminal
                        (gemini-companion-test-start-cat))))
-        (gemini-companion-receive 'sessions-update
+        (gemini-companion-server-receive 'sessions-update
           (list (list :id "1" :client "gemini" :directory directory
                       :pid (process-id process))))
         (gemini-companion-state-set-title process "◇  Ready"))

@@ -5,6 +5,8 @@
 ;;; Code:
 
 (require 'gemini-companion-changes)
+(require 'gemini-companion-part)
+(require 'gemini-companion-replace)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-tools)
 
@@ -49,7 +51,7 @@ If EDIT is non-nil, call it in the proposal instead."
         (should-error (gemini-companion-edit-accept diff) :type 'user-error)
         (should-error (gemini-companion-edit-reject diff) :type 'user-error)
         ;; The CLI may close it at the same moment.
-        (should-not (gemini-companion-receive 'close-diff 1 'closed))
+        (should-not (gemini-companion-server-receive 'close-diff 1 'closed))
         (should (equal (list (list 1 (if text 'accepted 'rejected) text))
                        outcomes))
         (should (eq (null text) (null (gemini-companion-edits-kept))))))))
@@ -74,7 +76,7 @@ If EDIT is non-nil, call it in the proposal instead."
                   (lambda (question)
                     (should (string-match-p " a .*drop your edits" question))
                     (when (eq answer 'closed)
-                      (gemini-companion-receive 'close-diff 1 'closed))
+                      (gemini-companion-server-receive 'close-diff 1 'closed))
                     answer))
                  (messages (cl-letf (((symbol-function 'yes-or-no-p) ask-user))
                              (gemini-companion-test-messages (funcall ask diff)))))
@@ -93,7 +95,7 @@ If EDIT is non-nil, call it in the proposal instead."
           . ,(lambda (diff)
                (kill-buffer (gemini-companion-edit-proposal-buffer diff))))
          (dismissed . ,(lambda (_)
-                         (should (equal "mine new\n" (gemini-companion-receive
+                         (should (equal "mine new\n" (gemini-companion-server-receive
                                                       'close-diff 1 'closed)))))))
     (gemini-companion-edit-test-with '(("a" "old\n"))
       (let ((diff (gemini-companion-edit-test-edited)))
@@ -103,7 +105,7 @@ If EDIT is non-nil, call it in the proposal instead."
         (should (eq (eq status 'rejected) (and outcomes t))))
       ;; Nothing is left of this one, which replaces no kept edits.
       (gemini-companion-edit-test-edited #'erase-buffer)
-      (gemini-companion-receive 'close-diff 1 'closed)
+      (gemini-companion-server-receive 'close-diff 1 'closed)
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-edit-shows-one-kept-proposal-after-the-other ()
@@ -114,7 +116,7 @@ If EDIT is non-nil, call it in the proposal instead."
                             (car (gemini-companion-edits-open)))
         (erase-buffer)
         (insert (format "text %d" n)))
-      (gemini-companion-receive 'close-diff n 'closed))
+      (gemini-companion-server-receive 'close-diff n 'closed))
     (save-window-excursion
       (dolist (n '(11 10 9 8 7 6 5 4 3 2 11))
         (gemini-companion-last-proposal)
@@ -218,7 +220,7 @@ If EDIT is non-nil, call it in the proposal instead."
       (command-execute
        (lambda ()
          (interactive)
-         (gemini-companion-receive 'close-diff 1 'closed)
+         (gemini-companion-server-receive 'close-diff 1 'closed)
          (setq second (gemini-companion-test-open "b" "new\n" 2))
          (funcall stays)))
       (let ((transient--prefix t))
@@ -248,7 +250,7 @@ If EDIT is non-nil, call it in the proposal instead."
           (save-window-excursion
             (set-window-buffer nil proposal)
             (with-current-buffer proposal
-              (gemini-companion-receive 'close-diff 1 'closed)
+              (gemini-companion-server-receive 'close-diff 1 'closed)
               (when written
                 (gemini-companion-test-rewrite "a" written)
                 (gemini-companion-test-eventually
@@ -352,12 +354,12 @@ if `answer' is non-nil."
        (list
         ;; Gemini CLI, answered in its terminal: the review ends first.
         (lambda (_diff written)
-          (gemini-companion-receive 'close-diff 1 'closed)
+          (gemini-companion-server-receive 'close-diff 1 'closed)
           (gemini-companion-test-rewrite "a" written))
         ;; Qwen Code, answered in its terminal: the file is written first.
         (lambda (_diff written)
           (gemini-companion-test-rewrite "a" written)
-          (gemini-companion-receive 'close-diff 1 'closed))
+          (gemini-companion-server-receive 'close-diff 1 'closed))
         ;; Any of them, answered here.
         (lambda (diff written)
           (gemini-companion-edit-accept diff)
@@ -412,7 +414,7 @@ if `answer' is non-nil."
               (setq buffer-file-truename (expand-file-name "a"))))
           (setq gemini-companion-test-send #'ignore)
           (if terminal
-              (gemini-companion-receive 'close-diff 1 'closed)
+              (gemini-companion-server-receive 'close-diff 1 'closed)
             (gemini-companion-edit-accept diff)
             (should (equal (if (equal "mine\n" mine) "+2 −1" "+1 −1")
                            (gemini-companion-edit-lines (list diff)))))
@@ -457,8 +459,8 @@ if `answer' is non-nil."
     ;; Qwen Code writes its text before it closes the diff, Gemini CLI after that.
     (gemini-companion-test-write "a" "1\n")
     (gemini-companion-test-write "b" "saved meanwhile\n")
-    (gemini-companion-receive 'close-diff 1 'closed)
-    (gemini-companion-receive 'close-diff 2 'disconnected)
+    (gemini-companion-server-receive 'close-diff 1 'closed)
+    (gemini-companion-server-receive 'close-diff 2 'disconnected)
     (should (equal '(("a" accepted "A\n" "1\n")
                      ("b" dismissed "saved meanwhile\n" "2\n"))
                    (gemini-companion-edits-test-reported)))
@@ -522,7 +524,7 @@ if `answer' is non-nil."
                 (lambda (file) (gemini-companion-test-write file "1\n"))
                 '((name . write)))
     (unwind-protect
-        (gemini-companion-receive 'close-diff 1 'closed)
+        (gemini-companion-server-receive 'close-diff 1 'closed)
       (advice-remove 'gemini-companion-text-bytes 'write))
     (gemini-companion-test-write "a" "1\n")
     (gemini-companion-test-eventually
@@ -546,7 +548,7 @@ if `answer' is non-nil."
     (gemini-companion-test-accept "a" "1\n" 1 session)
     (gemini-companion-edit-reject (gemini-companion-test-open "b" "2\n" 2 session))
     (gemini-companion-test-open "c" "C" 3 session)
-    (gemini-companion-receive 'close-diff 3 'closed)
+    (gemini-companion-server-receive 'close-diff 3 'closed)
     (gemini-companion-test-accept "d" "4\n" 4 session)
     (make-symbolic-link "." "link")
     (pcase-dolist (`(,file ,before ,after . ,states)
@@ -571,9 +573,9 @@ if `answer' is non-nil."
     (gemini-companion-test-accept "a" "1\n" 1 session)
     ;; Answered in the terminal.
     (gemini-companion-test-open "b" "1\n" 2 session)
-    (gemini-companion-receive 'close-diff 2 'closed)
+    (gemini-companion-server-receive 'close-diff 2 'closed)
     (pcase-dolist (`(,file ,before) '(("a" "A\n") ("b" "B\n")))
-      (funcall (gemini-companion-receive 'ask 'edited
+      (funcall (gemini-companion-server-receive 'ask 'edited
                  (list :path (expand-file-name file) :pids '(1)) before "1\n")
                #'ignore)
       (should (gemini-companion-session-turn session))
@@ -629,7 +631,7 @@ if `answer' is non-nil."
           (with-current-buffer (find-file-noselect "a")
             (funcall begin)
             (gemini-companion-test-open "a" "1\n" 1 session)
-            (gemini-companion-receive 'close-diff 1 'closed)
+            (gemini-companion-server-receive 'close-diff 1 'closed)
             (funcall begin)
             (dolist (event order)
               (if (eq event 'report)
@@ -659,7 +661,7 @@ if `answer' is non-nil."
 (defun gemini-companion-edit-test-save (file text)
   "Save TEXT in the buffer of FILE, as the user may."
   (with-current-buffer (or (get-file-buffer file) (find-file-noselect file))
-    (gemini-companion-text-replace text)
+    (gemini-companion-replace-text text)
     ;; The CLI may have written it since.
     (cl-letf (((symbol-function 'yes-or-no-p) #'always)
               ((symbol-function 'userlock--ask-user-about-supersession-threat)
@@ -731,7 +733,7 @@ if `answer' is non-nil."
     ;; Reverted in Emacs.
     (let ((written (gemini-companion-test-accept "a" "3\n" 3 session))
           (refused (gemini-companion-test-open "a" "2\n" 4 session)))
-      (gemini-companion-receive 'close-diff 4 'closed)
+      (gemini-companion-server-receive 'close-diff 4 'closed)
       (gemini-companion-changes-revert written)
       (should (equal '(reverted dismissed)
                      (gemini-companion-edit-test-ends written refused))))))
@@ -874,7 +876,7 @@ The user has accepted `edit' with a change of it, and nothing is written."
                     (and (memq 'undoes (gemini-companion-edit-remarks next)) t)))
         (when mine
           (with-current-buffer (gemini-companion-edit-proposal-buffer next)
-            (gemini-companion-text-replace mine)))
+            (gemini-companion-replace-text mine)))
         (cl-letf (((symbol-function 'yes-or-no-p)
                    (lambda (question)
                      (should (string-search "undoes yours" question))
@@ -891,7 +893,7 @@ The user has accepted `edit' with a change of it, and nothing is written."
   (gemini-companion-edit-test-with '(("a" "old\n") ("b" "old\n"))
     (let ((known (gemini-companion-test-open "a" "new\n"))
           calls)
-      (gemini-companion-receive 'diff-opened 1)
+      (gemini-companion-server-receive 'diff-opened 1)
       (gemini-companion-test-open "b" "new\n" 2)
       (cl-letf (((symbol-function 'gemini-companion-server-call)
                  (lambda (method id &rest _) (push (list method id) calls))))
@@ -912,7 +914,7 @@ The user has accepted `edit' with a change of it, and nothing is written."
       (gemini-companion-edit-written nil (expand-file-name "b") nil "new\n")
       ;; Once is enough.
       (dolist (id '(1 1 2))
-        (gemini-companion-receive 'outcome-undelivered id))
+        (gemini-companion-server-receive 'outcome-undelivered id))
       (let ((warnings (gemini-companion-test-text "*Warnings*")))
         (kill-buffer "*Warnings*")
         ;; The beginning of a long name is left out.

@@ -253,7 +253,7 @@ ${PYTHONPATH-none} $PIP_USER $PYTHONWARNINGS\" >&2"
       (gemini-companion-mode 1)
       (should (gemini-companion-install-running-p))
       (should-not gemini-companion-last-problem)
-      (should (equal default-directory gemini-companion-share-directory))
+      (should (equal default-directory gemini-companion-context-directory))
       (gemini-companion-test-eventually
         (gemini-companion-server-ready-p))
       (should (= 1 (length (gemini-companion-install-test-environments)))))))

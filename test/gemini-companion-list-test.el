@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-list)
+(require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-list-test-with (files &rest body)
@@ -14,7 +15,7 @@ No review is shown by itself, and no CLI is connected."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-edits ,files
      (setq gemini-companion-review-arrival 'notify)
-     (gemini-companion-receive 'sessions-update nil)
+     (gemini-companion-server-receive 'sessions-update nil)
      (gemini-companion-part-start 'state)
      (unwind-protect
          (save-window-excursion
@@ -108,7 +109,7 @@ question in the minibuffer."
     (should (equal '("No CLI is connected") (gemini-companion-list-test-lines)))
     (let ((project (file-name-nondirectory (directory-file-name directory)))
           (two (gemini-companion-test-session "s2" 2)))
-      (gemini-companion-receive 'sessions-update
+      (gemini-companion-server-receive 'sessions-update
         (list (gemini-companion-test-session "s1" 1)))
       (gemini-companion-arrival-view
        (gemini-companion-list-test-open 1 1 "a" "one\n2\n3\n"))
@@ -279,7 +280,7 @@ a file outside your projects: /gemi...ion-test")
     (let ((gemini-companion-edit-closed-functions
            (list (lambda (diff)
                    (when (eql 3 (gemini-companion-edit-id diff))
-                     (gemini-companion-receive 'close-diff 4 'closed))))))
+                     (gemini-companion-server-receive 'close-diff 4 'closed))))))
       (pcase-dolist (`(,id ,session ,file)
                      '((1 1 "a") (2 2 "b") (3 1 "c") (4 1 "d") (5 1 "e")))
         (gemini-companion-list-test-open id session file "new\n"))
@@ -287,7 +288,7 @@ a file outside your projects: /gemi...ion-test")
       (should-not outcomes)
       ;; Some end meanwhile.
       (gemini-companion-list-test-key
-       "a" nil (lambda (_) (gemini-companion-receive 'close-diff 1 'closed) t))
+       "a" nil (lambda (_) (gemini-companion-server-receive 'close-diff 1 'closed) t))
       (should (equal '((5 . accepted) (3 . accepted)) outcomes))
       (should (equal '(2) (mapcar #'gemini-companion-edit-id
                                   (gemini-companion-edits-open)))))))
@@ -339,7 +340,7 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-list-test-key "TAB" "+1 −0  c")
     (gemini-companion-list-test-key
      "c" "last"
-     (lambda (&rest _) (gemini-companion-receive 'close-diff 3 'closed) "half a com"))
+     (lambda (&rest _) (gemini-companion-server-receive 'close-diff 3 'closed) "half a com"))
     (should (equal "half a com" (current-kill 0)))))
 
 (ert-deftest gemini-companion-list-comments-on-the-lines-of-the-region ()
@@ -498,7 +499,7 @@ a:3-4: as digits, please\na:4-5: to the end"
       (unwind-protect
           (cl-letf (((symbol-function 'y-or-n-p)
                      (lambda (prompt) (push prompt asked) t)))
-            (gemini-companion-receive 'sessions-update (list session))
+            (gemini-companion-server-receive 'sessions-update (list session))
             (gemini-companion-state-report session 'prompt "Begin")
             (gemini-companion-test-accept "first" "x\n" 1 session)
             (revert-buffer)
@@ -538,7 +539,7 @@ b cannot be reverted: line 1 has changed since"
             (should (equal 1 (length (seq-uniq depths))))
             (should (equal '("Revert 4 edits of this turn (1 deletes a new file)? ")
                            asked)))
-        (gemini-companion-receive 'sessions-update nil))
+        (gemini-companion-server-receive 'sessions-update nil))
       (should (equal '("1\n" "mine\n" nil)
                      (mapcar (lambda (file)
                                (and (file-exists-p file)
@@ -595,7 +596,7 @@ ssh:far:a cannot be reverted (it has changed there)" (funcall failed problem)))
               (format "%d\n2\n3\n%d\n" (random 3) (random 3))))
             (0 (gemini-companion-edit-reject edit))
             (1 (gemini-companion-edit-close edit 'closed))
-            (2 (gemini-companion-receive 'sessions-update
+            (2 (gemini-companion-server-receive 'sessions-update
                  (list (gemini-companion-test-session "s1" (1+ (random 2))))))
             (3 (ignore-errors (gemini-companion-edit-accept edit)))
             (_ (when-let* ((hunk (car (gemini-companion-edit-hunks edit))))

@@ -6,7 +6,9 @@
 
 (require 'flycheck nil t)
 (require 'gemini-companion-lookup)
+(require 'gemini-companion-part)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-roots)
 (require 'gemini-companion-test-helper)
 
 (declare-function eglot-current-server "eglot")
@@ -48,7 +50,7 @@ test without Eglot."
      (gemini-companion-test-with-directory ,files
        ;; A test fails earlier.
        (dlet ((gemini-companion-lookup-timeout 3600)
-              (gemini-companion-paused nil)
+              (gemini-companion-context-paused nil)
               (eglot-server-programs (list (cons '(text-mode python-mode) command)))
               (eglot-autoreconnect nil)
               (eglot-sync-connect t)
@@ -364,9 +366,9 @@ FILES."
       (add-hook 'flymake-diagnostic-functions #'ignore nil t)
       (flymake-start)
       (should (gemini-companion-lookup-test-problem-p "ask again" "a.txt"))
-      (run-at-time 0.1 nil (lambda () (setq gemini-companion-paused t)))
+      (run-at-time 0.1 nil (lambda () (setq gemini-companion-context-paused t)))
       (should (gemini-companion-lookup-test-problem-p "not shared" "a.txt"))
-      (setq gemini-companion-paused nil)
+      (setq gemini-companion-context-paused nil)
       ;; As that of Eglot, when its language server ends.
       (setq-local flymake-diagnostic-functions nil)
       (flymake-start)
@@ -571,16 +573,16 @@ FILES."
     (let ((gemini-companion-excluded '("/secret\\.txt\\'")))
       (should-not (gemini-companion-lookup-test-edit
                    "secret.txt" "" "error x")))
-    (let ((gemini-companion-paused t))
+    (let ((gemini-companion-context-paused t))
       (should-not (gemini-companion-lookup-test-edit "a.txt" "" "error x")))
     ;; It is paused once the errors are known.
     (let ((new-errors (symbol-function 'gemini-companion-code-new-errors)))
       (cl-letf (((symbol-function 'gemini-companion-code-new-errors)
                  (lambda (&rest arguments)
-                   (setq gemini-companion-paused t)
+                   (setq gemini-companion-context-paused t)
                    (apply new-errors arguments))))
         (should-not (gemini-companion-lookup-test-edit "a.txt" "" "error x"))))
-    (setq gemini-companion-paused nil)
+    (setq gemini-companion-context-paused nil)
     (let ((gemini-companion-excluded (list #'always)))
       (gemini-companion-roots directory)
       (should-not (gemini-companion-lookup-test-edit "a.txt" "" "error x")))

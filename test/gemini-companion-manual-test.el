@@ -7,6 +7,7 @@
 ;; Its widgets are the types of options.
 (require 'cus-edit)
 (require 'gemini-companion)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-test-helper)
 (require 'wid-edit)
 
@@ -169,31 +170,88 @@ If SECTION is non-nil, only those of that section."
                             :match (eval (car (get option 'standard-value)) t)))
       (should (get option 'variable-documentation)))))
 
-(ert-deftest gemini-companion-design-has-the-layers-of-the-files ()
-  (let* ((lower nil)
-         (layers (gemini-companion-manual-test-in "doc/design.org"
-                   (search-forward "| files")
-                   (forward-line 2)
-                   (cl-loop while (looking-at "| \\(=[^|]*\\)|")
-                            collect (split-string (match-string 1) "[= ]+" t)
-                            do (forward-line))))
-         (files (apply #'append layers)))
-    (should (equal (sort (copy-sequence files) #'string<)
-                   (sort (mapcar (apply-partially #'string-remove-prefix
-                                                  "gemini-companion-")
-                                 gemini-companion-manual-test-features)
-                         #'string<)))
-    (dolist (layer layers)
-      (dolist (file layer)
-        (ert-info (file)
-          (gemini-companion-manual-test-in (if (equal file "gemini-companion")
-                                               "gemini-companion.el"
-                                             (format "gemini-companion-%s.el" file))
-            (while (re-search-forward
-                    "^(require '\\(gemini-companion[a-z-]*\\))$" nil t)
-              (should (member (string-remove-prefix "gemini-companion-"
-                                                    (match-string 1))
-                              lower))))))
-      (setq lower (append layer lower)))))
+;;;; The house
+
+(defun gemini-companion-manual-test-table ()
+  "Return the rows of the table of files in design.org.
+It is a list of (ROW . FILE), where FILE is a name without its prefix."
+  (gemini-companion-manual-test-in "doc/design.org"
+    (re-search-forward "^| row | file ")
+    (forward-line 2)
+    (cl-loop while (looking-at "| +\\([0-9]+\\) | =\\([^=]+\\)=")
+             collect (cons (string-to-number (match-string 1)) (match-string 2))
+             do (forward-line))))
+
+(defun gemini-companion-manual-test-feature (file)
+  "Return the feature of FILE, a name without its prefix."
+  (if (equal file "gemini-companion")
+      file
+    (concat "gemini-companion-" file)))
+
+(defmacro gemini-companion-manual-test-in-each-file (variable &rest body)
+  "Evaluate BODY for each file of the package, in a buffer with its text.
+VARIABLE is bound to its feature, a string."
+  (declare (indent 1) (debug t))
+  `(dolist (,variable gemini-companion-manual-test-features)
+     (ert-info (,variable)
+       (gemini-companion-manual-test-in (concat ,variable ".el")
+         (set-syntax-table emacs-lisp-mode-syntax-table)
+         ,@body))))
+
+(ert-deftest gemini-companion-files-are-in-the-table-of-the-design ()
+  (should (equal (sort (mapcar (lambda (row)
+                                 (gemini-companion-manual-test-feature (cdr row)))
+                               (gemini-companion-manual-test-table))
+                       #'string<)
+                 (sort (copy-sequence gemini-companion-manual-test-features)
+                       #'string<))))
+
+(ert-deftest gemini-companion-files-require-only-files-of-lower-rows ()
+  (let ((rows (mapcar (lambda (row)
+                        (cons (gemini-companion-manual-test-feature (cdr row))
+                              (car row)))
+                      (gemini-companion-manual-test-table))))
+    (gemini-companion-manual-test-in-each-file file
+      (while (re-search-forward "^(require '\\(gemini-companion[a-z-]*\\))$" nil t)
+        (ert-info ((match-string 1))
+          (should (< (alist-get (match-string 1) rows nil nil #'equal)
+                     (alist-get file rows nil nil #'equal))))))))
+
+(defun gemini-companion-manual-test-owner (name)
+  "Return the feature that owns NAME: the longest one that NAME begins with."
+  (car (seq-sort-by #'length #'>
+                    (seq-filter (lambda (feature)
+                                  (string-match-p (format "\\`%ss?\\(?:-\\|\\'\\)" feature)
+                                                  name))
+                                gemini-companion-manual-test-features))))
+
+(defun gemini-companion-manual-test-api ()
+  "Return the names of functions and variables in the manual.
+They are named for the user."
+  (gemini-companion-manual-test-in "doc/gemini-companion.org"
+    (cl-loop while (re-search-forward "\\_<gemini-companion-[a-z-]+" nil t)
+             collect (match-string 0))))
+
+(ert-deftest gemini-companion-names-begin-with-the-name-of-their-file ()
+  (let ((api (gemini-companion-manual-test-api))
+        (foreign nil))
+    (gemini-companion-manual-test-in-each-file file
+      (while (re-search-forward
+              (concat "^(\\(?:cl-\\)?def\\(?:un\\|macro\\|subst\\|generic\\|var\\|"
+                      "var-local\\|const\\|struct\\) (?\\(gemini-companion[^ )\n]*\\)"
+                      "\\(?: \\|$\\)")
+              nil t)
+        (let ((name (match-string 1)))
+          (unless (or (equal file (gemini-companion-manual-test-owner name))
+                      (member name api)
+                      (commandp (intern name)))
+            (push (cons file name) foreign)))))
+    (should-not foreign)))
+
+(ert-deftest gemini-companion-options-come-before-functions ()
+  (gemini-companion-manual-test-in-each-file file
+    (when (re-search-forward
+           "^(\\(?:cl-def\\(?:un\\|generic\\|method\\)\\|defun\\|define-[a-z-]+mode\\) " nil t)
+      (should-not (re-search-forward "^(def\\(?:custom\\|group\\|face\\) " nil t)))))
 
 ;;; gemini-companion-manual-test.el ends here

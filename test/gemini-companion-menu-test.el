@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-commands)
 (require 'gemini-companion-list)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-review-test-helper)

@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-label)
 (require 'gemini-companion-names)
 (require 'gemini-companion-session)
 (require 'gemini-companion-test-helper)
@@ -21,8 +22,8 @@
                    (gemini-companion-names-visited "/mirror/srv/p/a")))
     ;; Tramp takes that for no remote name.
     (should (equal "ssh:far:a\\u000Ab"
-                   (gemini-companion-name "/mirror/srv/p/a\nb")))
-    (should (equal "ssh:far:~" (gemini-companion-name "/mirror/srv/p/~")))
+                   (gemini-companion-label-file "/mirror/srv/p/a\nb")))
+    (should (equal "ssh:far:~" (gemini-companion-label-file "/mirror/srv/p/~")))
     (should-not (gemini-companion-names-of-copy "/mirrored/a"))
     (should-not (gemini-companion-names-of-copy
                  (expand-file-name "b" directory)))

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-roots)
 (require 'gemini-companion-test-helper)
 
 (defvar auth-sources)

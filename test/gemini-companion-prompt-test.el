@@ -5,6 +5,8 @@
 ;;; Code:
 
 (require 'diff)
+(require 'gemini-companion-part)
+(require 'gemini-companion-send)
 (require 'flycheck nil t)
 (require 'gemini-companion-compose)
 (require 'gemini-companion-list)
@@ -236,13 +238,13 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
            (transient-mark-mode t)
            (default-directory (expand-file-name "p/")))
        (gemini-companion-test-write "a" "one\ntwo\nthree\n")
-       (gemini-companion-receive 'sessions-update
+       (gemini-companion-server-receive 'sessions-update
          `((:id "1" :client "gemini" :directory ,default-directory)))
        (unwind-protect
            (save-window-excursion
              (find-file "a")
              ,@body)
-         (gemini-companion-receive 'sessions-update nil)
+         (gemini-companion-server-receive 'sessions-update nil)
          (gemini-companion-privacy-refresh)))))
 
 (defun gemini-companion-send-test-sent ()
@@ -385,7 +387,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
 
 (ert-deftest gemini-companion-send-asks-about-files-outside-or-excluded ()
   (gemini-companion-send-test-with
-    (gemini-companion-receive 'sessions-update '((:id "1" :directory "/nowhere")))
+    (gemini-companion-server-receive 'sessions-update '((:id "1" :directory "/nowhere")))
     (let (asked)
       (cl-letf (((symbol-function 'y-or-n-p)
                  (lambda (prompt) (push prompt asked) (cdr asked))))
@@ -433,21 +435,21 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
 (ert-deftest gemini-companion-send-takes-the-cli-of-the-directory-or-asks ()
   (gemini-companion-send-test-with
     (let ((here `(:id "2" :directory ,default-directory)))
-      (gemini-companion-receive 'sessions-update `((:id "1" :directory "/nowhere") ,here))
+      (gemini-companion-server-receive 'sessions-update `((:id "1" :directory "/nowhere") ,here))
       (should (string-prefix-p "@a " (gemini-companion-send-test-sent)))
-      (gemini-companion-receive 'sessions-update
+      (gemini-companion-server-receive 'sessions-update
         `(,here (:id "3" :directory ,default-directory)))
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (_prompt _names &rest more) (nth 4 more))))
         (should (string-prefix-p "@a " (gemini-companion-send-test-sent))))
-      (gemini-companion-receive 'sessions-update (list here)))
+      (gemini-companion-server-receive 'sessions-update (list here)))
     ;; A file that was not saved is only named.
     (gemini-companion-send-test-in (find-file-noselect "!new")
       (gemini-companion-send-test-sends "About !new (line 1)"))
     (gemini-companion-send-test-in (generate-new-buffer "*blank*")
       (insert "  \n\t\n")
       (should-error (gemini-companion-send) :type 'user-error))
-    (gemini-companion-receive 'sessions-update nil)
+    (gemini-companion-server-receive 'sessions-update nil)
     (should-error (gemini-companion-send) :type 'user-error)))
 
 ;;;; Other buffers
@@ -611,7 +613,7 @@ two at \\@a
                    ;; Tramp would ask the host whether it is a directory.
                    (cl-letf (((symbol-function 'gemini-companion-send--hidden)
                               #'ignore))
-                     (gemini-companion-send--description
+                     (gemini-companion-send-description
                       `((,(concat "/ssh:far:" name) nil)) session)))))
       (should (equal "About /shared/[id].ts\nRead the file /shared/[id].ts first."
                      (funcall sent "/shared/[id].ts")))
@@ -662,7 +664,7 @@ two at \\@a
                       "\\@src/[id]/a.ts, \\@./(b)")))
       (pcase-dolist (`(,client . ,quoted) `(("gemini" . ,gemini)
                                             ("qwen" . ,qwen)))
-        (gemini-companion-receive 'sessions-update
+        (gemini-companion-server-receive 'sessions-update
           `((:id "1" :client ,client :directory ,default-directory)))
         (gemini-companion-send-test-in (generate-new-buffer "*notes*")
           (insert text)

@@ -4,10 +4,12 @@
 
 ;;; Code:
 
-(require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-list)
-(require 'gemini-companion-remote)
 (require 'ert-x)
+(require 'gemini-companion-list)
+(require 'gemini-companion-part)
+(require 'gemini-companion-remote)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-roots)
 (require 'tramp)
 
 (ert-deftest gemini-companion-remote-runs-programs-by-the-method-of-tramp ()
@@ -128,7 +130,7 @@ a\\ it\\\\\\'s")))
     (pcase-dolist (`(,state . ,roots)
                    '(("connected" ("/srv/p" "/srv") ("/none" nil))
                      ("lost" ("/other" "/other"))))
-      (gemini-companion-receive 'remote-update
+      (gemini-companion-server-receive 'remote-update
         `(:name "/ssh:far:" :state ,state :problem "" :roots ,roots)))
     (should (= 2 (length answers)))
     (gemini-companion-part-stop 'remote)

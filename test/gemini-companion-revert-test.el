@@ -5,6 +5,8 @@
 ;;; Code:
 
 (require 'ert-x)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-part)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-written)

@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-part)
 (require 'gemini-companion-review)
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-unified)
@@ -21,6 +22,7 @@ at once."
                (progn ,start ,@body)
              ,stop)
          (gemini-companion-part-stop 'arrival)
+         (gemini-companion-part-stop 'auto)
          (gemini-companion-edit-settle-all 'rejected 'now)
          (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
          ;; Texts that are kept would outlive the part.
@@ -40,6 +42,7 @@ SHOW is a function that shows them, or nil for reviews."
   (gemini-companion-part-start 'review)
   (when show
     (setq gemini-companion-arrival-show-function show))
+  (gemini-companion-part-start 'auto)
   (gemini-companion-part-start 'arrival))
 
 (defmacro gemini-companion-test-messages (&rest body)
@@ -102,7 +105,7 @@ For ID and SESSION see `gemini-companion-test-open'."
          (progn
            (setq session (gemini-companion-test-session "one" 1))
            (gemini-companion-part-start 'state)
-           (gemini-companion-receive 'sessions-update (list session))
+           (gemini-companion-server-receive 'sessions-update (list session))
            (gemini-companion-test-diff-start
             (lambda (&rest _) t)
             (lambda (diff)

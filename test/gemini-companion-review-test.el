@@ -4,9 +4,13 @@
 
 ;;; Code:
 
+(require 'gemini-companion-commands)
 (require 'gemini-companion-ediff)
+(require 'gemini-companion-highlight)
 (require 'gemini-companion-list)
+(require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-view)
 
 (declare-function evil-mode "ext:evil-core")
 
@@ -231,7 +235,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (gemini-companion-test-eventually
         (eq 'shown (gemini-companion-edit-status next)))
       (cl-letf (((symbol-function 'float-time) (lambda (&rest _) 9.5))
-                (gemini-companion-review-new-until 10))
+                (gemini-companion-view-new-until 10))
         (funcall press next "C-c C-c")
         (funcall press next "C-x C-s")
         (should (string-search " accept  "
@@ -239,7 +243,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                                 (gemini-companion-review-main-buffer next)))))
       (should (eq 'shown (gemini-companion-edit-status next)))
       ;; The clock was set back.
-      (let ((gemini-companion-review-new-until most-positive-fixnum))
+      (let ((gemini-companion-view-new-until most-positive-fixnum))
         (funcall press next "C-x C-s"))
       (should (eq 'accepted (gemini-companion-edit-status next))))))
 
@@ -370,7 +374,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
               (should (equal layout (gemini-companion-test-layout)))
               (should (equal (list (gemini-companion-edit-proposal-buffer diff))
                              (seq-difference (buffer-list) buffers)))
-              (should (equal text (gemini-companion-receive 'close-diff 1 'closed))))
+              (should (equal text (gemini-companion-server-receive 'close-diff 1 'closed))))
             (gemini-companion-edit-accept
              (gemini-companion-test-open file text))
             (should (equal `((1 accepted ,text)) outcomes))))))))
@@ -384,7 +388,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         (gemini-companion-test-eventually
           (gemini-companion-edit-problem (car (gemini-companion-edits-open)))))
       (gemini-companion-part-stop 'list)
-      (should (equal "new\n" (gemini-companion-receive 'close-diff 1 'closed))))))
+      (should (equal "new\n" (gemini-companion-server-receive 'close-diff 1 'closed))))))
 
 (ert-deftest gemini-companion-review-commands-report-that-no-review-is-here ()
   (gemini-companion-test-with-reviews nil

@@ -7,6 +7,7 @@
 (require 'gemini-companion)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-test-helper)
 (require 'json)
 
@@ -83,7 +84,7 @@ each process: timers that limit its time are running as well."
   (let ((gemini-companion-server-command command))
     (prog1 (gemini-companion-test-warning #'gemini-companion-mode)
       (should-not gemini-companion-mode)
-      (should-not gemini-companion-share-directory)
+      (should-not gemini-companion-context-directory)
       (should-not (gemini-companion-test-hooks))
       (should-not (gemini-companion-test-processes)))))
 

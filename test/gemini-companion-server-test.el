@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-review)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-server-test-helper)
 
 (ert-deftest gemini-companion-restarts-lose-and-repeat-no-review ()
@@ -98,7 +99,7 @@
     (should-not (gemini-companion-server-ready-p))
     (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
     ;; The CLI, which waits for its outcome, was interrupted.
-    (gemini-companion-receive 'close-diff 2 'interrupted)
+    (gemini-companion-server-receive 'close-diff 2 'interrupted)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (let ((events (gemini-companion-test-events)))
       (should (string-search " -> adopt-diff 1 (:id \"one\" " events))
@@ -122,7 +123,7 @@ Customize `gemini-companion-server-command' to"
                          (gemini-companion-test-failure "/no/such/python")))
   ;; One that Emacs does not know to have ended when it sends the settings.
   (cl-letf* ((slow (lambda () (call-process "sleep" nil nil nil "0.3") nil))
-             ((symbol-function 'gemini-companion-share-roots) slow))
+             ((symbol-function 'gemini-companion-context-share-roots) slow))
     (should (string-search
              "no epc" (gemini-companion-test-failure
                        "sh" "-c" "exec <&-; echo no epc; sleep 0.5; exit 3"))))
@@ -224,11 +225,11 @@ Before that make EDITED, if non-nil, the text of the proposal."
 
 (ert-deftest gemini-companion-events-are-a-line-each-and-bounded ()
   (save-window-excursion
-    (gemini-companion-server-record 'received 'open-diff '(7 (:id "x") "/a" "b"))
+    (gemini-companion-server-log-record 'received 'open-diff '(7 (:id "x") "/a" "b"))
     (dotimes (n 1000)
-      (gemini-companion-server-record 'sent 'diff-accepted
+      (gemini-companion-server-log-record 'sent 'diff-accepted
                                       (list n (make-string 10000 ?x))))
-    (gemini-companion-server-record 'received 'open-diff '(8 (:id "x") "/a" "b"))
+    (gemini-companion-server-log-record 'received 'open-diff '(8 (:id "x") "/a" "b"))
     (gemini-companion-events-buffer)
     (with-current-buffer "*gemini-companion events*"
       (should (< (count-lines (point-min) (point-max)) 1000))

@@ -4,8 +4,11 @@
 
 ;;; Code:
 
-(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-label)
+(require 'gemini-companion-part)
 (require 'gemini-companion-remote)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-roots)
 (require 'gemini-companion-session)
 
 (ert-deftest gemini-companion-name-is-relative-and-hides-nothing ()
@@ -46,18 +49,18 @@ src/innocent.txt)" error)
               ,(concat "first/" (make-string 14 ?x) "..." (make-string 24 ?x)
                        "/sub/last.txt"))))
         (ert-info (file)
-          (let ((shown (gemini-companion-name
+          (let ((shown (gemini-companion-label-file
                         (if (string-prefix-p "/" file)
                             file
                           (concat default-directory file))
                         session)))
             (should (equal name shown))
             (should (eq face (get-text-property 0 'face shown))))))
-      (should (equal "a\\xFFb" (gemini-companion-name-shown
+      (should (equal "a\\xFFb" (gemini-companion-names-shown
                                 (string ?a #x3FFFFF ?b))))
       ;; The CLI runs below the root of its project.
       (should (equal "src/b"
-                     (gemini-companion-name
+                     (gemini-companion-label-file
                       (expand-file-name "src/b")
                       (list :directory (expand-file-name "src")))))
       ;; A name in another project is absolute.
@@ -66,21 +69,21 @@ src/innocent.txt)" error)
       (let ((file (expand-file-name "../home/web/a")))
         (unwind-protect
             (should (equal-including-properties
-                     '("~/web/a" "a") (list (gemini-companion-name file session)
-                                            (gemini-companion-name file))))
+                     '("~/web/a" "a") (list (gemini-companion-label-file file session)
+                                            (gemini-companion-label-file file))))
           (setq gemini-companion-roots-last nil))))))
 
 (ert-deftest gemini-companion-session-counts-once-and-is-named ()
   (unwind-protect
       (progn
         ;; A CLI that connects again has two sessions with one process.
-        (gemini-companion-receive 'sessions-update
+        (gemini-companion-server-receive 'sessions-update
           '((:id "a" :pid 7) (:id "b" :pid 7) (:id "c") (:id "d")))
         (should (equal '("a" "c" "d")
                        (mapcar (lambda (session) (plist-get session :id))
                                (gemini-companion-sessions))))
         ;; The process is named where another CLI has the same name.
-        (gemini-companion-receive 'sessions-update
+        (gemini-companion-server-receive 'sessions-update
           '((:id "1" :client "gemini" :pid 8 :directory "/x/web/")))
         (pcase-dolist
             (`(,name . ,facts)
@@ -94,7 +97,7 @@ src/innocent.txt)" error)
                ("the CLI (session 01234567)")))
           (should (equal name (gemini-companion-session-name
                                (append '(:id "0123456789") facts))))))
-    (gemini-companion-receive 'sessions-update nil))
+    (gemini-companion-server-receive 'sessions-update nil))
   (should (equal "Qwen Code"
                  (gemini-companion-session-title '(:client "qwen"))))
   (should (equal "the CLI" (gemini-companion-session-title '(:id "abc")))))
@@ -123,7 +126,7 @@ src/innocent.txt)" error)
               (let ((all '((:id "1" :remote "/ssh:far:")
                            (:id "2" :remote "/ssh:far:"))))
                 (dolist (sessions (list all (last all) nil))
-                  (gemini-companion-receive 'sessions-update sessions)
+                  (gemini-companion-server-receive 'sessions-update sessions)
                   (should (eq (null (cdr sessions))
                               (bufferp (gemini-companion-session-terminal
                                         (cadr all)))))))
@@ -144,7 +147,7 @@ src/innocent.txt)" error)
                 :remote "/ssh:far:")))
       (should (eq same (and (gemini-companion-session-same-p here other) t)))
       (should (eq same (and (gemini-companion-session-same-p other here) t)))
-      (gemini-companion-receive 'sessions-update (list other))
+      (gemini-companion-server-receive 'sessions-update (list other))
       (unwind-protect
           (should (eq (and same (equal "1" (plist-get other :id)))
                       (and (gemini-companion-session-connected-p here) t)))
@@ -166,13 +169,13 @@ src/innocent.txt)" error)
                         "run /ide enable in Gemini CLI if it says so")
                        (("qwen" "gemini")
                         "run /ide enable in Qwen Code and Gemini CLI if it says so")))
-        (gemini-companion-receive
+        (gemini-companion-server-receive
          'sessions-update
          (seq-map-indexed (lambda (client number)
                             (list :id (format "s%d" number) :client client))
                           clients))
         (should (equal text (gemini-companion-session-reconnect "if it says so"))))
-    (gemini-companion-receive 'sessions-update nil)))
+    (gemini-companion-server-receive 'sessions-update nil)))
 
 (provide 'gemini-companion-session-test)
 ;;; gemini-companion-session-test.el ends here

@@ -91,7 +91,7 @@ reported states, the last first."
     (should (equal '(waiting working working waiting working ready
                      working waiting working)
                    (reverse states)))
-    (gemini-companion-receive 'sessions-update nil)
+    (gemini-companion-server-receive 'sessions-update nil)
     (should (eq 'unknown (car states)))
     (should (eq 'unknown (gemini-companion-session-state session)))
     (should-not (gemini-companion-session-state-since session))))
@@ -150,16 +150,16 @@ reported states, the last first."
       (should (equal '("Three" nil) (funcall seen)))
       ;; It ends with the connection, unless that was only interrupted.
       (let ((last (funcall turn)))
-        (gemini-companion-receive 'sessions-update nil)
+        (gemini-companion-server-receive 'sessions-update nil)
         (should (equal '("Three" ended) (funcall seen)))
-        (gemini-companion-receive 'sessions-update (list session))
+        (gemini-companion-server-receive 'sessions-update (list session))
         (should (equal '("Three" ended) (funcall seen)))
         (funcall title "✦  Working…")
         (should (eq last (funcall turn)))
         (should (equal '("Three" nil) (funcall seen)))
         (funcall title "◇  Ready")
-        (gemini-companion-receive 'sessions-update nil)
-        (gemini-companion-receive 'sessions-update (list session))
+        (gemini-companion-server-receive 'sessions-update nil)
+        (gemini-companion-server-receive 'sessions-update (list session))
         (funcall title "✦  Working…")
         (should (equal '(nil nil) (funcall seen)))))))
 
@@ -184,7 +184,7 @@ reported states, the last first."
           (dolist (title titles)
             (if (stringp title)
                 (gemini-companion-state-set-title process title)
-              (gemini-companion-receive 'sessions-update
+              (gemini-companion-server-receive 'sessions-update
                 (list session `(:id "2" ,@(cddr session) :identity 2)))))
           (should (eq 'pending (gemini-companion-edit-status diff)))
           (should (eq (if ended 'ready 'waiting)

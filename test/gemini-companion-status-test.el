@@ -5,8 +5,11 @@
 ;;; Code:
 
 (require 'ert-x)
-(require 'gemini-companion-status)
+(require 'gemini-companion-client-settings)
+(require 'gemini-companion-page)
+(require 'gemini-companion-roots)
 (require 'gemini-companion-server-test-helper)
+(require 'gemini-companion-status)
 
 (defmacro gemini-companion-status-test--with-status (table &rest body)
   "Run BODY in the status buffer, whose findings are those of TABLE."
@@ -119,7 +122,7 @@
         `(("One" . ,(lambda (&rest _) (cl-incf checked) '((note "Fine")))))
       (search-forward "Fine")
       (backward-char 2)
-      (gemini-companion-receive 'sessions-update
+      (gemini-companion-server-receive 'sessions-update
         '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
           (:id "3" :client "qwen" :pid 3)))
       (gemini-companion-test-eventually
@@ -129,7 +132,7 @@
       (should (= 2 checked))
       (switch-to-buffer "*scratch*")
       (delete-other-windows)
-      (gemini-companion-receive 'sessions-update nil)
+      (gemini-companion-server-receive 'sessions-update nil)
       (gemini-companion-test-run-timers)
       (should (= 2 checked)))))
 
@@ -178,9 +181,9 @@
           (should (equal "Not connected: No such module [Turn on]"
                          (gemini-companion-status-test--verdict))))
         ;; A client that is none of the CLIs.
-        (gemini-companion-receive 'sessions-update '((:id "1" :pid 1)))
+        (gemini-companion-server-receive 'sessions-update '((:id "1" :pid 1)))
         (revert-buffer)
-        (gemini-companion-receive 'sessions-update nil)))))
+        (gemini-companion-server-receive 'sessions-update nil)))))
 
 (ert-deftest gemini-companion-status-test-names-a-missing-discovery-file ()
   (gemini-companion-status-test--with-home
@@ -304,13 +307,13 @@
                 (ert-with-message-capture shown
                   (funcall push "[Enable")
                   (should (string-search "Qwen Code needs /ide enable" shown)))
-                (gemini-companion-receive 'sessions-update (list (append '(:id "1") cli)))
+                (gemini-companion-server-receive 'sessions-update (list (append '(:id "1") cli)))
                 (gemini-companion-page-refresh)
                 (funcall push "[Set it")
-                (should (equal "default" (gemini-companion-settings-get
+                (should (equal "default" (gemini-companion-client-settings-get
                                           (expand-file-name ".qwen/settings.json")
                                           '("tools" "approvalMode")))))
-            (gemini-companion-receive 'sessions-update nil)))))))
+            (gemini-companion-server-receive 'sessions-update nil)))))))
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
   (gemini-companion-status-test--with-home

@@ -155,7 +155,7 @@ Edits, whose outcomes are sent nowhere, are dismissed in the end."
      (unwind-protect
          (progn
            (mapc #'gemini-companion-part-start parts)
-           (gemini-companion-receive 'sessions-update (and ,session (list ,session)))
+           (gemini-companion-server-receive 'sessions-update (and ,session (list ,session)))
            ,@body)
        (gemini-companion-edit-settle-all 'dismissed)
        (gemini-companion-part-stop 'session)

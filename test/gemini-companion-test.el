@@ -4,7 +4,12 @@
 
 ;;; Code:
 
+(require 'gemini-companion-auto)
+(require 'gemini-companion-commands)
+(require 'gemini-companion-part)
+(require 'gemini-companion-resume)
 (require 'gemini-companion-review)
+(require 'gemini-companion-send)
 (require 'gemini-companion-server-test-helper)
 (require 'package)
 
@@ -129,7 +134,7 @@
       (gemini-companion-test-eventually
         (string-search "-> roots-update" (gemini-companion-test-events)))
       (gemini-companion-test-demoted
-        (gemini-companion-receive 'sessions-update '((:id "one")))
+        (gemini-companion-server-receive 'sessions-update '((:id "one")))
         (gemini-companion-mode -1))
       (should-not (gemini-companion-test-hooks)))))
 
@@ -183,7 +188,7 @@ program that does nothing."
                             gemini-companion-list gemini-companion-status
                             gemini-companion-menu ediff transient))
                  (progn
-                   (gemini-companion-receive
+                   (gemini-companion-server-receive
                     'sessions-update
                     `((:id "one" :directory ,temporary-file-directory)))
                    (gemini-companion-status)

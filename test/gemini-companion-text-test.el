@@ -4,10 +4,14 @@
 
 ;;; Code:
 
-(require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-list)
 (require 'gemini-companion-ediff)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-list)
+(require 'gemini-companion-page)
+(require 'gemini-companion-replace)
+(require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-text)
+(require 'gemini-companion-unified-draw)
 
 (ert-deftest gemini-companion-text-is-the-same-when-it-comes-back ()
   (gemini-companion-test-with-directory '()
@@ -61,7 +65,7 @@ These are at the beginning and the end of the line."
             (setq buffer-undo-list (seq-random-elt (list nil buffer-undo-list)))
             (setq marks (gemini-companion-text-test-marks))
             (narrow-to-region (point-min) (1+ (/ (point-max) 2)))
-            (setq places (gemini-companion-text-replace after))
+            (setq places (gemini-companion-replace-text after))
             (widen)
             (should (equal after (buffer-string)))
             (when (equal diff-command "diff")
@@ -90,7 +94,7 @@ These are at the beginning and the end of the line."
     (let ((calls 0))
       (dotimes (number 100000) (insert (format "%d words\n" number)))
       (add-hook 'after-change-functions (lambda (&rest _) (cl-incf calls)) nil t)
-      (should (= 10000 (length (gemini-companion-text-replace
+      (should (= 10000 (length (gemini-companion-replace-text
                                 (string-replace "5 words\n" "5 words\nmore\n"
                                                 (buffer-string))))))
       (should (= 1 calls)))))
@@ -185,7 +189,7 @@ The two blocks are in all."
                   places))
           (undo-boundary)
           (ert-info ((format "%S to %S" before after))
-            (gemini-companion-text-replace after)
+            (gemini-companion-replace-text after)
             (should (equal expected (buffer-string)))
             (pcase-dolist (`(,name ,beg ,end ,overlay) places)
               (should (equal name (buffer-substring beg end)))

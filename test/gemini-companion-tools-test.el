@@ -4,10 +4,11 @@
 
 ;;; Code:
 
-(require 'gemini-companion-test-helper)
-(require 'gemini-companion-status)
-(require 'gemini-companion-tools)
 (require 'ert-x)
+(require 'gemini-companion-part)
+(require 'gemini-companion-status)
+(require 'gemini-companion-test-helper)
+(require 'gemini-companion-tools)
 
 (defconst gemini-companion-tools-test-cli "#!/bin/sh
 read answer
@@ -143,10 +144,10 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
   (let (late answers)
     (cl-letf (((symbol-function 'gemini-companion-lookup)
                (lambda (_kind answer &rest _) (setq late answer))))
-      (funcall (gemini-companion-receive
+      (funcall (gemini-companion-server-receive
                 'ask 'definition '(:path "/a" :symbol "b"))
                (lambda (answer) (push answer answers))))
-    (let ((gemini-companion-paused t))
+    (let ((gemini-companion-context-paused t))
       (funcall late '(:locations (("/a" 1)))))
     (should (equal '((:problem "Sharing is paused in Emacs")) answers))))
 

@@ -4,7 +4,9 @@
 
 ;;; Code:
 
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-unified-draw)
 
 (defmacro gemini-companion-unified-test-with (files &rest body)
   "Show proposals as unified diffs while BODY is run in a directory with FILES."
@@ -195,7 +197,7 @@
     (should (= 1 (window-start)))))
 
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
-  (let* ((gemini-companion-unified-most-lines 20)
+  (let* ((gemini-companion-unified-draw-most-lines 20)
          (text (lambda (odd)
                  (mapconcat (lambda (n) (if (= 1 (% n 2)) odd
                                           (number-to-string n)))

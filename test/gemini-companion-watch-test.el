@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert-x)
+(require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-watch)
 

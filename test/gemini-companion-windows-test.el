@@ -5,7 +5,9 @@
 ;;; Code:
 
 (require 'gemini-companion-ediff)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-unified-draw)
 (require 'gemini-companion-windows)
 
 (ert-deftest gemini-companion-windows-keeps-each-point-of-a-buffer-in-two-windows ()
@@ -113,7 +115,7 @@
            (session (gemini-companion-test-session "one" (process-id process))))
       (unwind-protect
           (progn
-            (gemini-companion-receive 'sessions-update (list session))
+            (gemini-companion-server-receive 'sessions-update (list session))
             (set-window-buffer (split-window-right) "cli")
             (let ((diff (gemini-companion-test-arrive "a" "2\n" 1 session)))
               ;; In a window that was not there before.
@@ -123,7 +125,7 @@
               (gemini-companion-test-eventually
                 (equal '("*other*" "cli") (gemini-companion-test-window-names)))
               (should (equal "*other*" (buffer-name (window-buffer))))))
-        (gemini-companion-receive 'sessions-update nil)
+        (gemini-companion-server-receive 'sessions-update nil)
         (delete-process process)
         (mapc #'kill-buffer '("cli" "*other*"))))))
 
@@ -219,7 +221,7 @@
     (let* ((buffers (gemini-companion-test-buffers))
            (layout (gemini-companion-test-layout))
            (diff (gemini-companion-test-show "a" "2\n")))
-      (dolist (function '(gemini-companion-unified-insert
+      (dolist (function '(gemini-companion-unified-draw-insert
                           ediff-unselect-and-select-difference))
         (with-current-buffer (gemini-companion-review-main-buffer diff)
           (cl-letf* ((first t)

@@ -2,7 +2,7 @@
 """The CLIs that connect, and how each finds an editor.
 
 All that differs by CLI is in three tables: `CLIENTS`, its counterpart in
-gemini-companion-clients.el, and `bridge`, which runs without this package.
+gemini-companion-client.el, and `bridge`, which runs without this package.
 """
 
 import os

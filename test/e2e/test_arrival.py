@@ -16,7 +16,7 @@ OWN = """
 (defvar e2e-id 0)
 (defun e2e-propose (session file text pid)
   "Propose TEXT for FILE as a CLI named SESSION with PID, in its directory, would."
-  (gemini-companion-receive 'open-diff
+  (gemini-companion-server-receive 'open-diff
    (setq e2e-id (1+ e2e-id))
    (list :id session :pid pid :directory (file-name-directory file))
    file text)
@@ -270,7 +270,9 @@ def test_announcement_leaves_a_report(world: World) -> None:
     report = "exited; review closed, a.txt not written"
     emacs, file = started(world, option("view", "ediff"))
     arrive(emacs, file, "uno\n")
-    emacs.eval("(progn (gemini-companion-receive 'close-diff e2e-id 'exited) nil)")
+    emacs.eval(
+        "(progn (gemini-companion-server-receive 'close-diff e2e-id 'exited) nil)"
+    )
     emacs.wait_for(report)
     arrive(emacs, world.project / "b.txt", "due\n", "two")
     # In one line, or the windows would jump.

@@ -188,7 +188,7 @@ def test_text_is_typed_only_where_it_is_a_prompt(world: World) -> None:
     assert len(cli.model.requests) == 1
     emacs.eval("(gemini-companion-part-start 'state)")
     emacs.eval(
-        "(gemini-companion-receive 'sessions-update (gemini-companion-sessions))"
+        "(gemini-companion-server-receive 'sessions-update (gemini-companion-sessions))"
     )
     cli.answer("llow once")
     cli.finished("I see", file, "uno\n")

@@ -120,7 +120,7 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
     """Type a text, and the reason for a rejection."""
     cli.model.script(say("all done"))
     emacs.eval("(require 'gemini-companion-prompt)")
-    emacs.holds(f"(gemini-companion-cli-process {SESSION})")
+    emacs.holds(f"(gemini-companion-terminal-process {SESSION})")
     emacs.eval(SUBMIT.format(lisp("größe 大小 \x1b[201~\x03 😀 one\r\nand two")))
     cli.wait_for("all done")
     assert prompt(cli) == "größe 大小 [201~ 😀 one\nand two"

@@ -5,6 +5,8 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-part)
+(require 'gemini-companion-roots)
 (require 'json)
 (require 'seq)
 (require 'subr-x)

@@ -36,7 +36,7 @@ def test_the_directory_is_the_one_that_the_client_reads(
 
 
 def test_the_three_tables_have_the_same_rows() -> None:
-    lisp = Path(__file__).parents[2].joinpath("gemini-companion-clients.el").read_text()
+    lisp = Path(__file__).parents[2].joinpath("gemini-companion-client.el").read_text()
     row = r'\("(\w+)"\s+:title "([^"]+)"'
     assert re.findall(row, lisp) == [(one.name, one.title) for one in CLIENTS]
     assert PORTS.keys() | HOMES.keys() == {client.name for client in CLIENTS}

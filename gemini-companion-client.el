@@ -1,24 +1,19 @@
-;;; gemini-companion-clients.el --- The CLIs that connect  -*- lexical-binding: t; -*-
+;;; gemini-companion-client.el --- The CLIs that can connect  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; The CLIs that connect.  They differ only in what this table contains, and in
-;; how they run, find an editor and speak to it, which the server knows.  To add
-;; a CLI, add a row here and one in python/gemini_companion_epc/clients.py.
-;;
-;; The settings files of the CLIs are read and set here, too.  Findings name the
-;; settings without which a CLI does not connect.
+;; All that differs by CLI and is no setting of it: one table, and look-ups in it.
 
 ;;; Code:
 
-(require 'gemini-companion-text)
-(require 'gemini-companion-windows-at-once)
-(require 'json)
+(require 'cl-lib)
+(require 'seq)
+(require 'subr-x)
 
-(defconst gemini-companion-clients
+(defconst gemini-companion-client-table
   '(("gemini"
      :title "Gemini CLI"
      :package "@google/gemini-cli"
@@ -152,7 +147,7 @@ with \"TMPDIR\", that is the temporary directory of Node.js;
 terminals, to the port and to the process id of Emacs, if any, and
 `:unset', those that are unset;
 `:user-settings' and `:system-settings', names of settings files, for
-`gemini-companion-clients--file';
+`gemini-companion-client-file';
 `:project-settings', the name of a project's settings file;
 `:required', lists (KEYS VALUE PROBLEM COMMAND) of the settings that
 are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
@@ -191,28 +186,28 @@ the name of the project in its projects.json;
 they show, of which the first that matches counts; `named' is `ready' if
 another title of the same program has shown a state.")
 
-(defun gemini-companion-clients-get (client key)
+(defun gemini-companion-client-get (client key)
   "Return the value of KEY of CLIENT, a name or nil."
-  (plist-get (cdr (assoc client gemini-companion-clients)) key))
+  (plist-get (cdr (assoc client gemini-companion-client-table)) key))
 
-(defun gemini-companion-clients-title (client)
+(defun gemini-companion-client-title (client)
   "Return the title of CLIENT, or \"the CLI\" if it is nil or unknown."
-  (or (gemini-companion-clients-get client :title) "the CLI"))
+  (or (gemini-companion-client-get client :title) "the CLI"))
 
-(defun gemini-companion-clients-all (key)
+(defun gemini-companion-client-all (key)
   "Append the lists that are the values of KEY of all CLIs."
   (seq-mapcat (lambda (client) (plist-get (cdr client) key))
-              gemini-companion-clients))
+              gemini-companion-client-table))
 
-(defun gemini-companion-clients-variables (port pid)
+(defun gemini-companion-client-variables (port pid)
   "Return the entries of an environment that name Emacs PID at PORT to a CLI."
-  (cl-loop for (_ . row) in gemini-companion-clients
+  (cl-loop for (_ . row) in gemini-companion-client-table
            append (cl-loop for (key . value) in `((:port-variable . ,port)
                                                   (:pid-variable . ,pid))
                            for name = (plist-get row key)
                            when name collect (format "%s=%d" name value))))
 
-(defun gemini-companion-clients-read (prompt choices)
+(defun gemini-companion-client-read (prompt choices)
   "Read one of CHOICES, an alist of (NAME . VALUE), with PROMPT.
 Return its VALUE; the default is the first."
   (let ((completion-ignore-case t))
@@ -220,12 +215,12 @@ Return its VALUE; the default is the first."
                                  choices nil t nil nil (caar choices))
                 choices))))
 
-(defun gemini-companion-clients--file (client key)
+(defun gemini-companion-client-file (client key)
   "Return the file KEY of CLIENT, one of the names in the table.
 It is the first name that begins with a variable that is set, else the
 first that exists, else the first."
   (let* ((default-directory "/")
-         (names (gemini-companion-clients-get client key))
+         (names (gemini-companion-client-get client key))
          (fixed (mapcar #'expand-file-name
                         (seq-filter #'file-name-absolute-p names))))
     (or (seq-some (lambda (name)
@@ -237,168 +232,10 @@ first that exists, else the first."
         (seq-find #'file-exists-p fixed)
         (car fixed))))
 
-(defun gemini-companion-clients-home (client)
+(defun gemini-companion-client-home (client)
   "Return the directory of CLIENT in the home of the user.
 It exists once the CLI has run."
-  (file-name-directory (gemini-companion-clients--file client :user-settings)))
+  (file-name-directory (gemini-companion-client-file client :user-settings)))
 
-;;;; Settings files
-
-(defun gemini-companion-settings-files (client directory)
-  "Return the settings files of CLIENT in DIRECTORY; earlier files win.
-They are the settings of the system, the project and the user."
-  (let* ((name (gemini-companion-clients-get client :project-settings))
-         (root (unless (file-remote-p directory)
-                 (locate-dominating-file directory name))))
-    `(,(gemini-companion-clients--file client :system-settings)
-      ,@(and root (list (expand-file-name name root)))
-      ,(gemini-companion-clients--file client :user-settings))))
-
-;;;;; Reading
-
-(defun gemini-companion-settings--read (file &optional plain)
-  "Return the JSON object in FILE as an alist, whose keys are strings.
-FILE may have comments unless PLAIN is non-nil.  Return nil if there is
-no FILE or nothing in it; signal an error if it is malformed, or not a
-regular file, which a project may have there."
-  (when-let* ((problem (gemini-companion-text-unreadable-reason file)))
-    (error "File %s" problem))
-  (with-temp-buffer
-    (when (file-exists-p file)
-      (let ((coding-system-for-read 'utf-8))
-        (insert-file-contents file)))
-    (unless plain
-      (save-excursion
-        (while (re-search-forward
-                (rx (or (seq "\""
-                             (* (or (not (any "\"\\\n")) (seq "\\" nonl)))
-                             "\"")
-                        (group (or (seq "//" (* nonl))
-                                   (seq "/*" (*? anything) "*/")))))
-                nil t)
-          (when (match-beginning 1)
-            (replace-match " " t t)))))
-    (skip-chars-forward " \t\r\n")
-    (unless (eobp)
-      (unless (eq (char-after) ?\{)
-        (error "Not a JSON object"))
-      (let ((json-object-type 'alist)
-            (json-key-type 'string)
-            (json-array-type 'vector)
-            (json-false :false)
-            ;; Distinct from an empty object.
-            (json-null :null))
-        (prog1 (json-read)
-          (skip-chars-forward " \t\r\n")
-          (unless (eobp)
-            (error "Text after the JSON object")))))))
-
-(defun gemini-companion-settings-get (files keys)
-  "Return the first value of FILES, a file or a list, for KEYS, or nil.
-KEYS is a list of strings; without any, the value is all that a file
-has.  Ignore errors."
-  (seq-some (lambda (file)
-              (let ((value (ignore-errors
-                             (gemini-companion-settings--read file))))
-                (dolist (key keys value)
-                  (setq value (and (consp value) (cdr (assoc key value)))))))
-            (ensure-list files)))
-
-;;;;; Writing
-
-(defun gemini-companion-settings--set (file keys value saved)
-  "Set KEYS, a list of two strings, to VALUE in FILE, and display SAVED.
-If FILE cannot be written, report that instead.  If it has comments,
-which would be lost, or its first key is no object, visit it for the
-user, and return nil.  Signal an error if it is malformed."
-  (let* ((object (gemini-companion-settings--read file))
-         (section (cdr (assoc (car keys) object))))
-    (if (and (listp section)
-             (ignore-errors (gemini-companion-settings--read file 'plain) t))
-        (condition-case problem
-            (let ((coding-system-for-write 'utf-8-unix)
-                  (json-encoding-pretty-print t)
-                  (json-false :false)
-                  (json-null :null))
-              (setf (alist-get (cadr keys) section nil nil #'equal) value
-                    (alist-get (car keys) object nil nil #'equal) section)
-              (make-directory (file-name-directory file) t)
-              (write-region (concat (json-encode object) "\n") nil
-                            ;; It may be a link to where all settings are.
-                            (file-truename file) nil 'silent)
-              (message "%s" saved))
-          (file-error
-           (message "Setting not saved (%s); set %s to %s where that file is made"
-                    (error-message-string problem) (string-join keys ".")
-                    (json-encode value))))
-      (gemini-companion-settings--open file)
-      (message "%s has comments, which would be lost; set %s to %s in it, \
-save it, and go back"
-               (file-name-nondirectory file) (string-join keys ".")
-               (json-encode value))
-      nil)))
-
-;;;;; Findings
-
-(defun gemini-companion-settings--open (file)
-  "Visit FILE in another window."
-  ;; It may ask, which could not be seen if done in one step.
-  (let ((buffer (find-file-noselect file)))
-    (gemini-companion-windows-at-once
-      (switch-to-buffer-other-window buffer))))
-
-(defun gemini-companion-settings-findings (client directory &optional runs-p)
-  "Return the findings about the settings of CLIENT in DIRECTORY.
-The first one is about what is needed to connect, if they can be read.
-RUNS-P is called with CLIENT when a setting was saved: if its value is
-non-nil, a message names what a running CLI needs.  A CLI that starts
-after that reads the setting itself."
-  (when-let* ((required (gemini-companion-clients-get client :required))
-              (files (gemini-companion-settings-files client directory))
-              (file (car (last files))))
-    (condition-case problem
-        (progn
-          (gemini-companion-settings--read file)
-          (mapcar (apply-partially #'gemini-companion-settings--finding
-                                   client files (or runs-p #'ignore))
-                  required))
-      (error
-       `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
-                       (error-message-string problem))
-              ,(format "Correct it; %s does not start with this file."
-                       (gemini-companion-clients-title client))
-              ("Open" . ,(apply-partially #'gemini-companion-settings--open file))))))))
-
-(defun gemini-companion-settings--finding (client files runs-p required)
-  (pcase-let* ((`(,keys ,value ,problem ,command) required)
-               (user (car (last files)))
-               (found (seq-find (lambda (file)
-                                  (gemini-companion-settings-get file keys))
-                                files))
-               (file (or found user))
-               (key (format "%s in %s" (string-join keys ".")
-                            (abbreviate-file-name file))))
-    (cond
-     ((equal value (gemini-companion-settings-get file keys))
-      `(good ,(format "%s is %s" key (json-encode value))))
-     ((equal file user)
-      `(bad ,problem
-            ,(format "Run %s there, or set %s to %s." command key
-                     (json-encode value))
-            (,(cond ((eq value t) "Enable")
-                    (found "Change it")
-                    (t "Set it"))
-             . ,(lambda ()
-                  (gemini-companion-settings--set
-                   file keys value
-                   (if (funcall runs-p client)
-                       (format "Setting saved; a running %s needs %s"
-                               (gemini-companion-clients-title client) command)
-                     "Setting saved"))))))
-     (t
-      `(bad ,problem
-            ,(format "Remove %s, which overrides your own settings." key)
-            ("Open" . ,(apply-partially #'gemini-companion-settings--open file)))))))
-
-(provide 'gemini-companion-clients)
-;;; gemini-companion-clients.el ends here
+(provide 'gemini-companion-client)
+;;; gemini-companion-client.el ends here

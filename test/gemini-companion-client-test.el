@@ -1,11 +1,12 @@
-;;; gemini-companion-clients-test.el --- Tests of the table of CLIs  -*- lexical-binding: t; -*-
+;;; gemini-companion-client-test.el --- Tests of the table of CLIs  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Code:
 
 (require 'ert-x)
-(require 'gemini-companion-clients)
+(require 'gemini-companion-client)
+(require 'gemini-companion-client-settings)
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-clients-finds-files-by-an-environment ()
@@ -18,23 +19,23 @@
     (ert-info ((format "%s %s" client environment))
       (let ((process-environment environment))
         (gemini-companion-test-in-turkish
-          (let ((files (gemini-companion-settings-files client "/")))
+          (let ((files (gemini-companion-client-settings-files client "/")))
             (should (equal user (car (last files))))
             (when system
               (should (equal system (car files))))))))))
 
 ;;;; Settings
 
-(defun gemini-companion-clients-test-finding ()
+(defun gemini-companion-client-test-finding ()
   "Return the finding about ide.enabled."
-  (car (gemini-companion-settings-findings "gemini" "/")))
+  (car (gemini-companion-client-settings-findings "gemini" "/")))
 
-(defun gemini-companion-clients-test-set ()
+(defun gemini-companion-client-test-set ()
   "Set ide.enabled."
-  (pcase (gemini-companion-clients-test-finding)
+  (pcase (gemini-companion-client-test-finding)
     (`(,_ ,_ ,_ (,_ . ,set)) (funcall set))))
 
-(defmacro gemini-companion-clients-test-setting (text &rest body)
+(defmacro gemini-companion-client-test-setting (text &rest body)
   "Run BODY with a settings file of TEXT, `file', or none if it is nil."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory nil
@@ -50,9 +51,9 @@
                  '((nil "Setting saved")
                    (ignore "Setting saved")
                    (always "Setting saved; a running Gemini CLI needs /ide enable")))
-    (gemini-companion-clients-test-setting nil
+    (gemini-companion-client-test-setting nil
       (ert-with-message-capture shown
-        (pcase (car (gemini-companion-settings-findings "gemini" "/" runs-p))
+        (pcase (car (gemini-companion-client-settings-findings "gemini" "/" runs-p))
           (`(,_ ,_ ,_ (,_ . ,set)) (funcall set)))
         (should (equal (concat text "\n") shown))))))
 
@@ -67,13 +68,13 @@
          ("{" . bad) ("[]" . bad) ("null" . bad) ("{} x" . bad) ("ide" . bad)
          ("{\"a\": 1 \"b\": 2}" . bad) ("{\"ide\" {}}" . bad) ("\"{\"" . bad)))
     (ert-info (text :prefix "Text: ")
-      (gemini-companion-clients-test-setting text
+      (gemini-companion-client-test-setting text
         (should (equal expected
                        (if (string-search
                             "malformed"
-                            (nth 1 (gemini-companion-clients-test-finding)))
+                            (nth 1 (gemini-companion-client-test-finding)))
                            'bad
-                         (gemini-companion-settings-get
+                         (gemini-companion-client-settings-get
                           file '("ide" "enabled")))))))))
 
 (ert-deftest gemini-companion-clients-sets-one-setting-and-keeps-the-rest-mode-and-link ()
@@ -101,12 +102,12 @@
          ("{\"ä\": 1}\r\n"
           "{\n  \"ide\": {\n    \"enabled\": true\n  },\n  \"ä\": 1\n}\n")))
     (ert-info (before :prefix "Text: ")
-      (gemini-companion-clients-test-setting before
+      (gemini-companion-client-test-setting before
         (when before
           (set-file-modes file #o600)
           (rename-file file "dotfiles.json")
           (make-symbolic-link (expand-file-name "dotfiles.json") file))
-        (gemini-companion-clients-test-set)
+        (gemini-companion-client-test-set)
         (should (equal after (gemini-companion-test-file-text file)))
         (when before
           (should (file-symlink-p file))
@@ -114,9 +115,9 @@
 
 (ert-deftest gemini-companion-clients-leaves-comments-to-the-user ()
   (dolist (text '("// mine\n{\n  \"a\": 1\n}\n" "{\"ide\": 1}"))
-    (gemini-companion-clients-test-setting text
+    (gemini-companion-client-test-setting text
       (ert-with-message-capture shown
-        (should-not (gemini-companion-clients-test-set))
+        (should-not (gemini-companion-client-test-set))
         (should (string-search "set ide.enabled to true in it" shown)))
       (should (file-equal-p file buffer-file-name))
       (should (equal text (buffer-string))))))
@@ -124,7 +125,7 @@
 (ert-deftest gemini-companion-clients-completes-a-name-in-any-case ()
   (cl-letf (((symbol-function 'completing-read)
              (lambda (_prompt names &rest _) (try-completion "q" names))))
-    (should (equal 2 (gemini-companion-clients-read
+    (should (equal 2 (gemini-companion-client-read
                       "Start" '(("Gemini CLI" . 1) ("Qwen Code" . 2)))))))
 
-;;; gemini-companion-clients-test.el ends here
+;;; gemini-companion-client-test.el ends here

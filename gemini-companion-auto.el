@@ -1,0 +1,163 @@
+;;; gemini-companion-auto.el --- Accepting the edits of a CLI without review  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Auto-accept, for a CLI for which the user has turned it on.  An edit that may
+;; need a look is reviewed nevertheless.
+
+;;; Code:
+
+(require 'gemini-companion-edit)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'gemini-companion-view)
+
+(defconst gemini-companion-auto--active
+  '("/\\."                              ; .git, .envrc, .dir-locals.el, .gemini...
+    "hooks/[^./]+\\'" "/hooks\\.json\\'"
+    "-extension\\.json\\'"             ; of a CLI
+    "/mise\\(?:\\.[^/]+\\)?\\.toml\\'"
+    "/lefthook[^/]*\\.\\(?:json\\|toml\\|ya?ml\\)\\'")
+  "Regexps for names, below a root, of files that may be run automatically.
+Any hidden file or directory counts, as so many of them do.")
+
+(defvar gemini-companion-auto--sessions nil
+  "Sessions of the CLIs whose edits are accepted without review.
+They count while the CLI is connected.")
+
+(defun gemini-companion-auto-on-p (&optional session)
+  "Return non-nil if auto-accept is on for SESSION.
+By default, that is the CLI at point, or if there is none, any CLI."
+  (let ((session (or session (gemini-companion-auto--session-here))))
+    (seq-intersection (if session (list session) (gemini-companion-sessions))
+                      gemini-companion-auto--sessions
+                      #'gemini-companion-session-same-p)))
+
+(defun gemini-companion-auto--session-here ()
+  "Return the CLI at point, or of the review of this buffer, or nil."
+  (cond (gemini-companion-edits-view
+         (car (gemini-companion-view-edits gemini-companion-edits-view)))
+        (gemini-companion-edit-here
+         (gemini-companion-edit-session gemini-companion-edit-here))))
+
+(defun gemini-companion-auto--take (edit)
+  "Accept EDIT; if it has to be reviewed nevertheless, record why."
+  (condition-case problem
+      (let ((lines (if-let* ((objection (gemini-companion-auto--objection edit)))
+                       (user-error "%s" objection)
+                     (gemini-companion-edit-lines (list edit)))))
+        (gemini-companion-edit-offer edit nil)
+        (unless (active-minibuffer-window)
+          (message "Auto-accepted edit of %s%s" (gemini-companion-edit-name edit)
+                   (if lines (format " (%s)" lines) ""))))
+    (error
+     (gemini-companion-edit-offer
+      edit (concat "not auto-accepted: " (error-message-string problem))))))
+
+(defun gemini-companion-auto--objection (edit)
+  (pcase-let* ((file (gemini-companion-edit-file edit))
+               (name (or (gemini-companion-text-true-name file) file))
+               (`(,root ,own) (gemini-companion-roots-outermost
+                               name (gemini-companion-edit-session edit))))
+    (cond ((gemini-companion-text-unreadable-reason file))
+          ((gemini-companion-edit-emptied-p edit) "no text is left")
+          ((not own) "outside the project of the CLI")
+          ((string-match-p
+            (string-join gemini-companion-auto--active "\\|")
+            (downcase (substring name (length (directory-file-name root)))))
+           "hidden, or may be run automatically")
+          ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
+           "file changed since the proposal")
+          ((gemini-companion-revert-unsaved file) "unsaved changes here")
+          ((memq 'not-utf-8 (gemini-companion-edit-remarks edit)) "not UTF-8")
+          ((< 0 (progn (ignore-errors (gemini-companion-edit-hunks edit))
+                       (gemini-companion-edit-lost-count edit)))
+           "characters would be lost")
+          ((memq 'undoes (gemini-companion-edit-remarks edit))
+           "undoes your edits of this turn"))))
+
+;;;###autoload
+(defun gemini-companion-auto-accept (session)
+  "Turn auto-accept for the CLI of SESSION on or off.
+It stays on until this command turns it off, or the CLI exits.
+Edits that wait are accepted, too, but not the one that is shown.
+
+Only edits of regular files in the project of that CLI are accepted.
+Hidden files, hooks and other files that may be run automatically, and
+files with unsaved changes in this Emacs are still reviewed, and the
+header line shows the reason.  \\[gemini-companion-list] shows the
+accepted edits, and can revert them.
+
+Interactively, SESSION is the CLI at point in the list or of the current
+review, or the only connected CLI; if there are several, ask for one."
+  (interactive
+   (let ((session
+          (or (gemini-companion-auto--session-here)
+              (gemini-companion-session-read (gemini-companion-sessions)))))
+     (unless (or (gemini-companion-auto-on-p session)
+                 (y-or-n-p (format "Accept edits of %s without review? "
+                                   (gemini-companion-session-name session))))
+       (user-error "Auto-accept stays off"))
+     (list session)))
+  (cond ((gemini-companion-auto-on-p session)
+         (cl-callf2 cl-remove session gemini-companion-auto--sessions
+                    :test #'gemini-companion-session-same-p)
+         (message "Auto-accept ended for %s"
+                  (gemini-companion-session-name session)))
+        (t
+         (push session gemini-companion-auto--sessions)
+         (gemini-companion-auto-offer 'again)
+         ;; With M-x that is 77 columns; the question before names the CLI.
+         (message "Auto-accept on; %s ends it%s"
+                  (substitute-command-keys "\\[gemini-companion-auto-accept]")
+                  (if (gemini-companion-edits-open session)
+                      "; open reviews remain"
+                    ""))))
+  (gemini-companion-view-follow gemini-companion-edits-view 'changed)
+  (force-mode-line-update t))
+
+(cl-defmethod gemini-companion-part-lighter ((_part (eql 'auto)))
+  "Return the text and tooltip of auto-accept for the mode line, or nil."
+  (and (seq-some #'gemini-companion-auto-on-p (gemini-companion-sessions))
+       '("!" . "Edits of a CLI are accepted without review")))
+
+(defvar gemini-companion-auto--new nil
+  "Edits that were not offered to auto-accept yet, the last one first.
+One that was shown since is reviewed, although it may be hidden again.")
+
+(defun gemini-companion-auto-offer (&optional all)
+  "Accept each new edit of a CLI whose edits need no review.
+If ALL is non-nil, accept all those that wait."
+  (dolist (edit (if all
+                    (gemini-companion-edits-open)
+                  ;; More may arrive while the outcome of one is sent.
+                  (reverse (prog1 gemini-companion-auto--new
+                             (setq gemini-companion-auto--new nil)))))
+    (when (and (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
+               (gemini-companion-edit-open-p edit)
+               (null (gemini-companion-edit-view edit)))
+      (gemini-companion-auto--take edit))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'auto)))
+  "Offer each new edit once."
+  '((gemini-companion-edit-functions gemini-companion-auto--follow)))
+
+(defun gemini-companion-auto--follow (edit event)
+  "Offer EDIT later if it is new, that is, if EVENT is `opened'."
+  (when (eq event 'opened)
+    (push edit gemini-companion-auto--new)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'auto)))
+  "Turn auto-accept off."
+  (setq gemini-companion-auto--new nil
+        gemini-companion-auto--sessions nil))
+
+(provide 'gemini-companion-auto)
+;;; gemini-companion-auto.el ends here

@@ -1,0 +1,169 @@
+;;; gemini-companion-client-settings.el --- Settings of the CLIs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Read and write the settings files of the CLIs, and find settings with which a
+;; CLI does not connect or opens no reviews.
+
+;;; Code:
+
+(require 'gemini-companion-client)
+(require 'gemini-companion-text)
+(require 'gemini-companion-windows-at-once)
+(require 'json)
+
+(defun gemini-companion-client-settings-files (client directory)
+  "Return the settings files of CLIENT in DIRECTORY; earlier files win.
+They are the settings of the system, the project and the user."
+  (let* ((name (gemini-companion-client-get client :project-settings))
+         (root (unless (file-remote-p directory)
+                 (locate-dominating-file directory name))))
+    `(,(gemini-companion-client-file client :system-settings)
+      ,@(and root (list (expand-file-name name root)))
+      ,(gemini-companion-client-file client :user-settings))))
+
+(defun gemini-companion-client-settings--read (file &optional plain)
+  "Return the JSON object in FILE as an alist, whose keys are strings.
+FILE may have comments unless PLAIN is non-nil.  Return nil if there is
+no FILE or nothing in it; signal an error if it is malformed, or not a
+regular file, which a project may have there."
+  (when-let* ((problem (gemini-companion-text-unreadable-reason file)))
+    (error "File %s" problem))
+  (with-temp-buffer
+    (when (file-exists-p file)
+      (let ((coding-system-for-read 'utf-8))
+        (insert-file-contents file)))
+    (unless plain
+      (save-excursion
+        (while (re-search-forward
+                (rx (or (seq "\""
+                             (* (or (not (any "\"\\\n")) (seq "\\" nonl)))
+                             "\"")
+                        (group (or (seq "//" (* nonl))
+                                   (seq "/*" (*? anything) "*/")))))
+                nil t)
+          (when (match-beginning 1)
+            (replace-match " " t t)))))
+    (skip-chars-forward " \t\r\n")
+    (unless (eobp)
+      (unless (eq (char-after) ?\{)
+        (error "Not a JSON object"))
+      (let ((json-object-type 'alist)
+            (json-key-type 'string)
+            (json-array-type 'vector)
+            (json-false :false)
+            ;; Distinct from an empty object.
+            (json-null :null))
+        (prog1 (json-read)
+          (skip-chars-forward " \t\r\n")
+          (unless (eobp)
+            (error "Text after the JSON object")))))))
+
+(defun gemini-companion-client-settings-get (files keys)
+  "Return the first value of FILES, a file or a list, for KEYS, or nil.
+KEYS is a list of strings; without any, the value is all that a file
+has.  Ignore errors."
+  (seq-some (lambda (file)
+              (let ((value (ignore-errors
+                             (gemini-companion-client-settings--read file))))
+                (dolist (key keys value)
+                  (setq value (and (consp value) (cdr (assoc key value)))))))
+            (ensure-list files)))
+
+(defun gemini-companion-client-settings--set (file keys value saved)
+  "Set KEYS, a list of two strings, to VALUE in FILE, and display SAVED.
+If FILE cannot be written, report that instead.  If it has comments,
+which would be lost, or its first key is no object, visit it for the
+user, and return nil.  Signal an error if it is malformed."
+  (let* ((object (gemini-companion-client-settings--read file))
+         (section (cdr (assoc (car keys) object))))
+    (if (and (listp section)
+             (ignore-errors (gemini-companion-client-settings--read file 'plain) t))
+        (condition-case problem
+            (let ((coding-system-for-write 'utf-8-unix)
+                  (json-encoding-pretty-print t)
+                  (json-false :false)
+                  (json-null :null))
+              (setf (alist-get (cadr keys) section nil nil #'equal) value
+                    (alist-get (car keys) object nil nil #'equal) section)
+              (make-directory (file-name-directory file) t)
+              (write-region (concat (json-encode object) "\n") nil
+                            ;; It may be a link to where all settings are.
+                            (file-truename file) nil 'silent)
+              (message "%s" saved))
+          (file-error
+           (message "Setting not saved (%s); set %s to %s where that file is made"
+                    (error-message-string problem) (string-join keys ".")
+                    (json-encode value))))
+      (gemini-companion-client-settings--open file)
+      (message "%s has comments, which would be lost; set %s to %s in it, \
+save it, and go back"
+               (file-name-nondirectory file) (string-join keys ".")
+               (json-encode value))
+      nil)))
+
+(defun gemini-companion-client-settings--open (file)
+  "Visit FILE in another window."
+  ;; It may ask, which could not be seen if done in one step.
+  (let ((buffer (find-file-noselect file)))
+    (gemini-companion-windows-at-once
+      (switch-to-buffer-other-window buffer))))
+
+(defun gemini-companion-client-settings-findings (client directory &optional runs-p)
+  "Return the findings about the settings of CLIENT in DIRECTORY.
+The first one is about what is needed to connect, if they can be read.
+RUNS-P is called with CLIENT when a setting was saved: if its value is
+non-nil, a message names what a running CLI needs.  A CLI that starts
+after that reads the setting itself."
+  (when-let* ((required (gemini-companion-client-get client :required))
+              (files (gemini-companion-client-settings-files client directory))
+              (file (car (last files))))
+    (condition-case problem
+        (progn
+          (gemini-companion-client-settings--read file)
+          (mapcar (apply-partially #'gemini-companion-client-settings--finding
+                                   client files (or runs-p #'ignore))
+                  required))
+      (error
+       `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
+                       (error-message-string problem))
+              ,(format "Correct it; %s does not start with this file."
+                       (gemini-companion-client-title client))
+              ("Open" . ,(apply-partially #'gemini-companion-client-settings--open file))))))))
+
+(defun gemini-companion-client-settings--finding (client files runs-p required)
+  (pcase-let* ((`(,keys ,value ,problem ,command) required)
+               (user (car (last files)))
+               (found (seq-find (lambda (file)
+                                  (gemini-companion-client-settings-get file keys))
+                                files))
+               (file (or found user))
+               (key (format "%s in %s" (string-join keys ".")
+                            (abbreviate-file-name file))))
+    (cond
+     ((equal value (gemini-companion-client-settings-get file keys))
+      `(good ,(format "%s is %s" key (json-encode value))))
+     ((equal file user)
+      `(bad ,problem
+            ,(format "Run %s there, or set %s to %s." command key
+                     (json-encode value))
+            (,(cond ((eq value t) "Enable")
+                    (found "Change it")
+                    (t "Set it"))
+             . ,(lambda ()
+                  (gemini-companion-client-settings--set
+                   file keys value
+                   (if (funcall runs-p client)
+                       (format "Setting saved; a running %s needs %s"
+                               (gemini-companion-client-title client) command)
+                     "Setting saved"))))))
+     (t
+      `(bad ,problem
+            ,(format "Remove %s, which overrides your own settings." key)
+            ("Open" . ,(apply-partially #'gemini-companion-client-settings--open file)))))))
+
+(provide 'gemini-companion-client-settings)
+;;; gemini-companion-client-settings.el ends here

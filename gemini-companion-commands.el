@@ -1,0 +1,173 @@
+;;; gemini-companion-commands.el --- The table of commands  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; One table has the commands of the menu, of reviews and of the list, with their
+;; keys and labels.  Keymaps, header lines, menus and transients are made of it.
+
+;;; Code:
+
+(require 'gemini-companion-install)
+(require 'gemini-companion-server-log)
+(require 'map)
+
+;;;; The table
+
+(defconst gemini-companion-commands
+  '(("CLI"
+     ("g" gemini-companion-run "Go to a CLI, or start it" (global))
+     ("G" gemini-companion-resume "Resume a conversation" (global))
+     ("s" gemini-companion-send "Send what is at point" (global)
+      :enable gemini-companion-sessions)
+     ("c" gemini-companion-compose "Write a prompt" (global))
+     ("p" gemini-companion-pause "Pause sharing" (global)
+      :on gemini-companion-context-paused)
+     ("t" gemini-companion-tools "Link CLIs to Emacs" (global)
+      :on gemini-companion-install-extension-p))
+    ("Reviews"
+     ("r" gemini-companion-review "Go to what needs your answer" (global)
+      :enable gemini-companion-sessions)
+     ("l" gemini-companion-list "List of edits" (global))
+     ("a" gemini-companion-auto-accept "Auto-accept" (global)
+      :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
+     ("o" gemini-companion-last-proposal "Show last proposal" (global)
+      :enable gemini-companion-edits-kept))
+    ("Changes in files"
+     ("n" gemini-companion-next-change "Next change" (global change)
+      :enable gemini-companion-changes-left)
+     ("b" gemini-companion-previous-change "Previous change" (global)
+      :enable gemini-companion-changes-left)
+     ("=" gemini-companion-show-change "Show what was before" (global)
+      :enable gemini-companion-changes-marks)
+     ("u" gemini-companion-undo-change "Undo this change" (global change)
+      :enable gemini-companion-changes-marks)
+     ("k" gemini-companion-keep-changes "Keep the changes" (global change)
+      :enable gemini-companion-changes-left))
+    ("Connection"
+     ("?" gemini-companion-status "Status and problems" (global))
+     ("R" gemini-companion-restart "Restart the server" (global)
+      :enable gemini-companion-mode)
+     ("e" gemini-companion-events-buffer "Show the event log" (global))
+     ("i" gemini-companion-install-server "Install Python packages" (global))
+     ("m" gemini-companion-mode "Companion mode" (global)
+      :on gemini-companion-mode)
+     ("," gemini-companion-customize "Set options" (global)))
+    ("Answer"
+     ("a" gemini-companion-edit-accept "Accept" (view list)
+      :enable gemini-companion-edits-to-answer :header (2 "accept"))
+     ("r" gemini-companion-edit-reject "Reject" (view list)
+      :enable gemini-companion-edits-to-answer :header (2 "reject"))
+     ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
+      (view list)
+      :enable gemini-companion-edits-to-answer :header (9 "with reason"))
+     ("c" gemini-companion-list-comment "Comment on this line" (list)
+      :enable gemini-companion-edits-to-answer :header (7 "comment"))
+     ("q" gemini-companion-review-quit "Quit (asks first)" (view)
+      :enable gemini-companion-edits-to-answer))
+    ("Edit"
+     ("n" gemini-companion-review-next-hunk "Next hunk" (view list)
+      :enable gemini-companion-review-of-buffer :stay t :header (8 "next"))
+     ("p" gemini-companion-review-previous-hunk "Previous hunk" (view list)
+      :enable gemini-companion-review-of-buffer :stay t)
+     ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list)
+      :enable gemini-companion-review-hunk-p
+      :on gemini-companion-review-excluded-p :stay t :header (8 "exclude"))
+     ("e" gemini-companion-review-edit "Edit the proposal" (view list)
+      :enable gemini-companion-review-of-buffer :header (8 "edit"))
+     ("u" gemini-companion-list-revert "Revert this edit or turn" (list)
+      :header (7 "revert")))
+    ("Display"
+     ("TAB" gemini-companion-list-toggle "Unfold or fold" (list)
+      :header (6 "diff"))
+     ("RET" gemini-companion-list-view "Review or visit" (list)
+      :header (6 "review"))
+     ("v" gemini-companion-review-switch-view "Switch the view" (view list)
+      :enable gemini-companion-edits-to-answer :header (10 "other view"))
+     ("l" gemini-companion-list "List of edits" (view))
+     ("!" gemini-companion-auto-accept "Auto-accept" (view list)
+      :on gemini-companion-auto-on-p)
+     ("g" revert-buffer "Refresh" (list))
+     ("q" gemini-companion-quit-window "Quit the list" (list)))
+    (nil
+     ("h" gemini-companion-menu nil (global))
+     ("?" gemini-companion-review-menu nil (view) :header (2 "keys"))
+     ("?" gemini-companion-list-menu nil (list) :header (3 "keys"))
+     ("p" gemini-companion-previous-change nil (change))
+     ("RET" gemini-companion-show-change nil (change))
+     ("RET" gemini-companion-review-edit nil (panel unified))
+     ("TAB" gemini-companion-unified-toggle-fold nil (unified))
+     ("g" gemini-companion-ediff-compare-again nil (panel))
+     ("C-c C-c" gemini-companion-edit-accept nil (review))
+     ("C-c C-k" gemini-companion-edit-reject nil (review))
+     ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review))
+     ("C-c C-x" gemini-companion-review-toggle-hunk nil (review))
+     ("C-c C-e" gemini-companion-review-edit nil (review))
+     ("C-c C-n" gemini-companion-review-next-hunk nil (review))
+     ("C-c C-p" gemini-companion-review-previous-hunk nil (review))
+     ("C-c C-v" gemini-companion-review-switch-view nil (review))))
+  "Commands by group: lists of key, command, label, places and a plist.
+The places are `global', the map of all commands; `review', all buffers
+of a review; `view', those where no text is typed, or of them only the
+`panel' of Ediff or the `unified' diff; `list', the list of edits; and
+`change', the next key after a command that goes to a change.
+A group without a title is in no menu.
+
+In the plist, `:header' has the rank of the key in a header line, see
+`gemini-companion-label-fit', and a word.  The transient stays after
+commands with `:stay'.  Two have variables, or functions without
+arguments, which count once they are loaded: `:enable' is nil if the
+command does nothing now, and `:on' is the state of what it turns on.")
+
+(defun gemini-companion-commands-menu (place)
+  "Return the groups of `gemini-companion-commands' for a menu in PLACE."
+  (cl-loop for (title . rows) in gemini-companion-commands
+           for here = (seq-filter (lambda (row) (memq place (nth 3 row))) rows)
+           when (and title here) collect (cons title here)))
+
+(defun gemini-companion-commands-in (place)
+  "Return the rows of `gemini-companion-commands' that apply in PLACE."
+  (seq-filter (lambda (row) (memq place (nth 3 row)))
+              (seq-mapcat #'cdr gemini-companion-commands)))
+
+(defun gemini-companion-commands-bind (map place &optional binding)
+  "Bind the keys of PLACE in MAP to their commands, and return MAP.
+If BINDING is non-nil, bind them to its value for each command."
+  (pcase-dolist (`(,key ,command . ,_) (gemini-companion-commands-in place) map)
+    (define-key map (kbd key) (funcall (or binding #'identity) command))))
+
+(defun gemini-companion-commands-state (symbol)
+  "Return the value of SYMBOL, a variable or else a function.
+It is nil if that is not loaded, and after a user error."
+  (cond ((boundp symbol) (symbol-value symbol))
+        ((fboundp symbol) (ignore-error user-error (funcall symbol)))))
+
+;;;; Autoloads and the keymap
+
+;; Where no autoloads file, which has their documentation, was loaded.
+(pcase-dolist (`(,file . ,commands)
+               '((auto auto-accept) (compose compose) (send send) (list list last-proposal)
+                 (changes next-change previous-change show-change undo-change
+                          keep-changes)
+                 (server-log events-buffer) (tools tools) (review review)
+                 (menu menu review-menu list-menu) (context pause)
+                 (prompt edit-reject-with-reason) (status status)
+                 (cli run connect disconnect) (resume resume)))
+  (dolist (command commands)
+    (let ((name (intern (format "gemini-companion-%s" command))))
+      (unless (fboundp name)
+        (autoload name (format "gemini-companion-%s" file) nil t)))))
+
+(defvar gemini-companion-command-map
+  (gemini-companion-commands-bind (make-sparse-keymap) 'global)
+  "Keymap of the commands, for a prefix key of your choice.
+For example:
+  (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)")
+
+;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion-commands" nil t 'keymap)
+(fset 'gemini-companion-command-map gemini-companion-command-map)
+
+(provide 'gemini-companion-commands)
+;;; gemini-companion-commands.el ends here

@@ -1,0 +1,183 @@
+;;; gemini-companion-hunk.el --- Hunks, and which of them are excluded  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A hunk is one block of changed lines, a list (OLD OLD-COUNT NEW NEW-COUNT) of
+;; lines, from 1 on, in the original and in the proposal.  An excluded hunk is
+;; marked by an overlay in the proposal, whose text stays; the text to be
+;; written is computed from both when it is needed.
+
+;;; Code:
+
+(require 'gemini-companion-text)
+
+(defface gemini-companion-excluded-text
+  '((t :strike-through t))
+  "Face of the text of a hunk that is excluded from a proposal.
+The lines are dimmed, too."
+  :group 'gemini-companion-reviews)
+
+(defun gemini-companion-hunk-find (original proposal)
+  "Return the hunks between the buffers ORIGINAL and PROPOSAL.
+Signal an error if they cannot be compared."
+  (unless (executable-find diff-command)
+    (user-error "Cannot find the program %s; install it or customize \
+`diff-command'"
+                diff-command))
+  (let ((texts (mapcar #'gemini-companion-text-of-buffer
+                       (list original proposal))))
+    (or (gemini-companion-text-diff texts)
+        (unless (apply #'string= texts)
+          (user-error "%s failed" diff-command)))))
+
+(defun gemini-companion-hunk-line (line)
+  "Return where LINE, from 1 on, of the current buffer begins."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-min))
+      (forward-line (1- line))
+      (point))))
+
+(defun gemini-companion-hunk-lines (added removed)
+  "Return a text for ADDED and REMOVED numbers of lines."
+  (format "+%d %s%d" added (gemini-companion-text-sign ?\u2212 "-") removed))
+
+(defun gemini-companion-hunk-range (lines)
+  "Return a text such as \"3\" or \"3-5\" for LINES.
+LINES is a number, or a cons (FIRST . LAST)."
+  (pcase lines
+    (`(,first . ,last) (format "%d-%d" first last))
+    (line (number-to-string line))))
+
+(defun gemini-companion-hunk-old-text (hunk original)
+  "Return the lines of HUNK in the buffer ORIGINAL."
+  (car (gemini-companion-hunk--texts hunk original original)))
+
+(defun gemini-companion-hunk--texts (hunk original proposal)
+  "Return the lines of HUNK in the buffers ORIGINAL and PROPOSAL, a list."
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
+    (cl-loop for (buffer line count) in `((,original ,old ,old-count)
+                                          (,proposal ,new ,new-count))
+             collect (with-current-buffer buffer
+                       (save-restriction
+                         (widen)
+                         (buffer-substring-no-properties
+                          (gemini-companion-hunk-line line)
+                          (gemini-companion-hunk-line (+ line count))))))))
+
+(defun gemini-companion-hunk-toggle (hunk original proposal)
+  "Exclude HUNK of the buffer ORIGINAL from PROPOSAL, or restore it.
+Return non-nil if it is excluded now."
+  (if-let* ((mark (seq-find
+                   (lambda (mark)
+                     (equal hunk (overlay-get mark 'gemini-companion-hunk)))
+                   (gemini-companion-hunk-marks proposal))))
+      (ignore (delete-overlay mark))
+    (pcase-let ((`(,_ ,old-count ,new ,new-count) hunk))
+      (with-current-buffer proposal
+        (let* ((beg (gemini-companion-hunk-line new))
+               (end (gemini-companion-hunk-line (+ new new-count)))
+               (mark (make-overlay beg end nil (< beg end))))
+          (cl-loop for (property value)
+                   on `( gemini-companion-hunk ,hunk
+                         gemini-companion-texts
+                         ,(gemini-companion-hunk--texts hunk original proposal)
+                         face (gemini-companion-excluded-text shadow)
+                         line-prefix "x"
+                         wrap-prefix " ")
+                   by #'cddr
+                   do (overlay-put mark property value))
+          ;; Without a line of its own it would be invisible.
+          (when (= beg end)
+            (overlay-put mark 'before-string
+                         (propertize
+                          (format (ngettext "x %d removed line stays\n"
+                                            "x %d removed lines stay\n"
+                                            old-count)
+                                  old-count)
+                          'face 'shadow))))))
+    t))
+
+(defun gemini-companion-hunk-marks (proposal)
+  "Return the overlays of the hunks excluded from PROPOSAL, in order."
+  (with-current-buffer proposal
+    (save-restriction
+      (widen)
+      (seq-sort-by
+       (lambda (mark) (car (overlay-get mark 'gemini-companion-hunk)))
+       #'<
+       (seq-filter #'gemini-companion-hunk--valid-p
+                   (gemini-companion-hunk--all-marks))))))
+
+(defun gemini-companion-hunk--all-marks ()
+  "Return the overlays of excluded hunks in the accessible text."
+  (seq-filter (lambda (overlay) (overlay-get overlay 'gemini-companion-hunk))
+              (overlays-in (point-min) (point-max))))
+
+(defun gemini-companion-hunk--valid-p (mark)
+  "Return non-nil if MARK still has its lines, and these only.
+The buffer of MARK is current, and widened."
+  (pcase-let ((`(,original ,proposed)
+               (overlay-get mark 'gemini-companion-texts))
+              (beg (overlay-start mark))
+              (end (overlay-end mark)))
+    (and (string= (buffer-substring-no-properties beg end) proposed)
+         (memq (char-before beg) '(?\n nil))
+         (or (= end (point-max))
+             (and (memq (char-before end) '(?\n nil))
+                  ;; Otherwise the next line would become a part of the last.
+                  (string-match-p "\\(?:\\`\\|\n\\)\\'" original))))))
+
+(defun gemini-companion-hunk-prune (proposal &optional hunks original)
+  "Restore the excluded hunks of PROPOSAL that were edited; return how many.
+If ORIGINAL is non-nil, PROPOSAL was compared with it: restore also those
+that are none of HUNKS."
+  (with-current-buffer proposal
+    (save-restriction
+      (widen)
+      (let ((restored (seq-remove
+                       (lambda (mark)
+                         (and (gemini-companion-hunk--valid-p mark)
+                              (or (null original)
+                                  (gemini-companion-hunk--update
+                                   mark hunks original))))
+                       (gemini-companion-hunk--all-marks))))
+        (mapc #'delete-overlay restored)
+        (length restored)))))
+
+(defun gemini-companion-hunk--update (mark hunks original)
+  "Record which one of HUNKS, of the buffer ORIGINAL, is marked by MARK.
+Return nil if it is none."
+  (when-let* ((hunk (cl-find (line-number-at-pos (overlay-start mark)) hunks
+                             :key #'cl-third))
+              ((equal (overlay-get mark 'gemini-companion-texts)
+                      (gemini-companion-hunk--texts hunk original
+                                                    (current-buffer)))))
+    (overlay-put mark 'gemini-companion-hunk hunk)))
+
+(defun gemini-companion-hunk-excluded (proposal)
+  "Return the hunks that are excluded from the buffer PROPOSAL.
+They have the lines of the last comparison."
+  (mapcar (lambda (mark) (overlay-get mark 'gemini-companion-hunk))
+          (gemini-companion-hunk-marks proposal)))
+
+(defun gemini-companion-hunk-remaining-text (proposal)
+  "Return the text of the buffer PROPOSAL without the excluded hunks.
+In their place it has the lines of the original."
+  (let ((text (gemini-companion-text-of-buffer proposal))
+        (position 0))
+    (concat (mapconcat (lambda (mark)
+                         (prog1 (concat
+                                 (substring text position
+                                            (1- (overlay-start mark)))
+                                 (car (overlay-get mark 'gemini-companion-texts)))
+                           (setq position (1- (overlay-end mark)))))
+                       (gemini-companion-hunk-marks proposal) "")
+            (substring text position))))
+
+(provide 'gemini-companion-hunk)
+;;; gemini-companion-hunk.el ends here

@@ -1,0 +1,79 @@
+;;; gemini-companion-page.el --- Buffers whose whole text is computed  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A page is a buffer whose whole text is computed: when something has changed and
+;; the buffer is visible, the text is computed again, and replaces in the buffer
+;; what differs, so that point and windows stay at their lines.
+
+;;; Code:
+
+(require 'gemini-companion-replace)
+
+(defvar-local gemini-companion-page--write nil
+  "Function that writes the text of this page.")
+
+(defvar-local gemini-companion-page--timer (timer-create)
+  "Timer that refreshes this page.")
+
+(defun gemini-companion-page-set-up (write hooks)
+  "Make the current buffer a page whose text the function WRITE writes.
+It is written again by `revert-buffer', and soon after one of HOOKS has
+run.  If there are HOOKS, also when a window displays it."
+  (let* ((page (current-buffer))
+         (soon (lambda (&rest _) (gemini-companion-page-refresh-soon page)))
+         (end (lambda ()
+                (dolist (hook hooks)
+                  (remove-hook hook soon))
+                (cancel-timer gemini-companion-page--timer))))
+    (setq gemini-companion-page--write write)
+    (setq-local revert-buffer-function
+                (lambda (&rest _) (gemini-companion-page-refresh)))
+    (dolist (hook hooks)
+      (add-hook hook soon))
+    (when hooks
+      (add-hook 'window-buffer-change-functions soon nil t)
+      (add-hook 'window-size-change-functions soon nil t))
+    (add-hook 'kill-buffer-hook end nil t)
+    (add-hook 'change-major-mode-hook end nil t)))
+
+(defun gemini-companion-page-refresh-soon (page)
+  "Write the text of the buffer PAGE again soon if it is visible then.
+Each call waits for further ones."
+  (when (buffer-live-p page)
+    (with-current-buffer page
+      (cancel-timer gemini-companion-page--timer)
+      (setq gemini-companion-page--timer
+            (run-at-time 0.2 nil
+                         (lambda ()
+                           (when (get-buffer-window page t)
+                             (with-current-buffer page
+                               (gemini-companion-page-refresh)))))))))
+
+(defun gemini-companion-page-refresh ()
+  "Write the text of the current buffer, a page, again."
+  (funcall gemini-companion-page--write)
+  ;; Hooks that ran meanwhile need no other refresh.
+  (cancel-timer gemini-companion-page--timer))
+
+(defun gemini-companion-page-replace (text &optional beg end)
+  "Replace the text of the current buffer, and its properties, by TEXT.
+Point, mark, markers and the windows stay at their lines.  With BEG and
+END non-nil, replace only the whole lines between them."
+  (widen)
+  (with-silent-modifications
+    (gemini-companion-replace-text text beg end)
+    (let ((start (or beg 1))
+          (position 0))
+      ;; `object-intervals' takes seconds for ten thousand of them.
+      (while (< position (length text))
+        (let ((next (next-property-change position text (length text))))
+          (set-text-properties (+ start position) (+ start next)
+                               (text-properties-at position text))
+          (setq position next))))))
+
+(provide 'gemini-companion-page)
+;;; gemini-companion-page.el ends here

@@ -1,0 +1,136 @@
+;;; gemini-companion-replace.el --- Replacing the text of a buffer in place  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Make a text that of a buffer by replacing only what differs, so that point in
+;; every window, markers, overlays and undo stay.
+
+;;; Code:
+
+(require 'gemini-companion-text)
+
+(defun gemini-companion-replace-text (text &optional beg end)
+  "Make TEXT the text of the current buffer, as one undo step.
+With BEG and END non-nil, replace only the whole lines between them.
+Replace only what differs in the lines that differ, so that point,
+windows, markers and overlays stay.  A unibyte buffer gets the bytes of
+TEXT in UTF-8.  Return the positions of these lines,
+a list of (BEG . END), which are equal where lines were deleted.
+Change hooks run once for all changes; some positions may be missing if
+they change the text, which then becomes TEXT nevertheless."
+  (let ((target (current-buffer))
+        (end (and end (copy-marker end t)))
+        (passes (list (not inhibit-modification-hooks) nil))
+        (deactivate-mark nil)
+        (inhibit-quit t)
+        (inhibit-read-only t)
+        ;; In the midst of a change, they could leave half of the text.
+        (inhibit-modification-hooks t)
+        ;; A collection would truncate the undo list that is being made.
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
+    (with-temp-buffer
+      (set-buffer-multibyte (buffer-local-value 'enable-multibyte-characters
+                                                target))
+      (insert (if enable-multibyte-characters
+                  text
+                (gemini-companion-text-utf-8 text)))
+      (let ((source (current-buffer)))
+        (with-current-buffer target
+          (save-excursion
+            (save-restriction
+              (undo-boundary)
+              (prog1 (mapcan (lambda (hooks)
+                               (if end (narrow-to-region beg end) (widen))
+                               (gemini-companion-replace--lines source hooks))
+                             passes)
+                (undo-boundary)))))))))
+
+(defun gemini-companion-replace--differences (source)
+  "Return the hunks between the accessible text and the buffer SOURCE."
+  (unless (let ((case-fold-search nil))
+            (zerop (compare-buffer-substrings nil nil nil source nil nil)))
+    (let* ((old (count-lines (point-min) (point-max)))
+           (new (with-current-buffer source
+                  (count-lines (point-min) (point-max)))))
+      (or (unless (member (list old new) `((0 ,new) (,old 0) (1 1)))
+            (gemini-companion-text-diff
+             (list (buffer-substring-no-properties (point-min) (point-max))
+                   (gemini-companion-text-of-buffer source))))
+          (list (list 1 old 1 new))))))
+
+(defun gemini-companion-replace--lines (source hooks)
+  "Replace the accessible lines that differ from the buffer SOURCE.
+Run the change hooks if HOOKS is non-nil.  Return the positions of the
+new lines."
+  (when-let* ((hunks (gemini-companion-replace--differences source)))
+    (let* ((place (lambda (line)
+                    (goto-char (point-min))
+                    (forward-line (1- line))
+                    (point)))
+           (beg (funcall place (caar hunks)))
+           (end (funcall place (+ (caar (last hunks)) (cadar (last hunks)))))
+           (run (if hooks #'run-hook-wrapped #'ignore))
+           size alone)
+      (funcall run 'before-change-functions #'gemini-companion-text-call
+               beg end)
+      (setq size (buffer-size))
+      ;; Otherwise Emacs reports that an empty undo list is broken, which would
+      ;; clear the echo area.
+      (unless buffer-undo-list
+        (setq buffer-undo-list (list nil)
+              alone t))
+      (prog1 (combine-change-calls beg end
+               (gemini-companion-replace--each-hunk hunks source))
+        ;; At such a boundary at the end, undo-tree would loop.
+        (when alone
+          (setq buffer-undo-list (nbutlast buffer-undo-list)))
+        (funcall run 'after-change-functions #'gemini-companion-text-call
+                 beg (+ end (- (buffer-size) size)) (- end beg))))))
+
+(defun gemini-companion-replace--each-hunk (hunks source)
+  "Replace the lines of each of HUNKS by the new ones in the buffer SOURCE.
+Return their positions."
+  (goto-char (point-min))
+  (let ((next 1))
+    (mapcar (pcase-lambda (`(,line ,count ,_ ,new-count))
+              (forward-line (- line next))
+              (setq next (+ line count))
+              (let ((beg (point)))
+                ;; One line by one, as long as both have some.
+                (while (and (< 0 count) (< 1 new-count) (not (eobp)))
+                  (gemini-companion-replace--edit 1 source 1)
+                  (setq count (1- count)
+                        new-count (1- new-count)))
+                (gemini-companion-replace--edit count source new-count)
+                (cons beg (point))))
+            hunks)))
+
+(defun gemini-companion-replace--edit (count source new-count)
+  "Replace COUNT lines at point by NEW-COUNT lines at that place in SOURCE.
+Keep the common prefix and suffix.  The text before is the same in both."
+  (let* ((beg (point))
+         (there (1+ (- beg (point-min))))
+         (new (with-current-buffer source
+                (goto-char there)
+                (forward-line new-count)
+                (buffer-substring there (point))))
+         (old (progn (forward-line count)
+                     (buffer-substring-no-properties beg (point))))
+         (head (length (fill-common-string-prefix old new)))
+         (tail (length (fill-common-string-prefix
+                        (reverse (substring old head))
+                        (reverse (substring new head))))))
+    (goto-char (+ beg head))
+    ;; A marker at the beginning of the tail, or of the next line, stays there.
+    (funcall (if (or (< 0 count) (< (buffer-size) (point)))
+                 #'insert
+               #'insert-before-markers)
+             (substring new head (- (length new) tail)))
+    (delete-char (- (length old) head tail))
+    (forward-char tail)))
+
+(provide 'gemini-companion-replace)
+;;; gemini-companion-replace.el ends here

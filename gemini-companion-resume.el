@@ -1,0 +1,196 @@
+;;; gemini-companion-resume.el --- Conversations of the CLIs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; List the conversations that a CLI can resume, and restore the buffers of CLIs
+;; from a desktop, with such a list.
+
+;;; Code:
+
+(require 'gemini-companion-cli)
+(require 'gemini-companion-client)
+(require 'gemini-companion-names)
+(require 'gemini-companion-session)
+(require 'gemini-companion-terminal)
+(require 'gemini-companion-windows-at-once)
+(require 'json)
+(require 'tabulated-list)
+
+(defvar desktop-buffer-major-mode)
+(defvar desktop-buffer-mode-handlers)
+(defvar desktop-minor-mode-handlers)
+(defvar desktop-save-buffer)
+
+;;;; List
+
+(defun gemini-companion-resume--parse (output)
+  "Return the conversations in OUTPUT of a CLI, as `tabulated-list-entries'.
+The newest comes first.  Gemini CLI prints that last, and Qwen Code
+prints objects of JSON."
+  (let (printed objects)
+    (dolist (line (split-string output "[\r\n]+" t))
+      (if (string-match "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'"
+                        line)
+          (push (mapcar (lambda (n) (match-string n line)) '(3 2 1)) printed)
+        ;; Other lines are of its log.
+        (let-alist (and (string-prefix-p "{" line)
+                        (ignore-errors (json-read-from-string line)))
+          (when .sessionId
+            (push (list .sessionId
+                        (format-time-string "%F %R" (/ .mtime 1000))
+                        (or .customTitle .prompt ""))
+                  objects)))))
+    (mapcar (pcase-lambda (`(,id ,time ,words))
+              (list id (vector time (gemini-companion-names-shown
+                                     (string-clean-whitespace words) 300))))
+            (append (nreverse objects) printed))))
+
+(defun gemini-companion-resume--list ()
+  "List the conversations, or start the CLI if only that can list them."
+  (let* ((buffer (current-buffer))
+         (run gemini-companion-terminal-parameters)
+         (client (plist-get run :client))
+         (arguments (gemini-companion-client-get client :conversations))
+         (show
+          (lambda (output problem)
+            (when (buffer-live-p buffer)
+              (with-current-buffer buffer
+                (setq tabulated-list-entries
+                      (gemini-companion-resume--parse output))
+                (setq truncate-lines (and tabulated-list-entries t))
+                (cond (tabulated-list-entries
+                       (tabulated-list-print))
+                      (problem
+                       (gemini-companion-resume--say
+                        "%s cannot list its conversations: %s" problem))
+                      ((gemini-companion-resume--say
+                        "%s has no conversation to resume; %s begins one"
+                        (substitute-command-keys
+                         "\\[gemini-companion-run]")))))))))
+    (if (null arguments)
+        (gemini-companion-cli-launch `(:resume t ,@run))
+      (gemini-companion-resume--say "Listing the conversations of %s...")
+      (let ((process-environment (gemini-companion-cli-environment run))
+            (exec-path (plist-get run :path)))
+        (gemini-companion-cli-program
+         "gemini-companion-conversations"
+         (append (gemini-companion-cli-command client) arguments)
+         "" show)))))
+
+(defun gemini-companion-resume--say (format &rest arguments)
+  (let ((inhibit-read-only t))
+    (erase-buffer)
+    (insert (apply #'format format
+                   (gemini-companion-session-name
+                    gemini-companion-terminal-parameters)
+                   arguments)
+            "\n")
+    (goto-char (point-min))))
+
+;;;###autoload
+(define-derived-mode gemini-companion-resume-mode tabulated-list-mode
+  "Conversations"
+  "Mode of the list of conversations that a CLI can resume.
+\\{gemini-companion-resume-mode-map}"
+  (setq tabulated-list-format [("When" 17 nil)
+                               ("Conversation (RET resumes it, g lists again)" 0 nil)]
+        tabulated-list-padding 1)
+  (setq-local desktop-save-buffer #'gemini-companion-terminal-desktop
+              revert-buffer-function
+              (lambda (&rest _) (gemini-companion-resume--list)))
+  (tabulated-list-init-header))
+
+(defun gemini-companion-resume-at-point ()
+  "Resume the conversation at point, in a terminal in this window."
+  (interactive nil gemini-companion-resume-mode)
+  (gemini-companion-cli-launch
+   `( :resume ,(or (tabulated-list-get-id)
+                   (user-error "No conversation at point; type g to list them"))
+      ,@gemini-companion-terminal-parameters)))
+(define-key gemini-companion-resume-mode-map
+  (kbd "RET") #'gemini-companion-resume-at-point)
+(define-key gemini-companion-resume-mode-map
+  [remap quit-window] #'gemini-companion-quit-window)
+
+;;;###autoload
+(defun gemini-companion-resume (&optional number)
+  "List the conversations of the CLI of this project, to resume one.
+NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
+CLI is running, the conversation is resumed in one more."
+  (interactive "P")
+  (let ((run (gemini-companion-cli-wanted number)))
+    (when (plist-get run :remote)
+      (user-error "Conversations on other hosts are not listed; type /resume in \
+the CLI"))
+    (gemini-companion-cli-check run)
+    (when (gemini-companion-cli-live-buffer run)
+      (setq run `( :number ,(gemini-companion-cli-free-number run)
+                   ,@run)))
+    (gemini-companion-cli-show-buffer run)
+    (rename-buffer (string-replace ":" " conversations:"
+                                   (gemini-companion-cli-name run))
+                   'unique)
+    (gemini-companion-resume-mode)
+    (gemini-companion-resume--list)))
+
+;;;; Desktop
+
+;; Before a desktop restores a buffer, it loads the file of its mode.
+(add-to-list 'desktop-buffer-mode-handlers
+             '(gemini-companion-resume-mode . gemini-companion-resume--restore) t)
+
+(defconst gemini-companion-resume--desktop-handlers
+  (mapcar (lambda (mode) (cons mode 'gemini-companion-resume--restore))
+          '(vterm-mode eat-mode term-mode))
+  "Elements of `desktop-buffer-mode-handlers' while the mode is on.")
+
+(defun gemini-companion-resume--restore (file name run)
+  "Return a buffer NAME in which the CLI of RUN can be resumed, or nil.
+RUN is what `gemini-companion-terminal-desktop' has saved.  For another
+terminal, call the user's handler, if any, with FILE and the rest."
+  (let ((others (rassq-delete-all #'gemini-companion-resume--restore
+                                  (copy-sequence desktop-buffer-mode-handlers)))
+        (directory (and (eq :client (car-safe run)) (plist-get run :directory))))
+    (cond
+     ((null directory)
+      (funcall (alist-get desktop-buffer-major-mode others #'ignore) file name run))
+     ((file-directory-p directory)
+      (with-current-buffer (get-buffer-create name)
+        (gemini-companion-resume-mode)
+        (setq default-directory directory
+              gemini-companion-terminal-parameters
+              `(:environment ,process-environment :path ,exec-path ,@run))
+        ;; Modes of a terminal, which the desktop names, would take the keys.
+        (setq-local desktop-minor-mode-handlers
+                    (append (mapcar (lambda (mode) (cons mode #'ignore))
+                                    (seq-filter #'local-variable-if-set-p
+                                                minor-mode-list))
+                            desktop-minor-mode-handlers))
+        (gemini-companion-resume--say
+         "%s ran here; g lists its conversations, to resume one")
+        (current-buffer))))))
+
+(defvar desktop-buffer-major-mode)
+(defvar desktop-buffer-mode-handlers)
+(defvar desktop-minor-mode-handlers)
+(defvar desktop-save-buffer)
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-start ((_part (eql 'resume)))
+  "Restore the terminals of CLIs from a desktop."
+  (setq desktop-buffer-mode-handlers
+        (seq-union gemini-companion-resume--desktop-handlers
+                   (bound-and-true-p desktop-buffer-mode-handlers))))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'resume)))
+  "Restore no terminals of CLIs from a desktop."
+  (setq desktop-buffer-mode-handlers
+        (seq-difference (bound-and-true-p desktop-buffer-mode-handlers)
+                        gemini-companion-resume--desktop-handlers)))
+
+(provide 'gemini-companion-resume)
+;;; gemini-companion-resume.el ends here

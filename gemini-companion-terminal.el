@@ -1,0 +1,368 @@
+;;; gemini-companion-terminal.el --- CLIs in terminals of this Emacs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Run a program in vterm, eat or term, display it, and handle the sequences in its
+;; output: titles, colors and texts to copy.
+
+;;; Code:
+
+(require 'gemini-companion-session)
+(require 'gemini-companion-state)
+(require 'gemini-companion-windows-at-once)
+(require 'map)
+
+(declare-function eat-exec "ext:eat")
+(declare-function eat-mode "ext:eat")
+(declare-function term-char-mode "term")
+(declare-function term-exec "term")
+(declare-function term-mode "term")
+(defvar term-home-marker)
+(defvar term-raw-map)
+(declare-function vterm-mode "ext:vterm")
+(defvar vterm-kill-buffer-on-exit)
+(defvar vterm-min-window-width)
+(defvar vterm-shell)
+(declare-function evil-emacs-state "ext:evil-states")
+(declare-function evil-insert-state "ext:evil-states")
+(defvar eat-kill-buffer-on-exit)
+(defvar desktop-save-buffer)
+
+;;;; Customization
+
+(defgroup gemini-companion-terminal nil
+  "CLIs in terminals of this Emacs."
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-terminal nil
+  "Terminal in which `gemini-companion-run' starts a CLI.
+Nil means the first of vterm, eat and term that is installed.
+
+A function is called with the command, a list of strings.  The current
+buffer is empty, is displayed already, and has the directory and the
+environment to use.  The function makes that buffer a terminal that runs
+the command, or starts a terminal outside of Emacs."
+  :type '(choice (const :tag "The first that is installed" nil)
+                 (const :tag "vterm" vterm)
+                 (const :tag "eat" eat)
+                 (const :tag "term, which is part of Emacs" term)
+                 function)
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-run-side-window nil
+  "Side of the frame where the CLI is shown, or nil for any window.
+At a side, `gemini-companion-run' hides the window if it is the
+selected one."
+  :type '(choice (const :tag "Any window" nil)
+                 (const right) (const left) (const bottom))
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; Kinds of terminals
+(defvar-local gemini-companion-terminal-parameters nil
+  "Parameters of the CLI in this buffer, a plist, or nil.
+Its `:client', `:directory' and `:number' distinguish it from
+others; `:environment' and `:path' are what it is started with, and
+`:resume' is the conversation that it resumes, if any, or t if it asks
+for that.  On a remote host, `:remote' is the name of that host, and
+`:root' the workspace root there.")
+;; The modes of terminals kill all other local variables.
+(put 'gemini-companion-terminal-parameters 'permanent-local t)
+
+(defun gemini-companion-terminal-function ()
+  "Return the function to run a command in the terminal of the user.
+It is nil on Windows, where no terminal works."
+  (pcase gemini-companion-terminal
+    ('vterm #'gemini-companion-terminal--vterm)
+    ('eat #'gemini-companion-terminal--eat)
+    ('term #'gemini-companion-terminal--term)
+    ('nil (cond ((eq system-type 'windows-nt) nil)
+                ((and (locate-library "vterm")
+                      ;; Without it, loading vterm asks whether to compile one.
+                      (locate-library "vterm-module"))
+                 #'gemini-companion-terminal--vterm)
+                ((locate-library "eat") #'gemini-companion-terminal--eat)
+                (t #'gemini-companion-terminal--term)))
+    (function function)))
+
+(defun gemini-companion-terminal-show-plainly ()
+  "Turn off what modes for all buffers add to the rows of a CLI's screen.
+With line numbers, vterm shows rows that were drawn for a wider window."
+  (when gemini-companion-terminal-parameters
+    (dolist (mode '( display-line-numbers-mode linum-mode hl-line-mode
+                     display-fill-column-indicator-mode))
+      (when (and (boundp mode) (symbol-value mode))
+        (funcall mode -1)))
+    (setq-local display-line-numbers nil
+                global-hl-line-mode nil
+                show-trailing-whitespace nil)))
+
+(defun gemini-companion-terminal-start (command)
+  "Run COMMAND in the current buffer, in a terminal with the selected window."
+  (let* ((function (gemini-companion-terminal-function))
+         (process-environment
+          `(;; Qwen Code reads it first, and waits only 0.2 s for an answer.
+            ,(if (eq 'dark (frame-parameter nil 'background-mode))
+                 "COLORFGBG=15;0"
+               "COLORFGBG=0;15")
+            ;; All others display 24-bit colors.
+            ,@(unless (and (eq function #'gemini-companion-terminal--term)
+                           (< emacs-major-version 29))
+                '("COLORTERM=truecolor"))
+            ,@process-environment)))
+    (unwind-protect
+        ;; A terminal takes the size of the window when its mode begins.
+        (cl-letf (((default-value 'header-line-format) " ")
+                  ((default-value 'display-line-numbers) nil))
+          ;; Global modes turn on at the end of the terminal's mode, and term
+          ;; and eat start the program after that.
+          (add-hook 'after-change-major-mode-hook
+                    #'gemini-companion-terminal-show-plainly 100)
+          (funcall function command))
+      (remove-hook 'after-change-major-mode-hook
+                   #'gemini-companion-terminal-show-plainly))
+    (gemini-companion-terminal-show-plainly)))
+
+(defun gemini-companion-terminal--vterm (command)
+  (require 'vterm)
+  (let ((vterm-shell
+         ;; On a text terminal vterm takes the column for Emacs's `$' too.
+         (format "sh -c %s"
+                 (shell-quote-argument
+                  (format "stty columns %d; exec %s"
+                          (window-max-chars-per-line)
+                          (mapconcat #'shell-quote-argument command " ")))))
+        ;; In a narrower window it would draw for 80 columns.
+        (vterm-min-window-width 20))
+    (vterm-mode))
+  (setq-local vterm-min-window-width 20))
+
+(defun gemini-companion-terminal--eat (command)
+  (require 'eat)
+  (eat-mode)
+  (let ((eat-kill-buffer-on-exit nil))
+    (eat-exec (current-buffer) (buffer-name) (car command) nil (cdr command))))
+
+(defun gemini-companion-terminal--term (command)
+  "Run COMMAND in the current buffer with term.
+\\`M-x' is for Emacs, as in vterm and eat; so are \\`C-x' and \\`C-c',
+which are sent to the program if they are typed twice."
+  (require 'term)
+  (term-mode)
+  ;; CLIs write UTF-8 in any locale.
+  (setq-local locale-coding-system 'utf-8-unix)
+  (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
+  (setq-local term-raw-map (copy-keymap term-raw-map))
+  (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
+  ;; In the map of term's own prefix key, C-c is sent.
+  (define-key term-raw-map (kbd "C-x")
+    (make-composed-keymap '(keymap (?\C-x . term-send-raw)) ctl-x-map))
+  (term-char-mode))
+
+;;;; Showing
+(defun gemini-companion-terminal-show (buffer)
+  "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
+  (let ((split-width-threshold
+         ;; The default, 160, would put a CLI below the file in most frames.
+         (if (and split-width-threshold (one-window-p t))
+             (min split-width-threshold 120)
+           split-width-threshold)))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer
+       buffer
+       (pcase (unless (get-buffer-window buffer)
+                gemini-companion-run-side-window)
+         ('nil '(nil (reusable-frames . visible)))
+         (side `(display-buffer-in-side-window
+                 (side . ,side)
+                 (,(if (eq side 'bottom) 'window-height 'window-width)
+                  . 0.4)))))))
+  ;; Emacs would center the cursor, with nothing below it.
+  (when (derived-mode-p 'term-mode)
+    (set-window-start nil term-home-marker t))
+  ;; Keys are for the CLI.
+  (when (bound-and-true-p evil-local-mode)
+    (evil-insert-state)))
+
+(defun gemini-companion-terminal-takes-keys-p ()
+  "Return non-nil if the current buffer is a terminal that takes keys.
+Some are suspended while the user copies text or edits a line."
+  (cond ((derived-mode-p 'vterm-mode)
+         (not (bound-and-true-p vterm-copy-mode)))
+        ((derived-mode-p 'term-mode)
+         (eq (current-local-map) (bound-and-true-p term-raw-map)))
+        ((derived-mode-p 'eat-mode) t)))
+
+(defun gemini-companion-terminal-process (session)
+  "Return the process of the terminal of SESSION if a text can be typed there.
+It cannot if SESSION waits for an answer, which the text would be."
+  (when-let* (((not (eq 'waiting (gemini-companion-session-state session))))
+              (buffer (gemini-companion-session-terminal session))
+              (process (get-buffer-process buffer)))
+    (with-current-buffer buffer
+      (and (process-live-p process)
+           (gemini-companion-terminal-takes-keys-p)
+           (gemini-companion-terminal-of-cli-p process session)
+           process))))
+
+;;;; Keys
+
+(defvar gemini-companion-terminal-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
+    map)
+  "Keys in the terminal of a CLI, in addition to the terminal's own.")
+
+(defvar gemini-companion-terminal-ended-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "g" 'gemini-companion-run)
+    (define-key map "r" 'gemini-companion-resume)
+    (define-key map "q" #'gemini-companion-quit-window)
+    map)
+  "Keys in the buffer of a CLI that has ended.")
+
+(defun gemini-companion-run-escape ()
+  "Send Escape to the CLI in this terminal.
+In a text terminal, a single Escape is the beginning of a key of Emacs."
+  (interactive)
+  (if (gemini-companion-terminal-takes-keys-p)
+      (process-send-string (get-buffer-process (current-buffer)) "\e")
+    (keyboard-escape-quit)))
+
+(defun gemini-companion-terminal-desktop (_directory)
+  "Return the entry of the current buffer, a CLI, in a desktop file.
+It is a plist, or nil for a CLI on a remote host."
+  (unless (plist-get gemini-companion-terminal-parameters :remote)
+    (mapcan (lambda (key) (list key (plist-get gemini-companion-terminal-parameters key)))
+            '(:client :directory :number))))
+
+;;;; Output
+
+(defun gemini-companion-terminal--unwatch (process)
+  "Handle the output of PROCESS no longer."
+  (process-put process 'gemini-companion-title nil)
+  (process-put process 'gemini-companion-output-rest nil)
+  (remove-function (process-filter process) #'gemini-companion-terminal--filter))
+
+(defun gemini-companion-terminal-watch (&rest _)
+  "Handle the output of the terminals of all CLIs, and of no others.
+Called when a CLI has started, connected or disconnected."
+  (let ((buffers (delq nil (mapcar #'gemini-companion-session-terminal
+                                   (gemini-companion-sessions)))))
+    (dolist (process (process-list))
+      (let ((buffer (process-buffer process))
+            (started (process-get process 'gemini-companion-started)))
+        (if (not (or started (memq buffer buffers)))
+            (gemini-companion-terminal--unwatch process)
+          (add-function :filter-args (process-filter process)
+                        #'gemini-companion-terminal--filter)
+          ;; The process may be about to end.
+          (when (and started (buffer-live-p buffer))
+            (with-current-buffer buffer
+              (setq header-line-format '(:eval (gemini-companion-notify-header)))
+              ;; Some terminals have their keymaps in minor modes, too.
+              (setq-local minor-mode-overriding-map-alist
+                          (list (cons t gemini-companion-terminal-map))
+                          desktop-save-buffer
+                          #'gemini-companion-terminal-desktop))))))))
+
+(defun gemini-companion-terminal-release (&optional all)
+  "Make the terminals of running CLIs ordinary ones.
+If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
+  (mapc #'gemini-companion-terminal--unwatch (process-list))
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when (and gemini-companion-terminal-parameters
+                 (or all (get-buffer-process buffer)))
+        (mapc #'kill-local-variable
+              '( minor-mode-overriding-map-alist desktop-save-buffer
+                 header-line-format))))))
+
+(defun gemini-companion-terminal-of-cli-p (process &optional session)
+  "Return non-nil if SESSION, or any CLI, now has the terminal of PROCESS.
+Otherwise a shell or what runs there has it."
+  (or (process-get process 'gemini-companion-started)
+      (seq-some
+       (lambda (session)
+         (and (eq (process-buffer process)
+                  (gemini-companion-session-terminal session))
+              ;; A process in the background, or suspended, differs.
+              (let-alist (let ((default-directory "/"))
+                           (process-attributes (plist-get session :pid)))
+                (eql .pgrp .tpgid))))
+       (if session (list session) (gemini-companion-sessions)))))
+
+(defun gemini-companion-terminal--filter (arguments)
+  "Handle the sequences in the output of a program; keep an incomplete one.
+ARGUMENTS are the process and the output.  Return what the terminal is
+to get: term would display these sequences."
+  (pcase-let* ((`(,process ,output) arguments)
+               (rest (process-get process 'gemini-companion-output-rest))
+               (start 0)
+               (plain nil))
+    ;; Most output has none, and is not copied.  The last may follow a kill.
+    (if (not (and (or rest
+                      (string-search "\e]" output)
+                      (string-suffix-p "\e" output))
+                  (buffer-live-p (process-buffer process))))
+        arguments
+      (let ((text (concat rest output)))
+        (while (string-match "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\\\\\)" text start)
+          (push (substring text start (match-beginning 0)) plain)
+          (setq start (match-end 0))
+          (gemini-companion-terminal--handle process (match-string 1 text)))
+        (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
+          (push (substring text start end) plain)
+          (setq rest (and end (substring text end)))))
+      ;; In Emacs 28, twice this length overflows the stack of regexps.
+      (process-put process 'gemini-companion-output-rest
+                   (and (length< rest 200000) rest))
+      (list process (if (with-current-buffer (process-buffer process)
+                          (derived-mode-p 'term-mode))
+                        (string-join (nreverse plain))
+                      ;; Eat would answer for a dark frame, and pad titles.
+                      (replace-regexp-in-string
+                       "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)\\|\\(\e]0;[^\a\e]*?\\) +\\(\a\\)"
+                       "\\1\\2" output t))))))
+
+(defun gemini-companion-terminal--handle (process content)
+  (cond
+   ((not (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
+              (gemini-companion-terminal-of-cli-p process))))
+   ((string-match "\\`[02];" content)
+    ;; Not all terminals have decoded it.
+    (gemini-companion-state-set-title
+     process (decode-coding-string
+              (encode-coding-string (substring content 2) 'utf-8-emacs)
+              'utf-8)))
+   ((string-match "\\`1\\([01]\\);\\?\\'" content)
+    (gemini-companion-terminal--answer-color process (match-string 1 content)))
+   ;; It does the rest itself.
+   ((with-current-buffer (process-buffer process)
+      (derived-mode-p 'eat-mode)))
+   ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
+    (when-let* ((bytes (ignore-errors
+                         (base64-decode-string (match-string 1 content)))))
+      (kill-new (decode-coding-string bytes 'utf-8))
+      (message "Text that the CLI copied is in the kill ring")))))
+
+(defun gemini-companion-terminal--answer-color (process which)
+  "Report a color of the frame of PROCESS to it.
+WHICH is \"0\" for the foreground, and \"1\" for the background.
+Otherwise a CLI takes the background to be dark, and its text is white
+on white in a light theme."
+  (let* ((frame (window-frame (get-buffer-window (process-buffer process) t)))
+         (foreground (equal which "0"))
+         (color (funcall (if foreground #'face-foreground #'face-background)
+                         'default frame))
+         (dark (eq 'dark (frame-parameter frame 'background-mode)))
+         ;; Of a text terminal, Emacs may know only whether it is dark.
+         (values (or (color-values color frame)
+                     (make-list 3 (if (eq foreground dark) #xffff 0)))))
+    (process-send-string
+     process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
+
+(provide 'gemini-companion-terminal)
+;;; gemini-companion-terminal.el ends here

@@ -1,0 +1,84 @@
+;;; gemini-companion-view.el --- The protocol of the views of a review  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A view displays an edit for review.  Each kind of view is a struct that includes
+;; `gemini-companion-view', with methods for these generic functions.  The list of
+;; edits is a view of several edits.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'seq)
+
+;;;; The record
+
+(cl-defstruct (gemini-companion-view (:constructor nil) (:copier nil))
+  "The review of EDIT on the screen.
+Each kind of view is a type that includes this one, with methods for the
+generic functions `gemini-companion-view-...'.  BUFFERS are the buffers
+in the windows of the view, first the one to go to, and HUNKS those that
+it displays.  KIND is its key in `gemini-companion-review-kinds', CHOSEN
+the kind that the user has chosen, or nil.  FRAME is its frame, and SIZE
+the size of that when the view was opened; LAYOUT are the windows before
+the review, WINDOWS those of BUFFERS when it was opened, and TERMINAL is
+the window of the CLI beside them, or nil."
+  edit buffers hunks kind chosen frame size layout windows terminal)
+
+;;;; What a kind of view does
+
+(cl-defgeneric gemini-companion-view-open (view keep)
+  "Display VIEW on the selected frame, and set its buffers.
+If KEEP is non-nil, the selected window stays visible.  If this fails,
+the view is closed.")
+
+(cl-defgeneric gemini-companion-view-hunk (view)
+  "Return the hunk at point in VIEW, or nil.")
+
+(cl-defgeneric gemini-companion-view-line (_view)
+  "Return the line of the proposal at point in a view, or nil if unknown."
+  nil)
+
+(cl-defgeneric gemini-companion-view-move (view count)
+  "Move forward by COUNT hunks in VIEW, or parts of a long line.")
+
+(cl-defgeneric gemini-companion-view-go-to (view number)
+  "Go to the hunk with NUMBER, from 0 on, in VIEW.")
+
+(cl-defgeneric gemini-companion-view-edit-proposal (view)
+  "Go to the proposal of VIEW to edit it, or back.")
+
+(cl-defgeneric gemini-companion-view-fits-p (view)
+  "Return non-nil if the selected frame displays VIEW well.
+By default, a window must show one of its buffers."
+  (seq-some #'get-buffer-window (gemini-companion-view-buffers view)))
+
+(cl-defgeneric gemini-companion-view-compare (view)
+  "Compare the original and the proposal of VIEW again.")
+
+(cl-defgeneric gemini-companion-view-mark (view redraw)
+  "Display in VIEW which hunks are excluded, and whether the review has ended.
+If REDRAW is nil, the view will be compared again anyway; that must not
+be done now, in the midst of an undo.  By default, compare."
+  (when redraw
+    (gemini-companion-view-compare view)))
+
+(cl-defgeneric gemini-companion-view-close (view)
+  "Close VIEW, but leave windows, original and proposal alone.")
+
+(cl-defgeneric gemini-companion-view-follow (_view _event)
+  "Update a view after an event of its edit; see `gemini-companion-edit-functions'."
+  nil)
+
+(cl-defgeneric gemini-companion-view-edits (view)
+  "Return the edits at point in VIEW, one of several edits, and the CLI.
+The value is a cons (SESSION . EDITS).")
+
+(defvar gemini-companion-view-new-until 0
+  "Time until which keys that answer are ignored in a new review.")
+
+(provide 'gemini-companion-view)
+;;; gemini-companion-view.el ends here
