@@ -217,6 +217,33 @@ VARIABLE is bound to its feature, a string."
           (should (< (alist-get (match-string 1) rows nil nil #'equal)
                      (alist-get file rows nil nil #'equal))))))))
 
+;; Rows of the table have more than one name of a file.
+(ert-deftest gemini-companion-design-names-only-what-exists ()
+  (let ((regexp (format "=\\(\\(?:%s\\)-[a-z-]+\\)="
+                        (regexp-opt (mapcar #'cdr
+                                            (gemini-companion-manual-test-table)))))
+        (unknown nil))
+    (gemini-companion-manual-test-in "doc/design.org"
+      (while (re-search-forward regexp nil t)
+        (let ((name (intern (concat "gemini-companion-" (match-string 1)))))
+          (unless (or (fboundp name) (boundp name) (featurep name)
+                      (cl-find-class name)
+                      ;; Calls between Emacs and the server, and Lisp's own.
+                      (save-match-data
+                        (intern-soft (match-string 1))))
+            (push name unknown)))))
+    (should-not unknown)))
+
+(ert-deftest gemini-companion-documents-have-no-wide-lines ()
+  (pcase-dolist (`(,file . ,columns)
+                 '(("doc/design.org" . 80) ("doc/conformance.org" . 80)
+                   ("doc/emacs-bug.org" . 100)
+                   ("doc/gemini-companion.org" . 100)))
+    (ert-info (file)
+      (gemini-companion-manual-test-in file
+        (should-not (re-search-forward (format "^.\\{%d\\}" (1+ columns))
+                                       nil t))))))
+
 (defun gemini-companion-manual-test-owner (name)
   "Return the feature that owns NAME: the longest one that NAME begins with."
   (car (seq-sort-by #'length #'>
