@@ -190,7 +190,7 @@ in the file, either.  Return a message."
         (gemini-companion-edit-set-reverted other 'reverted))
       (gemini-companion-changes--set-undone
        edit state (if hunk
-                      (seq-sort-by #'cl-third #'<
+                      (seq-sort-by #'gemini-companion-hunk-new #'<
                                    (cons hunk (gemini-companion-edit-undone edit)))
                     (gemini-companion-changes--all-hunks edit)))
       (message (pcase state
@@ -342,10 +342,13 @@ both texts begin with it, so does the value."
                                    "^" t)))
          (old-lines (funcall lines-of before))
          (lines (funcall lines-of written)))
-    (pcase-dolist (`(,old ,old-count ,new ,new-count) (reverse hunks))
-      (setq lines (append (seq-take lines (1- new))
-                          (seq-take (nthcdr (1- old) old-lines) old-count)
-                          (nthcdr (+ -1 new new-count) lines))))
+    (dolist (hunk (reverse hunks))
+      (setq lines (append (seq-take lines (1- (gemini-companion-hunk-new hunk)))
+                          (seq-take (nthcdr (1- (gemini-companion-hunk-old hunk))
+                                            old-lines)
+                                    (gemini-companion-hunk-old-count hunk))
+                          (nthcdr (1- (gemini-companion-hunk-new-end hunk))
+                                  lines))))
     (concat (and marked mark) (string-join lines))))
 
 ;;;; Marks
@@ -449,7 +452,8 @@ WRITTEN is the text that EDIT has written, if it is decoded otherwise."
     ;; Both are in the order of lines.
     (cl-loop
      for hunk in hunks
-     for (_ _ new count) = hunk
+     for new = (gemini-companion-hunk-new hunk)
+     for count = (gemini-companion-hunk-new-count hunk)
      for changed = nil
      do (cl-loop for (old old-count _ new-count) = (car changes)
                  while (and changes (<= (+ old old-count) new))
@@ -762,7 +766,7 @@ See `gemini-companion-next-change'."
   (interactive)
   (gemini-companion-changes--take-keys)
   (pcase-let* ((mark (gemini-companion-changes--here))
-               (`(,edit ,line ,count . ,_) (gemini-companion-changes--change mark))
+               (`(,edit . ,hunk) (gemini-companion-changes--change mark))
                (shown (make-overlay (overlay-start mark) (overlay-end mark))))
     (overlay-put shown 'face 'gemini-companion-changed)
     (gemini-companion-edit-call-with-texts
@@ -774,11 +778,13 @@ See `gemini-companion-next-change'."
               (overlay-put
                shown 'before-string
                (propertize (buffer-substring
-                            (gemini-companion-hunk-line line)
-                            (gemini-companion-hunk-line (+ line count)))
+                            (gemini-companion-hunk-line
+                             (gemini-companion-hunk-old hunk))
+                            (gemini-companion-hunk-line
+                             (gemini-companion-hunk-old-end hunk)))
                            'face 'diff-removed)))))
     (gemini-companion-changes--report
-     (if (zerop count) "Nothing was here" "Before the change")
+     (if (zerop (gemini-companion-hunk-old-count hunk)) "Nothing was here" "Before the change")
      (apply-partially #'delete-overlay shown))))
 
 ;;;###autoload

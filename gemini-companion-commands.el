@@ -73,7 +73,7 @@
      ("p" gemini-companion-review-previous-hunk "Previous hunk" (view list)
       :enable gemini-companion-review-of-buffer :stay t)
      ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list)
-      :enable gemini-companion-review-hunk-p
+      :enable gemini-companion-review-hunk-at-point
       :on gemini-companion-review-excluded-p :stay t :header (8 "exclude"))
      ("e" gemini-companion-review-edit "Edit the proposal" (view list)
       :enable gemini-companion-review-of-buffer :header (8 "edit"))

@@ -339,7 +339,7 @@ The control panel is current."
   (cl-find (gemini-companion-text-line ediff-buffer-B
                                        (ediff-get-diff-posn 'B 'beg n))
            (gemini-companion-edit-known-hunks gemini-companion-edit-here)
-           :key #'cl-third))
+           :key #'gemini-companion-hunk-new))
 
 (cl-defmethod gemini-companion-view-move
   ((view gemini-companion-ediff-view) count)

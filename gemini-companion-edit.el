@@ -533,7 +533,7 @@ By default, that is the text that the edit has written."
                 (list original (gemini-companion-edit-proposal-buffer edit))))))
 
 (defun gemini-companion-edit-hunks (edit)
-  "Return the hunks of EDIT; see gemini-companion-text.el.
+  "Return the hunks of EDIT, a list of `gemini-companion-hunk's.
 Signal an error if its texts are unknown or cannot be compared.  Excluded
 hunks that are not among them are restored."
   (let ((state (gemini-companion-edit--texts-state edit)))
@@ -598,7 +598,8 @@ reverted, and of the lines that the other hunks add and remove."
       ;; Both are in the order of lines.
       (cl-loop for hunk in hunks
                if (equal hunk (car left)) do (pop left)
-               else sum (nth 3 hunk) into added and sum (nth 1 hunk) into removed
+               else sum (gemini-companion-hunk-new-count hunk) into added
+               and sum (gemini-companion-hunk-old-count hunk) into removed
                finally return
                (list (length hunks) (length excluded) added removed)))))
 
@@ -1188,36 +1189,43 @@ Only those of its turn, or that are still expected, count."
                     (gemini-companion-edit--text-before other)
                     (gemini-companion-edit-after other))))
 
+(cl-defstruct (gemini-companion-edit--difference
+               (:constructor gemini-companion-edit--difference (hunk lines))
+               (:copier nil))
+  "A HUNK of two texts, and its LINES in the second one, a list of strings."
+  hunk lines)
+
 (defun gemini-companion-edit--differences (a b)
   "Return the hunks between the texts A and B, as a CLI writes them.
-Each is a list (OLD OLD-COUNT NEW NEW-COUNT LINE...) with its lines in B."
+It is a list of `gemini-companion-edit--difference's."
   (pcase-let ((`(,a ,b) (mapcar #'gemini-companion-edit--comparable (list a b))))
     (unless (string= a b)
       (let ((lines (split-string b "\n")))
-        (mapcar (pcase-lambda ((and hunk `(,_ ,_ ,new ,count)))
-                  (append hunk (seq-take (nthcdr (1- new) lines) count)))
-                (gemini-companion-text-diff (list a b)))))))
+        (mapcar (lambda (hunk)
+                  (gemini-companion-edit--difference
+                   hunk
+                   (seq-take (nthcdr (1- (gemini-companion-hunk-new hunk)) lines)
+                             (gemini-companion-hunk-new-count hunk))))
+                (gemini-companion-hunk-compare a b))))))
 
-(defun gemini-companion-edit--share-p (change hunks)
-  "Return non-nil if CHANGE has a line of one of HUNKS, except an empty one.
-For their shape, see `gemini-companion-edit--differences'."
-  (let ((lines (nthcdr 4 change)))
-    (seq-some (lambda (hunk)
+(defun gemini-companion-edit--share-p (change others)
+  "Return non-nil if CHANGE has a line of one of OTHERS, except an empty one.
+All are `gemini-companion-edit--difference's."
+  (let ((lines (gemini-companion-edit--difference-lines change)))
+    (seq-some (lambda (other)
                 (seq-some (lambda (line)
                             (and (not (string-blank-p line)) (member line lines)))
-                          (nthcdr 4 hunk)))
-              hunks)))
+                          (gemini-companion-edit--difference-lines other)))
+              others)))
 
 (defun gemini-companion-edit--overlap-p (a b)
-  "Return non-nil if the hunks A and B change the same lines.
-One that only adds lines changes the place between two lines."
-  (pcase-let* ((`(,beg-a ,count-a . ,_) a)
-               (`(,beg-b ,count-b . ,_) b)
-               (end-a (+ beg-a count-a))
-               (end-b (+ beg-b count-b)))
-    (if (or (zerop count-a) (zerop count-b))
-        (and (<= beg-a end-b) (<= beg-b end-a))
-      (and (< beg-a end-b) (< beg-b end-a)))))
+  "Return non-nil if the differences A and B are at the same old lines.
+One that only adds lines is at the place between two lines."
+  (let* ((a (gemini-companion-edit--difference-hunk a))
+         (b (gemini-companion-edit--difference-hunk b)))
+    (gemini-companion-hunk-touch-p
+     (gemini-companion-hunk-old a) (gemini-companion-hunk-old-end a)
+     (gemini-companion-hunk-old b) (gemini-companion-hunk-old-end b))))
 
 (defun gemini-companion-edit--others-p (edit bytes &optional rank)
   "Return non-nil if the BYTES of the file of EDIT are the text of another edit.
@@ -1391,10 +1399,16 @@ reads the file again."
               ((not (eq 'unknown (gemini-companion-edit-before edit)))))
     (let ((mine (gemini-companion-edit--text-before edit)))
       (seq-some
-       (pcase-lambda (`(,_ ,_ ,line ,count . ,_))
-         (seq-some (apply-partially #'gemini-companion-edit--overlap-p
-                                    (list line count))
-                   (gemini-companion-edit--differences mine text)))
+       (lambda (first)
+         (let ((first (gemini-companion-edit--difference-hunk first)))
+           (seq-some (lambda (second)
+                       (let ((second (gemini-companion-edit--difference-hunk second)))
+                         (gemini-companion-hunk-touch-p
+                          (gemini-companion-hunk-new first)
+                          (gemini-companion-hunk-new-end first)
+                          (gemini-companion-hunk-old second)
+                          (gemini-companion-hunk-old-end second))))
+                     (gemini-companion-edit--differences mine text))))
        (gemini-companion-edit--differences base mine)))))
 
 (defun gemini-companion-edit-written (session file before after)

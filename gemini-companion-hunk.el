@@ -14,11 +14,48 @@
 
 (require 'gemini-companion-text)
 
+;;;; Customization
+
 (defface gemini-companion-excluded-text
   '((t :strike-through t))
   "Face of the text of a hunk that is excluded from a proposal.
 The lines are dimmed, too."
   :group 'gemini-companion-reviews)
+
+;;;; Hunks
+
+(cl-defstruct (gemini-companion-hunk
+               (:constructor gemini-companion-hunk-make
+                             (old old-count new new-count)))
+  "Lines in which two texts differ.
+OLD-COUNT lines from line OLD of the first text on stand in place of
+NEW-COUNT lines from line NEW of the second one on.  On a side without
+lines, the line is the one that follows.  Lines are counted from 1 on:
+between \"a\nb\n\" and \"a\nX\nY\nb\n\" is the hunk 2, 0, 2, 2.  Hunks with
+the same numbers are `equal'."
+  old old-count new new-count)
+
+(defun gemini-companion-hunk-old-end (hunk)
+  "Return the number of the line after those of HUNK in the first text."
+  (+ (gemini-companion-hunk-old hunk) (gemini-companion-hunk-old-count hunk)))
+
+(defun gemini-companion-hunk-new-end (hunk)
+  "Return the number of the line after those of HUNK in the second text."
+  (+ (gemini-companion-hunk-new hunk) (gemini-companion-hunk-new-count hunk)))
+
+(defun gemini-companion-hunk-touch-p (beg-a end-a beg-b end-b)
+  "Return non-nil if the lines from BEG-A and BEG-B on have some in common.
+END-A and END-B are the lines after them.  Where one of both is a place
+without lines, it touches what it stands in or beside."
+  (if (or (= beg-a end-a) (= beg-b end-b))
+      (and (<= beg-a end-b) (<= beg-b end-a))
+    (and (< beg-a end-b) (< beg-b end-a))))
+
+(defun gemini-companion-hunk-compare (old new)
+  "Return the hunks between the texts OLD and NEW, in order.
+Return nil also if the program diff is missing, or the disk is full."
+  (mapcar (apply-partially #'apply #'gemini-companion-hunk-make)
+          (gemini-companion-text-diff (list old new))))
 
 (defun gemini-companion-hunk-find (original proposal)
   "Return the hunks between the buffers ORIGINAL and PROPOSAL.
@@ -29,7 +66,7 @@ Signal an error if they cannot be compared."
                 diff-command))
   (let ((texts (mapcar #'gemini-companion-text-of-buffer
                        (list original proposal))))
-    (or (gemini-companion-text-diff texts)
+    (or (apply #'gemini-companion-hunk-compare texts)
         (unless (apply #'string= texts)
           (user-error "%s failed" diff-command)))))
 
@@ -53,21 +90,48 @@ LINES is a number, or a cons (FIRST . LAST)."
     (`(,first . ,last) (format "%d-%d" first last))
     (line (number-to-string line))))
 
+;;;; Excluded hunks
+
 (defun gemini-companion-hunk-old-text (hunk original)
   "Return the lines of HUNK in the buffer ORIGINAL."
   (car (gemini-companion-hunk--texts hunk original original)))
 
 (defun gemini-companion-hunk--texts (hunk original proposal)
   "Return the lines of HUNK in the buffers ORIGINAL and PROPOSAL, a list."
-  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
-    (cl-loop for (buffer line count) in `((,original ,old ,old-count)
-                                          (,proposal ,new ,new-count))
-             collect (with-current-buffer buffer
-                       (save-restriction
-                         (widen)
-                         (buffer-substring-no-properties
-                          (gemini-companion-hunk-line line)
-                          (gemini-companion-hunk-line (+ line count))))))))
+  (let ((between (lambda (buffer line end)
+                   (with-current-buffer buffer
+                     (save-restriction
+                       (widen)
+                       (buffer-substring-no-properties
+                        (gemini-companion-hunk-line line)
+                        (gemini-companion-hunk-line end)))))))
+    (list (funcall between original (gemini-companion-hunk-old hunk)
+                   (gemini-companion-hunk-old-end hunk))
+          (funcall between proposal (gemini-companion-hunk-new hunk)
+                   (gemini-companion-hunk-new-end hunk)))))
+
+(defun gemini-companion-hunk--exclude (hunk original proposal)
+  "Mark the lines of HUNK of the buffer ORIGINAL in PROPOSAL as excluded."
+  (with-current-buffer proposal
+    (let* ((beg (gemini-companion-hunk-line (gemini-companion-hunk-new hunk)))
+           (end (gemini-companion-hunk-line (gemini-companion-hunk-new-end hunk)))
+           (mark (make-overlay beg end nil (< beg end)))
+           (removed (gemini-companion-hunk-old-count hunk)))
+      (overlay-put mark 'gemini-companion-hunk hunk)
+      (overlay-put mark 'gemini-companion-texts
+                   (gemini-companion-hunk--texts hunk original proposal))
+      (overlay-put mark 'face '(gemini-companion-excluded-text shadow))
+      (overlay-put mark 'line-prefix "x")
+      (overlay-put mark 'wrap-prefix " ")
+      ;; A hunk without lines in the proposal would be invisible there.
+      (when (= beg end)
+        (overlay-put mark 'before-string
+                     (propertize
+                      (format (ngettext "x %d removed line stays\n"
+                                        "x %d removed lines stay\n"
+                                        removed)
+                              removed)
+                      'face 'shadow))))))
 
 (defun gemini-companion-hunk-toggle (hunk original proposal)
   "Exclude HUNK of the buffer ORIGINAL from PROPOSAL, or restore it.
@@ -77,29 +141,7 @@ Return non-nil if it is excluded now."
                      (equal hunk (overlay-get mark 'gemini-companion-hunk)))
                    (gemini-companion-hunk-marks proposal))))
       (ignore (delete-overlay mark))
-    (pcase-let ((`(,_ ,old-count ,new ,new-count) hunk))
-      (with-current-buffer proposal
-        (let* ((beg (gemini-companion-hunk-line new))
-               (end (gemini-companion-hunk-line (+ new new-count)))
-               (mark (make-overlay beg end nil (< beg end))))
-          (cl-loop for (property value)
-                   on `( gemini-companion-hunk ,hunk
-                         gemini-companion-texts
-                         ,(gemini-companion-hunk--texts hunk original proposal)
-                         face (gemini-companion-excluded-text shadow)
-                         line-prefix "x"
-                         wrap-prefix " ")
-                   by #'cddr
-                   do (overlay-put mark property value))
-          ;; Without a line of its own it would be invisible.
-          (when (= beg end)
-            (overlay-put mark 'before-string
-                         (propertize
-                          (format (ngettext "x %d removed line stays\n"
-                                            "x %d removed lines stay\n"
-                                            old-count)
-                                  old-count)
-                          'face 'shadow))))))
+    (gemini-companion-hunk--exclude hunk original proposal)
     t))
 
 (defun gemini-companion-hunk-marks (proposal)
@@ -108,7 +150,8 @@ Return non-nil if it is excluded now."
     (save-restriction
       (widen)
       (seq-sort-by
-       (lambda (mark) (car (overlay-get mark 'gemini-companion-hunk)))
+       (lambda (mark)
+         (gemini-companion-hunk-old (overlay-get mark 'gemini-companion-hunk)))
        #'<
        (seq-filter #'gemini-companion-hunk--valid-p
                    (gemini-companion-hunk--all-marks))))))
@@ -153,7 +196,7 @@ that are none of HUNKS."
   "Record which one of HUNKS, of the buffer ORIGINAL, is marked by MARK.
 Return nil if it is none."
   (when-let* ((hunk (cl-find (line-number-at-pos (overlay-start mark)) hunks
-                             :key #'cl-third))
+                             :key #'gemini-companion-hunk-new))
               ((equal (overlay-get mark 'gemini-companion-texts)
                       (gemini-companion-hunk--texts hunk original
                                                     (current-buffer)))))

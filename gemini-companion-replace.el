@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
 
 (defun gemini-companion-replace-text (text &optional beg end)
@@ -56,10 +57,10 @@ they change the text, which then becomes TEXT nevertheless."
            (new (with-current-buffer source
                   (count-lines (point-min) (point-max)))))
       (or (unless (member (list old new) `((0 ,new) (,old 0) (1 1)))
-            (gemini-companion-text-diff
-             (list (buffer-substring-no-properties (point-min) (point-max))
-                   (gemini-companion-text-of-buffer source))))
-          (list (list 1 old 1 new))))))
+            (gemini-companion-hunk-compare
+             (buffer-substring-no-properties (point-min) (point-max))
+             (gemini-companion-text-of-buffer source)))
+          (list (gemini-companion-hunk-make 1 old 1 new))))))
 
 (defun gemini-companion-replace--lines (source hooks)
   "Replace the accessible lines that differ from the buffer SOURCE.
@@ -70,8 +71,9 @@ new lines."
                     (goto-char (point-min))
                     (forward-line (1- line))
                     (point)))
-           (beg (funcall place (caar hunks)))
-           (end (funcall place (+ (caar (last hunks)) (cadar (last hunks)))))
+           (beg (funcall place (gemini-companion-hunk-old (car hunks))))
+           (end (funcall place (gemini-companion-hunk-old-end
+                                (car (last hunks)))))
            (run (if hooks #'run-hook-wrapped #'ignore))
            size alone)
       (funcall run 'before-change-functions #'gemini-companion-text-call
@@ -95,10 +97,12 @@ new lines."
 Return their positions."
   (goto-char (point-min))
   (let ((next 1))
-    (mapcar (pcase-lambda (`(,line ,count ,_ ,new-count))
-              (forward-line (- line next))
-              (setq next (+ line count))
-              (let ((beg (point)))
+    (mapcar (lambda (hunk)
+              (forward-line (- (gemini-companion-hunk-old hunk) next))
+              (setq next (gemini-companion-hunk-old-end hunk))
+              (let ((beg (point))
+                    (count (gemini-companion-hunk-old-count hunk))
+                    (new-count (gemini-companion-hunk-new-count hunk)))
                 ;; One line by one, as long as both have some.
                 (while (and (< 0 count) (< 1 new-count) (not (eobp)))
                   (gemini-companion-replace--edit 1 source 1)

@@ -145,7 +145,9 @@ LINE is counted in the proposal, or nil."
   (when-let* ((line)
               (hunks (gemini-companion-edit-known-hunks edit))
               (view (gemini-companion-edit-view edit))
-              (number (seq-count (lambda (hunk) (<= (nth 2 hunk) line)) hunks)))
+              (number (seq-count (lambda (hunk)
+                                   (<= (gemini-companion-hunk-new hunk) line))
+                                 hunks)))
     (gemini-companion-view-go-to view (max 0 (1- number)))))
 
 (cl-defmethod gemini-companion-view-follow ((view gemini-companion-view) event)
@@ -171,7 +173,7 @@ LINE is counted in the proposal, or nil."
 ;;;; Menu state
 
 ;; A user error of these functions means nil in a menu.
-(defun gemini-companion-review-hunk-p ()
+(defun gemini-companion-review-hunk-at-point ()
   "Return the hunk of a review at point, or nil.
 If the texts have changed, compare again: what is typed beside a hunk,
 also as a part of another line, becomes a part of it."
@@ -186,7 +188,7 @@ also as a part of another line, becomes a part of it."
 
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
-  (member (gemini-companion-review-hunk-p)
+  (member (gemini-companion-review-hunk-at-point)
           (gemini-companion-hunk-excluded
            (gemini-companion-edit-proposal-buffer
             (gemini-companion-edit-unsettled)))))
@@ -412,6 +414,8 @@ visible and selected."
       (gemini-companion-edit-view edit))))
 
 (defun gemini-companion-review--line (view)
+  "Return the number of the line of the proposal where the user is in VIEW.
+It is nil where no line and no hunk is."
   (let ((edit (gemini-companion-view-edit view)))
     (with-current-buffer (if (eq edit gemini-companion-edit-here)
                              (current-buffer)
@@ -419,7 +423,8 @@ visible and selected."
       (if (eq (current-buffer) (gemini-companion-edit-proposal-buffer edit))
           (line-number-at-pos nil 'absolute)
         (or (gemini-companion-view-line view)
-            (nth 2 (gemini-companion-review-hunk-p)))))))
+            (when-let* ((hunk (gemini-companion-review-hunk-at-point)))
+              (gemini-companion-hunk-new hunk)))))))
 
 (defun gemini-companion-review--resized (window)
   (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame
@@ -765,7 +770,7 @@ the excluded hunks stay."
   "Exclude the hunk at point from the proposal, or restore it.
 Accepting sends the rest."
   (interactive)
-  (let ((hunk (or (gemini-companion-review-hunk-p)
+  (let ((hunk (or (gemini-companion-review-hunk-at-point)
                   (user-error
                    "No hunk here; %s goes to the next one"
                    (gemini-companion-header-shortest-key

@@ -146,8 +146,12 @@ full."
       (mapc #'delete-file files))))
 
 (defun gemini-companion-text-diff (texts)
-  "Return the hunks in which the two TEXTS differ, a list.
-Return nil if there is no such program, or the disk is full."
+  "Return where the two TEXTS differ, as diff says it, a list.
+Each element is a list (OLD OLD-COUNT NEW NEW-COUNT) of the first line and
+the number of lines on each side; of a side without lines, it is the line
+that comes after that place.  Lines are counted from 1 on.  Return nil if
+there is no such program, or the disk is full.  `gemini-companion-hunk-compare'
+makes hunks of it."
   (cl-loop
    with numbers = "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
    with regexp = (format "@@ -%1$s \\+%1$s @@" numbers)

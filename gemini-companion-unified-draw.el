@@ -145,11 +145,13 @@ For UNFOLDED and CONTEXT, see `gemini-companion-unified-draw-insert'."
      :excluded (and open (gemini-companion-hunk-excluded proposal))
      :edits (and open
                  (gemini-companion-edit-edited-p edit)
-                 (cl-loop for (_ _ line count)
-                          in (gemini-companion-text-diff
-                              (list (gemini-companion-edit-proposed edit)
-                                    (gemini-companion-text-of-buffer proposal)))
-                          nconc (number-sequence line (+ line count -1))))
+                 (cl-loop for hunk
+                          in (gemini-companion-hunk-compare
+                              (gemini-companion-edit-proposed edit)
+                              (gemini-companion-text-of-buffer proposal))
+                          nconc (number-sequence
+                                 (gemini-companion-hunk-new hunk)
+                                 (1- (gemini-companion-hunk-new-end hunk)))))
      :unfolded unfolded :id id :context (or context 3)
      :room (ash gemini-companion-unified-draw-most-lines
                 (seq-count (lambda (fold)
@@ -159,27 +161,26 @@ For UNFOLDED and CONTEXT, see `gemini-companion-unified-draw-insert'."
 (defun gemini-companion-unified-draw--insert-between (data last next)
   "Insert the unchanged lines of DATA between the hunks LAST and NEXT.
 Those that are far from both are folded, unless the user unfolded them."
-  (pcase-let* ((`(,old ,old-count ,new ,new-count) (or last '(1 0 1 0)))
-               (old (+ old old-count))
-               (new (+ new new-count))
-               (count (- (if next
-                             (car next)
-                           (1+ (gemini-companion-unified--last data)))
-                         old))
-               (context (gemini-companion-unified--context data))
-               (before (if last context 0))
-               (after (if next context 0))
-               (hidden (- count before after))
-               (fold (list (gemini-companion-unified--id data)
-                           (+ old before) (+ new before) hidden))
-               (insert (lambda (first count)
-                         (gemini-companion-unified-draw--insert-lines
-                          data " " (+ old first) (+ new first)
-                          ;; Of a long one, only its beginning.
-                          (mapcar (lambda (text) (list text '(0 . 0)))
-                                  (gemini-companion-unified-draw--lines
-                                   data (gemini-companion-unified--new data)
-                                   (+ new first) count))))))
+  (let* ((old (if last (gemini-companion-hunk-old-end last) 1))
+         (new (if last (gemini-companion-hunk-new-end last) 1))
+         (count (- (if next
+                       (gemini-companion-hunk-old next)
+                     (1+ (gemini-companion-unified--last data)))
+                   old))
+         (context (gemini-companion-unified--context data))
+         (before (if last context 0))
+         (after (if next context 0))
+         (hidden (- count before after))
+         (fold (list (gemini-companion-unified--id data)
+                     (+ old before) (+ new before) hidden))
+         (insert (lambda (first count)
+                   (gemini-companion-unified-draw--insert-lines
+                    data " " (+ old first) (+ new first)
+                    ;; Of a long line, only its beginning is displayed.
+                    (mapcar (lambda (text) (list text '(0 . 0)))
+                            (gemini-companion-unified-draw--lines
+                             data (gemini-companion-unified--new data)
+                             (+ new first) count))))))
     (if (< hidden 2)
         (funcall insert 0 count)
       (funcall insert 0 before)
@@ -204,8 +205,9 @@ Without FOLD, it is a remark, with SIGN before it."
 
 (defun gemini-companion-unified-draw--insert-hunk (data hunk lines)
   "Insert LINES of HUNK and DATA; see `gemini-companion-unified-draw--changes'."
-  (pcase-let ((`(,old ,_ ,new ,_) hunk)
-              (`(,removed ,added) lines)
+  (pcase-let ((`(,removed ,added) lines)
+              (old (gemini-companion-hunk-old hunk))
+              (new (gemini-companion-hunk-new hunk))
               (beg (point)))
     (gemini-companion-unified-draw--insert-lines data "-" old new removed hunk)
     (gemini-companion-unified-draw--insert-lines data "+" nil new added hunk)
@@ -332,10 +334,14 @@ order, in which its words differ, conses (BEG . END)."
                       (gemini-companion-unified--new data)))
          (changes (cl-loop
                    for hunk in hunks
-                   for (old old-count new new-count) = hunk
                    while (<= 0 room)
-                   collect (cons hunk (cl-mapcar lines texts (list old new)
-                                                 (list old-count new-count)))))
+                   collect (list hunk
+                                 (funcall lines (car texts)
+                                          (gemini-companion-hunk-old hunk)
+                                          (gemini-companion-hunk-old-count hunk))
+                                 (funcall lines (cadr texts)
+                                          (gemini-companion-hunk-new hunk)
+                                          (gemini-companion-hunk-new-count hunk)))))
          (both (seq-filter (lambda (sides) (and (car sides) (cadr sides)))
                            (mapcar #'cdr changes)))
          (longest 0))
@@ -359,9 +365,17 @@ ranges by those that differ, the last one first."
                 (cl-loop for side in (list #'car #'cadr)
                          collect (gemini-companion-unified-draw--split
                                   (mapcar side both) regexp)))
-               (found (gemini-companion-text-diff (list (car old) (car new)))))
-    (gemini-companion-unified-draw--add-ranges (cdr old) found)
-    (gemini-companion-unified-draw--add-ranges (cdr new) (mapcar #'cddr found))))
+               (found (gemini-companion-hunk-compare (car old) (car new))))
+    (gemini-companion-unified-draw--add-ranges
+     (cdr old) (mapcar (lambda (hunk)
+                         (cons (gemini-companion-hunk-old hunk)
+                               (gemini-companion-hunk-old-count hunk)))
+                       found))
+    (gemini-companion-unified-draw--add-ranges
+     (cdr new) (mapcar (lambda (hunk)
+                         (cons (gemini-companion-hunk-new hunk)
+                               (gemini-companion-hunk-new-count hunk)))
+                       found))))
 
 (defun gemini-companion-unified-draw--split (hunks regexp)
   "Split the ranges of the lines of HUNKS into what matches REGEXP.
@@ -391,10 +405,11 @@ before a hunk."
     (cons (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
           (vconcat (nreverse positions)))))
 
-(defun gemini-companion-unified-draw--add-ranges (positions hunks)
-  "Add to the lines of POSITIONS the ranges of the words of HUNKS.
-Each of HUNKS begins with the first of its words and their number."
-  (pcase-dolist (`(,first ,count . ,_) hunks)
+(defun gemini-companion-unified-draw--add-ranges (positions words)
+  "Add to the lines of POSITIONS the ranges of WORDS.
+POSITIONS is a vector of lists (LINE BEG END), one for each word.  WORDS
+is an alist of the number of a word, from 1 on, and of how many there are."
+  (pcase-dolist (`(,first . ,count) words)
     (dotimes (n (max 1 count))
       (pcase (and (<= (+ first n) (length positions))
                   (aref positions (+ first n -1)))

@@ -109,8 +109,12 @@ of the file where the user was, or nil."
   (if (eq (car (gemini-companion-view-buffers view)) (current-buffer))
       (get-text-property (point) 'gemini-companion-hunk)
     (let ((line (line-number-at-pos nil 'absolute)))
-      (seq-find (pcase-lambda (`(,_ ,_ ,new ,count))
-                  (<= new line (+ new (max 0 (1- count)))))
+      (seq-find (lambda (hunk)
+                  ;; A hunk without lines in the proposal is at the next one.
+                  (<= (gemini-companion-hunk-new hunk)
+                      line
+                      (max (gemini-companion-hunk-new hunk)
+                           (1- (gemini-companion-hunk-new-end hunk)))))
                 (gemini-companion-view-hunks view)))))
 
 (cl-defmethod gemini-companion-view-compare
@@ -250,17 +254,19 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 
 (defun gemini-companion-unified--with-user-line (hunks line)
   "Return HUNKS with one without lines at LINE of the file, where the user was.
-The text near it is not folded, as that near the others."
-  (pcase-let* ((before (and line
-                            (seq-take-while (lambda (hunk) (<= (car hunk) line))
-                                            hunks)))
-               (`(,old ,old-count ,new ,new-count)
-                (or (car (last before)) '(1 0 1 0)))
-               (beyond (and line (- line old old-count))))
+The text near it is not folded, as that near the others.  If LINE is nil,
+or in a hunk, return HUNKS."
+  (let* ((before (and line
+                      (seq-take-while (lambda (hunk)
+                                        (<= (gemini-companion-hunk-old hunk) line))
+                                      hunks)))
+         (last (or (car (last before)) (gemini-companion-hunk-make 1 0 1 0)))
+         (beyond (and line (- line (gemini-companion-hunk-old-end last)))))
     (if (or (null line) (< beyond 0))
         hunks
       (append before
-              (list (list line 0 (+ new new-count beyond) 0))
+              (list (gemini-companion-hunk-make
+                     line 0 (+ (gemini-companion-hunk-new-end last) beyond) 0))
               (nthcdr (length before) hunks)))))
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
@@ -284,7 +290,7 @@ In the proposal, go to the lines of the hunk there."
     (if (eq (current-buffer) proposal)
         (let* ((hunks (gemini-companion-edit-hunks gemini-companion-edit-here))
                (lines (cl-remove (line-number-at-pos nil 'absolute)
-                                 (mapcar #'cl-third hunks)
+                                 (mapcar #'gemini-companion-hunk-new hunks)
                                  :test (if back #'<= #'>=)))
                (line (nth (1- (abs count)) (if back (reverse lines) lines))))
           (funcall check line)
@@ -310,7 +316,8 @@ In the proposal, go to the lines of the hunk there."
                   (position (cl-loop
                              thereis (text-property-any (point-min) (point-max)
                                                         'gemini-companion-line
-                                                        (nth 2 hunk))
+                                                        (gemini-companion-hunk-new
+                                                         hunk))
                              while (gemini-companion-unified--show-more))))
         (goto-char position)
         (gemini-companion-unified--reveal)))))

@@ -889,12 +889,13 @@ The last newline is that of the side that has changed it."
 
 (defun gemini-companion-changes-test-without (hunk before after)
   "Return the text AFTER with the lines of BEFORE in HUNK."
-  (pcase-let* ((`(,old ,old-count ,new ,new-count) hunk)
-               (before (split-string before "^" t))
-               (after (split-string after "^" t)))
-    (apply #'concat (append (seq-take after (1- new))
-                            (seq-take (nthcdr (1- old) before) old-count)
-                            (nthcdr (+ -1 new new-count) after)))))
+  (let ((before (split-string before "^" t))
+        (after (split-string after "^" t)))
+    (apply #'concat
+           (append (seq-take after (1- (gemini-companion-hunk-new hunk)))
+                   (seq-take (nthcdr (1- (gemini-companion-hunk-old hunk)) before)
+                             (gemini-companion-hunk-old-count hunk))
+                   (nthcdr (1- (gemini-companion-hunk-new-end hunk)) after)))))
 
 (defun gemini-companion-changes-test-type ()
   "Edit some lines of the current buffer as a user does."
@@ -957,11 +958,11 @@ The last newline is that of the side that has changed it."
     (widen)
     (dolist (mark (overlays-in (point-min) (point-max)))
       (pcase (overlay-get mark 'gemini-companion-change)
-        (`(,edit ,_ ,_ ,new ,count)
-         (let ((lines (seq-take (nthcdr (1- new)
+        (`(,edit . ,hunk)
+         (let ((lines (seq-take (nthcdr (1- (gemini-companion-hunk-new hunk))
                                         (split-string
                                          (gemini-companion-edit-after edit) "\n"))
-                                count))
+                                (gemini-companion-hunk-new-count hunk)))
                (later (cdr (memq edit (gemini-companion-edits))))
                kept)
            (goto-char (overlay-start mark))

@@ -125,7 +125,8 @@ The variable `propose' is a function that opens it with a text."
   (gemini-companion-coding-test-with "gemini" "caf\351\n2\nd\351j\340\n4\n"
     (let ((edit (funcall propose "caf\uFFFD\ntwo\nd\uFFFDj\uFFFD\n4\n"))
           asked)
-      (should (equal '((1 3 1 3)) (gemini-companion-edit-hunks edit)))
+      (should (equal (list (gemini-companion-hunk-make 1 3 1 3))
+                     (gemini-companion-edit-hunks edit)))
       (should (equal "café\n2\ndéjà\n4\n"
                      (gemini-companion-test-text
                       (gemini-companion-edit-original edit))))
@@ -189,7 +190,8 @@ The variable `propose' is a function that opens it with a text."
                        (pcase visited ('chosen coding) ('wrong 'iso-latin-1))))
                   (find-file "a")))
               (let ((edit (funcall propose after)))
-                (should (equal '((3 1 3 1)) (gemini-companion-edit-hunks edit)))
+                (should (equal (list (gemini-companion-hunk-make 3 1 3 1))
+                               (gemini-companion-edit-hunks edit)))
                 (should (equal text (gemini-companion-test-text
                                      (gemini-companion-edit-original edit))))
                 (should-not (gemini-companion-edit-remarks edit))

@@ -82,7 +82,8 @@
     (cl-flet ((here ()
                 (with-current-buffer (window-buffer)
                   (goto-char (window-point))
-                  (car (gemini-companion-review-hunk-p)))))
+                  (when-let* ((hunk (gemini-companion-review-hunk-at-point)))
+                    (gemini-companion-hunk-old hunk)))))
       (dolist (line '(1 4 9))
         (ert-info ((format "%s" line))
           (dolist (command '(gemini-companion-review-switch-view
@@ -98,7 +99,7 @@
       (with-current-buffer (window-buffer)
         (goto-char (point-min))
         (search-forward "10")
-        (should-not (gemini-companion-review-hunk-p)))
+        (should-not (gemini-companion-review-hunk-at-point)))
       (gemini-companion-test-call #'gemini-companion-review-switch-view)
       (should (equal 9 (here)))
       ;; In the proposal, it is that of the line there.

@@ -412,10 +412,12 @@ Drop those that do not consist of whole lines as before."
 
 (defun gemini-companion-hunk-test-mark (hunk original)
   "Return a mark of HUNK in the model, where the file is ORIGINAL."
-  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
-    (append (gemini-companion-hunk-test-lines gemini-companion-hunk-test-text
-                                              new new-count)
-            (cdr (gemini-companion-hunk-test-lines original old old-count)))))
+  (append (gemini-companion-hunk-test-lines gemini-companion-hunk-test-text
+                                            (gemini-companion-hunk-new hunk)
+                                            (gemini-companion-hunk-new-count hunk))
+          (cdr (gemini-companion-hunk-test-lines
+                original (gemini-companion-hunk-old hunk)
+                (gemini-companion-hunk-old-count hunk)))))
 
 (defun gemini-companion-hunk-test-compared (hunks original)
   "Keep only those in the model that are among HUNKS of ORIGINAL."

@@ -369,7 +369,7 @@ is for all of a whole new line of other text\n")))
           (goto-char (point-max))
           (insert "8\n"))
         (should (gemini-companion-test-timers))
-        (should (gemini-companion-review-hunk-p))
+        (should (gemini-companion-review-hunk-at-point))
         (funcall shows t "x-1" "x+one" " 2" " 3" "-4" " 5" " 6"
                  "-7" "+seven" "*+8"))
       (gemini-companion-edit-accept diff)
