@@ -457,6 +457,8 @@ ROOT is the workspace root in its remote host, if any."
          (gemini-companion-cli--end "Not started"))))))
 
 (defun gemini-companion-cli--in ()
+  "Start the CLI of the current buffer, in a terminal in that buffer.
+Its parameters are in `gemini-companion-terminal-parameters'."
   (pcase-let* ((buffer (current-buffer))
                (run gemini-companion-terminal-parameters)
                ((map :client :remote :resume :root :path) run)
@@ -564,6 +566,8 @@ One that has displayed nothing yet may be about to ask."
 ;;;; End
 
 (defun gemini-companion-cli--sentinel (sentinel process event)
+  "Call SENTINEL with PROCESS and EVENT, and end the buffer of a CLI that ended.
+This is around the sentinel of the terminal."
   (let ((buffer (process-buffer process)))
     ;; vterm would kill the buffer with the error message.
     (let ((vterm-kill-buffer-on-exit nil))
@@ -599,6 +603,8 @@ may do so for the last command in it, but not within seconds."
          status)))
 
 (defun gemini-companion-cli--end (reason)
+  "Make the current buffer, whose CLI has ended, show REASON and its keys.
+REASON is a text such as \"Gemini CLI (app): finished\"."
   (gemini-companion-cli--leave-place)
   (setq-local minor-mode-overriding-map-alist
               (list (cons t gemini-companion-terminal-ended-map)))

@@ -135,6 +135,11 @@ after that reads the setting itself."
               ("Open" . ,(apply-partially #'gemini-companion-client-settings--open file))))))))
 
 (defun gemini-companion-client-settings--finding (client files runs-p required)
+  "Return the finding about a setting of CLIENT in FILES.
+REQUIRED is a list (KEYS VALUE PROBLEM COMMAND): what KEYS must have, what
+is wrong otherwise, and which command of the CLI sets it.  The last one of
+FILES is the user's own.  RUNS-P is called with CLIENT, and returns
+non-nil if it runs.  For the value, see `gemini-companion-status-checks'."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
                (user (car (last files)))
                (found (seq-find (lambda (file)

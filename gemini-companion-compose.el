@@ -145,6 +145,9 @@ is as for `:exit-function' of `completion-extra-properties'."
         (insert description)))))
 
 (defun gemini-companion-compose--command-names ()
+  "Return the commands of the CLI of this draft, an alist.
+The elements are (NAME . ANNOTATION), first those in files of the user and
+the project."
   (pcase-let* ((client (plist-get (gemini-companion-compose--target) :client))
                (`(,project ,user) (mapcar #'file-name-directory
                                           (gemini-companion-remote-settings client)))
@@ -160,6 +163,8 @@ is as for `:exit-function' of `completion-extra-properties'."
                                    client :commands))))))
 
 (defun gemini-companion-compose--commands-in (directory)
+  "Return the commands in the files below DIRECTORY, an alist.
+The elements are (NAME . DESCRIPTION), such as (\"git:commit\" . \"  Commit\")."
   (let ((directory (expand-file-name "commands/" directory)))
     (mapcar (lambda (file)
               (cons (string-replace "/" ":" (file-name-sans-extension
@@ -191,6 +196,9 @@ Elsewhere outside the project, it does not read them, or asks."
       (expand-file-name (format name project) home))))
 
 (defun gemini-companion-compose--yank-image (type data)
+  "Insert a reference to an image with the bytes DATA of TYPE, into the draft.
+TYPE is a symbol such as `image/png'.  Write the image into a file for it,
+which is deleted with its session."
   (when-let* ((name (or (plist-get (gemini-companion-compose--target) :remote)
                         (file-remote-p default-directory))))
     (user-error "Image is not on %s; copy it there and type its name after @"
@@ -213,6 +221,9 @@ Elsewhere outside the project, it does not read them, or asks."
             " ")))
 
 (defun gemini-companion-compose--drop (uri _action)
+  "Insert a reference to the file URI, which was dropped on the draft.
+A handler of `dnd-protocol-alist'.  An image from elsewhere is copied, as
+the CLI may read nothing there."
   (let ((file (or (dnd-get-local-file-name uri t)
                   (user-error "Not a file on this machine: %s" uri))))
     (if (and (string-match-p (image-file-name-regexp) file)
@@ -372,6 +383,7 @@ The text of a file must not be sent, replaced or killed."
         (funcall major-mode)))))
 
 (defun gemini-companion-compose--header ()
+  "Return the header line of a draft: the CLI, what it does, and the keys."
   (let* ((session (gemini-companion-compose--target))
          (state (and (plist-get session :id)
                      (gemini-companion-session-state session))))
@@ -392,6 +404,8 @@ The text of a file must not be sent, replaced or killed."
                    (6 "\\[gemini-companion-compose-close] close")))))))
 
 (defun gemini-companion-compose--buffer (directory)
+  "Return the draft for DIRECTORY, with the text that was saved of it.
+Its auto-save file keeps that; the buffer visits no file."
   (let ((file (gemini-companion-compose--file (sha1 directory))))
     (or (seq-find (lambda (buffer)
                     (equal file (buffer-local-value

@@ -339,6 +339,7 @@ Compute them again only if other buffers may be shared."
     gemini-companion-roots-last))
 
 (defun gemini-companion-context--send ()
+  "Send the roots and the snapshot to the server, where they have changed."
   (when (gemini-companion-server-ready-p)
     (gemini-companion-context--post 'roots-update (gemini-companion-context-share-roots))
     (when (gemini-companion-sessions)

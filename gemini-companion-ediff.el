@@ -276,7 +276,8 @@ The control panel is current."
 ;;;; Hunks
 
 (defun gemini-companion-ediff-compare-again ()
-  "Compare the file and the proposal again."
+  "Compare the file and the proposal again, and display the hunks.
+The texts are widened."
   (interactive)
   ;; Ediff compares and shows what is accessible, and a new first line of the file
   ;; is before its bounds.

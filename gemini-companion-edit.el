@@ -372,7 +372,9 @@ Record the remarks on it, and update the buffer of the original."
     (<= (file-attribute-size attributes) gemini-companion-edit--most-bytes)))
 
 (defun gemini-companion-edit--text-before (edit)
-  "Return the text before EDIT, as it is compared."
+  "Return the text before EDIT, decoded as its CLI decodes it.
+If it was not kept, as it is too large, it is that of the file now, whose
+coding system becomes that of EDIT."
   (gemini-companion-edit--plain
    edit
    (pcase (gemini-companion-edit-before edit)

@@ -145,6 +145,8 @@ What guards text comes first, the longest last: a long name may not fit."
     `((,rank ,(concat ", " (propertize text 'face 'bold))))))
 
 (defun gemini-companion-header--amount (edit)
+  "Return the size of EDIT, and its place among the open edits.
+The value is a list of (RANK TEXT); see `gemini-companion-label-header'."
   (let* ((edits (gemini-companion-edits-open))
          (hunk (get-text-property (point) 'gemini-companion-hunk))
          (number (seq-position (gemini-companion-edit-known-hunks edit) hunk)))

@@ -171,6 +171,9 @@ the package exec-path-from-shell sets it"
     ""))
 
 (defun gemini-companion-install--ways (directory)
+  "Return the ways to make an environment in DIRECTORY, the best one first.
+A way is a list of commands, each a list (PROGRAM ARG...); the next way is
+tried when the first command of one fails."
   (let* ((exec-path
           (seq-remove (lambda (directory)
                         ;; Python there is 3.9, or only opens a dialog.
@@ -247,6 +250,10 @@ At the end call END, see `gemini-companion-install-start'."
        (gemini-companion-install--fail text end)))))
 
 (defun gemini-companion-install--run-command (ways failed end)
+  "Run the first command of the first of WAYS, and the others after it.
+If it fails and FAILED is non-nil, the output of ways that have failed,
+try the next way; otherwise report that.  END is called at the end, with
+nil or a problem."
   (with-file-modes #o700
     (make-directory gemini-companion-install-directory t))
   (let* ((directory gemini-companion-install--directory)
@@ -293,6 +300,8 @@ At the end call END, see `gemini-companion-install-start'."
       (point))))
 
 (defun gemini-companion-install--finish (end)
+  "Use the environment that was installed, and delete the older ones.
+Then call END with nil."
   (let* ((new gemini-companion-install--directory)
          (stamp (gemini-companion-install--stamp new)))
     (write-region (gemini-companion-install--wanted new) nil stamp nil 'silent)
@@ -311,6 +320,9 @@ At the end call END, see `gemini-companion-install-start'."
   (funcall end nil))
 
 (defun gemini-companion-install--fail (output end)
+  "Call END with the reason for a failed installation, from its OUTPUT.
+The first one of `gemini-companion-install--problems' that matches
+explains it."
   (gemini-companion-part-stop 'install)
   (let* ((case-fold-search nil)
          ;; Some programs wrap their lines.

@@ -86,6 +86,7 @@ folded at first.  CLIs that are connected come first."
          :text ,(propertize "No CLI is connected" 'face 'shadow)))))
 
 (defun gemini-companion-list--cli-headings (session)
+  "Return the headings of SESSION and of each turn, the newest first."
   (let ((turns (nreverse
                 (seq-group-by
                  #'gemini-companion-edit-turn
@@ -151,6 +152,8 @@ files and lines, how long it took, and the prompt, as far as known."
   (mapconcat (apply-partially #'concat "  ") (delq nil texts) ""))
 
 (defun gemini-companion-list--edit-line (edit width)
+  "Return the line of EDIT in the list.
+WIDTH is that of the column with the states of edits."
   (let ((name (gemini-companion-edit-name edit)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (gemini-companion-list--fit
@@ -165,6 +168,8 @@ files and lines, how long it took, and the prompt, as far as known."
                          'face 'shadow)))))
 
 (defun gemini-companion-list--remarks (edit)
+  "Return the remarks behind the name in the line of EDIT.
+It is a list of strings and nil."
   (if (gemini-companion-edit-open-p edit)
       (let ((excluded (length (gemini-companion-hunk-excluded
                                (gemini-companion-edit-proposal-buffer edit))))
@@ -328,6 +333,8 @@ LAST is the last one."
               (_ (gemini-companion-edit-call-with-texts edit draw)))))))
 
 (defun gemini-companion-list--insert-comments (comments)
+  "Insert COMMENTS below their lines of the diff in the current buffer.
+For their shape, see `gemini-companion-edit-comments'."
   (goto-char (point-min))
   (while (not (eobp))
     (let ((here (gemini-companion-list--comments-at
@@ -634,6 +641,7 @@ all edits of the turn."
         (gemini-companion-changes-revert edit hunk)))))
 
 (defun gemini-companion-list--revert-turn (edits)
+  "Revert EDITS, those of a turn, after asking; the last one first."
   (let* ((edits (or (seq-remove #'gemini-companion-changes-unwritten edits)
                     (user-error "This turn has no edit to revert")))
          (new (seq-count (lambda (edit)

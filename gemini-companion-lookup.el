@@ -337,6 +337,7 @@ By itself one may begin only when the buffer is displayed."
                       (flycheck-buffer)))))
 
 (defun gemini-companion-lookup--checkable-p ()
+  "Return non-nil if Flymake or Flycheck can check the current buffer."
   (pcase (gemini-companion-lookup--checker (current-buffer))
     ('flymake-mode
      ;; Flymake keeps the state of a language server that has ended.
@@ -799,6 +800,8 @@ A server that is loading files may report others for a while."
           (seq-difference (new (nth 1 .old)) (new nil))))))
 
 (defun gemini-companion-lookup--ask (check known)
+  "Have the file of KNOWN checked, for CHECK; what is known then is noticed.
+KNOWN is one of `gemini-companion-lookup--known'."
   (setf (nth 2 known) t)
   (let-alist check
     (let ((buffer (gemini-companion-names-buffer .file)))
@@ -860,6 +863,7 @@ Request its errors if the server supports that."
       (gemini-companion-lookup--end check nil))))
 
 (defun gemini-companion-lookup--end (check result)
+  "End CHECK, unless it has ended, and call its callback with RESULT."
   (when (memq check gemini-companion-lookup--checks)
     (setq gemini-companion-lookup--checks
           (delq check gemini-companion-lookup--checks))
@@ -967,6 +971,8 @@ Return nil if the server does not support that."
                          (plist-get diagnostic :source))))
 
 (defun gemini-companion-lookup--notified (server method &rest params)
+  "Notice the notification METHOD of the language SERVER with PARAMS.
+Called by jsonrpc for each notification."
   (gemini-companion-server-log-guarded 'errors
     (save-match-data
       (pcase method
@@ -980,6 +986,8 @@ Return nil if the server does not support that."
                           (delete work gemini-companion-lookup--busy))))))))))
 
 (defun gemini-companion-lookup--published (server params)
+  "Record the diagnostics of a file that SERVER has published in PARAMS.
+A report counts only if it is about the text that was sent last."
   (pcase-let* (((map :uri :version :diagnostics) params)
                (errors (gemini-companion-lookup--errors diagnostics))
                (file (gemini-companion-text-true-name

@@ -15,6 +15,7 @@
 (require 'transient)
 
 (defun gemini-companion-menu--suffix (entry)
+  "Return the suffix of a transient for ENTRY of the table of commands."
   (pcase-let ((`(,key ,command ,label ,_ . ,(map :enable :on :stay)) entry))
     `(,key ,command
       :description

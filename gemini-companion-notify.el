@@ -136,6 +136,7 @@ The value consists of parts of a header line."
         (0 ,(substitute-command-keys ": \\[gemini-companion-review]"))))))
 
 (defun gemini-companion-notify--help ()
+  "Return the help of the mode line: a line for each CLI, or nil."
   (let ((lines (mapcar (lambda (session)
                          (concat (gemini-companion-session-name session) ": "
                                  (or (gemini-companion-notify-description session)
@@ -150,6 +151,8 @@ The value consists of parts of a header line."
 ;;;; Notifications
 
 (defun gemini-companion-notify--seen-p (session)
+  "Return non-nil if the user sees the terminal or a review of SESSION.
+It is in a window of a frame with focus."
   (let ((terminal (gemini-companion-session-terminal session)))
     (seq-some
      (lambda (window)
@@ -177,6 +180,8 @@ The value consists of parts of a header line."
                    (gemini-companion-edit-name edit 'plain))))))
 
 (defun gemini-companion-notify--summary (session)
+  "Return that the turn of SESSION is done, and what it has written, or nil.
+It is nil for a turn that was short, or while something waits."
   (when-let* (((not (funcall gemini-companion-state-pending-function session)))
               (turn (gemini-companion-session-turn session))
               (ended (gemini-companion-turn-ended turn))
@@ -191,6 +196,7 @@ The value consists of parts of a header line."
               (and total ": ") (string-join total ", ")))))
 
 (defun gemini-companion-notify--send (session text)
+  "Notify the user of TEXT about SESSION; see `gemini-companion-notify'."
   (let* ((text (substring-no-properties text))
          (withdraw (pcase gemini-companion-notify
                      ('nil nil)

@@ -283,6 +283,9 @@ A remote file may not, unless its host is connected."
                 (gemini-companion-privacy--file-hidden-p visited buffer)))))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
+  "Return non-nil if FILE must not be shared.
+BUFFER visits it.  FILE counts by the name that it has, and by that which
+its links lead to."
   (or (file-remote-p file)
       (let ((names (gemini-companion-privacy--names file)))
         (or (gemini-companion-privacy--excluded-p

@@ -406,6 +406,8 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
     (message "%s; your text is in the kill ring" problem)))
 
 (defun gemini-companion-prompt--comments (edit)
+  "Return the comments on EDIT as lines of a reason, a list of strings.
+An element is, for example, \"app/a.py:26-28: Too long\"."
   (pcase-let* ((file (gemini-companion-edit-file edit))
                ((map :directory :remote) (gemini-companion-edit-session edit))
                (name (cond (directory (file-relative-name file directory))

@@ -232,6 +232,7 @@ One of them is nil.  Return nil until the host is connected."
 or is the home directory or /" directory title)))))))
 
 (defun gemini-companion-remote--start (name)
+  "Have the server connect the host NAME, unless it does not run."
   (when-let* (((gemini-companion-server-ready-p))
               (mirror (cdr (assoc name gemini-companion-names-mirrors))))
     (gemini-companion-server-call

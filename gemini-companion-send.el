@@ -85,6 +85,7 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
                                     (line-number-at-pos end t)))))))))
 
 (defun gemini-companion-send--diagnostics ()
+  "Return the messages of Flymake and Flycheck about this line, strings."
   (let ((line (list (line-beginning-position) (line-beginning-position 2))))
     (delete-dups
      (mapcar (lambda (text) (string-trim (string-replace "\n" " " text)))
@@ -139,6 +140,8 @@ Files whose text is in BUFFER count, too, and a directory as those in it."
   (mapcar #'list (dired-get-marked-files)))
 
 (defun gemini-companion-send--hits ()
+  "Return the locations at point, or in the region, of a buffer such as grep's.
+An element is (FILE LINE), or a line of text that has no location."
   (pcase-let* ((`(,start . ,end) (or (bounds-of-thing-at-point 'region)
                                      (cons (point) (point))))
                (found (save-excursion
@@ -251,6 +254,7 @@ If BUFFER visits no file, return TEXT; if it was killed, nil."
            text))))
 
 (defun gemini-companion-send--diff ()
+  "Return the hunk of a diff at point, with the names of its file."
   (save-excursion
     (let ((end (line-end-position))
           (hunk (or (ignore-errors (diff-bounds-of-hunk))
@@ -355,6 +359,9 @@ It has the name of one that is hidden, or else of one that exists."
         (list (gemini-companion-send--fenced (string-join lines "\n"))))))))
 
 (defun gemini-companion-send--region ()
+  "Return the text of the region, or of the paragraph at point, in a list.
+The text of a file that is not shared is not given out: the list then has
+that file."
   (let ((text (substring-no-properties
                (or (if (use-region-p)
                        (funcall region-extract-function nil) ; or a rectangle

@@ -56,6 +56,7 @@ Emacs drops some hook functions that fail, or skips the rest of them."
         (t value)))
 
 (defun gemini-companion-server-log--show (&rest _)
+  "Write the events into the current buffer, the last one below."
   (let ((inhibit-read-only t)
         (print-escape-newlines t))
     (erase-buffer)

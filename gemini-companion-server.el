@@ -154,6 +154,8 @@ shadows a module."
           process-environment)))
 
 (defun gemini-companion-server--settings (process)
+  "Return the settings of the server PROCESS, a plist.
+It is sent as JSON on the first line of its standard input."
   `( :secret ,(process-get process 'secret)
      :emacs_pid ,(emacs-pid)
      :roots ,(vconcat (gemini-companion-server--property :roots))
@@ -221,6 +223,8 @@ CLIs stay connected, and open reviews stay open."
       (ignore-errors (process-send-eof process)))))
 
 (defun gemini-companion-server--open ()
+  "Start a process of the server and return it.
+Signal an error if there is no program for it."
   (let ((command (gemini-companion-server--property :command))
         (process-environment (gemini-companion-server--environment))
         (exec-path (default-value 'exec-path))
@@ -249,6 +253,8 @@ M-x gemini-companion-install-server"))
       process)))
 
 (defun gemini-companion-server--instruct (process)
+  "Send the server PROCESS its settings.
+It fails after 30 seconds without an answer."
   (require 'json)
   (process-put process 'timer
                (run-at-time 30 nil #'gemini-companion-server--fail process
@@ -337,6 +343,7 @@ The port is on a line of its own."
     (delete-process process)))
 
 (defun gemini-companion-server--report (process)
+  "Return why the server PROCESS has ended, with its command and last output."
   (let ((output (with-current-buffer (process-buffer process)
                   (goto-char (point-max))
                   (forward-line -12)
@@ -438,6 +445,7 @@ Start it immediately if NOW is non-nil."
     (gemini-companion-server--give-up report)))
 
 (defun gemini-companion-server--give-up (report)
+  "Stop the server, and have the mode show REPORT and how to go on."
   (let ((on-end (plist-get gemini-companion-server--properties :on-end)))
     (gemini-companion-server-stop)
     (funcall on-end (format "The gemini-companion server is not running.  %s

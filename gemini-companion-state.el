@@ -113,6 +113,8 @@ turn, `question' or `edit'."
       (gemini-companion-state--update record (eq event 'prompt)))))
 
 (defun gemini-companion-state--sessions-changed (&rest _)
+  "Make the records those of the connected CLIs.
+The turns of those that are gone end."
   (let ((previous gemini-companion-state--records))
     (setq gemini-companion-state--records
           (mapcar
@@ -132,6 +134,8 @@ turn, `question' or `edit'."
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
 (defun gemini-companion-state--edit-changed (edit event)
+  "Update the record of the CLI of EDIT after EVENT.
+A member of `gemini-companion-edit-functions'."
   (when-let* (((memq event '(opened settled)))
               (session (gemini-companion-edit-session edit))
               (record (gemini-companion-state--of session)))

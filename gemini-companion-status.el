@@ -125,6 +125,7 @@ Type \\[describe-mode] there for its keys."
 ;;;; Contents
 
 (defun gemini-companion-status--write ()
+  "Write the status into the current buffer: the verdict, and the sections."
   (let* ((directory default-directory)
          (findings (let ((default-directory temporary-file-directory))
                      (gemini-companion-status--findings directory)))
@@ -227,6 +228,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
              (concat (propertize "Not connected: " 'face 'error) text) more))))
 
 (defun gemini-companion-status--session-row (session)
+  "Return SESSION as arguments of `gemini-companion-status--insert'."
   (pcase-let* (((map :directory :version) session)
                (facts
                 (list (concat (gemini-companion-session-name session)
@@ -251,6 +253,7 @@ PROBLEM is the first finding that is a problem or awaits an answer."
          . gemini-companion-pause)))))
 
 (defun gemini-companion-status--file-row (file)
+  "Return FILE, one of a snapshot, as arguments of `gemini-companion-status--insert'."
   (pcase-let (((map :path :active :line :character :selected-text) file))
     (list (concat "    " (gemini-companion-names-absolute path)
                   (and active
@@ -276,6 +279,7 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
    gemini-companion-status-checks))
 
 (defun gemini-companion-status--server (_directory)
+  "Return the finding about the server."
   (pcase-let (((map :version :pid :port :command)
                (gemini-companion-server-info))
               (turn-on '("Turn on" . gemini-companion-mode)))
@@ -425,6 +429,7 @@ Return nil if its program is no script whose first line names that."
                         file))))))
 
 (defun gemini-companion-status--settings (directory)
+  "Return the findings about the settings of CLIs for DIRECTORY."
   (let* ((sessions (gemini-companion-sessions))
          (findings
           (seq-mapcat
@@ -443,6 +448,7 @@ Return nil if its program is no script whose first line names that."
 ;;;; Projects
 
 (defun gemini-companion-status--sharing (_directory)
+  "Return the finding about what is shared, if something is to be said."
   (if gemini-companion-privacy-problem
       `((bad ,(format "An option that excludes files fails (%s), so files \
 are not shared" gemini-companion-privacy-problem)
@@ -504,6 +510,7 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                        ""))))))
 
 (defun gemini-companion-status--remote-client (client version name)
+  "Return the findings about CLIENT of VERSION on the host NAME."
   (pcase-let* (((map :title :oldest :package :required)
                 (cdr (assoc client gemini-companion-client-table)))
                (host (gemini-companion-names-title name))
@@ -534,6 +541,8 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 ;;;; Running CLIs
 
 (defun gemini-companion-status--running (_directory)
+  "Return the findings about the CLIs that run and are not connected.
+The server searches for them; they are displayed once it has answered."
   (let* ((sessions (gemini-companion-sessions))
          (now (cons (gemini-companion-server-info) sessions))
          (known gemini-companion-status--processes))

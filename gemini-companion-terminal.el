@@ -126,6 +126,7 @@ With line numbers, vterm shows rows that were drawn for a wider window."
     (gemini-companion-terminal-show-plainly)))
 
 (defun gemini-companion-terminal--vterm (command)
+  "Run COMMAND in the current buffer with vterm."
   (require 'vterm)
   (let ((vterm-shell
          ;; On a text terminal vterm takes the column for Emacs's `$' too.
@@ -328,6 +329,8 @@ to get: term would display these sequences."
                        "\\1\\2" output t))))))
 
 (defun gemini-companion-terminal--handle (process content)
+  "Act on CONTENT, that of an OSC sequence in the output of PROCESS.
+These are titles, questions for a color, and texts to copy."
   (cond
    ((not (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
               (gemini-companion-terminal-of-cli-p process))))

@@ -146,7 +146,7 @@ full."
       (mapc #'delete-file files))))
 
 (defun gemini-companion-text-diff (texts)
-  "Return where the two TEXTS differ, as diff says it, a list.
+  "Return the places where the two TEXTS differ, a list.
 Each element is a list (OLD OLD-COUNT NEW NEW-COUNT) of the first line and
 the number of lines on each side; of a side without lines, it is the line
 that comes after that place.  Lines are counted from 1 on.  Return nil if

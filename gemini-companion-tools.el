@@ -169,6 +169,7 @@ FAILURES, strings."
          (gemini-companion-tools--run verb clients then failures))))))
 
 (defun gemini-companion-tools--write-policy (client)
+  "Let CLIENT ask the read-only questions without confirmation."
   (gemini-companion-tools--write
    (gemini-companion-tools--policy-file client)
    (format "# Written by M-x gemini-companion-tools, which also deletes it.
@@ -265,6 +266,8 @@ are not offered and edits are not reported"
    (gemini-companion-part-findings 'lookup directory)))
 
 (defun gemini-companion-tools--untrusted-p (client directory)
+  "Return non-nil if CLIENT does not trust DIRECTORY.
+It runs no hooks of extensions there."
   (and (not (file-remote-p directory))
        (eq t (or (gemini-companion-client-settings-get
                   (gemini-companion-client-settings-files client directory)
@@ -299,6 +302,7 @@ it starts next.  The same command deletes both."
     (gemini-companion-tools--link)))
 
 (defun gemini-companion-tools--link ()
+  "Link the CLIs that are installed, after asking."
   (let* ((clients (or (gemini-companion-tools--clients)
                       (user-error "No CLI that can be linked is installed; \
 install Gemini CLI or Qwen Code")))
@@ -326,6 +330,7 @@ without confirmation? " (gemini-companion-client-title client)))
          (message "Linked %s; restart those that are running" titles))))))
 
 (defun gemini-companion-tools--unlink ()
+  "Delete the extension and its links, after asking."
   (unless (y-or-n-p "The extension is linked; delete it and its links? ")
     (user-error "The extension stays linked"))
   (message "Unlinking...")

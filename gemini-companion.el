@@ -222,6 +222,7 @@ Install the packages of the server first, if needed."
           (t (gemini-companion--offer-installation)))))
 
 (defun gemini-companion--start ()
+  "Start the server, and the parts once Emacs does nothing else."
   (add-hook 'kill-emacs-hook #'gemini-companion--leave)
   (gemini-companion-server-start
    :command #'gemini-companion-install-command
@@ -237,6 +238,7 @@ Install the packages of the server first, if needed."
     (gemini-companion--begin)))
 
 (defun gemini-companion--begin ()
+  "Load the parts that are needed from the beginning, and start them."
   (when (gemini-companion-server-running-p)
     (require 'epc)
     (mapc #'require (mapcar #'gemini-companion--feature

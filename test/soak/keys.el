@@ -53,7 +53,12 @@ An error ends it, as it ends any."
 
 (defun soak-counts ()
   "Return how many things this Emacs has that must not grow, an alist."
-  `((buffers . ,(length (buffer-list)))
+  `((buffers . ,(cl-count-if
+                 (lambda (buffer)
+                   ;; Random keys make others, as the answer to C-x b.
+                   (or (buffer-file-name buffer)
+                       (string-match-p "\\`[ *]" (buffer-name buffer))))
+                 (buffer-list)))
     (timers . ,(length (append timer-list timer-idle-list)))
     (processes . ,(length (process-list)))
     (overlays . ,(cl-loop for buffer in (buffer-list)
