@@ -138,7 +138,7 @@ Otherwise announce it; return non-nil if it waits for the user."
     (let ((room (gemini-companion-arrival--may-show-p))
           (next (gemini-companion-arrival--continues-p edit)))
       (if (and room
-               ;; Not if its question was interrupted.
+               ;; A CLI that is ready was interrupted: its question is gone.
                (not (eq 'ready (gemini-companion-session-state
                                 (gemini-companion-edit-session edit))))
                (or (and (eq gemini-companion-review-arrival 'now)
@@ -146,7 +146,7 @@ Otherwise announce it; return non-nil if it waits for the user."
                         (not (active-minibuffer-window)))
                    (gemini-companion-idle-user-p)))
           (ignore (gemini-companion-arrival--show edit next))
-        ;; It will be shown before that can be read.
+        ;; An edit that is shown at once needs no announcement.
         (unless (and room next)
           (gemini-companion-arrival--announce edit))
         room))))
@@ -288,7 +288,7 @@ until it does, so that the windows do not jump."
 
 (defun gemini-companion-arrival-ignore-key ()
   "Wait on for the next edit, although the user has pressed a key."
-  ;; Not if the mode was turned off meanwhile.
+  ;; The mode may have been turned off by the answer.
   (when gemini-companion-arrival--answered
     (setf (nth 2 gemini-companion-arrival--answered) num-input-keys)))
 

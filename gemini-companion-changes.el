@@ -100,7 +100,8 @@ DONE, offer to resolve a conflict."
              (equal (list hunk) (gemini-companion-changes--hunks edit)))
     (setq hunk nil))
   (let* ((file (gemini-companion-edit-file edit))
-         ;; It is read before it is checked, as it may be replaced meanwhile.
+         ;; The bytes are read before the checks: the file may be replaced
+         ;; meanwhile.
          (old (and (gemini-companion-edit-keepable-p file)
                    (gemini-companion-text-bytes file)))
          (unsaved (gemini-companion-revert-unsaved file))
@@ -155,13 +156,14 @@ a remote one, nil, and call DONE later."
               (gemini-companion-watch-writing file
                 (delete-file (file-truename file) 'trash)))
              (t
-              ;; Otherwise Emacs may ask whether to write over a newer text.
+              ;; With a buffer older than the file, Emacs would ask whether to
+              ;; write.
               (gemini-companion-revert-now file)
               (condition-case err
                   (unwind-protect
                       (gemini-companion-watch-writing file
                         (gemini-companion-text-rewrite file old text))
-                    ;; Its time is new also where the old text was put back.
+                    ;; The file has a new time also where the old text was put back.
                     (gemini-companion-revert-now file))
                 (file-error
                  (user-error "%s" (funcall end (error-message-string err))))))))
@@ -269,7 +271,7 @@ If it had gone before a later edit, that one has written it again."
                               (and hunks (gemini-companion-changes--lines
                                           edit (gemini-companion-edit-hunks edit)
                                           text))))))
-    ;; Of lines that are alike, others may count as those that have gone.
+    ;; Where lines are alike, diff may take others for those that have gone.
     (pcase (and there (gemini-companion-changes--merged edit there text))
       (`(nil . ,merged) (and (not (string= text merged)) there)))))
 
@@ -387,7 +389,7 @@ To search among all buffers for each file of a turn would take long.")
   "Return the buffer where EDIT is marked, or nil."
   (let ((buffer (gethash edit gemini-companion-changes--buffers)))
     (and (buffer-live-p buffer)
-         ;; It may have been written to another file since.
+         ;; The user may have written the buffer to another file since.
          (with-current-buffer buffer (gemini-companion-changes--visited-p edit))
          buffer)))
 
@@ -449,7 +451,7 @@ WRITTEN is the text that EDIT has written, if it is decoded otherwise."
                                 (<= first line (+ line count) (+ first all)))
                               later)))
         (moved 0))
-    ;; Both are in the order of lines.
+    ;; HUNKS and CHANGES are in the order of lines.
     (cl-loop
      for hunk in hunks
      for new = (gemini-companion-hunk-new hunk)
@@ -570,7 +572,7 @@ brought back what was marked; elsewhere a key costs nothing."
   (dolist (window (window-list frame 'no-minibuffer))
     (with-current-buffer (window-buffer window)
       (cond ((not (local-variable-p 'gemini-companion-changes-marks)))
-            ;; They were copied with the buffer.
+            ;; The marks of an indirect buffer were copied with its text.
             ((buffer-base-buffer) (gemini-companion-changes--mark))
             (t (gemini-companion-changes--set-margins))))))
 
@@ -609,7 +611,7 @@ What was reverted in its file may have been undone, or was not saved."
     (when (and (or (memq (gemini-companion-edit-file-state edit)
                          '(unsaved reverted))
                    (gemini-companion-edit-undone edit))
-               ;; That of a later edit may be unknown.
+               ;; The text before a later edit may be unknown.
                (stringp (gemini-companion-edit-before edit))
                (or (gemini-companion-changes--visited-p edit)
                    ;; Before it was written to another file.
@@ -697,7 +699,7 @@ If the file is none that can be visited, return why, a predicate."
   (let ((edit (car change)))
     (or (gemini-companion-text-unreadable-reason (gemini-companion-edit-file edit))
         (with-current-buffer (gemini-companion-changes--visit edit)
-          ;; It may be visited without hooks, or edited in an indirect buffer.
+          ;; A file may be visited without hooks, or edited in an indirect buffer.
           (gemini-companion-changes--update (current-buffer))
           (if (gemini-companion-changes--visited-p edit)
               (cl-find change gemini-companion-changes-marks
@@ -734,7 +736,8 @@ SKIPPED is a text about files that were skipped."
        ;; In Org 9.6, no overlays fold text.
        (when (and (invisible-p (point)) (derived-mode-p 'org-mode))
          (org-show-context))
-       ;; Otherwise Emacs leaves what is still invisible.
+       ;; Before redisplay, Emacs would move point out of text that is still
+       ;; invisible.
        (setq disable-point-adjustment t)
        (let ((changes (gemini-companion-changes--all)))
          (gemini-companion-changes--report

@@ -162,7 +162,7 @@ last line of that."
                          (unless (eql 0 status)
                            (or (car (last (split-string output "[\r\n]+" t)))
                                (format "exit status %s" status))))))))))
-    ;; This fails if it has exited.
+    ;; Sending fails if the process has exited.
     (ignore-errors
       (process-send-string process input)
       (process-send-eof process))))
@@ -180,7 +180,7 @@ For findings, see `gemini-companion-status-checks'; this one has a remedy."
         (seq-find (lambda (finding) (memq (car finding) '(bad note)))
                   (when directory
                     `(,@(gemini-companion-part-findings 'privacy directory)
-                      ;; Elsewhere, its settings are there.
+                      ;; The settings of a CLI on another host are files there.
                       ,@(unless (file-remote-p directory)
                           ;; The first setting is needed to connect.
                           (seq-take (gemini-companion-client-settings-findings
@@ -217,7 +217,7 @@ PREVIOUS are the CLIs that were connected before."
   (pcase-dolist ((map :remote :client :directory)
                  (seq-difference (gemini-companion-sessions) previous
                                  #'gemini-companion-session-same-p))
-    ;; Elsewhere, its settings are there.
+    ;; The settings of a CLI on another host are files there.
     (unless remote
       ;; Without the first one it would not connect.
       (dolist (finding (cdr (gemini-companion-client-settings-findings
@@ -714,7 +714,7 @@ there.  If that CLI is in a selected side window, the window is hidden."
            (gemini-companion-quit-window))
           (t
            (gemini-companion-terminal-show buffer)
-           ;; Of a CLI that its user has suspended, no shell would do that.
+           ;; A CLI that was suspended has no shell here that continues it.
            (ignore-errors (continue-process buffer))
            (when-let* ((name (plist-get run :remote))
                        ((not (assoc name gemini-companion-names-remotes))))

@@ -91,7 +91,8 @@ user, and return nil.  Signal an error if it is malformed."
                     (alist-get (car keys) object nil nil #'equal) section)
               (make-directory (file-name-directory file) t)
               (write-region (concat (json-encode object) "\n") nil
-                            ;; It may be a link to where all settings are.
+                            ;; The file may be a link to where all settings of the
+                            ;; user are.
                             (file-truename file) nil 'silent)
               (message "%s" saved))
           (file-error
@@ -107,7 +108,7 @@ save it, and go back"
 
 (defun gemini-companion-client-settings--open (file)
   "Visit FILE in another window."
-  ;; It may ask, which could not be seen if done in one step.
+  ;; Visiting may ask a question, which is not visible inside one step of windows.
   (let ((buffer (find-file-noselect file)))
     (gemini-companion-windows-at-once
       (switch-to-buffer-other-window buffer))))

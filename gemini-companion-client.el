@@ -57,7 +57,8 @@ vim voice"
      :hides-interrupts t
      :searches t
      :escapes "[][ (){};|$`'#&<>!~,@]\\|\\.\\'"
-     ;; It uses the name as a pattern, in which others may match or none, and
+     ;; Gemini CLI uses the name as a pattern, in which others may match or none,
+     ;; and
      ;; takes a long name with a quote or an ellipsis for text of a log.
      :unreadable "[\"\\*?]\\|\\.\\.\\.\\|\\[[^/]*]\\|[@+!](\\|{[^/}]*\\(?:,\\|\\.\\.\\)[^/]*}"
      :images "tmp/%s/images/"
@@ -102,7 +103,7 @@ remember rename restore resume rewind settings setup-github skills stats \
 status statusline summary tasks terminal-setup theme tools trust update vim \
 voice workflows"
      :conversations ("sessions" "list" "--json" "--limit" "100")
-     ;; It writes before it fetches the text of the review.
+     ;; Qwen Code writes before it fetches the text of the review.
      :discards-edits t
      :keeps-coding t
      :escapes "[][ (){};|*?$`'\"#&<>!~,]"

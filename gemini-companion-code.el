@@ -106,7 +106,7 @@ Return nil if there are none."
   "Return the locations of SYMBOL in this buffer.
 That is a list of (LINE . COLUMN), one for each line."
   (let* ((case-fold-search nil)
-         ;; Of a sign, no edge is a part of a longer word.
+         ;; A symbol of punctuation has no edge inside a longer word.
          (inside-p (lambda (position)
                      (and (< (point-min) position)
                           (save-excursion

@@ -289,7 +289,7 @@ It was opened, saved or reverted, and may affect what is shared."
           (gemini-companion-privacy-refresh)
         ;; A link with such a name may lead to it.
         (gemini-companion-privacy-refresh 'old)
-        ;; It may be in a new project.
+        ;; The file may be in a new project.
         (gemini-companion-cache-drop
          (list 'root-of (file-name-directory buffer-file-name))))))
   (gemini-companion-context--note-change))
@@ -346,7 +346,7 @@ Compute them again only if other buffers may be shared."
       (gemini-companion-context--post 'context-update
                                     (unless gemini-companion-context-paused
                                       (gemini-companion-context-snapshot)))
-      ;; It shows whether the file is shared.
+      ;; The mode line shows whether the file is shared.
       (when (buffer-live-p gemini-companion-context-active)
         (with-current-buffer gemini-companion-context-active
           (force-mode-line-update))))))

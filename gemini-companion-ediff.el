@@ -59,7 +59,8 @@ lines, display an empty line instead of Ediff's color on the next one."
         (overlay-put overlay 'before-string
                      (and valid
                           (= (overlay-start overlay) (overlay-end overlay))
-                          ;; It has a line already.
+                          ;; An excluded hunk without lines has a line of its own
+                          ;; already.
                           (not excluded)
                           (propertize "\n" 'face 'gemini-companion-other-hunk)))
         (overlay-put overlay 'line-prefix
@@ -170,7 +171,7 @@ The user's own hooks for Ediff do not run."
                   (gemini-companion-ediff--write-panel)))
               nil t))
   (when (bound-and-true-p global-display-line-numbers-mode)
-    ;; That would number the panel after the next command.
+    ;; A global mode for line numbers would number the panel after the next command.
     (display-line-numbers-mode -1)))
 
 ;;;; Windows

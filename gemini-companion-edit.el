@@ -380,7 +380,7 @@ coding system becomes that of EDIT."
    (pcase (gemini-companion-edit-before edit)
      ('new "")
      ('unknown
-      ;; It is too large to keep, or is no longer as it was.
+      ;; The text before was too large to keep, or has changed.
       (let ((bytes (gemini-companion-text-bytes (gemini-companion-edit-file edit))))
         (gemini-companion-edit--set-coding edit bytes
                                            (gemini-companion-edit-proposed edit))
@@ -528,7 +528,7 @@ By default, that is the text that the edit has written."
 
 (defun gemini-companion-edit--texts-state (edit)
   "Return a value that differs after a change of the texts of EDIT."
-  ;; It may turn out later that the CLI has written another text.
+  ;; The file may show later that the CLI has written another text.
   (or (gemini-companion-edit-after edit)
       (when-let* ((original (gemini-companion-edit-original-buffer edit)))
         (mapcar #'buffer-chars-modified-tick
@@ -597,7 +597,7 @@ reverted, and of the lines that the other hunks add and remove."
            (excluded (if proposal (gemini-companion-hunk-excluded proposal)
                        (gemini-companion-edit-undone edit)))
            (left excluded))
-      ;; Both are in the order of lines.
+      ;; HUNKS and LEFT are in the order of lines.
       (cl-loop for hunk in hunks
                if (equal hunk (car left)) do (pop left)
                else sum (gemini-companion-hunk-new-count hunk) into added
@@ -649,7 +649,7 @@ HUNK is one of `gemini-companion-edit-hunks'.  Return non-nil if it is
 excluded now.  Ask before excluding the last one."
   (gemini-companion-edit-unsettled edit)
   (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
-    ;; Otherwise it would be shown as staying, and be replaced.
+    ;; The bytes would be displayed as if they stayed, and be replaced.
     (when (and (not (member hunk (gemini-companion-hunk-excluded proposal)))
                (gemini-companion-coding-undecoded-p
                 (gemini-companion-hunk-old-text
@@ -849,7 +849,7 @@ over what the CLI writes."
       (condition-case problem
           (gemini-companion-edit--send edit)
         ((error quit)
-         ;; It can be answered again.
+         ;; An edit whose outcome was lost can be answered again.
          (gemini-companion-watch-stop (gemini-companion-written-watch
                                        (gemini-companion-edit-awaited edit)))
          (setf (gemini-companion-edit-decision edit) nil
@@ -868,7 +868,8 @@ over what the CLI writes."
 (defun gemini-companion-edit--await (edit decision over)
   "Await the write of EDIT by its CLI after the DECISION about it.
 For OVER, see `gemini-companion-edit--settle'."
-  ;; Also if it is rejected: a yes in the terminal may cross that.
+  ;; A rejected edit may be written, too: a yes in the terminal may cross the
+  ;; answer.
   (setf (gemini-companion-edit-awaited edit)
         (gemini-companion-written-await
          (gemini-companion-edit-file edit)
@@ -901,7 +902,8 @@ Qwen Code writes the files of an answer once all its edits have ended."
                      (gemini-companion-edit-session edit))))
     (if (eq turn (gemini-companion-edit-turn edit))
         (and (gemini-companion-turn-ended turn)
-             ;; It may go on, as after a new connection.
+             ;; A turn whose end is only supposed may go on, as after a new
+             ;; connection.
              (not (gemini-companion-turn-cut turn)))
       (< (gemini-companion-edit-time edit) (gemini-companion-turn-began turn)))))
 
@@ -962,7 +964,7 @@ in the terminal, %s writes its own text"
     (gemini-companion-edit--keep-edits
      edit "Review of %s closed; %s shows your edits"))
   (gemini-companion-edit-hide edit)
-  ;; Their markers are in that buffer.
+  ;; The markers of comments are in that buffer.
   (setf (gemini-companion-edit-commented edit) (gemini-companion-edit-comments edit))
   (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
   (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
@@ -1477,7 +1479,7 @@ If there are several edits, ask for confirmation with VERB."
         (view gemini-companion-edits-view))
     (when (or (null (cdr edits))
               (y-or-n-p (format "%s %d proposals? " verb (length edits))))
-      ;; Some edits may end while a question is asked.
+      ;; An edit may end while a question is asked about another.
       (dolist (edit edits)
         (when (gemini-companion-edit-open-p edit)
           (funcall function edit)))
@@ -1612,7 +1614,7 @@ its terminal."
              (gemini-companion-server-call 'adopt-diff id session file proposed)
              (when outcome
                (gemini-companion-edit--send edit)))
-            ;; One that has ended stays as it is.
+            ;; An edit that has ended stays as it is.
             (t (gemini-companion-edit-close edit 'disconnected)))))
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (display-warning

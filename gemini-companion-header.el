@@ -31,7 +31,7 @@ Otherwise return its other key, or nil if it has none."
 (defun gemini-companion-header-set ()
   "Set the header line of the current buffer, one of a review."
   (setq header-line-format '(:eval (gemini-companion-header--text)))
-  ;; It shows the hunk at point, and whether the review is selected.
+  ;; The header line shows the hunk at point, and whether the review is selected.
   (add-hook 'post-command-hook #'force-mode-line-update nil t)
   (add-hook 'window-selection-change-functions #'force-mode-line-update nil t))
 
@@ -106,7 +106,7 @@ What guards text comes first, the longest last: a long name may not fit."
      (list (list nil name))
      (gemini-companion-header--remark
       0 (pcase (gemini-companion-edit-decision edit)
-          ;; Its buffers stay while the user types in them.
+          ;; The buffers of a dismissed edit stay while the user types in them.
           ('dismissed "closed")
           ((and decision (or 'accepted 'rejected)) (symbol-name decision))))
      (gemini-companion-header--remark 3 (gemini-companion-edit-objection edit))

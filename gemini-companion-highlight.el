@@ -25,7 +25,7 @@ of Evil work there, too."
             (enable-dir-local-variables nil)
             (default-directory "/")     ; a mode may look for files there
             (inhibit-interaction t)
-            ;; Some modes show messages, which clear the echo area even so.
+            ;; Messages of modes clear the echo area even if they are inhibited.
             (inhibit-message t)
             (warning-minimum-log-level :emergency)
             (inhibit-read-only nil))

@@ -172,7 +172,8 @@ The buffer of MARK is current, and widened."
          (memq (char-before beg) '(?\n nil))
          (or (= end (point-max))
              (and (memq (char-before end) '(?\n nil))
-                  ;; Otherwise the next line would become a part of the last.
+                  ;; A text without a newline at its end would be joined with the
+                  ;; next line.
                   (string-match-p "\\(?:\\`\\|\n\\)\\'" original))))))
 
 (defun gemini-companion-hunk-prune (proposal &optional hunks original)

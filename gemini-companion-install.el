@@ -325,7 +325,7 @@ The first one of `gemini-companion-install--problems' that matches
 explains it."
   (gemini-companion-part-stop 'install)
   (let* ((case-fold-search nil)
-         ;; Some programs wrap their lines.
+         ;; pip and uv wrap lines, also in the middle of a sentence.
          (output (replace-regexp-in-string "[ \r\n]+" " " output))
          ;; The match data are for the group of its regexp.
          (problem (seq-find (lambda (problem) (string-match (car problem) output))

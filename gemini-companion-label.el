@@ -25,7 +25,7 @@ link to somewhere else.  Invisible characters are escaped, and a long
 name is shortened in its middle."
   (pcase-let* ((file (let ((file-name-handler-alist nil))
                        (expand-file-name file)))
-               ;; Its links may be a loop.
+               ;; A file whose links are a loop has no true name.
                (true-name (or (gemini-companion-text-true-name file) file))
                (`(,root ,own)
                 (gemini-companion-roots-outermost true-name session))

@@ -533,7 +533,7 @@ If the edit at point has ended, visit its file at that line instead."
   "Show FILE in another window by DISPLAY.
 That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
 no review is hidden."
-  ;; Otherwise Emacs asks whether to read a file again that was just written.
+  ;; Emacs asks whether to read a file again that a CLI has just written.
   (gemini-companion-revert-now file)
   (let ((buffer (find-file-noselect (gemini-companion-names-visited file) t)))
     (gemini-companion-windows-at-once
@@ -584,7 +584,7 @@ COMMENTS.  Point is in the last line of the region."
   (let ((key (gemini-companion-list--line-key)))
     (if (use-region-p)
         (gemini-companion-list--region-key)
-      ;; One on several lines is below the last of them.
+      ;; A comment on several lines is below the last of them.
       (or (caar (gemini-companion-list--comments-at key comments))
           key))))
 

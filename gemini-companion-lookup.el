@@ -204,7 +204,7 @@ use grep_search"))))
                    collect `(,method ,@location ,@params))
           (lambda (results)
             (gemini-companion-lookup--guarded answer
-              ;; It may be visited meanwhile.
+              ;; The user may visit the file meanwhile.
               (when (and open (not (gemini-companion-names-buffer file)))
                 (gemini-companion-lookup--close file server))
               (when (and text (not open) (seq-empty-p (car results)))
@@ -386,7 +386,7 @@ They are lists of LINE, SEVERITY and TEXT."
   (let ((type (flymake-diagnostic-type diagnostic))
         (beginning (flymake-diagnostic-beg diagnostic)))
     (gemini-companion-lookup--row
-     ;; Of a file without a buffer, it is (LINE . COLUMN).
+     ;; In a file without a buffer, the beginning is (LINE . COLUMN).
      (if (consp beginning) (car beginning) (line-number-at-pos beginning))
      (or (get type 'flymake-category) type)
      (flymake-diagnostic-text diagnostic))))
@@ -513,7 +513,7 @@ share"
                   symbol))
     (funcall answer
              (list :locations open
-                   ;; It may come from any of the locations.
+                   ;; The documentation may belong to any of the locations.
                    :documentation (and (length= open (length locations))
                                        documentation)
                    :source (when first
@@ -729,7 +729,7 @@ Signal an error if no checker knows about it, or if it may not be shared."
              (answers (with-current-buffer source
                         (gemini-companion-lookup--error-requests .file)))
              (known (assoc (cons .file .before) gemini-companion-lookup--known))
-             ;; Of a text like the last one, a server need not report; a
+             ;; A server need not report about a text like the last one; a
              ;; request that was sent will be answered.
              (usable (if buffer
                          (nth (if answers 2 1) known)
@@ -746,7 +746,7 @@ Signal an error if no checker knows about it, or if it may not be shared."
               (alist-get 'left check)
               (cond ((null old) (list new))
                     ((or buffer (and answers (null others))) (list new old))
-                    ;; It may know the text after the edit from the file.
+                    ;; The server may know the text after the edit from the file.
                     (others (list old new))
                     ;; Other programs may have changed what was known.
                     (t `(,new ,old ,@(and usable (list old)) ,new))))))))
@@ -931,7 +931,7 @@ Return nil if this buffer has no server, or one that does not support any."
                                          "basedpyright.createtypestub")))
         `((:textDocument/diagnostic
            :textDocument (:uri ,(gemini-companion-lookup--uri path)))))
-       ;; This server publishes errors bit by bit.
+       ;; The server of TypeScript publishes errors bit by bit.
        ((seq-contains-p commands "typescript.tsserverRequest")
         (mapcar (lambda (command)
                   `(:workspace/executeCommand
@@ -1065,7 +1065,7 @@ A quick server reports about the next text before the check of it begins."
   "Make the server of CHECK report about the other buffers.
 Request the errors if it supports that."
   (let-alist check
-    ;; Some servers check other files when a file is saved; clangd finds more in
+    ;; A server may check other files when a file is saved; clangd finds more in
     ;; those that include a header than have a changed name.
     (when (or .others (and .server (string-match-p "\\.h[^/.]*\\'" .file)))
       (jsonrpc-notify

@@ -44,7 +44,7 @@
                           (vconcat (list title)
                                    (mapcar #'gemini-companion-menu--suffix rows)))
                         (gemini-companion-commands-menu place))))
-    ;; Not when this file is compiled: the form differs between the versions of
+    ;; The form is made when this file is loaded: it differs between the versions of
     ;; Transient, of which another one may be installed later.
     (eval `(transient-define-prefix ,name ()
              ,documentation

@@ -219,7 +219,7 @@ It is nil for a turn that was short, or while something waits."
   (let ((terminal (gemini-companion-session-terminal session)))
     (select-frame-set-input-focus (selected-frame))
     (cond ((gemini-companion-edits-open session)
-           ;; It loads the views.
+           ;; The command loads the views.
            (call-interactively 'gemini-companion-review))
           (terminal (gemini-companion-terminal-show terminal)))))
 
@@ -242,7 +242,7 @@ Return a function that withdraws it, or nil."
 (defun gemini-companion-notify--call (function &rest args)
   "Return the value of calling FUNCTION with ARGS, or nil if that fails.
 A service that hangs would block Emacs for 25 seconds."
-  ;; They show errors.
+  ;; The functions of D-Bus show their errors in the echo area.
   (let ((inhibit-message t)
         (message-log-max nil))
     (with-timeout (gemini-companion-notify-service-seconds)

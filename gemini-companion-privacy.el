@@ -92,7 +92,7 @@ the home directory and in /."
   '(gemini-companion-excluded gemini-companion-share-outside-projects)
   "Options that affect what is shared, which a project must not set.")
 
-;; Otherwise a project could share more than the user wants, if local variables
+;; A project could share more than the user wants, if local variables
 ;; are set without a question.
 (dolist (option (cons 'gemini-companion-context-paused
                       gemini-companion-privacy-options))
@@ -169,7 +169,7 @@ BUFFER is nil for a directory."
 A backup or compressed copy of a file has the name of that file, too, and
 a member of an archive is below the archive."
   (let* ((name (directory-file-name (expand-file-name file)))
-         ;; It signals an error if the links are a loop.
+         ;; `file-truename' signals an error if the links are a loop.
          (names (cons (file-truename name)
                       (gemini-companion-privacy--linked name))))
     (delete-dups
@@ -309,7 +309,8 @@ They count even if the user has disabled such variables."
          (size (file-attribute-size (file-attributes file))))
     (when (and size (file-regular-p file))
       (with-temp-buffer
-        ;; They are in one of the first lines or in the last 3000 characters.
+        ;; Local variables are in one of the first lines or in the last 3000
+        ;; characters.
         (insert-file-contents-literally file nil (max 0 (- size 12000)) size)
         (when (< 12000 size)
           (insert-file-contents-literally file nil 0 1000))
@@ -322,7 +323,7 @@ It need not be visited."
   (setq file (or (gemini-companion-names-copy file) file))
   (let ((buffer (gemini-companion-names-buffer file)))
     (or (and buffer (gemini-companion-privacy-hidden-p buffer))
-        ;; It may be visited by another name, a link.
+        ;; The file may be visited by another name, a link.
         (unless (and buffer (equal file (gemini-companion-names-file buffer)))
           (gemini-companion-privacy--hidden-if
            (list 'file file (gemini-companion-cache-time file))

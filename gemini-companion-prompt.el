@@ -291,12 +291,12 @@ The prompt in PROCESS is on SCREEN; for TYPED and FREE, see above."
     (when-let* ((obstacle
                  (cond ((and behind (not typed))
                         "%s has text behind the cursor in its prompt")
-                       ;; Of a command, the arguments are behind it.
+                       ;; The arguments of a command are behind it.
                        ((and behind (not (string-prefix-p "/" (car task))))
                         "%s has other text behind your prompt")
                        ((and command (not typed))
                         "%s would run your prompt as a command"))))
-      ;; Of what the user has typed behind it, DEL would delete a character.
+      ;; DEL would delete a character of what the user has typed behind the mark.
       (unless (or typed (and free behind))
         (gemini-companion-prompt--delete-mark process screen))
       (gemini-companion-prompt--end
@@ -372,7 +372,7 @@ Return what is to be shown."
      ;; Enter would choose a file for a name at the end.
      (concat text (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
                        " ")))
-    ;; It is shown though a placeholder stands for TEXT.
+    ;; The mark is shown even where a placeholder stands for TEXT.
     (gemini-companion-prompt--type-mark process))))
 
 ;;;; Reasons
@@ -446,7 +446,7 @@ current buffer, else the one that is shown."
                     (substitute-command-keys
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-edit-reject]")))
-      ;; It must not be a command of the CLI.
+      ;; A reason that begins with a slash would be a command of the CLI.
       (when (gemini-companion-prompt-command text)
         (setq text (concat "No: " text)))
       (gemini-companion-prompt--check-length text)

@@ -117,7 +117,7 @@ KIND is `:pipe' or `:terminal'."
   (seq-reduce
    (lambda (program hop) (gemini-companion-remote--wrap program hop kind))
    (condition-case problem
-       ;; Otherwise Tramp may wait for 30 seconds about an unknown method.
+       ;; Tramp waits for 30 seconds after a message about an unknown method.
        (let ((inhibit-message t)
              (non-essential t))
          (reverse (tramp-compute-multi-hops (tramp-dissect-file-name name))))
@@ -244,7 +244,8 @@ or is the home directory or /" directory title)))))))
                    name :pipe "/" nil
                    '("node" "-e" "eval(Buffer.from(process.argv[1],'base64')+'')"
                      "outpost-base64"))
-        ;; They decide what is shared, or are settings.  They are in a workspace
+        ;; These files decide what is shared, or are settings.  They are in a
+        ;; workspace
         ;; root unless they begin with a tilde.
         :files (,@gemini-companion-names-dir-locals
                 ,@(gemini-companion-client-all :ignore-files)

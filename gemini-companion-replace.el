@@ -79,7 +79,7 @@ new lines."
       (funcall run 'before-change-functions #'gemini-companion-text-call
                beg end)
       (setq size (buffer-size))
-      ;; Otherwise Emacs reports that an empty undo list is broken, which would
+      ;; Emacs reports that an empty undo list is broken, which would
       ;; clear the echo area.
       (unless buffer-undo-list
         (setq buffer-undo-list (list nil)
@@ -103,7 +103,7 @@ Return their positions."
               (let ((beg (point))
                     (count (gemini-companion-hunk-old-count hunk))
                     (new-count (gemini-companion-hunk-new-count hunk)))
-                ;; One line by one, as long as both have some.
+                ;; Single lines are exchanged as long as both sides have some.
                 (while (and (< 0 count) (< 1 new-count) (not (eobp)))
                   (gemini-companion-replace--edit 1 source 1)
                   (setq count (1- count)

@@ -135,7 +135,7 @@ See `gemini-companion-after-write'."
              (gemini-companion-text-attributes file)
              ;; Tramp would visit it.
              (not (gemini-companion-names-of-copy file))
-             ;; It may ask for a password.
+             ;; The handler of an encrypted file may ask for a password.
              (not (find-file-name-handler file 'insert-file-contents))
              (not (gemini-companion-text-unreadable-reason file)))
     ;; Nothing must ask now.
@@ -262,7 +262,7 @@ changed lines, if they are known."
                (let ((create-lockfiles nil))
                  (set-buffer-modified-p t))
                (prog1 (gemini-companion-replace-text text)
-                 ;; It also displays the coding.
+                 ;; The mode line displays the coding system, too.
                  (setq buffer-file-coding-system coding)
                  (set-buffer-modified-p nil)))
         (when local
@@ -349,7 +349,7 @@ That is by \\[set-buffer-file-coding-system], until it is saved."
 
 ;;;; Texts of buffers
 
-;; Of a file with a NUL, or with a stray byte beside characters, Emacs makes a
+;; For a file with a NUL, or with a stray byte beside characters, Emacs makes a
 ;; buffer of bytes, which CLIs decode as far as they can.
 (defun gemini-companion-revert-text (buffer)
   "Return the text of BUFFER, which visits a file, as CLIs decode it."
@@ -521,7 +521,7 @@ text is unknown or the program diff3 is missing; \
     (set-buffer-modified-p (not (and (string= text theirs) (null chosen))))
     (if (null conflict)
         (message "Merged; not saved yet")
-      ;; Otherwise a conflict outside ends SMerge mode at once.
+      ;; A conflict outside of a narrowing would end SMerge mode at once.
       (widen)
       (smerge-start-session)
       (message "Merged with conflicts; see the menu SMerge"))))

@@ -155,13 +155,13 @@ LINE is counted in the proposal, or nil."
   (pcase event
     ('file-changed (gemini-companion-view-compare view)
                    (force-mode-line-update t))
-    ;; Its keys work at once.
+    ;; The keys of a review that is selected work at once.
     ('select (setq gemini-companion-view-new-until 0)
              (gemini-companion-windows-at-once
                (gemini-companion-review--select view 'lay-out)))
     ('toggled (gemini-companion-view-mark view t))
     ('restored (gemini-companion-view-mark view nil))
-    ;; Its keys then only say so, and any other key closes it.
+    ;; The keys of a review that waits only say so, and any other key closes it.
     ('waits (dolist (buffer (gemini-companion-view-buffers view))
               (with-current-buffer buffer
                 (add-hook 'pre-command-hook
@@ -222,7 +222,7 @@ REQUESTED is non-nil, unless it is only for the buffers that it displays."
   (let ((file (gemini-companion-names-buffer (gemini-companion-edit-file edit)))
         (frames (seq-filter
                  (lambda (frame)
-                   ;; It is visible on some terminal, and no child frame.
+                   ;; The frame is visible on some terminal, and no child frame.
                    (and (eq t (frame-visible-p frame))
                         (not (frame-parameter frame 'parent-frame))
                         (not (equal "initial_terminal"
@@ -238,7 +238,8 @@ REQUESTED is non-nil, unless it is only for the buffers that it displays."
                           (and file (get-buffer-window file frame))))
                     frames))
         (seq-find (lambda (frame)
-                    ;; That of a control panel of Ediff has two lines.
+                    ;; The frame of a control panel of Ediff has only dedicated
+                    ;; windows.
                     (not (seq-every-p #'window-dedicated-p
                                       (window-list frame 'no-minibuffer))))
                   frames)
@@ -435,7 +436,7 @@ It is nil where no line and no hunk is."
 (defun gemini-companion-review--follow-frame (edit)
   "Show the view of EDIT as its frame has room for it, between two commands."
   (when-let* ((view (and edit (gemini-companion-edit-view edit)))
-              ;; One that has ended stays as it was answered.
+              ;; A review that has ended stays as it was answered.
               ((gemini-companion-edit-open-p edit))
               (frame (gemini-companion-view-frame view))
               ;; The user may have resized a window.
@@ -513,13 +514,14 @@ What is typed for it must not become text.")
   (rx bos
       (or ;; They type into a terminal, or are for a review.
           "vterm-" "eat-" "term-" "ediff-" "evil-" "xterm-paste"
-          ;; They copy what they cannot delete in a read-only buffer.
+          ;; Commands that kill copy what they cannot delete in a read-only buffer.
           (seq (or "" "backward-" "copy-")
                (or "kill" "delete") "-"
                (or "char" "line" "whole-line" "visual-line" "word" "sexp"
                    "sentence" "paragraph" "region" "rectangle")
                eos)
-          ;; They only end what is in progress, or set what holds for a buffer.
+          ;; Commands that only end what is in progress, or set a mode of the
+          ;; buffer.
           (seq (or "keyboard-quit" "keyboard-escape-quit" "ignore" "undefined"
                    "read-only-mode")
                eos)))
@@ -630,7 +632,8 @@ another buffer."
                   (and (symbolp command) (get command 'disabled)))
               (let ((buffer-read-only t))
                 (command-execute command))
-            ;; Some that edit, such as M-%, ask nothing in a read-only buffer, and
+            ;; A command that edits, such as M-%, asks nothing in a read-only
+            ;; buffer, and
             ;; what is typed for the question would become text.
             (let* ((arguments (advice-eval-interactive-spec
                                (cadr (interactive-form command))))

@@ -130,7 +130,7 @@ Files whose text is in BUFFER count, too, and a directory as those in it."
   "Return the words of the shell COMMAND, any of which may be a file, or nil."
   (mapcar (lambda (word)
             (let ((file (expand-file-name word)))
-              ;; Of a host that is not connected, no file is shared.
+              ;; No file of a host that is not connected is shared.
               (or (gemini-companion-names-copy file) (file-local-name file))))
           ;; A quoted word may be a command, too.  A colon may be before the name
           ;; of a file in Git; for a word with one, Tramp might connect.
@@ -344,7 +344,7 @@ It has the name of one that is hidden, or else of one that exists."
           (or (re-search-backward (concat (if (string-empty-p prompt) "\\`" "^")
                                           (regexp-quote prompt))
                                   nil t)
-              ;; It may have the directory or the time.
+              ;; A prompt of a shell may have the directory or the time.
               (re-search-backward (format "^[^#$%%>\n]*%s "
                                           (regexp-quote (substring prompt -1)))
                                   nil 'move))))
@@ -435,7 +435,7 @@ They are as `gemini-companion-send-things' returns them."
                         (gemini-companion-send--texts (mapcar #'cdr names)))
                 "\n"))
          (text (gemini-companion-prompt-quote text session t)))
-    ;; It must not be a command of the CLI, as the name of a file can be.
+    ;; A name such as /help would be a command of the CLI.
     (concat (and (gemini-companion-prompt-command text) "About ") text)))
 
 (defun gemini-companion-send--reference (name &optional lines text)
@@ -459,7 +459,7 @@ of a remote file, if there is one.
 Ask about a file that is not shared, or outside the directory of the CLI.
 A file that does not exist is only named, and so is a directory, as the CLI
 would read all files in it."
-  ;; It would name another file.
+  ;; A control character is dropped, and the name would be that of another file.
   (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
     (user-error "A prompt cannot name a file with a control character"))
   (pcase-let* ((`(,there . ,local)

@@ -31,9 +31,9 @@ for an error here."
                (list (current-time) direction method
                      (mapcar #'gemini-companion-server-log--shortened
                              (pcase method
-                               ;; It carries a secret.
+                               ;; The call `hello' carries a secret.
                                ('hello nil)
-                               ;; It carries texts of files.
+                               ;; The call `ask' carries texts of files.
                                ('ask (seq-remove #'sequencep args))
                                (_ args))))))
 

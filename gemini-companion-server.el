@@ -140,7 +140,7 @@ Emacs and the server have one version, and no other directory
 shadows a module."
   (let ((process-environment
          (append '("PYTHONSAFEPATH=1" "PYTHONUTF8=1"
-                   ;; Otherwise the C library of GNU keeps the memory of large
+                   ;; The C library of GNU would keep the memory of large
                    ;; texts, 60 MB after a few.
                    "MALLOC_MMAP_THRESHOLD_=1000000")
                  ;; The user's variables are meant for a Python of the user.

@@ -105,7 +105,7 @@ turn, `question' or `edit'."
               ('end 'ready)))
       (when (eq event 'prompt)
         (gemini-companion-state--begin record prompt)
-        ;; It takes no prompt while it asks.
+        ;; Gemini CLI takes no prompt while it asks.
         (when (gemini-companion-client-get (plist-get session :client)
                                             :hides-interrupts)
           (dolist (edit (gemini-companion-edits-open session))

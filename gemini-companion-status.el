@@ -338,7 +338,7 @@ is no script of Node.js."
                (mark (if (seq-some (lambda (session)
                                      (equal client (plist-get session :client)))
                                    (gemini-companion-sessions))
-                         ;; It runs with another PATH.
+                         ;; A CLI that runs has found its program with another PATH.
                          'note
                        'bad)))
     (pcase (gemini-companion-status--node-answer client)
@@ -442,7 +442,7 @@ Return nil if its program is no script whose first line names that."
            (gemini-companion-status--clients))))
     (if (or sessions (not (assq 'good findings)))
         findings
-      ;; One that can connect is enough.
+      ;; One CLI that can connect is enough.
       (cl-subst 'note 'bad findings))))
 
 ;;;; Projects

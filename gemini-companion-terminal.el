@@ -263,7 +263,7 @@ Called when a CLI has started, connected or disconnected."
           (when (and started (buffer-live-p buffer))
             (with-current-buffer buffer
               (setq header-line-format '(:eval (gemini-companion-notify-header)))
-              ;; Some terminals have their keymaps in minor modes, too.
+              ;; eat has its keymaps in minor modes, which would come first.
               (setq-local minor-mode-overriding-map-alist
                           (list (cons t gemini-companion-terminal-map))
                           desktop-save-buffer
@@ -335,14 +335,14 @@ These are titles, questions for a color, and texts to copy."
    ((not (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
               (gemini-companion-terminal-of-cli-p process))))
    ((string-match "\\`[02];" content)
-    ;; Not all terminals have decoded it.
+    ;; vterm has decoded the title; term has not.
     (gemini-companion-state-set-title
      process (decode-coding-string
               (encode-coding-string (substring content 2) 'utf-8-emacs)
               'utf-8)))
    ((string-match "\\`1\\([01]\\);\\?\\'" content)
     (gemini-companion-terminal--answer-color process (match-string 1 content)))
-   ;; It does the rest itself.
+   ;; eat takes texts to copy by itself.
    ((with-current-buffer (process-buffer process)
       (derived-mode-p 'eat-mode)))
    ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
@@ -361,7 +361,7 @@ on white in a light theme."
          (color (funcall (if foreground #'face-foreground #'face-background)
                          'default frame))
          (dark (eq 'dark (frame-parameter frame 'background-mode)))
-         ;; Of a text terminal, Emacs may know only whether it is dark.
+         ;; Emacs may know of a text terminal only whether it is dark.
          (values (or (color-values color frame)
                      (make-list 3 (if (eq foreground dark) #xffff 0)))))
     (process-send-string

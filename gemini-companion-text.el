@@ -180,19 +180,19 @@ LABELS name the three texts."
          (ends-p (lambda (text)
                    (or (string-empty-p text) (string-suffix-p "\n" text))))
          (last (if (eq (funcall ends-p mine) (funcall ends-p base)) theirs mine))
-         ;; Otherwise a marker of a conflict comes behind the last line.
+         ;; diff3 would put the marker of a conflict behind the last line.
          (texts (mapcar (lambda (text)
                           (string-to-multibyte
                            (if (funcall ends-p text) text (concat text end))))
                         (list mine base theirs))))
-    ;; Otherwise lines that both have changed alike are conflicts.
+    ;; Without the option, lines that both have changed alike are conflicts.
     (pcase (gemini-companion-text--run-merge texts "--merge" "--show-overlap")
       (`(0 . ,merged)
        (cons nil (if (funcall ends-p last)
                      merged
                    (string-remove-suffix end merged))))
       (_
-       ;; This is MINE with THEIRS where there are conflicts.
+       ;; The output is MINE with THEIRS where there are conflicts.
        (let* ((other (cdr (gemini-companion-text--run-merge
                            texts "--merge" "--overlap-only")))
               (differs (compare-strings (car texts) nil nil other nil nil)))
@@ -262,7 +262,7 @@ Report its failure.  It cannot end the caller or change its buffer."
         (condition-case err
             (save-current-buffer (apply function args))
           ((error quit) (message "A hook failed: %S" err)))
-      ;; Also when it throws.
+      ;; A function that throws must not end the caller.
       (throw 'gemini-companion-text-call nil))))
 
 ;;;; Names

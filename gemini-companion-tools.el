@@ -88,7 +88,7 @@ M-x gemini-companion-install-server installs what is needed"))
         (,gemini-companion-tools--server
          (command . ,(car command))
          (args . ,(vconcat (cdr command)))
-         ;; Otherwise Qwen Code hides the tools behind its tool_search.
+         ;; Qwen Code would hide the tools behind its tool_search.
          (alwaysLoadTools . t)))
        ,@(unless file `((hooks . ,hooks))))
       ,@(and file `((,file (hooks . ,hooks)))))))
@@ -204,7 +204,7 @@ It is about FACTS, a plist, and TEXTS."
   (lambda (answer)
     (save-match-data
       (pcase-let (((map :path :symbol :line :after :event) facts)
-                  ;; It may be paused while a server looks something up.
+                  ;; Sharing may be paused while a server looks something up.
                   (unless-paused
                    (lambda (value)
                      (funcall answer (if gemini-companion-context-paused
@@ -235,7 +235,7 @@ FACTS names the file and the CLI; BEFORE, nil for a new file, and AFTER
 are its texts."
   (pcase-let* (((map :path :client) facts)
                (session (or (gemini-companion-tools--report facts 'edit)
-                            ;; It is linked, and not connected.
+                            ;; A CLI may be linked, and not connected.
                             (list :id (concat "?" client) :client client))))
     ;; Before its buffer shows that an edit that was reverted is there again.
     (gemini-companion-edit-written session path before after)
@@ -318,7 +318,7 @@ the same command unlinks it.  Link %s? "
 without confirmation? " (gemini-companion-client-title client)))
         (gemini-companion-tools--write-policy client)))
     (gemini-companion-tools--write-extension)
-    ;; Otherwise the mode calls it later.
+    ;; Without a server, the mode calls the method later.
     (when (gemini-companion-server-ready-p)
       (gemini-companion-part-ready 'tools 'linked))
     (message "Linking %s..." titles)
@@ -344,7 +344,7 @@ without confirmation? " (gemini-companion-client-title client)))
                                        (gemini-companion-tools--linkable))))
        (when (file-exists-p policy)
          (delete-file policy)
-         ;; It may have others.
+         ;; The directory may have other policies.
          (ignore-error file-error
            (delete-directory (file-name-directory policy)))))
      (delete-directory (gemini-companion-install-extension-directory) t)

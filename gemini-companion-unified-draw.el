@@ -84,7 +84,7 @@ newline has the property `gemini-companion-end'."
             (font-lock-ensure beg end))
           (pcase-dolist (`(,from ,to ,_)
                          (object-intervals (buffer-substring beg end)))
-            ;; Some modes set another property, which is an alias of this one.
+            ;; A mode may set another property, which is an alias of `face'.
             (when-let* ((face (get-text-property (+ beg from) 'face)))
               (put-text-property from to 'face face text))))
         (let ((lines (gemini-companion-text-lines text)))
@@ -176,7 +176,8 @@ Those that are far from both are folded, unless the user unfolded them."
          (insert (lambda (first count)
                    (gemini-companion-unified-draw--insert-lines
                     data " " (+ old first) (+ new first)
-                    ;; Of a long line, only its beginning is displayed.
+                    ;; An unchanged line that is long is displayed at its beginning
+                    ;; only.
                     (mapcar (lambda (text) (list text '(0 . 0)))
                             (gemini-companion-unified-draw--lines
                              data (gemini-companion-unified--new data)

@@ -57,7 +57,7 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
   :after-hook (setq display-line-numbers nil)
   (setq buffer-undo-list t
         truncate-lines nil)
-  ;; It would hide whether the current line is removed or added.
+  ;; The face of the current line would hide whether it is removed or added.
   (setq-local global-hl-line-mode nil)
   ;; The numbers stay before a line in Hebrew.
   (setq-local bidi-paragraph-direction 'left-to-right
@@ -209,7 +209,8 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                        gemini-companion-unified--least-lines
                        gemini-companion-unified--least-columns
                        keep))
-                    ;; Otherwise Emacs would display the buffer in a new frame.
+                    ;; Where all windows are dedicated, Emacs would make a new
+                    ;; frame.
                     (lambda (&rest _) 'fail))
               '(inhibit-switch-frame . t)
               (cons 'inhibit-same-window keep)))
@@ -224,7 +225,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
   (let ((edit (gemini-companion-view-edit view))
         (unfolded gemini-companion-unified-draw-unfolded)
         (first (zerop (buffer-size))))
-    ;; One that has ended stays as it was answered.
+    ;; A review that has ended stays as it was answered.
     (when (gemini-companion-edit-open-p edit)
       (let ((hunks (gemini-companion-edit-hunks edit)))
         (gemini-companion-page-replace

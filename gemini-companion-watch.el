@@ -110,7 +110,7 @@ unless it is empty, a large one if it is as at the last check."
          (changed (and (not (equal stamp (gemini-companion-watch-followed watch)))
                        (or (equal stamp (gemini-companion-watch-last watch))
                            (null stamp)
-                           ;; So much is written at once.
+                           ;; A program writes less than 64 KiB in one call.
                            (< 0 (nth 1 stamp) 65536)))))
     (setf (gemini-companion-watch-last watch) stamp)
     (when (and changed
@@ -242,7 +242,7 @@ If FILE is the copy of a remote file, BYTES are what it will have soon."
                      (encode-coding-string (gemini-companion-text-of-buffer)
                                            (or buffer-file-coding-system
                                                'utf-8-unix))))
-              ;; Otherwise another program has written it since.
+              ;; With another time, another program has written the file since.
               ((time-equal-p (visited-file-modtime)
                              (car (gemini-companion-watch-stamp file)))
                (gemini-companion-watch--set-own watch)))))))

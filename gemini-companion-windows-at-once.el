@@ -32,7 +32,8 @@ In a call inside of another, only call FUNCTION."
     (let ((gemini-companion-windows-at-once--p t)
           (inhibit-redisplay t)
           (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
-      ;; Then Emacs knows of no strings on the screen until the next redisplay.
+      ;; After that, Emacs knows of no strings on the screen until the next
+      ;; redisplay.
       (mapc #'redraw-frame
             (seq-filter #'gemini-companion-windows-at-once--pending-p
                         (frame-list)))
@@ -64,7 +65,7 @@ As far as Emacs knows, the layout changes: a margin appears, and
 disappears.  Nothing is drawn for that."
   (when-let* ((frame (window-frame window))
               ((tty-top-frame frame))
-              ;; This one has room for a margin.
+              ;; The window must have room for a margin.
               (window (minibuffer-window frame))
               (window (if (eq frame (window-frame window))
                           window

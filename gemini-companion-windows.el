@@ -237,7 +237,7 @@ Elsewhere, delete only the windows of BUFFERS."
                ('leaf (with-selected-frame frame
                         (tab-bar-close-tab (1+ (alist-get 'index tab))))))))
           ((and own-tab (window-live-p window))
-           ;; It is closed below, unless the user has split it.
+           ;; The window is closed below, unless the user has split it.
            (unless (frame-root-window-p window)
              (delete-window window)))
           ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
@@ -249,13 +249,14 @@ Elsewhere, delete only the windows of BUFFERS."
 (defun gemini-companion-windows--quit (buffers)
   "Quit each window of BUFFERS, and delete a frame or tab made for it."
   (let ((frame-auto-hide-function #'delete-frame))
-    ;; Otherwise a window could show the next one of them.
+    ;; A window that quits would show the next one of these buffers.
     (mapc #'bury-buffer buffers)
     (dolist (buffer buffers)
       (dolist (window (get-buffer-window-list buffer nil t))
         (if (eq window (selected-window))
             (quit-restore-window)
-          ;; It would close the selected tab, and select another window.
+          ;; `quit-restore-window' may close the selected tab, and select another
+          ;; window.
           (with-selected-window window
             (quit-restore-window)))))))
 
