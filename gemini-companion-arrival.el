@@ -187,20 +187,21 @@ It is of the same CLI and turn, and the user has pressed no key since."
   "Announce EDIT once in one line, unless the minibuffer is in use.
 The command that shows or selects EDIT is never omitted."
   (let* ((objection (gemini-companion-edit-objection edit))
-         (text (gemini-companion-label-fit
-                `((1 "Edit of ")
-                  (nil ,(gemini-companion-edit-name edit
-                                                    (and objection 'plain)))
-                  (3 ,(if objection (format " (%s)" objection) ""))
-                  (4 ,(concat " by " (gemini-companion-session-title
-                                      (gemini-companion-edit-session edit))))
-                  (0 ,(format "; %s %s it"
-                              (substitute-command-keys
-                               "\\[gemini-companion-review]")
-                              (if (gemini-companion-edit-view edit)
-                                  "selects"
-                                "shows"))))
-                (1- (frame-width)))))
+         (name (gemini-companion-edit-name edit (and objection 'plain)))
+         (why (if objection (format " (%s)" objection) ""))
+         (by (concat " by " (gemini-companion-session-title
+                             (gemini-companion-edit-session edit))))
+         (how (format "; %s %s it"
+                      (substitute-command-keys "\\[gemini-companion-review]")
+                      (if (gemini-companion-edit-view edit) "selects" "shows")))
+         ;; A line that does not fit would be folded, or cut before the key.
+         (texts (list (concat "Edit of " name why by how)
+                      (concat "Edit of " name why how)
+                      (concat "Edit of " (file-name-nondirectory name) how)))
+         (text (or (seq-find (lambda (text)
+                               (< (string-width text) (frame-width)))
+                             texts)
+                   (car (last texts)))))
     (unless (or (active-minibuffer-window)
                 (equal text (nth 1 gemini-companion-arrival--announced)))
       (gemini-companion-arrival--unannounce)

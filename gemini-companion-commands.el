@@ -57,35 +57,35 @@
      ("," gemini-companion-customize "Set options" (global)))
     ("Answer"
      ("a" gemini-companion-edit-accept "Accept" (view list)
-      :enable gemini-companion-edits-to-answer :header (2 "accept"))
+      :enable gemini-companion-edits-to-answer :first t :header "accept")
      ("r" gemini-companion-edit-reject "Reject" (view list)
-      :enable gemini-companion-edits-to-answer :header (2 "reject"))
+      :enable gemini-companion-edits-to-answer :first t :header "reject")
      ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
       (view list)
-      :enable gemini-companion-edits-to-answer :header (9 "with reason"))
+      :enable gemini-companion-edits-to-answer :header "with reason")
      ("c" gemini-companion-list-comment "Comment on this line" (list)
-      :enable gemini-companion-edits-to-answer :header (7 "comment"))
+      :enable gemini-companion-edits-to-answer :first t :header "comment")
      ("q" gemini-companion-review-quit "Quit (asks first)" (view)
       :enable gemini-companion-edits-to-answer))
     ("Edit"
      ("n" gemini-companion-review-next-hunk "Next hunk" (view list)
-      :enable gemini-companion-review-of-buffer :stay t :header (8 "next"))
+      :enable gemini-companion-review-of-buffer :stay t :header "next")
      ("p" gemini-companion-review-previous-hunk "Previous hunk" (view list)
       :enable gemini-companion-review-of-buffer :stay t)
      ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list)
       :enable gemini-companion-review-hunk-at-point
-      :on gemini-companion-review-excluded-p :stay t :header (8 "exclude"))
+      :on gemini-companion-review-excluded-p :stay t :header "exclude")
      ("e" gemini-companion-review-edit "Edit the proposal" (view list)
-      :enable gemini-companion-review-of-buffer :header (8 "edit"))
+      :enable gemini-companion-review-of-buffer :header "edit")
      ("u" gemini-companion-list-revert "Revert this edit or turn" (list)
-      :header (7 "revert")))
+      :first t :header "revert"))
     ("Display"
      ("TAB" gemini-companion-list-toggle "Unfold or fold" (list)
-      :header (6 "diff"))
+      :header "diff")
      ("RET" gemini-companion-list-view "Review or visit" (list)
-      :header (6 "review"))
+      :header "review")
      ("v" gemini-companion-review-switch-view "Switch the view" (view list)
-      :enable gemini-companion-edits-to-answer :header (10 "other view"))
+      :enable gemini-companion-edits-to-answer :header "other view")
      ("l" gemini-companion-list "List of edits" (view))
      ("!" gemini-companion-auto-accept "Auto-accept" (view list)
       :on gemini-companion-auto-on-p)
@@ -93,8 +93,8 @@
      ("q" gemini-companion-quit-window "Quit the list" (list)))
     (nil
      ("h" gemini-companion-menu nil (global))
-     ("?" gemini-companion-review-menu nil (view) :header (2 "keys"))
-     ("?" gemini-companion-list-menu nil (list) :header (3 "keys"))
+     ("?" gemini-companion-review-menu nil (view) :first t :header "keys")
+     ("?" gemini-companion-list-menu nil (list) :first t :header "keys")
      ("p" gemini-companion-previous-change nil (change))
      ("RET" gemini-companion-show-change nil (change))
      ("RET" gemini-companion-review-edit nil (panel unified))
@@ -115,8 +115,8 @@ of a review; `view', those where no text is typed, or of them only the
 `change', the next key after a command that goes to a change.
 A group without a title is in no menu.
 
-In the plist, `:header' has the rank of the key in a header line, see
-`gemini-companion-label-fit', and a word.  The transient stays after
+In the plist, `:header' is the word beside the key in a header line, in
+which those with `:first' come first.  The transient stays after
 commands with `:stay'.  Two have variables, or functions without
 arguments, which count once they are loaded: `:enable' is nil if the
 command does nothing now, and `:on' is the state of what it turns on.")

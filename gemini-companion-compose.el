@@ -388,20 +388,20 @@ The text of a file must not be sent, replaced or killed."
          (state (and (plist-get session :id)
                      (gemini-companion-session-state session))))
     (gemini-companion-label-header
-     `((nil ,(if state (gemini-companion-session-name session) ""))
-       (1 ,(pcase state
-             ('nil "Not connected")
-             ('working " works; prompt is queued")
-             ('waiting " waits for an answer")
-             (_ "")))
-       ,@(mapcar (pcase-lambda (`(,rank ,keys))
-                   (list rank (concat "  " (substitute-command-keys keys))))
-                 '((2 "\\[gemini-companion-compose-submit] submit")
-                   (5 "\\[gemini-companion-compose-previous] previous")
-                   (4 "\\[gemini-companion-compose-attach] attach")
-                   (3 "@file")
-                   (3 "/command")
-                   (6 "\\[gemini-companion-compose-close] close")))))))
+     (cons (if state
+               (concat (gemini-companion-session-name session)
+                       (pcase state
+                         ('working " works; prompt is queued")
+                         ('waiting " waits for an answer")))
+             "Not connected")
+           (mapcar (lambda (keys)
+                     (concat "  " (substitute-command-keys keys)))
+                   '("\\[gemini-companion-compose-submit] submit"
+                     "@file"
+                     "/command"
+                     "\\[gemini-companion-compose-attach] attach"
+                     "\\[gemini-companion-compose-previous] previous"
+                     "\\[gemini-companion-compose-close] close"))))))
 
 (defun gemini-companion-compose--buffer (directory)
   "Return the draft for DIRECTORY, with the text that was saved of it.

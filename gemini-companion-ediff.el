@@ -255,13 +255,13 @@ It is current.  Where its keys do not work, they are dimmed."
       (with-silent-modifications
         (erase-buffer)
         (insert (gemini-companion-label-fit
-                 `((nil ,(concat (format " Hunk %d of %d"
-                                         (1+ ediff-current-difference)
-                                         ediff-number-of-differences)
-                                 (and excluded
-                                      (concat ", " (propertize "excluded"
-                                                               'face 'bold)))))
-                   ,@(gemini-companion-header-keys excluded))
+                 (cons (concat (format " Hunk %d of %d"
+                                       (1+ ediff-current-difference)
+                                       ediff-number-of-differences)
+                               (and excluded
+                                    (concat ", " (propertize "excluded"
+                                                             'face 'bold))))
+                       (gemini-companion-header-keys excluded))
                  (1- (window-width window))))
         (unless (eq window (selected-window))
           (add-face-text-property (point-min) (point-max) 'shadow)))

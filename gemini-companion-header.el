@@ -14,8 +14,10 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
+(require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
+(require 'gemini-companion-text)
 (require 'gemini-companion-view)
 
 (defun gemini-companion-header-shortest-key (command &optional place)
@@ -37,19 +39,19 @@ Otherwise return its other key, or nil if it has none."
 
 (defun gemini-companion-header--text ()
   "Return the header line of the review of the current buffer.
-It has the file, remarks on it, the amount of change, and the keys in
-this buffer, as far as they fit into the window."
-  (let ((edit gemini-companion-edit-here)
-        (gap (if (< (window-width) 80) " " "  ")))
+What comes first stays in a narrow window: what guards text of the user,
+the name of the file, the keys of an answer, other keys, how much changes,
+and the rest."
+  (let ((edit gemini-companion-edit-here))
     (gemini-companion-label-header
-     (append (gemini-companion-header--subject edit)
-             (gemini-companion-header--amount edit)
-             (mapcar (pcase-lambda (`(,rank ,text))
-                       (list rank (string-replace "  " gap text)))
-                     (gemini-companion-header--answers edit))))))
+     `(,(gemini-companion-header--subject edit)
+       ,@(gemini-companion-header--answers edit)
+       ,@(unless (gemini-companion-edit-decision edit)
+           (append (gemini-companion-header--amount edit)
+                   (gemini-companion-header--rest edit)))))))
 
 (defun gemini-companion-header--answers (edit)
-  "Return the keys that answer EDIT, if it is open, parts of a header line."
+  "Return the keys that answer EDIT, if it is open, a list of texts."
   ;; While a header line is computed, its own window is selected.
   (let* ((window (old-selected-window))
          (selected (and (window-live-p window)
@@ -72,107 +74,115 @@ this buffer, as far as they fit into the window."
      ((gemini-companion-edit-open-p edit)
       ;; The key that works where the user is.
       (with-current-buffer (or selected (current-buffer))
-        `((2 ,(substitute-command-keys
-               "  \\[gemini-companion-review] to answer"))))))))
+        (list (substitute-command-keys
+               "  \\[gemini-companion-review] to answer")))))))
 
-;; The ranks: 0 is a remark that guards text of the user, 2 a key and 2.5 its
-;; word, 4 and 5 are more of these and the amount of change; all others are
-;; omitted before the name is shortened.
 (defun gemini-companion-header--subject (edit)
-  "Return the file of EDIT and remarks on it, parts of a header line.
-What guards text comes first, the longest last: a long name may not fit."
-  (let ((name (copy-sequence (gemini-companion-edit-name edit)))
-        (remarks (gemini-companion-edit-remarks edit)))
-    (add-face-text-property 0 (length name) 'bold 'append name)
-    (append
-     (mapcar
-      (pcase-lambda (`(,rank ,text)) (list rank (propertize text 'face 'bold)))
-      `(,@(when (gemini-companion-revert-unsaved
-                 (gemini-companion-edit-file edit))
-            '((0 "unsaved") (4 " changes here") (0 "; ")))
-        ,@(when (memq 'changed remarks)
-            '((4 "file ") (0 "changed") (4 " since the proposal") (0 "; ")))
-        ,@(when (memq 'undoes remarks)
-            '((0 "undoes your edits") (4 " of the previous proposal") (0 "; ")))
-        ,@(when (gemini-companion-edit-follows-p edit)
-            '((0 "edits may not be written")
-              (4 ": another edit of this file is not written yet") (0 "; ")))
-        ,@(gemini-companion-header--of-coding edit)
-        ,@(when (and (gemini-companion-edit-open-p edit)
-                     (or (gemini-companion-edit-edited-p edit)
-                         (gemini-companion-hunk-marks
-                          (gemini-companion-edit-proposal-buffer edit))))
-            (gemini-companion-header--of-edits edit))))
-     (list (list nil name))
-     (gemini-companion-header--remark
-      0 (pcase (gemini-companion-edit-decision edit)
+  "Return warnings about EDIT, and the name of its file, a text."
+  (let* ((file (gemini-companion-edit-file edit))
+         (name (propertize (gemini-companion-names-shown
+                            (file-name-nondirectory
+                             (or (gemini-companion-text-true-name file) file))
+                            40)
+                           'face 'bold)))
+    (string-join
+     `(,@(mapcar (lambda (warning)
+                   (propertize (car warning) 'face 'bold))
+                 (gemini-companion-header--warnings edit))
+       ,@(gemini-companion-label-place-warnings
+          file (gemini-companion-edit-session edit))
+       ,(pcase (gemini-companion-edit-decision edit)
           ;; The buffers of a dismissed edit stay while the user types in them.
-          ('dismissed "closed")
-          ((and decision (or 'accepted 'rejected)) (symbol-name decision))))
-     (gemini-companion-header--remark 3 (gemini-companion-edit-objection edit))
-     (gemini-companion-header--remark
-      3 (unless (gemini-companion-session-connected-p
-                 (gemini-companion-edit-session edit))
-          "not connected"))
-     (gemini-companion-header--remark
-      3 (and (eq 'new (gemini-companion-edit-before edit)) "new file")))))
+          ('dismissed (concat name ", closed"))
+          ((and decision (or 'accepted 'rejected))
+           (format "%s, %s" name decision))
+          (_ name)))
+     "; ")))
+
+(defun gemini-companion-header--warnings (edit)
+  "Return what the user should know before answering EDIT, an alist.
+The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
+  (let ((remarks (gemini-companion-edit-remarks edit))
+        (open (gemini-companion-edit-open-p edit)))
+    (append
+     (when (gemini-companion-revert-unsaved (gemini-companion-edit-file edit))
+       '(("unsaved changes here")))
+     (when (memq 'changed remarks)
+       '(("file changed since the proposal")))
+     (when (memq 'undoes remarks)
+       '(("undoes your edits" . "yours are those of the previous proposal")))
+     (when (gemini-companion-edit-follows-p edit)
+       '(("edits may not be written"
+          . "another edit of this file is not written yet")))
+     (gemini-companion-header--of-coding edit)
+     (when (and open
+                (or (gemini-companion-edit-edited-p edit)
+                    (gemini-companion-hunk-marks
+                     (gemini-companion-edit-proposal-buffer edit))))
+       (append
+        (when (gemini-companion-edit-client-get edit :discards-edits)
+          '(("answer here" . "a yes in the terminal writes the CLI's own text")))
+        (when (gemini-companion-edit-client-get edit :writes-own-text)
+          '(("Emacs writes your edits" . "over the CLI's own text"))))))))
 
 (defun gemini-companion-header--of-coding (edit)
-  "Return remarks on what the CLI of EDIT does to a file that is not UTF-8."
+  "Return warnings about a file that is not UTF-8, an alist.
+For its shape, see `gemini-companion-header--warnings'."
   (let ((count (if (gemini-companion-edit-open-p edit)
                    (gemini-companion-edit-lost-count edit)
                  0)))
     (cond ((< 0 count)
-           `((0 ,(format (ngettext "not UTF-8: the CLI replaces %d character; "
-                                   "not UTF-8: the CLI replaces %d characters; "
-                                   count)
-                         count))))
+           `((,(format (ngettext "not UTF-8: the CLI replaces %d character"
+                                 "not UTF-8: the CLI replaces %d characters"
+                                 count)
+                       count))))
           ((memq 'not-utf-8 (gemini-companion-edit-remarks edit))
-           '((0 "not UTF-8") (4 ": the CLI writes UTF-8") (0 "; "))))))
-
-(defun gemini-companion-header--of-edits (edit)
-  "Return remarks on the user's edits of EDIT if they are lost on its CLI."
-  (append
-   (when (gemini-companion-edit-client-get edit :discards-edits)
-     '((0 "answer here")
-       (4 ": a yes in the terminal writes the CLI's own text") (0 "; ")))
-   (when (gemini-companion-edit-client-get edit :writes-own-text)
-     '((0 "Emacs writes your edits") (4 " over the CLI's own text") (0 "; ")))))
-
-(defun gemini-companion-header--remark (rank text)
-  "Return a list of TEXT, with RANK and in bold, or nil if it is nil."
-  (when text
-    `((,rank ,(concat ", " (propertize text 'face 'bold))))))
+           '(("not UTF-8: the CLI writes UTF-8"))))))
 
 (defun gemini-companion-header--amount (edit)
-  "Return the size of EDIT, and its place among the open edits.
-The value is a list of (RANK TEXT); see `gemini-companion-label-header'."
+  "Return the size of EDIT, and its place among the open edits, texts."
   (let* ((edits (gemini-companion-edits-open))
          (hunk (get-text-property (point) 'gemini-companion-hunk))
          (number (seq-position (gemini-companion-edit-known-hunks edit) hunk)))
     (append
      (pcase (gemini-companion-edit-counts edit)
        (`(,hunks ,excluded ,added ,removed)
-        `((5 ,(concat "  " (gemini-companion-hunk-lines added removed)))
-          (7 ,(if number
+        (list (concat "  " (gemini-companion-hunk-lines added removed))
+              (unless (zerop excluded)
+                (format ", %d excluded" excluded))
+              (if number
                   (format ", hunk %d of %d" (1+ number) hunks)
-                (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))
-          ,@(gemini-companion-header--remark
-             4 (unless (zerop excluded) (format "%d excluded" excluded))))))
-     (gemini-companion-header--remark
-      6 (and (gemini-companion-edit-edited-p edit) "edited"))
-     (when (cdr edits)
-       `((6 ,(format ", %d of %d" (1+ (or (seq-position edits edit #'eq) 0))
-                     (length edits)))))
-     ;; Two CLIs may propose files of one name.
-     `((,(if (cdr (gemini-companion-sessions)) 3 10)
-        ,(concat ", " (gemini-companion-session-name
-                       (gemini-companion-edit-session edit))))))))
+                (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))))
+     (list (when (gemini-companion-edit-edited-p edit)
+             ", edited")
+           (when (cdr edits)
+             (format ", edit %d of %d"
+                     (1+ (or (seq-position edits edit #'eq) 0))
+                     (length edits)))))))
+
+(defun gemini-companion-header--rest (edit)
+  "Return what is shown of EDIT only where there is room, texts."
+  `(,@(mapcar (lambda (text)
+                (and text (concat ", " text)))
+              (list (gemini-companion-edit-objection edit)
+                    (unless (gemini-companion-session-connected-p
+                             (gemini-companion-edit-session edit))
+                      "not connected")
+                    (when (eq 'new (gemini-companion-edit-before edit))
+                      "new file")
+                    (gemini-companion-edit-name edit 'plain)
+                    ;; Two CLIs may propose files of one name.
+                    (gemini-companion-session-name
+                     (gemini-companion-edit-session edit))))
+    ,@(mapcar (lambda (warning)
+                (and (cdr warning) (concat "; " (cdr warning))))
+              (gemini-companion-header--warnings edit))))
 
 (defun gemini-companion-header-keys (&optional excluded)
   "Return the keys in this buffer, of a review or the list.
-After an answer, return what follows it.  The value consists of parts of
-a header line.  EXCLUDED is non-nil if the hunk at point is excluded."
+After an answer, return what follows it.  The value is a list of texts for
+`gemini-companion-label-fit'.  EXCLUDED is non-nil if the hunk at point is
+excluded."
   (let* (;; Include the keys that a new review ignores for a moment.
          (gemini-companion-view-new-until 0)
          (edit gemini-companion-edit-here)
@@ -182,7 +192,7 @@ a header line.  EXCLUDED is non-nil if the hunk at point is excluded."
     (cond
      ((null edit) (gemini-companion-header--keys 'list))
      ((memq decision '(accepted rejected))
-      '((2 "; waiting for the next edit") (3 "; any other key closes this")))
+      '("; waiting for the next edit" "; any other key closes this"))
      ((null decision)
       (gemini-companion-header--keys
        'view
@@ -190,31 +200,32 @@ a header line.  EXCLUDED is non-nil if the hunk at point is excluded."
              '((gemini-companion-review-next-hunk)))
          ,@(cond ((not (eq (current-buffer)
                            (gemini-companion-edit-proposal-buffer edit)))
-                  `((gemini-companion-review-toggle-hunk 2 ,toggle)
-                    (gemini-companion-review-edit 2 "edit")))
+                  `((gemini-companion-review-toggle-hunk . ,toggle)
+                    (gemini-companion-review-edit . "edit")))
                  ((and view (eq 'diff (gemini-companion-view-kind view)))
                   '((gemini-companion-review-toggle-hunk)
-                    (gemini-companion-review-edit 3 "back to the diff")))
+                    (gemini-companion-review-edit . "back to the diff")))
                  (t
                   `((gemini-companion-review-edit)
-                    (gemini-companion-review-toggle-hunk 8 ,toggle))))))))))
+                    (gemini-companion-review-toggle-hunk . ,toggle))))))))))
 
 (defun gemini-companion-header--keys (place &optional words)
-  "Return the keys in the current buffer, in PLACE, parts of a header line.
-WORDS is an alist of commands and their values of `:header' here."
-  (seq-mapcat
-   (pcase-lambda (`(,_ ,command ,_ ,_ . ,properties))
-     (pcase-let ((`(,rank ,word)
-                  (alist-get command words (plist-get properties :header)))
-                 (key (gemini-companion-header-shortest-key command place)))
-       (when (and word key)
-         (setq key (concat "  " (propertize key 'face 'bold))
-               word (concat " " word))
-         (if (< 2 rank)
-             `((,rank ,(concat key word)))
-           ;; Beside two remarks there may be no room for each word.
-           `((,rank ,key) (,(+ rank 0.5) ,word))))))
-   (gemini-companion-commands-in place)))
+  "Return the keys in the current buffer, in PLACE, a list of texts.
+Those that answer come first.  WORDS is an alist of commands and the words
+that they have here in place of those in `gemini-companion-commands', or
+nil for a command whose key is not shown."
+  (let ((rows (seq-group-by
+               (lambda (row)
+                 (and (plist-get (nthcdr 4 row) :first) t))
+               (gemini-companion-commands-in place))))
+    (delq nil
+          (mapcar
+           (pcase-lambda (`(,_ ,command ,_ ,_ . ,properties))
+             (when-let* ((word (alist-get command words
+                                          (plist-get properties :header)))
+                         (key (gemini-companion-header-shortest-key command place)))
+               (concat "  " (propertize key 'face 'bold) " " word)))
+           (append (alist-get t rows) (alist-get nil rows))))))
 
 (provide 'gemini-companion-header)
 ;;; gemini-companion-header.el ends here

@@ -10,11 +10,23 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-names)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-text)
 
 ;;;; Names of files
+
+(cl-defstruct (gemini-companion-label--place
+               (:constructor gemini-companion-label--make-place
+                             (name host root link))
+               (:copier nil))
+  "Where a file is.
+NAME is its true name, relative to a root of its CLI, if that has one.  HOST
+is the remote host of a relative name, as an absolute name has its host.
+ROOT is the workspace root in which it is, or nil.  LINK is the name by
+which the file was named if that is a symbolic link to somewhere else."
+  name host root link)
 
 (defun gemini-companion-label-file (file &optional session plain)
   "Return a name of FILE to show to the user.
@@ -23,31 +35,14 @@ SESSION runs or, without SESSION, to any root.  Unless PLAIN is
 non-nil, it includes that FILE is outside all roots, or a symbolic
 link to somewhere else.  Invisible characters are escaped, and a long
 name is shortened in its middle."
-  (pcase-let* ((file (let ((file-name-handler-alist nil))
-                       (expand-file-name file)))
-               ;; A file whose links are a loop has no true name.
-               (true-name (or (gemini-companion-text-true-name file) file))
-               (`(,root ,own)
-                (gemini-companion-roots-outermost true-name session))
-               (name (gemini-companion-label--below
-                      true-name (and (or own (null session)) root)))
-               (remote (car (gemini-companion-names-of-copy true-name)))
-               (shown (concat
-                       ;; An absolute name has its host.
-                       (and remote (not (string-prefix-p "/" name))
-                            (concat (gemini-companion-names-title remote) ":"))
-                       (gemini-companion-names-shown name)))
-               (link (unless (or plain
-                                 (gemini-companion-text-same-file-p
-                                  true-name file)
-                                 (string-suffix-p (concat "/" name) file))
-                       (gemini-companion-label--below
-                        file (car (gemini-companion-roots-outermost
-                                   file session))))))
+  (pcase-let* (((cl-struct gemini-companion-label--place name host root link)
+                (gemini-companion-label--place file session))
+               (shown (concat (and host (concat (gemini-companion-names-title host)
+                                                ":"))
+                              (gemini-companion-names-shown name))))
     (unless (or plain (and root (not link)))
-      ;; Where there is little room, only that is shortened.
       (setq shown (concat (unless root "a file outside your projects: ")
-                          (propertize shown 'gemini-companion-path t)
+                          shown
                           (and link (format " (by the symbolic link %s)"
                                             (gemini-companion-names-shown
                                              link)))))
@@ -55,74 +50,64 @@ name is shortened in its middle."
                               nil shown))
     shown))
 
+(defun gemini-companion-label-place-warnings (file &optional session)
+  "Return warnings about where FILE is, phrases in the face of a warning.
+The CLI of SESSION writes it.  The value is nil for a file of its project."
+  (pcase-let (((cl-struct gemini-companion-label--place root link)
+               (gemini-companion-label--place file session)))
+    (delq nil
+          (list (unless root
+                  (propertize "outside your projects" 'face '(bold error)))
+                (when link
+                  (propertize "by a symbolic link" 'face '(bold warning)))))))
+
+(defun gemini-companion-label--place (file session)
+  "Return where FILE is for the CLI of SESSION, or without one, for any."
+  (pcase-let* ((file (let ((file-name-handler-alist nil))
+                       (expand-file-name file)))
+               ;; A file whose links are a loop has no true name.
+               (true-name (or (gemini-companion-text-true-name file) file))
+               (`(,root ,own)
+                (gemini-companion-roots-outermost true-name session))
+               (name (gemini-companion-label--below
+                      true-name (and (or own (null session)) root))))
+    (gemini-companion-label--make-place
+     name
+     (unless (string-prefix-p "/" name)
+       (car (gemini-companion-names-of-copy true-name)))
+     root
+     (unless (or (gemini-companion-text-same-file-p true-name file)
+                 (string-suffix-p (concat "/" name) file))
+       (gemini-companion-label--below
+        file (car (gemini-companion-roots-outermost file session)))))))
+
 (defun gemini-companion-label--below (file root)
+  "Return the name of FILE relative to ROOT, or absolute if it is not below."
   (if (and root (gemini-companion-text-in-directory-p file root))
       (substring file (length (file-name-as-directory root)))
     (gemini-companion-names-absolute file)))
 
 ;;;; Lines
 
-(defconst gemini-companion-label--least-columns 16
-  "Columns of a name that are more important than keys.")
+(defun gemini-companion-label-fit (texts width)
+  "Return TEXTS, joined, as far as they fit into WIDTH columns.
+TEXTS are in the order of importance; nil and empty strings are left out.
+What does not fit is omitted from the right, a whole text each; only the
+first text is shortened."
+  (let* ((texts (seq-remove #'string-empty-p (delq nil (copy-sequence texts))))
+         (line (truncate-string-to-width
+                (or (pop texts) "") width nil nil
+                (gemini-companion-text-sign ?\u2026 "..."))))
+    (while (and texts
+                (<= (+ (string-width line) (string-width (car texts))) width))
+      (setq line (concat line (pop texts))))
+    line))
 
-(defun gemini-companion-label-fit (parts width)
-  "Return as many of PARTS as fit into WIDTH columns, in their order.
-PARTS are lists of a rank and a text; parts of the highest rank are
-omitted first, and parts of rank 0 never.  One of them is a name: its
-rank is nil.  It is shortened only if all others that remain have rank 5
-or less, and most before the ones below rank 3 are omitted."
-  (let* ((name (assq nil parts))
-         ;; The one that is omitted next comes first.
-         (others (seq-sort-by #'car #'> (reverse (remq name parts))))
-         (text (cadr name))
-         (columns (string-width text))
-         (shortest (string-width (gemini-companion-label--shortened text 4)))
-         (whole (string-width (gemini-companion-label--shortened text 4 t)))
-         (room (lambda ()
-                 (- width (string-width (mapconcat #'cadr others "")))))
-         rank)
-    (while (and (< 0 (setq rank (or (caar others) 0)))
-                (< (funcall room)
-                   (min columns
-                        (cond ((<= rank 2) shortest)
-                              ((< rank 3) whole)
-                              ((<= rank 5)
-                               (max whole gemini-companion-label--least-columns))
-                              (columns)))))
-      (pop others))
-    (mapconcat (lambda (part)
-                 (cond ((eq part name)
-                        (gemini-companion-label--shortened
-                         text (max 4 (funcall room))))
-                       ((memq part others) (cadr part))))
-               parts "")))
-
-(defun gemini-companion-label-header (parts)
-  "Return as many of PARTS as fit into a header line.
-For PARTS, see `gemini-companion-label-fit'."
+(defun gemini-companion-label-header (texts)
+  "Return TEXTS as far as they fit into a header line.
+For TEXTS, see `gemini-companion-label-fit'."
   (string-replace
-   "%" "%%" (concat " " (gemini-companion-label-fit parts (1- (window-width))))))
-
-(defun gemini-companion-label--shortened (name columns &optional whole)
-  "Return NAME, shortened to COLUMNS.
-Of a name with a warning, only the path is shortened.  Unless WHOLE is
-non-nil, a link to a file outside is omitted if there is no room for it."
-  (if-let* ((beg (text-property-any 0 (length name)
-                                    'gemini-companion-path t name)))
-      (let* ((end (next-single-property-change beg 'gemini-companion-path
-                                               name (length name)))
-             (path (substring name beg end))
-             (link (substring name end))
-             (room (- columns beg (string-width link))))
-        (when (and (not whole) (< 0 beg)
-                   (< room (min gemini-companion-label--least-columns
-                                (string-width path))))
-          (setq link "" room (- columns beg)))
-        (concat (substring name 0 beg)
-                (gemini-companion-names-shown
-                 path (max gemini-companion-label--least-columns room))
-                link))
-    (gemini-companion-names-shown name columns)))
+   "%" "%%" (concat " " (gemini-companion-label-fit texts (1- (window-width))))))
 
 (provide 'gemini-companion-label)
 ;;; gemini-companion-label.el ends here

@@ -101,14 +101,14 @@ folded at first.  CLIs that are connected come first."
                              (gemini-companion-edits-open session) #'eq)
            :text
            (gemini-companion-list--fit
-            (list nil (propertize (gemini-companion-session-name session)
-                                  'face 'font-lock-keyword-face))
-            (list 1 (gemini-companion-list--columns
-                     (unless (gemini-companion-session-connected-p session)
-                       "disconnected")
-                     (gemini-companion-notify-description session)
-                     (when (gemini-companion-auto-on-p session)
-                       (propertize "auto-accept" 'face 'warning))))))
+            (propertize (gemini-companion-session-name session)
+                        'face 'font-lock-keyword-face)
+            (gemini-companion-list--columns
+             (unless (gemini-companion-session-connected-p session)
+               "disconnected")
+             (gemini-companion-notify-description session)
+             (when (gemini-companion-auto-on-p session)
+               (propertize "auto-accept" 'face 'warning)))))
      (mapcan (lambda (turn)
                (gemini-companion-list--turn-headings
                 turn session (eq turn (car turns))))
@@ -131,41 +131,54 @@ files and lines, how long it took, and the prompt, as far as known."
            :level 2 :open last :session session :edits edits
            :text
            (gemini-companion-list--fit
-            (list 0 (propertize (apply #'gemini-companion-list--columns
-                                       (format-time-string "%H:%M" began)
-                                       `(,@(gemini-companion-edit-total edits)
-                                         ,took))
-                                'face 'shadow))
-            (list nil (gemini-companion-list--columns
-                       (gemini-companion-turn-prompt turn)))))
+            (propertize (apply #'gemini-companion-list--columns
+                               (format-time-string "%H:%M" began)
+                               `(,@(gemini-companion-edit-total edits)
+                                 ,took))
+                        'face 'shadow)
+            (gemini-companion-list--columns
+             (gemini-companion-turn-prompt turn))))
      (mapcar (lambda (edit)
                (list :key (gemini-companion-edit-id edit) :level 3
                      :session session :edit edit
                      :text (gemini-companion-list--edit-line edit width)))
              edits))))
 
-(defun gemini-companion-list--fit (&rest parts)
-  (gemini-companion-label-fit parts
-                             (1- (window-width (get-buffer-window nil t)))))
+(defun gemini-companion-list--fit (&rest texts)
+  "Return TEXTS as a line that fits into the window of the list.
+Only the last text is shortened."
+  (truncate-string-to-width (string-join texts)
+                            (1- (window-width (get-buffer-window nil t)))
+                            nil nil (gemini-companion-text-sign ?\u2026 "...")))
 
 (defun gemini-companion-list--columns (&rest texts)
+  "Return TEXTS, without nil, with two spaces before each."
   (mapconcat (apply-partially #'concat "  ") (delq nil texts) ""))
 
 (defun gemini-companion-list--edit-line (edit width)
   "Return the line of EDIT in the list.
 WIDTH is that of the column with the states of edits."
-  (let ((name (gemini-companion-edit-name edit)))
+  (let* ((name (gemini-companion-edit-name edit 'plain))
+         (warnings (mapconcat (lambda (warning) (concat warning "; "))
+                              (gemini-companion-label-place-warnings
+                               (gemini-companion-edit-file edit)
+                               (gemini-companion-edit-session edit))
+                              ""))
+         (state (concat "    "
+                        (string-pad (gemini-companion-list--label edit) width)
+                        (format "%10s  " (or (gemini-companion-edit-lines
+                                              (list edit))
+                                             "?"))))
+         (remarks (propertize (apply #'gemini-companion-list--columns
+                                     (gemini-companion-list--remarks edit))
+                              'face 'shadow))
+         (room (- (window-width (get-buffer-window nil t))
+                  1 (string-width state) (string-width warnings)
+                  (string-width remarks))))
     (add-face-text-property 0 (length name) 'bold 'append name)
+    ;; The end of a name tells files in one directory apart.
     (gemini-companion-list--fit
-     (list 0 (concat "    "
-                     (string-pad (gemini-companion-list--label edit) width)
-                     (format "%10s  " (or (gemini-companion-edit-lines
-                                           (list edit))
-                                          "?"))))
-     (list nil name)
-     (list 1 (propertize (apply #'gemini-companion-list--columns
-                                (gemini-companion-list--remarks edit))
-                         'face 'shadow)))))
+     state warnings (gemini-companion-names-shown name (max 16 room)) remarks)))
 
 (defun gemini-companion-list--remarks (edit)
   "Return the remarks behind the name in the line of EDIT.
@@ -389,8 +402,7 @@ least a minute ago.
   (buffer-disable-undo)
   (setq truncate-lines t
         header-line-format '(:eval (gemini-companion-label-fit
-                                    (cons (list nil "")
-                                          (gemini-companion-header-keys))
+                                    (gemini-companion-header-keys)
                                     (window-width)))
         gemini-companion-edits-view (gemini-companion-list--make-view))
   (setq-local bidi-paragraph-direction 'left-to-right

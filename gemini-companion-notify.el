@@ -110,8 +110,8 @@ seconds.  Takes effect at once."
 
 (defun gemini-companion-notify-header ()
   "Return the header line of the terminal of a CLI.
-It has its state, shortened or, if something waits, only where there is
-room, and the key that goes to what waits, always as a whole."
+It has what waits for an answer, with the key that goes there, and the
+state of the CLI."
   (let* ((session (seq-find (lambda (session)
                               (eq (current-buffer)
                                   (gemini-companion-session-terminal session)))
@@ -123,17 +123,17 @@ room, and the key that goes to what waits, always as a whole."
          (waiting (gemini-companion-notify--waiting)))
     (gemini-companion-label-header
      (if waiting
-         `((nil "") (2 ,(concat state "; ")) ,@waiting)
-       `((nil ,state))))))
+         (list (string-join waiting) (concat "; " state))
+       (list state)))))
 
 (defun gemini-companion-notify--waiting ()
-  "Return the number of what waits for an answer, and the key, or nil.
-The value consists of parts of a header line."
+  "Return what waits for an answer, and the key, texts; or nil for nothing.
+For example, they are \"2\", \" to answer\" and \": C-c g r\"."
   (let ((count (gemini-companion-notify--count)))
     (unless (zerop count)
-      `((0 ,(number-to-string count))
-        (1 " to answer")
-        (0 ,(substitute-command-keys ": \\[gemini-companion-review]"))))))
+      (list (number-to-string count)
+            " to answer"
+            (substitute-command-keys ": \\[gemini-companion-review]")))))
 
 (defun gemini-companion-notify--help ()
   "Return the help of the mode line: a line for each CLI, or nil."
@@ -144,7 +144,7 @@ The value consists of parts of a header line."
                        (gemini-companion-sessions)))
         (waiting (gemini-companion-notify--waiting)))
     (when waiting
-      (push (mapconcat #'cadr waiting "") lines))
+      (push (string-join waiting) lines))
     (when lines
       (string-join lines "\n"))))
 

@@ -149,7 +149,7 @@
           (`(,file ,objection ,width ,expected)
            `(("src/hello.py" nil 80 "Edit of src/hello.py by Gemini CLI")
              ("src/hello.py" nil 74 "Edit of src/hello.py")
-             ("source/application/hello.py" nil 69 "Edit of source...on/hello.py")
+             ("source/application/hello.py" nil 69 "Edit of hello.py")
              ("a" nil 50 "Edit of a")
              ("/etc/new" nil 180
               "Edit of a file outside your projects: /etc/new by Gemini CLI")

@@ -120,7 +120,7 @@ is none."
         (erase-buffer)
         (insert "/copy")
         (pcase-dolist (`(,title . ,shown)
-                       '(("✦  Working…" . "queued .*@file  /command")
+                       '(("✦  Working…" . "queued  C-c C-c submit")
                          ("✋  Action Required" . "waits for an answer")))
           (gemini-companion-state-set-title process title)
           (should (string-match-p shown (eval (cadr header-line-format) t))))

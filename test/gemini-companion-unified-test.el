@@ -20,9 +20,9 @@
                    '(("it's 100% \u00fc" "1\nzwei" "it's 100%% \u00fc"
                       " 1  1   1" " 2     -2" "    2  +zwei"
                       "       \\No newline at end of file")
-                     ("/etc/new" "x\n" "a file outside your projects: /etc/new"
+                     ("/etc/new" "x\n" "outside your projects; new  a accept"
                       " 1   x")
-                     ("new.py" "def f():\n    pass\n" "new file  \\+2 .0"
+                     ("new.py" "def f():\n    pass\n" "  \\+2 .0,.*, new file"
                       " 1   def f():" " 2       pass")))
       (gemini-companion-test-show file text)
       (with-current-buffer (window-buffer)
