@@ -24,6 +24,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-client)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-session)
@@ -43,9 +44,37 @@
   "Regexp for text in a prompt, on the row of the mark or in rows below.
 These are indented.  Below them is the frame, or an empty row.")
 
+(cl-defstruct (gemini-companion-prompt--task
+               (:constructor gemini-companion-prompt--make-task
+                             (text find problem left &optional mark phase))
+               (:copier nil))
+  "A text on its way into a prompt."
+  (text nil :documentation "What is typed.")
+  (find nil :documentation "A function that returns the session, or nil.")
+  (problem nil :documentation "What the message says if the text is not taken.")
+  (left nil :documentation "How many checks are left while the CLI asks nothing.")
+  (mark nil :documentation "What shows that the CLI displays what is typed:
+a space, as a string, or for a text that was typed before, the value of
+`gemini-companion-prompt--mark'.")
+  (phase 'probe :documentation "`probe' until the CLI displays the mark alone;
+`confirm' when the text was typed, until the mark is displayed behind it;
+`watch' if the text was typed before and is not submitted.")
+  (streak 0 :documentation "How many checks in a row have found the mark, or
+if that is negative, have not found it.")
+  (free nil :documentation "Non-nil if nothing was behind the mark at first.")
+  (retyped nil :documentation "Non-nil if the mark was typed again after the text."))
+
+(cl-defstruct (gemini-companion-prompt--screen
+               (:constructor gemini-companion-prompt--make-screen)
+               (:copier nil))
+  "What a CLI displays at a mark.
+COUNT is the number of marks in a row.  BEFORE and BEHIND are non-nil if
+there is text before or behind them.  COMMAND is non-nil if the prompt
+begins a command, NORMAL if it is in the normal mode of Vi."
+  count before behind command normal)
+
 (defvar gemini-companion-prompt--tasks nil
-  "Texts that are not shown yet, the last first: lists (TEXT FIND PROBLEM).
-See `gemini-companion-prompt-submit'.")
+  "The tasks whose texts are not taken yet, the last one first.")
 
 ;;;; Typing
 
@@ -136,14 +165,17 @@ Each is after a newline, in lower case and without its directory."
     ""))
 
 (defun gemini-companion-prompt--write (process string)
+  "Send STRING to PROCESS, unless that has just ended."
   (ignore-errors (process-send-string process string)))
 
 (defun gemini-companion-prompt--paste (process text)
+  "Send TEXT to PROCESS as a bracketed paste."
   (gemini-companion-prompt--write
    process
    (concat "\e[200~" (gemini-companion-prompt--clean text) "\e[201~")))
 
 (defun gemini-companion-prompt--check-length (text)
+  "Signal an error if TEXT is too long for a prompt."
   (when (< 200000 (length text))
     ;; A terminal takes a few thousand at once, and Emacs waits for the rest.
     (user-error "Text too long for a prompt (%d characters); refer to the file"
@@ -191,18 +223,16 @@ for a long text.  Eat has fillers between wide characters."
   (with-current-buffer (process-buffer process)
     (cons regexp (how-many regexp (point-min) (point-max)))))
 
-(defun gemini-companion-prompt--screen (mark process)
+(defun gemini-companion-prompt--look (mark process)
   "Return what is displayed at MARK in the terminal of PROCESS, or nil.
 MARK is a string of one character, or the value of
-`gemini-companion-prompt--mark', of which nothing more is known.  The
-value is a plist: the `:count' of that character in a row, whether there
-is text `:before' or `:behind' it, and whether the prompt begins a
-`:command', or is in the `:normal' mode of Vi."
+`gemini-companion-prompt--mark', of which only the count is known.  The
+value is a `gemini-companion-prompt--screen'."
   (cond
    ((not (and mark process)) nil)
    ((consp mark)
     (when (< (cdr mark) (cdr (gemini-companion-prompt--mark (car mark) process)))
-      '(:count 1)))
+      (gemini-companion-prompt--make-screen :count 1)))
    (t
     (with-current-buffer (process-buffer process)
       (save-excursion
@@ -217,16 +247,17 @@ is text `:before' or `:behind' it, and whether the prompt begins a
                  (below (lambda (regexp)
                           (save-excursion (re-search-forward regexp nil t))))
                  (count (- (skip-chars-backward mark))))
-            (list :count count :behind behind
-                  :before (not (looking-back "^[ │]*[!*>❯┃]?[ \u2000-\u200a]*"
-                                             (line-beginning-position)))
-                  :normal (funcall below "^ *-- NORMAL --")
-                  ;; The footer of Copilot CLI, or the beginning of a prompt.
-                  :command (or (funcall below "^ \\(?:.* · \\)?Shell · ")
-                               (progn
-                                 (re-search-backward "^[ │]*[!*>❯┃]" nil t)
-                                 (looking-at-p
-                                  "[ │]*\\(?:!\\|[*>❯┃] */\\)")))))))))))
+            (gemini-companion-prompt--make-screen
+             :count count :behind behind
+             :before (not (looking-back "^[ │]*[!*>❯┃]?[ \u2000-\u200a]*"
+                                        (line-beginning-position)))
+             :normal (funcall below "^ *-- NORMAL --")
+             ;; The footer of Copilot CLI, or the beginning of a prompt.
+             :command (or (funcall below "^ \\(?:.* · \\)?Shell · ")
+                          (progn
+                            (re-search-backward "^[ │]*[!*>❯┃]" nil t)
+                            (looking-at-p
+                             "[ │]*\\(?:!\\|[*>❯┃] */\\)")))))))))))
 
 ;;;; Submitting
 
@@ -237,86 +268,146 @@ only wait until that is shown.  After SECONDS in which the CLI waits for
 no answer, or if the terminal is killed, put TEXT into the kill ring; the
 message then begins with PROBLEM."
   (gemini-companion-prompt--check-length text)
-  (let ((task (list text find problem)))
+  (let ((task (gemini-companion-prompt--make-task
+               text find problem
+               ;; Checks are counted, as a busy Emacs has not seen what the CLI
+               ;; shows.
+               (* 10 seconds)
+               mark (if mark 'watch 'probe))))
     (push task gemini-companion-prompt--tasks)
-    ;; Checks are counted, as a busy Emacs has not seen what the CLI shows.
-    (gemini-companion-prompt--step task (* 10 seconds)
-                                   mark 0 (and mark 'inserted))))
+    (gemini-companion-prompt--step task)))
 
-(defun gemini-companion-prompt--step (task left mark shown typed &optional free)
-  "Type what is next of TASK, and go on in 0.1 seconds, at most LEFT times.
-First type MARK, a space, until it is shown (a dialog may take one), then
-the text, with another one unless it is a command, and then press Enter.
-SHOWN checks in a row have found MARK (if negative, have not found it),
-with nothing behind it at first if FREE is non-nil.  TYPED is nil before
-the text, `inserted' if it is all, and `again' if one more mark was typed."
-  (pcase-let* ((`(,text ,find ,problem) task)
-               (session (funcall find))
-               (waiting (eq 'waiting (gemini-companion-session-state session)))
-               (process (gemini-companion-terminal-process session))
-               (screen (gemini-companion-prompt--screen mark process))
-               (shown (if screen (1+ (max 0 shown)) (if mark (1- (min 0 shown)) 0)))
-               (free (or free (and (= 1 shown) (not (plist-get screen :behind)))))
-               (next (= shown 6)))
-    (cond ((or (< left 0)
-               (and session
-                    (not (gemini-companion-session-terminal session))
-                    (not (gemini-companion-session-connected-p session))))
-           (gemini-companion-prompt--end task problem))
-          ((and next (gemini-companion-prompt--refused-p
-                      task session process screen typed free)))
-          ;; Without a text before it, the user has deleted that.
-          ((and next typed (or (not (eq typed 'again)) (plist-get screen :before)))
-           (gemini-companion-prompt--end task)
-           (unless (eq typed 'inserted)
-             (gemini-companion-prompt--enter text session process)))
-          (t
-           (cond ((and next (not typed))
-                  (setq mark (gemini-companion-prompt--type-text text process screen)
-                        shown 0
-                        typed t))
-                 ((and process (not (or screen (consp mark)))
-                       (if mark (zerop (mod shown 10))
-                         (gemini-companion-prompt--first-p task session)))
-                  (setq mark (gemini-companion-prompt--type-mark process)
-                        typed (and typed 'again)
-                        free nil)))
-           (run-at-time 0.1 nil #'gemini-companion-prompt--step
-                        task (if waiting left (1- left)) mark shown typed free)))))
+(defconst gemini-companion-prompt--steady 6
+  "How many checks in a row must find the mark before something is typed.
+A CLI takes an Enter that follows a text at once for a part of a paste.")
 
-(defun gemini-companion-prompt--refused-p (task session process screen typed free)
-  "Return non-nil, and end TASK, if SESSION must not get its text.
-The prompt in PROCESS is on SCREEN; for TYPED and FREE, see above."
-  (pcase-let (((map :behind :command) screen))
-    (when-let* ((obstacle
-                 (cond ((and behind (not typed))
-                        "%s has text behind the cursor in its prompt")
-                       ;; The arguments of a command are behind it.
-                       ((and behind (not (string-prefix-p "/" (car task))))
-                        "%s has other text behind your prompt")
-                       ((and command (not typed))
-                        "%s would run your prompt as a command"))))
-      ;; DEL would delete a character of what the user has typed behind the mark.
-      (unless (or typed (and free behind))
-        (gemini-companion-prompt--delete-mark process screen))
+(defun gemini-companion-prompt--step (task)
+  "Type what comes next of TASK, if the screen shows that it may be typed.
+Then check again in 0.1 seconds, until TASK ends.  The mark is typed
+first, alone, as a dialog may take it; then the text, with another mark
+behind it unless it is a command; and then Enter is pressed."
+  (let* ((session (funcall (gemini-companion-prompt--task-find task)))
+         (process (gemini-companion-terminal-process session))
+         (screen (gemini-companion-prompt--look
+                  (gemini-companion-prompt--task-mark task) process))
+         (steady (progn
+                   (gemini-companion-prompt--count task screen)
+                   (= gemini-companion-prompt--steady
+                      (gemini-companion-prompt--task-streak task))))
+         (obstacle (and steady (gemini-companion-prompt--obstacle task screen))))
+    (cond
+     ((gemini-companion-prompt--over-p task session)
       (gemini-companion-prompt--end
-       task (format obstacle (gemini-companion-session-name session)))
-      t)))
+       task (gemini-companion-prompt--task-problem task)))
+     (obstacle
+      (gemini-companion-prompt--refuse task session process screen obstacle))
+     ((and steady (gemini-companion-prompt--taken-p task screen))
+      (gemini-companion-prompt--end task)
+      (when (eq 'confirm (gemini-companion-prompt--task-phase task))
+        (gemini-companion-prompt--enter
+         (gemini-companion-prompt--task-text task) session process)))
+     (t
+      (cond
+       ((and steady (eq 'probe (gemini-companion-prompt--task-phase task)))
+        (gemini-companion-prompt--type-text task process screen))
+       ((gemini-companion-prompt--mark-missing-p task session process screen)
+        (gemini-companion-prompt--mark-again task process)))
+      (unless (eq 'waiting (gemini-companion-session-state session))
+        (cl-decf (gemini-companion-prompt--task-left task)))
+      (run-at-time 0.1 nil #'gemini-companion-prompt--step task)))))
+
+(defun gemini-companion-prompt--count (task screen)
+  "Record in TASK that a check has found SCREEN, or nil for no mark."
+  (let ((streak (gemini-companion-prompt--task-streak task)))
+    (setf (gemini-companion-prompt--task-streak task)
+          (cond (screen (1+ (max 0 streak)))
+                ((gemini-companion-prompt--task-mark task) (1- (min 0 streak)))
+                (t 0)))
+    (when (and screen
+               (= 1 (gemini-companion-prompt--task-streak task))
+               (not (gemini-companion-prompt--screen-behind screen)))
+      (setf (gemini-companion-prompt--task-free task) t))))
+
+(defun gemini-companion-prompt--over-p (task session)
+  "Return non-nil if TASK has no time left, or its SESSION has ended."
+  (or (< (gemini-companion-prompt--task-left task) 0)
+      (and session
+           (not (gemini-companion-session-terminal session))
+           (not (gemini-companion-session-connected-p session)))))
+
+(defun gemini-companion-prompt--taken-p (task screen)
+  "Return non-nil if SCREEN shows that the prompt has the text of TASK.
+Without a text before a mark that was typed again, the user has deleted
+the text."
+  (and (not (eq 'probe (gemini-companion-prompt--task-phase task)))
+       (or (not (gemini-companion-prompt--task-retyped task))
+           (gemini-companion-prompt--screen-before screen))))
+
+(defun gemini-companion-prompt--mark-missing-p (task session process screen)
+  "Return non-nil if PROCESS, that of SESSION, needs a mark for TASK.
+That is one that SCREEN does not show for a second, or the first one, if
+no other text is to be submitted there before."
+  (let ((mark (gemini-companion-prompt--task-mark task)))
+    (and process
+         (not screen)
+         (not (consp mark))
+         (if mark
+             (zerop (mod (gemini-companion-prompt--task-streak task) 10))
+           (gemini-companion-prompt--first-p task session)))))
+
+(defun gemini-companion-prompt--mark-again (task process)
+  "Type a mark for TASK into PROCESS."
+  (setf (gemini-companion-prompt--task-mark task)
+        (gemini-companion-prompt--type-mark process)
+        (gemini-companion-prompt--task-retyped task)
+        (not (eq 'probe (gemini-companion-prompt--task-phase task)))
+        (gemini-companion-prompt--task-free task) nil))
+
+(defun gemini-companion-prompt--obstacle (task screen)
+  "Return why the text of TASK must not be typed or submitted, or nil.
+SCREEN is what is displayed at its mark.  The value is a format for the
+name of the session."
+  (let ((probe (eq 'probe (gemini-companion-prompt--task-phase task)))
+        (behind (gemini-companion-prompt--screen-behind screen)))
+    (cond
+     ((and behind probe)
+      "%s has text behind the cursor in its prompt")
+     ;; The arguments of a command are behind it.
+     ((and behind
+           (not (string-prefix-p "/" (gemini-companion-prompt--task-text task))))
+      "%s has other text behind your prompt")
+     ((and probe (gemini-companion-prompt--screen-command screen))
+      "%s would run your prompt as a command"))))
+
+(defun gemini-companion-prompt--refuse (task session process screen obstacle)
+  "End TASK because of OBSTACLE in the prompt of SESSION.
+Delete its mark, which PROCESS displays on SCREEN, if nothing is typed yet."
+  (when (eq 'probe (gemini-companion-prompt--task-phase task))
+    ;; DEL would delete a character of what the user has typed behind the mark.
+    (unless (and (gemini-companion-prompt--task-free task)
+                 (gemini-companion-prompt--screen-behind screen))
+      (gemini-companion-prompt--delete-mark process screen)))
+  (gemini-companion-prompt--end
+   task (format obstacle (gemini-companion-session-name session))))
 
 (defun gemini-companion-prompt--enter (text session process)
+  "Submit TEXT, which is in the prompt of SESSION in PROCESS."
   (gemini-companion-state-report session 'submitted text)
   (gemini-companion-prompt--write process "\r")
   (message "Prompt submitted in %s" (buffer-name (process-buffer process))))
 
 (defun gemini-companion-prompt--first-p (task session)
   "Return non-nil if no text is to be submitted to SESSION before TASK."
-  (not (seq-some (lambda (other) (equal session (funcall (nth 1 other))))
+  (not (seq-some (lambda (other)
+                   (equal session
+                          (funcall (gemini-companion-prompt--task-find other))))
                  (cdr (memq task gemini-companion-prompt--tasks)))))
 
 (defun gemini-companion-prompt--pending-p (session)
   "Return non-nil if a text for SESSION is not typed and submitted yet."
   (seq-some (lambda (task)
-              (when-let* ((other (funcall (nth 1 task))))
+              (when-let* ((other (funcall (gemini-companion-prompt--task-find
+                                           task))))
                 (gemini-companion-session-same-p session other)))
             gemini-companion-prompt--tasks))
 
@@ -324,9 +415,12 @@ The prompt in PROCESS is on SCREEN; for TYPED and FREE, see above."
       #'gemini-companion-prompt--pending-p)
 
 (defun gemini-companion-prompt--end (task &optional problem)
+  "End TASK; if PROBLEM is non-nil, put its text into the kill ring.
+The message then begins with PROBLEM."
   (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
   (when problem
-    (gemini-companion-prompt--keep (car task) problem)))
+    (gemini-companion-prompt--keep (gemini-companion-prompt--task-text task)
+                                   problem)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'prompt)))
   "Submit no more; put the texts into the kill ring."
@@ -337,7 +431,7 @@ The prompt in PROCESS is on SCREEN; for TYPED and FREE, see above."
 (defun gemini-companion-prompt--type-mark (process &optional text)
   "Type a space that PROCESS does not show yet, and TEXT; return the space."
   (let ((mark (seq-find (lambda (mark)
-                          (not (gemini-companion-prompt--screen mark process)))
+                          (not (gemini-companion-prompt--look mark process)))
                         (mapcar #'string (number-sequence ?\u2000 ?\u200a))
                         "\u2000")))
     (gemini-companion-prompt--paste process (concat mark text))
@@ -346,34 +440,42 @@ The prompt in PROCESS is on SCREEN; for TYPED and FREE, see above."
 (defun gemini-companion-prompt--delete-mark (process screen)
   "Delete the mark on SCREEN of PROCESS.
 A slow CLI has displayed it only when it was typed again."
-  (pcase-let (((map :count :normal) screen))
-    (gemini-companion-prompt--write
-     ;; In this mode of Qwen Code, DEL deletes nothing.
-     process (make-string count (if normal ?u ?\177)))))
+  (gemini-companion-prompt--write
+   process
+   (make-string (gemini-companion-prompt--screen-count screen)
+                ;; In the normal mode of Qwen Code, DEL deletes nothing.
+                (if (gemini-companion-prompt--screen-normal screen) ?u ?\177))))
 
-(defun gemini-companion-prompt--type-text (text process screen)
-  "Type TEXT and a space in place of the mark on SCREEN of PROCESS.
-Return what is to be shown."
+(defun gemini-companion-prompt--type-text (task process screen)
+  "Type the text of TASK in place of the mark on SCREEN of PROCESS.
+The phase of TASK is then `confirm', and its mark is another one."
   (gemini-companion-prompt--delete-mark process screen)
-  ;; The user has begun a text.
-  (when (and (plist-get screen :before) (string-match-p "\\`[[:graph:]]" text))
-    (setq text (concat "\n" text)))
-  (cond
-   ;; With a space, Enter may choose another command.
-   ((string-match-p "\\`/[^ \t\n]+\\'" text)
-    (prog1 (gemini-companion-prompt--mark (regexp-quote text) process)
-      (gemini-companion-prompt--paste process text)))
-   ;; At the end of a command it would begin another word to complete.
-   ((string-prefix-p "/" text)
-    (gemini-companion-prompt--type-mark process text))
-   (t
-    (gemini-companion-prompt--paste
-     process
-     ;; Enter would choose a file for a name at the end.
-     (concat text (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
-                       " ")))
-    ;; The mark is shown even where a placeholder stands for TEXT.
-    (gemini-companion-prompt--type-mark process))))
+  (let* ((own (gemini-companion-prompt--task-text task))
+         ;; The user has begun a text.
+         (text (if (and (gemini-companion-prompt--screen-before screen)
+                        (string-match-p "\\`[[:graph:]]" own))
+                   (concat "\n" own)
+                 own)))
+    (setf (gemini-companion-prompt--task-phase task) 'confirm
+          (gemini-companion-prompt--task-streak task) 0
+          (gemini-companion-prompt--task-mark task)
+          (cond
+           ;; With a space, Enter may choose another command.
+           ((string-match-p "\\`/[^ \t\n]+\\'" text)
+            (prog1 (gemini-companion-prompt--mark (regexp-quote text) process)
+              (gemini-companion-prompt--paste process text)))
+           ;; A mark at the end of a command would begin another word to complete.
+           ((string-prefix-p "/" text)
+            (gemini-companion-prompt--type-mark process text))
+           (t
+            (gemini-companion-prompt--paste
+             process
+             ;; Enter would choose a file for a name at the end.
+             (concat text
+                     (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
+                          " ")))
+            ;; The mark is shown even where a placeholder stands for the text.
+            (gemini-companion-prompt--type-mark process))))))
 
 ;;;; Reasons
 
@@ -389,6 +491,7 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
       nil)))
 
 (defun gemini-companion-prompt--read-reason (edit)
+  "Return the reason that the user types for rejecting EDIT, or nil."
   (gemini-companion-prompt-read
    edit
    (format "Reject %s; reason for %s%s: "
@@ -400,6 +503,7 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
    nil nil nil t))
 
 (defun gemini-companion-prompt--keep (text problem)
+  "Put TEXT, unless it is blank, into the kill ring, and report PROBLEM."
   (if (string-blank-p text)
       (message "%s" problem)
     (kill-new text)

@@ -142,10 +142,11 @@ M-x gemini-companion-review goes there") notices)))
     (cl-decf (gemini-companion-turn-began
               (gemini-companion-session-turn session))
              1000)
-    (let ((gemini-companion-prompt--tasks
-           (list (list "why" (lambda () session) "Rejected"))))
-      (gemini-companion-notify-test-settled 'end
-        (should-not notices)))))
+    (gemini-companion-prompt-submit "why" (lambda () session) 1000 "Rejected")
+    (unwind-protect
+        (gemini-companion-notify-test-settled 'end
+          (should-not notices))
+      (gemini-companion-part-stop 'prompt))))
 
 (ert-deftest gemini-companion-notify-in-the-echo-area-leaves-reviews-to-it ()
   (gemini-companion-notify-test-with
