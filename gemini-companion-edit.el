@@ -970,14 +970,7 @@ in the terminal, %s writes its own text"
   (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
   (setf (gemini-companion-edit-proposal-buffer edit) nil
         (gemini-companion-edit-original-buffer edit) nil)
-  (gemini-companion-edit--notify edit 'closed)
-  (gemini-companion-edit--display-file))
-
-(defun gemini-companion-edit--display-file ()
-  "Display the file that was written last, unless the windows are of reviews."
-  (unless (seq-some #'gemini-companion-edit-proposal-buffer
-                    gemini-companion-edit--all)
-    (gemini-companion-revert-display)))
+  (gemini-companion-edit--notify edit 'closed))
 
 (defun gemini-companion-edit-show (edit function)
   "Show EDIT by FUNCTION, which is called with EDIT; its value is the view.
@@ -1095,10 +1088,9 @@ between two commands unless NOW is non-nil."
 (defun gemini-companion-edit--follow (edit event)
   "Record what has become of the file of EDIT, which has ended.
 For EVENT and the value, see `gemini-companion-written'."
-  (prog1 (pcase event
-           ('changed (gemini-companion-edit--file-written edit))
-           ('expired (gemini-companion-edit--file-unwritten edit)))
-    (gemini-companion-edit--display-file)))
+  (pcase event
+    ('changed (gemini-companion-edit--file-written edit))
+    ('expired (gemini-companion-edit--file-unwritten edit))))
 
 (defun gemini-companion-edit--file-written (edit)
   "Record whether another program's write of the file of EDIT is that edit.

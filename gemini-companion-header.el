@@ -100,7 +100,7 @@ and the rest."
      "; ")))
 
 (defun gemini-companion-header--warnings (edit)
-  "Return what the user should know before answering EDIT, an alist.
+  "Return warnings about EDIT, which the user should read, an alist.
 The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
   (let ((remarks (gemini-companion-edit-remarks edit))
         (open (gemini-companion-edit-open-p edit)))

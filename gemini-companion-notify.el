@@ -128,7 +128,7 @@ state of the CLI."
 
 (defun gemini-companion-notify--waiting ()
   "Return what waits for an answer, and the key, texts; or nil for nothing.
-For example, they are \"2\", \" to answer\" and \": C-c g r\"."
+They are a number, \" to answer\", and the key behind a colon."
   (let ((count (gemini-companion-notify--count)))
     (unless (zerop count)
       (list (number-to-string count)

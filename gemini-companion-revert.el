@@ -21,7 +21,6 @@
 (require 'gemini-companion-windows-at-once)
 
 (defvar revert-buffer-preserve-modes)
-(defvar vc-follow-symlinks)
 (declare-function smerge-start-session "smerge-mode")
 
 ;;;; Customization
@@ -30,15 +29,12 @@
   "Display of the changes in a file that a CLI has written.
 Nil means only to revert the buffer.  `pulse' means to highlight the
 changed lines for a moment.  `marks' means also to mark them at the right
-until you keep them, edit them, or the next turn changes the file.  `show'
-means to highlight them, and to display each file at the change, in one
-window that is not selected, or the last one once the open reviews have
-ended.  After your answer to a review, a window of the buffer also goes to
-the first change, unless you type there.  Takes effect with the next edit."
+until you keep them, edit them, or the next turn changes the file.  After
+your answer to a review, a window of the buffer also goes to the first
+change, unless you type there.  Takes effect with the next edit."
   :type '(choice (const :tag "Only revert the buffer" nil)
                  (const :tag "Highlight the changed lines" pulse)
-                 (const :tag "Highlight and mark them" marks)
-                 (const :tag "Highlight them, and display the buffer" show))
+                 (const :tag "Highlight and mark them" marks))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
@@ -51,9 +47,6 @@ the first change, unless you type there.  Takes effect with the next edit."
 
 (defvar gemini-companion-revert--watches nil
   "Watches of the files whose buffers are reverted once no command is in progress.")
-
-(defvar gemini-companion-revert--to-show nil
-  "The buffer and place of a file that is to be displayed, a cons, or nil.")
 
 (defvar-local gemini-companion-revert--reported nil
   "The stamp of the file for which this buffer was reported to be stale.")
@@ -75,20 +68,17 @@ Revert buffers before commands."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'revert)))
   "Revert nothing any more, and keep no texts."
   (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
-  (setq gemini-companion-revert--to-show nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (kill-local-variable 'gemini-companion-revert--ancestor))))
 
 ;;;; When a buffer is reverted
 
-(defun gemini-companion-revert (file &optional before)
-  "Revert the buffer of FILE, which was written.
-Do that at once if no command is in progress, else soon.  BEFORE is
-the previous text of FILE, which a new buffer cannot know; it counts
-only if that is done at once."
+(defun gemini-companion-revert (file)
+  "Revert the buffer of FILE, if any, which was written.
+Do that at once if no command is in progress, else soon."
   (if (gemini-companion-revert-free-p)
-      (gemini-companion-revert-now file nil before)
+      (gemini-companion-revert-now file)
     (unless (cl-find file gemini-companion-revert--watches :test #'equal
                      :key #'gemini-companion-watch-file)
       (push (gemini-companion-watch-start file #'gemini-companion-revert--soon
@@ -109,41 +99,14 @@ For NOW, see `gemini-companion-watch-check'."
         (remq watch gemini-companion-revert--watches))
   (gemini-companion-watch-stop watch))
 
-(defun gemini-companion-revert-now (file &optional keys before)
-  "Revert the buffer of FILE, which was written, at once.
+(defun gemini-companion-revert-now (file &optional keys)
+  "Revert the buffer of FILE, if any, which was written, at once.
 If KEYS, the number of keys until the user answered a review of FILE,
-is non-nil, go to the first change.  For BEFORE, see
-`gemini-companion-revert'."
+is non-nil, go to the first change."
   ;; A hook of the user may fail.
   (with-demoted-errors "Reverting a buffer: %S"
-    (if-let* ((buffer (gemini-companion-names-buffer file)))
-        (gemini-companion-revert--buffer buffer keys)
-      (when-let* ((buffer (gemini-companion-revert-visit file)))
-        (with-current-buffer buffer
-          (let ((text (gemini-companion-text-of-buffer)))
-            (gemini-companion-revert--show
-             (and before
-                  (with-temp-buffer
-                    (insert (gemini-companion-text-normalized before))
-                    (gemini-companion-replace-text text)))
-             keys)))))))
-
-(defun gemini-companion-revert-visit (file)
-  "Visit FILE if it exists and is to be shown; return the buffer, or nil.
-See `gemini-companion-after-write'."
-  (when (and (eq gemini-companion-after-write 'show)
-             (gemini-companion-text-attributes file)
-             ;; Tramp would visit it.
-             (not (gemini-companion-names-of-copy file))
-             ;; The handler of an encrypted file may ask for a password.
-             (not (find-file-name-handler file 'insert-file-contents))
-             (not (gemini-companion-text-unreadable-reason file)))
-    ;; Nothing must ask now.
-    (let ((enable-local-variables :safe)
-          (inhibit-interaction t)
-          (large-file-warning-threshold nil)
-          (vc-follow-symlinks nil))
-      (find-file-noselect file 'nowarn))))
+    (when-let* ((buffer (gemini-companion-names-buffer file)))
+      (gemini-companion-revert--buffer buffer keys))))
 
 (defun gemini-companion-revert--before-command ()
   "Revert the current buffer before a command may edit it.
@@ -216,7 +179,7 @@ If the buffer has unsaved text, say how to merge it.  See
                       "\\[gemini-companion-merge] merges them"
                     "\\[ediff-current-file] compares them")))
       (let ((lines (gemini-companion-revert--revert text coding time)))
-        (gemini-companion-revert--show lines keys)
+        (gemini-companion-revert--highlight lines)
         (when (and keys lines)
           (gemini-companion-revert--go-to (caar lines) keys))))))
 
@@ -364,14 +327,9 @@ That is by \\[set-buffer-file-coding-system], until it is saved."
 
 ;;;; Showing what changed
 
-(defun gemini-companion-revert--show (lines keys)
-  "Show the current buffer, and highlight LINES for a moment.
-LINES is a list of (BEG . END).  If KEYS is non-nil, the buffer is only
-displayed once no review is."
-  (when (eq gemini-companion-after-write 'show)
-    (setq gemini-companion-revert--to-show (cons (current-buffer) (caar lines)))
-    (unless keys
-      (gemini-companion-revert-display)))
+(defun gemini-companion-revert--highlight (lines)
+  "Highlight LINES of the current buffer for a moment.
+LINES is a list of (BEG . END)."
   (when (and gemini-companion-after-write lines)
     (let ((overlays
            (mapcar (pcase-lambda (`(,beg . ,end))
@@ -384,42 +342,7 @@ displayed once no review is."
         (overlay-put overlay 'face 'gemini-companion-changed))
       (run-at-time 1.5 nil #'mapc #'delete-overlay overlays))))
 
-(defun gemini-companion-revert-display ()
-  "Display the file that is to be displayed, if any, at its first change.
-Use a window that shows it, or else the one that was not selected for
-the longest time, which is the same for one file after another, but hide
-no terminal and no review.  Point in the selected window stays."
-  (pcase-let ((`(,buffer . ,position) gemini-companion-revert--to-show))
-    (setq gemini-companion-revert--to-show nil)
-    (when (buffer-live-p buffer)
-      (unless (get-buffer-window buffer 'visible)
-        (gemini-companion-windows-at-once
-          (display-buffer buffer '((gemini-companion-revert--display-over
-                                    display-buffer-pop-up-window
-                                    display-buffer-below-selected)
-                                   (inhibit-same-window . t)))))
-      (when position
-        (with-current-buffer buffer
-          (gemini-companion-revert--go-to position))))))
-
-(defun gemini-companion-revert--display-over (buffer _alist)
-  "Display BUFFER in the least recently used window that may be taken.
-That is not the selected one, and shows no program, such as a terminal,
-and no review.  Return the window, or nil."
-  (when-let* ((window (car (seq-sort-by
-                            #'window-use-time #'<
-                            (seq-remove
-                             (lambda (window)
-                               (or (eq window (selected-window))
-                                   (window-dedicated-p window)
-                                   (get-buffer-process (window-buffer window))
-                                   (local-variable-p 'gemini-companion-edit-here
-                                                     (window-buffer window))))
-                             (window-list nil 'no-minibuffer))))))
-    (set-window-buffer window buffer)
-    window))
-
-(defun gemini-companion-revert--go-to (position &optional keys)
+(defun gemini-companion-revert--go-to (position keys)
   "Go to POSITION in a window of the current buffer, if it is visible.
 If that is the selected one, the user must have typed KEYS keys and no
 more, and the previous place is added to the mark ring."

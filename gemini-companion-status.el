@@ -253,7 +253,8 @@ PROBLEM is the first finding that is a problem or awaits an answer."
          . gemini-companion-pause)))))
 
 (defun gemini-companion-status--file-row (file)
-  "Return FILE, one of a snapshot, as arguments of `gemini-companion-status--insert'."
+  "Return FILE, one of a snapshot, as a row of the status.
+That is the arguments of `gemini-companion-status--insert'."
   (pcase-let (((map :path :active :line :character :selected-text) file))
     (list (concat "    " (gemini-companion-names-absolute path)
                   (and active

@@ -239,7 +239,7 @@ are its texts."
                             (list :id (concat "?" client) :client client))))
     ;; Before its buffer shows that an edit that was reverted is there again.
     (gemini-companion-edit-written session path before after)
-    (gemini-companion-revert path before)
+    (gemini-companion-revert path)
     (gemini-companion-lookup 'edited answer path before after)))
 
 ;;;; Status

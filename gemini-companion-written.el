@@ -57,9 +57,6 @@ seconds, if a text may be written over it.")
   "Await a write of FILE by a CLI, and return the record of that.
 For REPORT, see `gemini-companion-written'.  REST are further slots of
 it, as keywords and values."
-  ;; What changes is known if it is visited before.
-  (with-demoted-errors "Showing a file: %S"
-    (gemini-companion-revert-visit file))
   (let ((written (apply #'gemini-companion-written--make :report report rest)))
     (setf (gemini-companion-written-watch written)
           (gemini-companion-watch-start

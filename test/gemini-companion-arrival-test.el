@@ -266,25 +266,6 @@
           (null (gemini-companion-edit-view diff))))
       (gemini-companion-part-stop 'session))))
 
-(ert-deftest gemini-companion-arrival-shows-a-written-file-after-the-last-review ()
-  (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
-    (let* ((gemini-companion-after-write 'show)
-           (first (gemini-companion-test-show "a" "new\n"))
-           (file (gemini-companion-edit-file first))
-           (second (gemini-companion-test-open
-                    "b" "new\n" 2 (gemini-companion-edit-session first))))
-      (should (member "Accepted a: 1 hunk (+1 −1); 1 more waiting"
-                      (gemini-companion-test-messages
-                        (gemini-companion-test-accept-inside first))))
-      (write-region "new\n" nil file nil 'silent)
-      (gemini-companion-test-eventually
-        (with-current-buffer (get-file-buffer file)
-          (equal "new\n" (buffer-string))))
-      (should-not (get-buffer-window (get-file-buffer file)))
-      (gemini-companion-edit-reject second)
-      (gemini-companion-test-eventually
-        (get-buffer-window (get-file-buffer file))))))
-
 (ert-deftest gemini-companion-arrival-closes-an-answered-review-after-a-click-or-the-list ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let ((diff (gemini-companion-test-show "a" "new\n")))

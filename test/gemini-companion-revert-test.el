@@ -472,52 +472,6 @@ the text that there is then, and the bytes that are saved of that."
         (goto-char (window-point))
         (should (looking-at-p (concat expected "$")))))))
 
-(ert-deftest gemini-companion-revert-shows-each-file-in-one-window ()
-  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n") ("b" "1\n2\n3\n")
-                                          ("c" "1\r\n2\r\n3\r\n"))
-    (let ((gemini-companion-after-write 'show)
-          ;; By itself, Emacs would use a new window for each.
-          (split-height-threshold 2))
-      (delete-other-windows)
-      (switch-to-buffer "*scratch*")
-      ;; One is visited, one is not, one is new, one was written before Emacs knew.
-      (find-file-noselect (expand-file-name "a" directory))
-      (pcase-dolist (`(,name ,text ,position) '(("a" "1\n2\ndrei\n" 5)
-                                                ("b" "1\nzwei\n3\n" 3)
-                                                ("a" "eins\n2\ndrei\n" 1)
-                                                ("new" "1\n" 1)
-                                                ("c" "1\n2\ntrois\n" 5)))
-        (let ((file (expand-file-name name directory)))
-          (unless (equal name "c")
-            (gemini-companion-written-await file #'ignore))
-          (gemini-companion-test-rewrite file text)
-          (when (equal name "c")
-            (gemini-companion-revert file "1\r\n2\r\n3\r\n"))
-          (gemini-companion-test-eventually
-            (when-let* ((buffer (get-file-buffer file))
-                        (window (get-buffer-window buffer)))
-              (and (equal text (with-current-buffer buffer (buffer-string)))
-                   (= position (window-point window)))))
-          (should (equal "*scratch*" (buffer-name (window-buffer))))
-          (should (= 2 (length (window-list))))))
-      ;; A terminal stays, and a review of another CLI.
-      (dolist (set-up (list (lambda () (make-pipe-process :name "cli" :noquery t
-                                                          :buffer "*other*"))
-                            (lambda () (setq-local gemini-companion-edit-here t))))
-        (let ((file (expand-file-name "a" directory))
-              (split-height-threshold nil))
-          (delete-other-windows)
-          (with-current-buffer (get-buffer-create "*other*")
-            (funcall set-up))
-          (set-window-buffer (split-window) "*other*")
-          (gemini-companion-written-await file #'ignore)
-          (gemini-companion-test-rewrite file (format "%S\n" set-up))
-          (gemini-companion-test-eventually
-            (get-buffer-window (get-file-buffer file)))
-          (should (get-buffer-window "*other*"))
-          (kill-buffer "*other*")))
-      (delete-other-windows))))
-
 (ert-deftest gemini-companion-revert-merges-unsaved-text-on-request ()
   (pcase-dolist
       (`(,old ,mine ,theirs ,merged)
