@@ -10,21 +10,25 @@
 ;; the reason for a rejection.  Text for a CLI that runs elsewhere goes to the
 ;; kill ring.
 ;;
-;; A text to be submitted is typed when the CLI shows what is typed, and Enter is
-;; pressed when it shows the text, as both would answer the question of a CLI that
-;; asks one.  To see that, a space is typed which is nowhere else in the terminal;
-;; the CLI strips it from the prompt.  The text itself may be there already, and
-;; long texts are shown as placeholders.  Copilot CLI may take the space behind the
-;; text for a part of the paste, so it is typed again.  It must be shown for a
-;; while: a CLI takes an Enter that follows a text at once for a part of a paste,
-;; and may show rows below a text, or a text typed again, later.
+;; A text to be submitted is a *task*, whose phases are functions below: the task
+;; is `queued' until its CLI can take it; `probing' whether the CLI shows what is
+;; typed; `typed' (or `retyped') until the terminal shows the text; then Enter is
+;; pressed.  A text or an Enter that comes while the CLI asks a question would
+;; answer that.
+;;
+;; To see where the CLI shows what is typed, a *mark* is typed: a space that is
+;; nowhere else in the terminal, and that the CLI strips from the prompt.  The text
+;; itself may be on the screen already, and long texts are shown as placeholders.
+;; Copilot CLI may take the mark behind a text for a part of the paste, so the mark
+;; is typed again.  A mark must be shown for a while before it counts: a CLI takes
+;; an Enter that follows a text at once for a part of a paste, and may draw the
+;; rows below a text, or a text typed again, later.
 ;;
 ;; The protocol has no field for the reason of a rejection, so it becomes the next
 ;; prompt.
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-client)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-session)
@@ -32,49 +36,65 @@
 (require 'gemini-companion-terminal)
 (require 'map)
 (require 'project)
+(require 'thunk)
 
 ;;;; State
 
-(defconst gemini-companion-prompt--text-behind
-  (let ((text ".*[^ \n\u200b\u2500-\u259f]")
-        (row "[ │┃]\\{2\\}"))
-    (concat text "\\|.*\n\\(?:[ │┃]*\n\\)*" row text
-            ;; After an empty line, the footer may be indented, too.
-            "\\(?:.*\n" row "\\)*\\(?:.*\n[ │┃]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
-  "Regexp for text in a prompt, on the row of the mark or in rows below.
-These are indented.  Below them is the frame, or an empty row.")
-
 (cl-defstruct (gemini-companion-prompt--task
-               (:constructor gemini-companion-prompt--make-task
-                             (text find problem left &optional mark phase))
+               (:constructor gemini-companion-prompt--make-task)
                (:copier nil))
-  "A text on its way into a prompt."
-  (text nil :documentation "What is typed.")
-  (find nil :documentation "A function that returns the session, or nil.")
-  (problem nil :documentation "What the message says if the text is not taken.")
-  (left nil :documentation "How many checks are left while the CLI asks nothing.")
-  (mark nil :documentation "What shows that the CLI displays what is typed:
-a space, as a string, or for a text that was typed before, the value of
-`gemini-companion-prompt--mark'.")
-  (phase 'probe :documentation "`probe' until the CLI displays the mark alone;
-`confirm' when the text was typed, until the mark is displayed behind it;
-`watch' if the text was typed before and is not submitted.")
-  (streak 0 :documentation "How many checks in a row have found the mark, or
-if that is negative, have not found it.")
-  (free nil :documentation "Non-nil if nothing was behind the mark at first.")
-  (retyped nil :documentation "Non-nil if the mark was typed again after the text."))
+  "A text for the prompt of a CLI, until it is submitted, or is shown there.
+FIND is a function that returns the session, or nil while there is none.
+PROBLEM begins the message if the text goes to the kill ring instead.
+LEFT is the number of checks that remain in which the CLI waits for no
+answer.
+
+PHASE is `queued', `probing', `typed', `retyped' or `inserted'; see
+`gemini-companion-prompt--phases'.  SESSION and PROCESS are those of the
+current check: the value of FIND, and the process of its terminal if
+that takes a text now.
+
+The terminal is searched for MARK, a string of one space, or, without a
+mark, for more than MATCHES matches of REGEXP.  SEEN checks in a row
+have found it, or MISSED ones have not.  FREE is non-nil if nothing was
+behind the mark when it was seen first."
+  text find problem left
+  (phase 'queued)
+  session process
+  mark regexp matches
+  (seen 0) (missed 0) free)
 
 (cl-defstruct (gemini-companion-prompt--screen
                (:constructor gemini-companion-prompt--make-screen)
                (:copier nil))
-  "What a CLI displays at a mark.
-COUNT is the number of marks in a row.  BEFORE and BEHIND are non-nil if
-there is text before or behind them.  COMMAND is non-nil if the prompt
-begins a command, NORMAL if it is in the normal mode of Vi."
-  count before behind command normal)
+  "The prompt of a CLI around a mark, as its terminal shows it.
+COUNT is the number of marks in a row; a slow CLI has more than one.
+BEFORE and BEHIND are non-nil if there is text before or behind them.
+COMMAND is non-nil if the CLI would run the prompt as a command, and
+NORMAL if the prompt is in the normal mode of Vi."
+  (count 1) before behind command normal)
 
 (defvar gemini-companion-prompt--tasks nil
-  "The tasks whose texts are not taken yet, the last one first.")
+  "Texts that are not shown yet, the last first, a list of tasks.")
+
+(defconst gemini-companion-prompt--phases
+  '((queued . gemini-companion-prompt--queued)
+    (probing . gemini-companion-prompt--probing)
+    (typed . gemini-companion-prompt--typed)
+    (retyped . gemini-companion-prompt--typed)
+    (inserted . gemini-companion-prompt--inserted))
+  "Alist of (PHASE . FUNCTION): the phases of a task.
+FUNCTION is called with the task at each check, and with a screen, or
+nil if the terminal does not show what is sought.  It types what comes
+next, and returns the next phase, or nil if it has ended the task.")
+
+(defconst gemini-companion-prompt--checks-per-second 10
+  "Number of checks in a second, if Emacs is not busy.
+Checks are counted, and no time is measured, as a busy Emacs has not seen
+what the CLI shows.")
+
+(defconst gemini-companion-prompt--steady-checks 6
+  "Number of checks in a row that must find a mark before the next phase.")
 
 ;;;; Typing
 
@@ -90,7 +110,8 @@ Lines end as terminals paste them; other control characters go."
 
 (defun gemini-companion-prompt-command (text)
   "Return TEXT from the / or ! on by which a CLI takes it for a command.
-Return nil if it is none.  The CLIs ignore any white space before it."
+Return nil if TEXT is no command.  The CLIs ignore white space before
+the / or !."
   (let ((text (gemini-companion-prompt--clean text)))
     (when (string-match "\\`\\(?:[^[:graph:]]\\|\ufeff\\)*\\([/!]\\)" text)
       (substring text (match-beginning 1)))))
@@ -115,6 +136,15 @@ read nothing, or other files."
                      (t name)))
        'gemini-companion-reference t))))
 
+(defconst gemini-companion-prompt--at-sign
+  (let ((part "\\(?:\\\\.\\|[^][\\(){} \t\n\r,;!?%s]\\)"))
+    (concat "\\\\@"                      ; an @ that is quoted already
+            "\\|@" (format part "") "*/[[({]"
+            "\\|@" (format part "") "*" (format part ".")))
+  "Regexp for an @ and the name after it, as the CLIs read it.
+A name ends before a bracket, with which a directory may begin, and has
+no dot at its end.")
+
 (defun gemini-companion-prompt-quote (text session &optional quotation)
   "Return TEXT for the prompt of SESSION, with a backslash before some @.
 It is before each one by which the CLI would read a file whose name the
@@ -125,38 +155,46 @@ names a file."
   (let ((default-directory (or (plist-get session :directory)
                                default-directory))
         ;; Most of the time would be spent on collecting garbage.
-        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
-        (part "\\(?:\\\\.\\|[^][\\(){} \t\n\r,;!?%s]\\)")
-        names)
-    (replace-regexp-in-string
-     (concat "\\\\@\\|@" (format part "") "*/[[({]"
-             "\\|@" (format part "") "*" (format part "."))
-     (lambda (word)
-       (let* ((name (string-replace "\\" "" (substring word 1)))
-              (other
-               (save-match-data
-                 (cond
-                  ((or (string-prefix-p "\\" word)
-                       (get-text-property 0 'gemini-companion-reference word))
-                   nil)
-                  ;; Copilot CLI reads what follows, too.
-                  ((string-match-p "/[[({]\\'" word)
-                   (gemini-companion-client-get (plist-get session :client)
-                                                 :escapes))
-                  ((or (plist-get session :remote) (file-exists-p name))
-                   quotation)
-                  (t
-                   (string-search
-                    (concat (and (string-search "/" name) "\n")
-                            (downcase (file-name-nondirectory name)))
-                    (setq names (or names (gemini-companion-prompt--names
-                                           session)))))))))
-         (if other (concat "\\" word) word)))
-     text t t)))
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
+    ;; A text without such an @ needs no list of all files of the project.
+    (thunk-let ((names (gemini-companion-prompt--names session)))
+      (replace-regexp-in-string
+       gemini-companion-prompt--at-sign
+       (lambda (word)
+         (if (save-match-data
+               (gemini-companion-prompt--misread-p
+                word session quotation (lambda () names)))
+             (concat "\\" word)
+           word))
+       text t t))))
+
+(defun gemini-companion-prompt--misread-p (word session quotation names)
+  "Return non-nil if the CLI of SESSION must not read a file for WORD.
+WORD is a match of `gemini-companion-prompt--at-sign'.  QUOTATION is as
+for `gemini-companion-prompt-quote', and NAMES a function that returns
+the value of `gemini-companion-prompt--names'."
+  (let ((name (string-replace "\\" "" (substring word 1))))
+    (cond
+     ((or (string-prefix-p "\\" word)
+          (get-text-property 0 'gemini-companion-reference word))
+      nil)
+     ;; Copilot CLI, which has no escapes, takes the bracket for a part of the
+     ;; name; the others read the whole directory before it.
+     ((string-match-p "/[[({]\\'" word)
+      (gemini-companion-client-get (plist-get session :client) :escapes))
+     ;; Whether a remote file exists, Tramp would have to ask the host.
+     ((or (plist-get session :remote) (file-exists-p name))
+      quotation)
+     (t
+      (string-search (concat (and (string-search "/" name) "\n")
+                             (downcase (file-name-nondirectory name)))
+                     (funcall names))))))
 
 (defun gemini-companion-prompt--names (session)
   "Return the names of files here, for a search by the CLI of SESSION.
-Each is after a newline, in lower case and without its directory."
+The value is one string, such as \"\\na.py\\nreadme.md\": each name is after a
+newline, in lower case and without its directory.  It is empty for a CLI
+that does not search for a part of a name."
   (if-let* (((gemini-companion-client-get (plist-get session :client) :searches))
             (project (project-current)))
       (downcase (mapconcat (lambda (file)
@@ -165,19 +203,22 @@ Each is after a newline, in lower case and without its directory."
     ""))
 
 (defun gemini-companion-prompt--write (process string)
-  "Send STRING to PROCESS, unless that has just ended."
+  "Write STRING to PROCESS, unless that has just ended."
   (ignore-errors (process-send-string process string)))
 
 (defun gemini-companion-prompt--paste (process text)
-  "Send TEXT to PROCESS as a bracketed paste."
+  "Write TEXT to PROCESS as a terminal pastes it.
+A CLI takes a newline in a paste for text, and not for the end of the
+prompt."
   (gemini-companion-prompt--write
    process
    (concat "\e[200~" (gemini-companion-prompt--clean text) "\e[201~")))
 
 (defun gemini-companion-prompt--check-length (text)
-  "Signal an error if TEXT is too long for a prompt."
+  "Signal an error if TEXT is too long to be typed.
+A terminal takes a few thousand characters at once, and Emacs waits for
+the rest."
   (when (< 200000 (length text))
-    ;; A terminal takes a few thousand at once, and Emacs waits for the rest.
     (user-error "Text too long for a prompt (%d characters); refer to the file"
                 (length text))))
 
@@ -188,10 +229,16 @@ Select the terminal.  Return a message."
         (terminal (gemini-companion-session-terminal session)))
     (if-let* ((process (gemini-companion-terminal-process session)))
         (progn
-          (gemini-companion-prompt-submit
-           text (lambda () session) 10 (format "%s may not have taken the text" name)
-           (gemini-companion-prompt--mark (gemini-companion-prompt--seen-as text)
-                                          process))
+          (gemini-companion-prompt--begin
+           (let ((task (gemini-companion-prompt--make-task
+                        :text text
+                        :find (lambda () session)
+                        :problem (format "%s may not have taken the text" name)
+                        :left (* 10 gemini-companion-prompt--checks-per-second)
+                        :phase 'inserted)))
+             (gemini-companion-prompt--seek
+              task (gemini-companion-prompt--seen-as text) process)
+             task))
           (gemini-companion-prompt--paste process text)
           (gemini-companion-terminal-show terminal)
           (format "In the prompt of %s: %s" name
@@ -218,264 +265,326 @@ for a long text.  Eat has fillers between wide characters."
                            regexp))
                        (list part (concat part "[^[:graph:]]*\\'")) "\\|"))))
 
-(defun gemini-companion-prompt--mark (regexp process)
-  "Return a mark that is shown when PROCESS has one more match of REGEXP."
+(defun gemini-companion-prompt--count (regexp process)
+  "Return the number of matches of REGEXP in the terminal of PROCESS."
   (with-current-buffer (process-buffer process)
-    (cons regexp (how-many regexp (point-min) (point-max)))))
+    (how-many regexp (point-min) (point-max))))
 
-(defun gemini-companion-prompt--look (mark process)
-  "Return what is displayed at MARK in the terminal of PROCESS, or nil.
-MARK is a string of one character, or the value of
-`gemini-companion-prompt--mark', of which only the count is known.  The
-value is a `gemini-companion-prompt--screen'."
-  (cond
-   ((not (and mark process)) nil)
-   ((consp mark)
-    (when (< (cdr mark) (cdr (gemini-companion-prompt--mark (car mark) process)))
-      (gemini-companion-prompt--make-screen :count 1)))
-   (t
-    (with-current-buffer (process-buffer process)
+(defun gemini-companion-prompt--seek (task regexp process)
+  "Let TASK be shown when PROCESS has one more match of REGEXP than now."
+  (setf (gemini-companion-prompt--task-mark task) nil
+        (gemini-companion-prompt--task-regexp task) regexp
+        (gemini-companion-prompt--task-matches task)
+        (gemini-companion-prompt--count regexp process)))
+
+;;;; Screen
+
+(defconst gemini-companion-prompt--text-behind
+  (let ((text ".*[^ \n\u200b\u2500-\u259f]")
+        (row "[ │┃]\\{2\\}"))
+    (concat text "\\|.*\n\\(?:[ │┃]*\n\\)*" row text
+            ;; After an empty line, the footer may be indented, too.
+            "\\(?:.*\n" row "\\)*\\(?:.*\n[ │┃]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
+  "Regexp for text in a prompt, on the row of the mark or in rows below.
+Rows below belong to the prompt if they are indented, and end with the
+frame, or with an empty row.")
+
+(defconst gemini-companion-prompt--dialog "│ *│"
+  "Regexp for the beginning of a row of a dialog.
+The text field of a dialog is a frame in a frame.")
+
+(defun gemini-companion-prompt--screen (task)
+  "Return what the terminal of TASK shows of what is sought, or nil.
+The value is a `gemini-companion-prompt--screen'.  Of matches of a
+regexp, nothing is known but that they are there."
+  (pcase-let (((cl-struct gemini-companion-prompt--task
+                          process mark regexp matches)
+               task))
+    (cond ((null process) nil)
+          (mark
+           (gemini-companion-prompt--screen-with mark process))
+          ((and regexp
+                (< matches (gemini-companion-prompt--count regexp process)))
+           (gemini-companion-prompt--make-screen)))))
+
+(defun gemini-companion-prompt--screen-with (mark process)
+  "Return the prompt around the last MARK in the terminal of PROCESS, or nil.
+MARK is a string of one space.  In the text field of a dialog it does not
+count.  The value is a `gemini-companion-prompt--screen'."
+  (with-current-buffer (process-buffer process)
+    (save-excursion
+      (goto-char (point-max))
+      (when (and (search-backward mark nil t)
+                 (not (save-excursion
+                        (forward-line 0)
+                        (looking-at-p gemini-companion-prompt--dialog))))
+        (forward-char)
+        (let ((behind (looking-at-p gemini-companion-prompt--text-behind))
+              (count (- (skip-chars-backward mark))))
+          ;; From here on, point is before the marks.
+          (gemini-companion-prompt--make-screen
+           :count count
+           :behind behind
+           :before (not (looking-back "^[ │]*[!*>❯┃]?[ \u2000-\u200a]*"
+                                      (line-beginning-position)))
+           :command (gemini-companion-prompt--in-command-p)
+           :normal (gemini-companion-prompt--below-p "^ *-- NORMAL --")))))))
+
+(defun gemini-companion-prompt--below-p (regexp)
+  "Return non-nil if REGEXP matches behind point, as the footer of a CLI may."
+  (save-excursion
+    (re-search-forward regexp nil t)))
+
+(defun gemini-companion-prompt--in-command-p ()
+  "Return non-nil if the prompt at point is a command for the CLI or a shell.
+Its footer says so in Copilot CLI; otherwise it begins with ! in place of
+the usual sign, or with / behind that."
+  (or (gemini-companion-prompt--below-p "^ \\(?:.* · \\)?Shell · ")
       (save-excursion
-        (goto-char (point-max))
-        (when (and (search-backward mark nil t)
-                   ;; The text field of a dialog is a frame in a frame.
-                   (not (save-excursion
-                          (forward-line 0)
-                          (looking-at-p "│ *│"))))
-          (forward-char)
-          (let* ((behind (looking-at-p gemini-companion-prompt--text-behind))
-                 (below (lambda (regexp)
-                          (save-excursion (re-search-forward regexp nil t))))
-                 (count (- (skip-chars-backward mark))))
-            (gemini-companion-prompt--make-screen
-             :count count :behind behind
-             :before (not (looking-back "^[ │]*[!*>❯┃]?[ \u2000-\u200a]*"
-                                        (line-beginning-position)))
-             :normal (funcall below "^ *-- NORMAL --")
-             ;; The footer of Copilot CLI, or the beginning of a prompt.
-             :command (or (funcall below "^ \\(?:.* · \\)?Shell · ")
-                          (progn
-                            (re-search-backward "^[ │]*[!*>❯┃]" nil t)
-                            (looking-at-p
-                             "[ │]*\\(?:!\\|[*>❯┃] */\\)")))))))))))
+        (re-search-backward "^[ │]*[!*>❯┃]" nil t)
+        (looking-at-p "[ │]*\\(?:!\\|[*>❯┃] */\\)"))))
 
 ;;;; Submitting
 
-(defun gemini-companion-prompt-submit (text find seconds problem &optional mark)
+(defun gemini-companion-prompt-submit (text find seconds problem)
   "Submit TEXT to a session: the value of the function FIND, or nil.
-Type it as soon as the prompt of the CLI takes it, or if MARK is non-nil,
-only wait until that is shown.  After SECONDS in which the CLI waits for
-no answer, or if the terminal is killed, put TEXT into the kill ring; the
-message then begins with PROBLEM."
-  (gemini-companion-prompt--check-length text)
-  (let ((task (gemini-companion-prompt--make-task
-               text find problem
-               ;; Checks are counted, as a busy Emacs has not seen what the CLI
-               ;; shows.
-               (* 10 seconds)
-               mark (if mark 'watch 'probe))))
-    (push task gemini-companion-prompt--tasks)
-    (gemini-companion-prompt--step task)))
+Type it as soon as the prompt of the CLI takes it.  After SECONDS in
+which the CLI waits for no answer, or if the terminal is killed, put TEXT
+into the kill ring; the message then begins with PROBLEM.  Signal an error
+if TEXT is too long."
+  (gemini-companion-prompt--begin
+   (gemini-companion-prompt--make-task
+    :text text :find find :problem problem
+    :left (* seconds gemini-companion-prompt--checks-per-second))))
 
-(defconst gemini-companion-prompt--steady 6
-  "How many checks in a row must find the mark before something is typed.
-A CLI takes an Enter that follows a text at once for a part of a paste.")
+(defun gemini-companion-prompt--begin (task)
+  "Add TASK to the tasks, and check it."
+  (gemini-companion-prompt--check-length (gemini-companion-prompt--task-text task))
+  (push task gemini-companion-prompt--tasks)
+  (gemini-companion-prompt--check task))
 
-(defun gemini-companion-prompt--step (task)
-  "Type what comes next of TASK, if the screen shows that it may be typed.
-Then check again in 0.1 seconds, until TASK ends.  The mark is typed
-first, alone, as a dialog may take it; then the text, with another mark
-behind it unless it is a command; and then Enter is pressed."
+(defun gemini-companion-prompt--check (task)
+  "Check the terminal of TASK, do what its phase does, and check it again.
+A timer calls this until the task has ended."
   (let* ((session (funcall (gemini-companion-prompt--task-find task)))
-         (process (gemini-companion-terminal-process session))
-         (screen (gemini-companion-prompt--look
-                  (gemini-companion-prompt--task-mark task) process))
-         (steady (progn
-                   (gemini-companion-prompt--count task screen)
-                   (= gemini-companion-prompt--steady
-                      (gemini-companion-prompt--task-streak task))))
-         (obstacle (and steady (gemini-companion-prompt--obstacle task screen))))
-    (cond
-     ((gemini-companion-prompt--over-p task session)
-      (gemini-companion-prompt--end
-       task (gemini-companion-prompt--task-problem task)))
-     (obstacle
-      (gemini-companion-prompt--refuse task session process screen obstacle))
-     ((and steady (gemini-companion-prompt--taken-p task screen))
+         (waiting (eq 'waiting (gemini-companion-session-state session))))
+    (setf (gemini-companion-prompt--task-session task) session
+          (gemini-companion-prompt--task-process task)
+          (gemini-companion-terminal-process session))
+    (if (gemini-companion-prompt--lost-p task)
+        (gemini-companion-prompt--end
+         task (gemini-companion-prompt--task-problem task))
+      (let ((screen (gemini-companion-prompt--screen task)))
+        (gemini-companion-prompt--record task screen)
+        (when-let* ((phase (funcall
+                            (alist-get (gemini-companion-prompt--task-phase task)
+                                       gemini-companion-prompt--phases)
+                            task screen)))
+          (setf (gemini-companion-prompt--task-phase task) phase)
+          (unless waiting
+            (cl-decf (gemini-companion-prompt--task-left task)))
+          (run-at-time (/ 1.0 gemini-companion-prompt--checks-per-second) nil
+                       #'gemini-companion-prompt--check task))))))
+
+(defun gemini-companion-prompt--lost-p (task)
+  "Return non-nil if the time for TASK is over, or its session has ended."
+  (let ((session (gemini-companion-prompt--task-session task)))
+    (or (< (gemini-companion-prompt--task-left task) 0)
+        (and session
+             (not (gemini-companion-session-terminal session))
+             (not (gemini-companion-session-connected-p session))))))
+
+(defun gemini-companion-prompt--record (task screen)
+  "Record in TASK that a check has found SCREEN, or nothing if that is nil."
+  (cond (screen
+         (setf (gemini-companion-prompt--task-missed task) 0)
+         (when (and (= 1 (cl-incf (gemini-companion-prompt--task-seen task)))
+                    (not (gemini-companion-prompt--screen-behind screen)))
+           (setf (gemini-companion-prompt--task-free task) t)))
+        (t
+         (setf (gemini-companion-prompt--task-seen task) 0)
+         (cl-incf (gemini-companion-prompt--task-missed task)))))
+
+(defun gemini-companion-prompt--steady-p (task)
+  "Return non-nil once what TASK seeks has been shown for a while."
+  (= gemini-companion-prompt--steady-checks
+     (gemini-companion-prompt--task-seen task)))
+
+(defun gemini-companion-prompt--queued (task _screen)
+  "Type a mark once TASK is the first one for a CLI that takes a text.
+Return the next phase."
+  (cond ((and (gemini-companion-prompt--task-process task)
+              (gemini-companion-prompt--first-p task))
+         (gemini-companion-prompt--type-mark task)
+         'probing)
+        (t 'queued)))
+
+(defun gemini-companion-prompt--probing (task screen)
+  "Type the text of TASK once SCREEN shows the mark in an ordinary prompt.
+Return the next phase, or nil if the text would be added to another text,
+or be run as a command: the task has ended then."
+  (cond ((not (gemini-companion-prompt--steady-p task))
+         (gemini-companion-prompt--retype-mark task)
+         'probing)
+        ((gemini-companion-prompt--screen-behind screen)
+         ;; If the user has typed that behind the mark, the cursor is behind
+         ;; it, and DEL would delete a character of the user.
+         (unless (gemini-companion-prompt--task-free task)
+           (gemini-companion-prompt--delete-mark task screen))
+         (gemini-companion-prompt--refuse
+          task "%s has text behind the cursor in its prompt"))
+        ((gemini-companion-prompt--screen-command screen)
+         (gemini-companion-prompt--delete-mark task screen)
+         (gemini-companion-prompt--refuse
+          task "%s would run your prompt as a command"))
+        (t
+         (gemini-companion-prompt--type-text task screen)
+         'typed)))
+
+(defun gemini-companion-prompt--typed (task screen)
+  "Press Enter once SCREEN shows the text of TASK.
+Return the next phase, or nil if the task has ended.  In the phase
+`retyped', the mark was typed again after the text; if there is no text
+before the mark, the user has deleted the text, so Enter is not pressed."
+  (let ((phase (gemini-companion-prompt--task-phase task)))
+    (cond ((not (gemini-companion-prompt--steady-p task))
+           (if (gemini-companion-prompt--retype-mark task) 'retyped phase))
+          ;; The arguments of a command are displayed behind it.
+          ((and (gemini-companion-prompt--screen-behind screen)
+                (not (string-prefix-p "/" (gemini-companion-prompt--task-text
+                                           task))))
+           (gemini-companion-prompt--refuse
+            task "%s has other text behind your prompt"))
+          ((and (eq phase 'retyped)
+                (not (gemini-companion-prompt--screen-before screen)))
+           'retyped)
+          (t (gemini-companion-prompt--enter task)))))
+
+(defun gemini-companion-prompt--inserted (task _screen)
+  "End TASK once its text, which is not to be submitted, is shown.
+Return the next phase, or nil if the task has ended."
+  (if (gemini-companion-prompt--steady-p task)
       (gemini-companion-prompt--end task)
-      (when (eq 'confirm (gemini-companion-prompt--task-phase task))
-        (gemini-companion-prompt--enter
-         (gemini-companion-prompt--task-text task) session process)))
-     (t
-      (cond
-       ((and steady (eq 'probe (gemini-companion-prompt--task-phase task)))
-        (gemini-companion-prompt--type-text task process screen))
-       ((gemini-companion-prompt--mark-missing-p task session process screen)
-        (gemini-companion-prompt--mark-again task process)))
-      (unless (eq 'waiting (gemini-companion-session-state session))
-        (cl-decf (gemini-companion-prompt--task-left task)))
-      (run-at-time 0.1 nil #'gemini-companion-prompt--step task)))))
+    'inserted))
 
-(defun gemini-companion-prompt--count (task screen)
-  "Record in TASK that a check has found SCREEN, or nil for no mark."
-  (let ((streak (gemini-companion-prompt--task-streak task)))
-    (setf (gemini-companion-prompt--task-streak task)
-          (cond (screen (1+ (max 0 streak)))
-                ((gemini-companion-prompt--task-mark task) (1- (min 0 streak)))
-                (t 0)))
-    (when (and screen
-               (= 1 (gemini-companion-prompt--task-streak task))
-               (not (gemini-companion-prompt--screen-behind screen)))
-      (setf (gemini-companion-prompt--task-free task) t))))
-
-(defun gemini-companion-prompt--over-p (task session)
-  "Return non-nil if TASK has no time left, or its SESSION has ended."
-  (or (< (gemini-companion-prompt--task-left task) 0)
-      (and session
-           (not (gemini-companion-session-terminal session))
-           (not (gemini-companion-session-connected-p session)))))
-
-(defun gemini-companion-prompt--taken-p (task screen)
-  "Return non-nil if SCREEN shows that the prompt has the text of TASK.
-Without a text before a mark that was typed again, the user has deleted
-the text."
-  (and (not (eq 'probe (gemini-companion-prompt--task-phase task)))
-       (or (not (gemini-companion-prompt--task-retyped task))
-           (gemini-companion-prompt--screen-before screen))))
-
-(defun gemini-companion-prompt--mark-missing-p (task session process screen)
-  "Return non-nil if PROCESS, that of SESSION, needs a mark for TASK.
-That is one that SCREEN does not show for a second, or the first one, if
-no other text is to be submitted there before."
-  (let ((mark (gemini-companion-prompt--task-mark task)))
-    (and process
-         (not screen)
-         (not (consp mark))
-         (if mark
-             (zerop (mod (gemini-companion-prompt--task-streak task) 10))
-           (gemini-companion-prompt--first-p task session)))))
-
-(defun gemini-companion-prompt--mark-again (task process)
-  "Type a mark for TASK into PROCESS."
-  (setf (gemini-companion-prompt--task-mark task)
-        (gemini-companion-prompt--type-mark process)
-        (gemini-companion-prompt--task-retyped task)
-        (not (eq 'probe (gemini-companion-prompt--task-phase task)))
-        (gemini-companion-prompt--task-free task) nil))
-
-(defun gemini-companion-prompt--obstacle (task screen)
-  "Return why the text of TASK must not be typed or submitted, or nil.
-SCREEN is what is displayed at its mark.  The value is a format for the
-name of the session."
-  (let ((probe (eq 'probe (gemini-companion-prompt--task-phase task)))
-        (behind (gemini-companion-prompt--screen-behind screen)))
-    (cond
-     ((and behind probe)
-      "%s has text behind the cursor in its prompt")
-     ;; The arguments of a command are behind it.
-     ((and behind
-           (not (string-prefix-p "/" (gemini-companion-prompt--task-text task))))
-      "%s has other text behind your prompt")
-     ((and probe (gemini-companion-prompt--screen-command screen))
-      "%s would run your prompt as a command"))))
-
-(defun gemini-companion-prompt--refuse (task session process screen obstacle)
-  "End TASK because of OBSTACLE in the prompt of SESSION.
-Delete its mark, which PROCESS displays on SCREEN, if nothing is typed yet."
-  (when (eq 'probe (gemini-companion-prompt--task-phase task))
-    ;; DEL would delete a character of what the user has typed behind the mark.
-    (unless (and (gemini-companion-prompt--task-free task)
-                 (gemini-companion-prompt--screen-behind screen))
-      (gemini-companion-prompt--delete-mark process screen)))
+(defun gemini-companion-prompt--refuse (task obstacle)
+  "End TASK, as its CLI must not get its text, and return nil.
+OBSTACLE is a format for the name of the CLI."
   (gemini-companion-prompt--end
-   task (format obstacle (gemini-companion-session-name session))))
+   task (format obstacle (gemini-companion-session-name
+                          (gemini-companion-prompt--task-session task)))))
 
-(defun gemini-companion-prompt--enter (text session process)
-  "Submit TEXT, which is in the prompt of SESSION in PROCESS."
-  (gemini-companion-state-report session 'submitted text)
-  (gemini-companion-prompt--write process "\r")
-  (message "Prompt submitted in %s" (buffer-name (process-buffer process))))
+(defun gemini-companion-prompt--enter (task)
+  "End TASK, press Enter in its terminal, and return nil."
+  (pcase-let (((cl-struct gemini-companion-prompt--task text session process)
+               task))
+    (gemini-companion-prompt--end task)
+    (gemini-companion-state-report session 'submitted text)
+    (gemini-companion-prompt--write process "\r")
+    (message "Prompt submitted in %s" (buffer-name (process-buffer process)))
+    nil))
 
-(defun gemini-companion-prompt--first-p (task session)
-  "Return non-nil if no text is to be submitted to SESSION before TASK."
-  (not (seq-some (lambda (other)
-                   (equal session
-                          (funcall (gemini-companion-prompt--task-find other))))
-                 (cdr (memq task gemini-companion-prompt--tasks)))))
+(defun gemini-companion-prompt--end (task &optional problem)
+  "Remove TASK from the tasks, and return nil.
+If PROBLEM is non-nil, put its text into the kill ring, and display
+PROBLEM."
+  (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
+  (when problem
+    (gemini-companion-prompt--keep (gemini-companion-prompt--task-text task)
+                                   problem))
+  nil)
+
+(defun gemini-companion-prompt--first-p (task)
+  "Return non-nil if no text is to be submitted to its session before TASK."
+  (let ((session (gemini-companion-prompt--task-session task)))
+    (not (seq-some (lambda (earlier)
+                     (equal session
+                            (funcall (gemini-companion-prompt--task-find earlier))))
+                   (cdr (memq task gemini-companion-prompt--tasks))))))
 
 (defun gemini-companion-prompt--pending-p (session)
-  "Return non-nil if a text for SESSION is not typed and submitted yet."
+  "Return non-nil if a text for SESSION is not typed and submitted yet.
+This is the value of `gemini-companion-state-pending-function'."
   (seq-some (lambda (task)
-              (when-let* ((other (funcall (gemini-companion-prompt--task-find
-                                           task))))
+              (when-let* ((other (funcall
+                                  (gemini-companion-prompt--task-find task))))
                 (gemini-companion-session-same-p session other)))
             gemini-companion-prompt--tasks))
 
 (setq gemini-companion-state-pending-function
       #'gemini-companion-prompt--pending-p)
 
-(defun gemini-companion-prompt--end (task &optional problem)
-  "End TASK; if PROBLEM is non-nil, put its text into the kill ring.
-The message then begins with PROBLEM."
-  (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
-  (when problem
-    (gemini-companion-prompt--keep (gemini-companion-prompt--task-text task)
-                                   problem)))
-
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'prompt)))
   "Submit no more; put the texts into the kill ring."
-  (cancel-function-timers #'gemini-companion-prompt--step)
+  (cancel-function-timers #'gemini-companion-prompt--check)
   (dolist (task gemini-companion-prompt--tasks)
     (gemini-companion-prompt--end task "Prompt not submitted")))
 
-(defun gemini-companion-prompt--type-mark (process &optional text)
-  "Type a space that PROCESS does not show yet, and TEXT; return the space."
-  (let ((mark (seq-find (lambda (mark)
-                          (not (gemini-companion-prompt--look mark process)))
-                        (mapcar #'string (number-sequence ?\u2000 ?\u200a))
-                        "\u2000")))
-    (gemini-companion-prompt--paste process (concat mark text))
-    mark))
+;;;; Marks
 
-(defun gemini-companion-prompt--delete-mark (process screen)
-  "Delete the mark on SCREEN of PROCESS.
-A slow CLI has displayed it only when it was typed again."
+(defun gemini-companion-prompt--type-mark (task &optional text)
+  "Type a space that the terminal of TASK does not show yet, and TEXT.
+That space is the mark of TASK from now on."
+  (let* ((process (gemini-companion-prompt--task-process task))
+         (mark (seq-find (lambda (mark)
+                           (not (gemini-companion-prompt--screen-with
+                                 mark process)))
+                         (mapcar #'string (number-sequence ?\u2000 ?\u200a))
+                         "\u2000")))
+    (gemini-companion-prompt--paste process (concat mark text))
+    (setf (gemini-companion-prompt--task-mark task) mark
+          (gemini-companion-prompt--task-seen task) 0
+          (gemini-companion-prompt--task-missed task) 0
+          (gemini-companion-prompt--task-free task) nil)))
+
+(defun gemini-companion-prompt--retype-mark (task)
+  "Type a mark again if TASK has missed its mark for a second.
+Return non-nil if so.  A dialog, or Copilot CLI after a text, may have
+taken the previous one."
+  (pcase-let (((cl-struct gemini-companion-prompt--task process mark missed)
+               task))
+    (when (and process
+               mark
+               (< 0 missed)
+               (zerop (mod missed gemini-companion-prompt--checks-per-second)))
+      (gemini-companion-prompt--type-mark task)
+      t)))
+
+(defun gemini-companion-prompt--delete-mark (task screen)
+  "Delete the marks on SCREEN, which the terminal of TASK shows."
   (gemini-companion-prompt--write
-   process
+   (gemini-companion-prompt--task-process task)
    (make-string (gemini-companion-prompt--screen-count screen)
-                ;; In the normal mode of Qwen Code, DEL deletes nothing.
+                ;; In the normal mode of Vi, Qwen Code ignores DEL, but has undo.
                 (if (gemini-companion-prompt--screen-normal screen) ?u ?\177))))
 
-(defun gemini-companion-prompt--type-text (task process screen)
-  "Type the text of TASK in place of the mark on SCREEN of PROCESS.
-The phase of TASK is then `confirm', and its mark is another one."
-  (gemini-companion-prompt--delete-mark process screen)
-  (let* ((own (gemini-companion-prompt--task-text task))
-         ;; The user has begun a text.
-         (text (if (and (gemini-companion-prompt--screen-before screen)
-                        (string-match-p "\\`[[:graph:]]" own))
-                   (concat "\n" own)
-                 own)))
-    (setf (gemini-companion-prompt--task-phase task) 'confirm
-          (gemini-companion-prompt--task-streak task) 0
-          (gemini-companion-prompt--task-mark task)
-          (cond
-           ;; With a space, Enter may choose another command.
-           ((string-match-p "\\`/[^ \t\n]+\\'" text)
-            (prog1 (gemini-companion-prompt--mark (regexp-quote text) process)
-              (gemini-companion-prompt--paste process text)))
-           ;; A mark at the end of a command would begin another word to complete.
-           ((string-prefix-p "/" text)
-            (gemini-companion-prompt--type-mark process text))
-           (t
-            (gemini-companion-prompt--paste
-             process
-             ;; Enter would choose a file for a name at the end.
-             (concat text
-                     (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
-                          " ")))
-            ;; The mark is shown even where a placeholder stands for the text.
-            (gemini-companion-prompt--type-mark process))))))
+(defun gemini-companion-prompt--type-text (task screen)
+  "Type the text of TASK, and a mark, in place of the marks on SCREEN.
+TASK then seeks the mark, or the text itself if that is a command alone."
+  (pcase-let (((cl-struct gemini-companion-prompt--task text process) task))
+    (gemini-companion-prompt--delete-mark task screen)
+    ;; The user has begun a text.
+    (when (and (gemini-companion-prompt--screen-before screen)
+               (string-match-p "\\`[[:graph:]]" text))
+      (setq text (concat "\n" text)))
+    (setf (gemini-companion-prompt--task-seen task) 0
+          (gemini-companion-prompt--task-missed task) 0)
+    (cond
+     ;; With a space behind a command alone, Enter may choose another command.
+     ((string-match-p "\\`/[^ \t\n]+\\'" text)
+      (gemini-companion-prompt--seek task (regexp-quote text) process)
+      (gemini-companion-prompt--paste process text))
+     ;; A mark at the end of a command would begin another word to complete.
+     ((string-prefix-p "/" text)
+      (gemini-companion-prompt--type-mark task text))
+     (t
+      (gemini-companion-prompt--paste
+       process
+       ;; Enter would choose a file for a name at the end.
+       (concat text (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
+                         " ")))
+      ;; The mark is shown even if a placeholder stands for the text.
+      (gemini-companion-prompt--type-mark task)))))
 
 ;;;; Reasons
 
@@ -491,7 +600,8 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
       nil)))
 
 (defun gemini-companion-prompt--read-reason (edit)
-  "Return the reason that the user types for rejecting EDIT, or nil."
+  "Return the reason to reject EDIT, read in the minibuffer.
+Return nil if EDIT ended meanwhile."
   (gemini-companion-prompt-read
    edit
    (format "Reject %s; reason for %s%s: "
@@ -503,31 +613,37 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
    nil nil nil t))
 
 (defun gemini-companion-prompt--keep (text problem)
-  "Put TEXT, unless it is blank, into the kill ring, and report PROBLEM."
+  "Add TEXT to the kill ring, unless it is blank, and display PROBLEM."
   (if (string-blank-p text)
       (message "%s" problem)
     (kill-new text)
     (message "%s; your text is in the kill ring" problem)))
 
 (defun gemini-companion-prompt--comments (edit)
-  "Return the comments on EDIT as lines of a reason, a list of strings.
-An element is, for example, \"app/a.py:26-28: Too long\"."
-  (pcase-let* ((file (gemini-companion-edit-file edit))
-               ((map :directory :remote) (gemini-companion-edit-session edit))
-               (name (cond (directory (file-relative-name file directory))
-                           ((and remote (cdr (gemini-companion-names-remote
-                                              file remote))))
-                           (t file))))
+  "Return the comments on the lines of EDIT as lines of a prompt.
+The value is a list of strings such as \"src/a.py:12: Why?\", in the order
+of their last lines, as the list of edits shows them."
+  (let ((name (gemini-companion-prompt--name-for-cli
+               (gemini-companion-edit-file edit)
+               (gemini-companion-edit-session edit))))
     (mapcar (pcase-lambda (`((,side . ,lines) . ,comment))
               (format "%s:%s%s: %s" name (gemini-companion-hunk-range lines)
                       (cond ((not (eq side 'before)) "")
                             ((consp lines) " (removed lines)")
                             (t " (removed line)"))
                       comment))
-            ;; As the list shows them, each below its last line.
             (seq-sort-by (pcase-lambda (`((,_ . ,lines) . ,_))
                            (if (consp lines) (cdr lines) lines))
                          #'< (gemini-companion-edit-comments edit)))))
+
+(defun gemini-companion-prompt--name-for-cli (file session)
+  "Return the name by which the CLI of SESSION knows FILE.
+It is relative to the directory of the CLI if that is known."
+  (pcase-let (((map :directory :remote) session))
+    (cond (directory
+           (file-relative-name file directory))
+          ((and remote (cdr (gemini-companion-names-remote file remote))))
+          (t file))))
 
 ;;;; Commands
 
@@ -550,7 +666,7 @@ current buffer, else the one that is shown."
                     (substitute-command-keys
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-edit-reject]")))
-      ;; A reason that begins with a slash would be a command of the CLI.
+      ;; A reason such as "/quit is wrong" must not be a command of the CLI.
       (when (gemini-companion-prompt-command text)
         (setq text (concat "No: " text)))
       (gemini-companion-prompt--check-length text)
