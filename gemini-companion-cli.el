@@ -86,6 +86,9 @@ See `gemini-companion-server-search-in'.")
 (defvar gemini-companion-cli--waiting nil
   "Buffers in which a CLI is to start when it can connect.")
 
+(defvar gemini-companion-cli--withdrawals nil
+  "Functions that withdraw the hints how to connect a CLI.")
+
 (defvar gemini-companion-cli--exported nil
   "Entries that are in each environment, a list of strings.")
 
@@ -127,10 +130,10 @@ may be installed there."
                                           client)))
              client)))))
 
-(defun gemini-companion-cli--offer-settings (run)
-  "Ask whether to set what the CLI of RUN needs and the user has not set.
+(defun gemini-companion-cli--offer-settings (cli)
+  "Ask whether to set what CLI needs and the user has not set.
 Return nil if the user has to edit a settings file first."
-  (let ((process-environment (plist-get run :environment)))
+  (let ((process-environment (gemini-companion-terminal-cli-environment cli)))
     (seq-every-p (pcase-lambda (`(,_ ,problem ,_ . ,actions))
                    (pcase (car actions)
                      (`(,(or "Enable" "Set it") . ,set)
@@ -138,10 +141,14 @@ Return nil if the user has to edit a settings file first."
                           (funcall set)))
                      (_ t)))
                  (gemini-companion-client-settings-findings
-                  (plist-get run :client) (plist-get run :directory)
-                  (lambda (client)
-                    (cl-find client (gemini-companion-sessions) :test #'equal
-                             :key (lambda (cli) (plist-get cli :client))))))))
+                  (gemini-companion-terminal-cli-client cli)
+                  (gemini-companion-terminal-cli-directory cli)
+                  #'gemini-companion-cli--connected-p))))
+
+(defun gemini-companion-cli--connected-p (client)
+  "Return non-nil if a CLI of CLIENT is connected."
+  (seq-some (lambda (session) (equal client (plist-get session :client)))
+            (gemini-companion-sessions)))
 
 (defun gemini-companion-cli-program (name command input then)
   "Run COMMAND with INPUT as a process NAME, without waiting for it.
@@ -169,24 +176,24 @@ last line of that."
 
 ;;;; Problems
 
-(defun gemini-companion-cli-obstacle (cli)
-  "Return the finding about why CLI is not connected.
-CLI has its `:client', its `:directory' if that is known, and `:searches',
-the directory where it searches for Emacs, if there is no discovery file.
+(defun gemini-companion-cli-obstacle (client directory &optional searched)
+  "Return the finding about why a CLI of CLIENT is not connected.
+DIRECTORY is where it runs, or nil if that is unknown.  SEARCHED is the
+directory where it searches for Emacs if there is no discovery file.
 For findings, see `gemini-companion-status-checks'; this one has a remedy."
-  (pcase-let (((map :client :directory :searches) cli))
-    (or (and searches
-             (gemini-companion-cli--search-obstacle client searches))
-        (seq-find (lambda (finding) (memq (car finding) '(bad note)))
-                  (when directory
-                    `(,@(gemini-companion-part-findings 'privacy directory)
-                      ;; The settings of a CLI on another host are files there.
-                      ,@(unless (file-remote-p directory)
-                          ;; The first setting is needed to connect.
-                          (seq-take (gemini-companion-client-settings-findings
-                                     client directory #'always)
-                                    1)))))
-        `(bad nil ,(gemini-companion-client-get client :connect)))))
+  (or (and searched
+           (gemini-companion-cli--search-obstacle client searched))
+      (and directory
+           (seq-find (lambda (finding) (memq (car finding) '(bad note)))
+                     (append
+                      (gemini-companion-part-findings 'privacy directory)
+                      ;; The settings of a CLI on a remote host are there.
+                      (unless (file-remote-p directory)
+                        ;; Only the first setting is needed to connect.
+                        (seq-take (gemini-companion-client-settings-findings
+                                   client directory #'always)
+                                  1)))))
+      `(bad nil ,(gemini-companion-client-get client :connect))))
 
 (defun gemini-companion-cli--search-obstacle (client directory)
   "Return the finding about CLIENT, whose search for Emacs is in DIRECTORY."
@@ -219,7 +226,7 @@ PREVIOUS are the CLIs that were connected before."
                                  #'gemini-companion-session-same-p))
     ;; The settings of a CLI on another host are files there.
     (unless remote
-      ;; Without the first one it would not connect.
+      ;; A CLI without the first setting would not connect.
       (dolist (finding (cdr (gemini-companion-client-settings-findings
                              client (or directory "/"))))
         (when (eq 'bad (car finding))
@@ -227,95 +234,147 @@ PREVIOUS are the CLIs that were connected before."
                    (gemini-companion-cli--remedy finding)
                    (substitute-command-keys "\\[gemini-companion-status]")))))))
 
-;;;; Parameters
+;;;; CLIs
 
 (defun gemini-companion-cli-wanted (number)
-  "Return the parameters of the CLI for the current buffer, a plist.
-NUMBER, a raw prefix argument, chooses one of several in a directory."
-  (let* ((here (or gemini-companion-terminal-parameters
-                   (gemini-companion-cli--new)))
-         (exec-path (plist-get here :path))
-         (another (consp number))
-         (live (lambda (client)
-                 (gemini-companion-cli-live-buffer
-                  `(:client ,client :number 1 ,@here))))
-         (clients (cons gemini-companion-run-client
-                        (mapcar #'car gemini-companion-client-table)))
-         (client (or (and (not another)
-                          (or (plist-get here :client) (seq-find live clients)))
-                     (gemini-companion-cli--choose-client
-                      another (plist-get here :remote))))
-         (number (cond (another (gemini-companion-cli-free-number
-                                 `(:client ,client ,@here)))
-                       (number (prefix-numeric-value number))
-                       ((plist-get here :number))
-                       (t 1))))
-    ;; Only `gemini-companion-resume' resumes one.
-    `(:client ,client :number ,number :resume nil ,@here)))
+  "Return the CLI that the user means in the current buffer.
+In a terminal, that is its CLI; elsewhere, the one of the project, whether
+it runs or not.  NUMBER, a raw prefix argument, chooses one of several in
+a directory; a list stands for one more, of any client."
+  (let* ((here (or gemini-companion-terminal-cli (gemini-companion-cli--new)))
+         (exec-path (gemini-companion-terminal-cli-path here)))
+    (gemini-companion-terminal-cli-with
+     (if (consp number)
+         (gemini-companion-cli--another here)
+       (gemini-companion-cli--usual here (and number
+                                              (prefix-numeric-value number))))
+     ;; Only `gemini-companion-resume' resumes a conversation.
+     'resume nil)))
+
+(defun gemini-companion-cli--another (here)
+  "Return one more CLI in the directory of HERE; ask for its client."
+  (let ((cli (gemini-companion-terminal-cli-with
+              here
+              'client (gemini-companion-cli--choose-client
+                       t (gemini-companion-terminal-cli-remote here)))))
+    (gemini-companion-terminal-cli-with
+     cli 'number (gemini-companion-cli-free-number cli))))
+
+(defun gemini-companion-cli--usual (here number)
+  "Return the CLI with NUMBER in the directory of HERE.
+Without NUMBER, keep that of HERE, which is 1 by default.  The client is
+that of HERE, or else the one of a CLI that runs there, or else the one
+that the user chooses."
+  (gemini-companion-terminal-cli-with
+   here
+   'client (or (gemini-companion-terminal-cli-client here)
+               (gemini-companion-cli--running-client here)
+               (gemini-companion-cli--choose-client
+                nil (gemini-companion-terminal-cli-remote here)))
+   'number (or number (gemini-companion-terminal-cli-number here) 1)))
+
+(defun gemini-companion-cli--running-client (here)
+  "Return the client of the first CLI that runs in the directory of HERE.
+The one that the user has chosen for all projects comes first."
+  (seq-find (lambda (client)
+              (gemini-companion-cli-live-buffer
+               (gemini-companion-terminal-cli-with
+                here 'client client 'number 1)))
+            (delq nil (cons gemini-companion-run-client
+                            (mapcar #'car gemini-companion-client-table)))))
 
 (defun gemini-companion-cli--new ()
-  "Return parameters for the current buffer, which is not the terminal of a CLI.
-It is the root of a project, or the directory of the buffer.  Until the
-workspace root of a remote directory is known, that stands for it."
-  `(,@(if (file-remote-p default-directory)
-          (pcase-let ((`(,name ,there ,root) (gemini-companion-remote-here)))
-            (list :directory (file-name-as-directory
-                              (concat name (or root there)))
-                  :remote name :there there))
-        (let* ((project (project-current))
-               (home (expand-file-name "~/"))
-               (root (if project (expand-file-name (project-root project)) home))
-               ;; A home under version control is no workspace root.
-               (directory (if (equal root home)
-                              (expand-file-name default-directory)
-                            root)))
-          (unless (file-accessible-directory-p directory)
-            (user-error "Directory %s does not exist; switch to another buffer"
-                        (abbreviate-file-name directory)))
-          (list :directory (file-name-as-directory directory))))
-    :environment ,process-environment :path ,exec-path))
+  "Return a CLI for the current buffer, which is not the terminal of one.
+Its directory is the root of a project, or that of the buffer.  Until the
+workspace root of a remote directory is known, that directory stands for
+it.  The CLI has neither client nor number."
+  (pcase-let ((`(,name ,there ,root)
+               (and (file-remote-p default-directory)
+                    (gemini-companion-remote-here))))
+    (gemini-companion-terminal-cli-make
+     :directory (file-name-as-directory
+                 (if name
+                     (concat name (or root there))
+                   (gemini-companion-cli--local-directory)))
+     :remote name
+     :there there
+     :environment process-environment
+     :path exec-path)))
 
-(defun gemini-companion-cli--buffer (run)
+(defun gemini-companion-cli--local-directory ()
+  "Return the directory in which a CLI for this local buffer starts.
+Signal an error if the directory of the buffer does not exist."
+  (let* ((project (project-current))
+         (home (expand-file-name "~/"))
+         (root (and project (expand-file-name (project-root project))))
+         ;; A home under version control is no workspace root.
+         (directory (if (or (null root) (equal root home))
+                        (expand-file-name default-directory)
+                      root)))
+    (unless (file-accessible-directory-p directory)
+      (user-error "Directory %s does not exist; switch to another buffer"
+                  (abbreviate-file-name directory)))
+    directory))
+
+(defun gemini-companion-cli--buffer (cli)
+  "Return the buffer of CLI, or of another one for which that stands, or nil.
+They have the same client, directory and number."
   (seq-find
    (lambda (buffer)
-     (let ((other (buffer-local-value 'gemini-companion-terminal-parameters buffer)))
-       (seq-every-p (lambda (key)
-                      (equal (plist-get run key) (plist-get other key)))
-                    '(:client :directory :number))))
+     (when-let* ((other (buffer-local-value 'gemini-companion-terminal-cli buffer)))
+       (and (equal (gemini-companion-terminal-cli-client cli)
+                   (gemini-companion-terminal-cli-client other))
+            (equal (gemini-companion-terminal-cli-directory cli)
+                   (gemini-companion-terminal-cli-directory other))
+            (equal (gemini-companion-terminal-cli-number cli)
+                   (gemini-companion-terminal-cli-number other)))))
    (buffer-list)))
 
-(defun gemini-companion-cli-live-buffer (run)
-  "Return the buffer of RUN if it has a live process or waits for one."
-  (when-let* ((buffer (gemini-companion-cli--buffer run)))
+(defun gemini-companion-cli-live-buffer (cli)
+  "Return the buffer of CLI if it has a live process or waits for one."
+  (when-let* ((buffer (gemini-companion-cli--buffer cli)))
     (and (or (memq buffer gemini-companion-cli--waiting)
              (process-live-p (get-buffer-process buffer)))
          buffer)))
 
-(defun gemini-companion-cli-free-number (run)
-  "Return the lowest number that no other CLI like RUN has."
-  (cl-loop for number from 1
-           unless (gemini-companion-cli-live-buffer `(:number ,number ,@run))
-           return number))
+(defun gemini-companion-cli-free-number (cli)
+  "Return the lowest number that no other CLI like CLI has."
+  (let ((number 1))
+    (while (gemini-companion-cli-live-buffer
+            (gemini-companion-terminal-cli-with cli 'number number))
+      (cl-incf number))
+    number))
 
-(defun gemini-companion-cli-name (run)
-  "Return the name of the buffer of RUN, such as \"*gemini: app (2)*\"."
-  (pcase-let (((map :client :directory :number :remote) run))
+(defun gemini-companion-cli-name (cli)
+  "Return a name of CLI for the user, such as \"Gemini CLI (shop)\"."
+  (pcase-let (((cl-struct gemini-companion-terminal-cli client directory) cli))
+    (format "%s (%s)" (gemini-companion-client-title client)
+            (gemini-companion-session-place directory nil))))
+
+(defun gemini-companion-cli-buffer-name (cli)
+  "Return the name of the buffer of CLI, such as \"*gemini: app (2)*\"."
+  (pcase-let (((cl-struct gemini-companion-terminal-cli
+                          client directory number remote)
+               cli))
     (format "*%s: %s%s%s*" client
             (if remote (concat (gemini-companion-names-title remote) ":") "")
             (gemini-companion-names-shown
              (file-name-nondirectory (directory-file-name directory)))
             (if (eql number 1) "" (format " (%d)" number)))))
 
-(defun gemini-companion-cli-check (run)
-  "Signal an error if there is no program of RUN, or no terminal.
-On a remote host, that is a program which connects it."
-  (pcase-let* (((map :client :directory :remote :path) run)
+(defun gemini-companion-cli-check (cli)
+  "Signal an error if there is no program of CLI, or no terminal.
+On a remote host, that is a program which connects the host.  Ask whether
+to start CLI in a directory from which it cannot connect."
+  (pcase-let* (((cl-struct gemini-companion-terminal-cli
+                           client directory remote path)
+                cli)
                (program (car (gemini-companion-cli-command client)))
                (exec-path path))
     (when remote
       (unless (gemini-companion-client-get client :port-variable)
         (user-error "%s cannot connect from another host"
-                    (gemini-companion-session-title run)))
+                    (gemini-companion-client-title client)))
       (gemini-companion-cli--agree remote))
     (unless (gemini-companion-terminal-function)
       (user-error "Emacs has no terminal on Windows; start the CLI in a window \
@@ -328,32 +387,36 @@ of its own, in %s" (abbreviate-file-name directory)))
                   (gemini-companion-client-get client :node)
                   (gemini-companion-install-path-hint)))
     (unless (or remote
-                (let ((gemini-companion-roots-last nil))
-                  (seq-some (apply-partially #'file-in-directory-p directory)
-                            (gemini-companion-roots directory)))
+                (gemini-companion-cli--in-root-p directory)
                 (y-or-n-p (format "%s is not a workspace root, so no CLI can \
 connect; start one? " (abbreviate-file-name directory))))
       (user-error "Switch to a buffer of a project to start the CLI there"))))
 
+(defun gemini-companion-cli--in-root-p (directory)
+  "Return non-nil if DIRECTORY is, or would be, in a workspace root."
+  (let ((gemini-companion-roots-last nil))
+    (seq-some (apply-partially #'file-in-directory-p directory)
+              (gemini-companion-roots directory))))
+
 ;;;; Start
 
-(defun gemini-companion-cli-show-buffer (run)
-  "Select and return an empty buffer for RUN; use its previous one, if any."
-  (let ((buffer (or (gemini-companion-cli--buffer run)
-                    (generate-new-buffer (gemini-companion-cli-name run)))))
+(defun gemini-companion-cli-show-buffer (cli)
+  "Select and return an empty buffer for CLI; use its previous one, if any."
+  (let ((buffer (or (gemini-companion-cli--buffer cli)
+                    (generate-new-buffer (gemini-companion-cli-buffer-name cli)))))
     (gemini-companion-terminal-show buffer)
     (set-buffer buffer)
     (when (derived-mode-p 'gemini-companion-resume-mode)
-      (rename-buffer (gemini-companion-cli-name run) 'unique))
-    ;; By it vterm keeps its mode.
+      (rename-buffer (gemini-companion-cli-buffer-name cli) 'unique))
+    ;; vterm keeps its mode by a function on this hook.
     (kill-local-variable 'change-major-mode-hook)
     (special-mode)                      ; a term in Emacs 28 needs a keymap
     (setq buffer-read-only nil)
     (delete-all-overlays)
     (erase-buffer)
-    (setq gemini-companion-terminal-parameters run)
+    (setq gemini-companion-terminal-cli cli)
     (gemini-companion-terminal-show-plainly)
-    (pcase-let (((map :directory :remote) run))
+    (pcase-let (((cl-struct gemini-companion-terminal-cli directory remote) cli))
       ;; The process in the terminal is a local one.
       (setq default-directory (if remote "~/" directory)
             gemini-companion-remote-terminal (and remote directory)))
@@ -366,8 +429,8 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
     (cond ((not (buffer-live-p buffer))
            (cl-callf2 remq buffer gemini-companion-cli--waiting))
           ;; A remote host calls `gemini-companion-cli--start-in' itself.
-          ((plist-get (buffer-local-value 'gemini-companion-terminal-parameters buffer)
-                      :remote))
+          ((gemini-companion-terminal-cli-remote
+            (buffer-local-value 'gemini-companion-terminal-cli buffer)))
           (problem
            (gemini-companion-cli--start-in buffer nil problem))
           (t
@@ -379,7 +442,7 @@ With another temporary directory than the server, as envrc or direnv may
 set it, that is when there is a discovery file, too."
   (with-current-buffer buffer
     (setq gemini-companion-cli--place
-          (gemini-companion-cli--other-place gemini-companion-terminal-parameters)))
+          (gemini-companion-cli--other-place gemini-companion-terminal-cli)))
   (if (buffer-local-value 'gemini-companion-cli--place buffer)
       (gemini-companion-cli--update-places
        (lambda ()
@@ -388,30 +451,36 @@ set it, that is when there is a discovery file, too."
            (gemini-companion-cli--start-in buffer nil nil))))
     (gemini-companion-cli--start-in buffer nil nil)))
 
-(defun gemini-companion-cli--other-place (run)
-  "Return the temporary directory in which the CLI of RUN is to find Emacs.
-Return nil if the server has a discovery file there anyway."
-  (pcase-let* (((map :client :directory) run)
-               (process-environment (gemini-companion-cli-environment run))
+(defun gemini-companion-cli--other-place (cli)
+  "Return the temporary directory in which CLI is to find Emacs, or nil.
+It is nil if the server has a discovery file there anyway, or if the
+client searches in a directory of another kind."
+  (pcase-let* (((cl-struct gemini-companion-terminal-cli client directory) cli)
                (file (cadr (assoc client
                                   (plist-get (gemini-companion-server-info)
                                              :discovery))))
-               (value (seq-find
-                       (lambda (value) (not (member value '(nil ""))))
-                       ;; As os.tmpdir() of Node.js has it.
-                       `(,@(mapcar #'getenv (if (eq system-type 'windows-nt)
-                                                '("TEMP" "TMP")
-                                              '("TMPDIR" "TMP" "TEMP")))
-                         "/tmp")))
-               (place (directory-file-name (expand-file-name value directory))))
-    (unless (or (not (equal "TMPDIR" (gemini-companion-client-get
-                                      client :home-variable)))
-                (and file
-                     (equal (file-truename (gemini-companion-cli--search-directory
-                                            place))
-                            (file-truename (directory-file-name
-                                            (file-name-directory file))))))
+               (place (gemini-companion-cli--temporary-directory
+                       (gemini-companion-cli-environment cli) directory)))
+    (when (and (equal "TMPDIR" (gemini-companion-client-get client :home-variable))
+               (not (and file
+                         (equal (file-truename
+                                 (gemini-companion-cli--search-directory place))
+                                (file-truename
+                                 (directory-file-name
+                                  (file-name-directory file)))))))
       place)))
+
+(defun gemini-companion-cli--temporary-directory (environment directory)
+  "Return the temporary directory in ENVIRONMENT, for a CLI in DIRECTORY.
+The CLIs find it as os.tmpdir() of Node.js does."
+  (let* ((process-environment environment)
+         (variables (if (eq system-type 'windows-nt)
+                        '("TEMP" "TMP")
+                      '("TMPDIR" "TMP" "TEMP")))
+         (values (mapcar #'getenv variables))
+         (value (seq-find (lambda (value) (not (member value '(nil ""))))
+                          (append values '("/tmp")))))
+    (directory-file-name (expand-file-name value directory))))
 
 (defun gemini-companion-cli--search-directory (place)
   "Return the directory that is searched if the temporary one is PLACE."
@@ -444,48 +513,73 @@ ROOT is the workspace root in its remote host, if any."
     (with-current-buffer buffer
       (erase-buffer)
       (when root
-        (let* ((run gemini-companion-terminal-parameters)
-               (directory (concat (plist-get run :remote) root)))
-          (setq run `( :directory ,(file-name-as-directory directory)
-                       :root ,root ,@run)
-                gemini-companion-terminal-parameters run)
-          (rename-buffer (gemini-companion-cli-name run) 'unique)))
-      (condition-case err
-          (if problem (error "%s" problem) (gemini-companion-cli--in))
-        (error
-         (insert (error-message-string err) "\n")
-         (gemini-companion-cli--end "Not started"))))))
+        (let ((cli gemini-companion-terminal-cli))
+          (setq gemini-companion-terminal-cli
+                (gemini-companion-terminal-cli-with
+                 cli
+                 'root root
+                 'directory (file-name-as-directory
+                             (concat (gemini-companion-terminal-cli-remote cli)
+                                     root))))
+          (rename-buffer (gemini-companion-cli-buffer-name
+                          gemini-companion-terminal-cli)
+                         'unique)))
+      (when-let* ((failure (or problem (gemini-companion-cli--start))))
+        (insert failure "\n")
+        (gemini-companion-cli--end "Not started")))))
 
-(defun gemini-companion-cli--in ()
-  "Start the CLI of the current buffer, in a terminal in that buffer.
-Its parameters are in `gemini-companion-terminal-parameters'."
-  (pcase-let* ((buffer (current-buffer))
-               (run gemini-companion-terminal-parameters)
-               ((map :client :remote :resume :root :path) run)
-               (own (append (gemini-companion-cli-command client)
-                            (and resume (remq t (list "--resume" resume)))))
-               (command (if remote (gemini-companion-remote-run-command
-                                    remote root own)
-                          own))
-               (process-environment (gemini-companion-cli-environment run))
-               (exec-path path))
+(defun gemini-companion-cli--start ()
+  "Start the CLI of this buffer in a terminal, and watch its process.
+Return nil, or the text of an error.  The function of the user that starts
+a terminal may signal any error, and a program may not be executable."
+  (condition-case-unless-debug err
+      (let ((cli gemini-companion-terminal-cli))
+        (gemini-companion-cli--start-terminal cli)
+        (add-hook 'kill-buffer-hook #'gemini-companion-cli--leave-place nil t)
+        ;; A terminal outside of Emacs has no process here.
+        (when-let* ((process (get-buffer-process (current-buffer))))
+          (gemini-companion-cli--follow process cli))
+        nil)
+    (error (error-message-string err))))
+
+(defun gemini-companion-cli--start-terminal (cli)
+  "Run the command of CLI in this buffer, as a terminal."
+  (let* ((buffer (current-buffer))
+         (process-environment (gemini-companion-cli-environment cli))
+         (exec-path (gemini-companion-terminal-cli-path cli))
+         (command (gemini-companion-cli--command-in-terminal cli))
+         (program (car command)))
     ;; The terminals take their size from the selected window.
     (with-selected-window (or (get-buffer-window buffer t) (selected-window))
       (with-current-buffer buffer
         (gemini-companion-terminal-start
-         (cons (or (executable-find (car command)) (car command))
-               (cdr command)))))
-    (add-hook 'kill-buffer-hook #'gemini-companion-cli--leave-place nil t)
-    (when-let* ((process (get-buffer-process buffer)))
-      (process-put process 'gemini-companion-started (float-time))
-      ;; Before its first start, it had no directory for its discovery file.
-      (unless remote
-        (gemini-companion-server-call 'cli-started client))
-      (gemini-companion-terminal-watch)
-      (add-function :around (process-sentinel process)
-                    #'gemini-companion-cli--sentinel)
-      ;; Until then it may still connect.
-      (run-at-time 20 nil #'gemini-companion-cli--hint process))))
+         (cons (or (executable-find program) program) (cdr command)))))))
+
+(defun gemini-companion-cli--command-in-terminal (cli)
+  "Return the command that starts CLI, a list of strings.
+For a CLI on a remote host, it is a local command that runs it there."
+  (pcase-let* (((cl-struct gemini-companion-terminal-cli
+                           client resume remote root)
+                cli)
+               (own (append (gemini-companion-cli-command client)
+                            (cond ((stringp resume) (list "--resume" resume))
+                                  (resume '("--resume"))))))
+    (if remote
+        (gemini-companion-remote-run-command remote root own)
+      own)))
+
+(defun gemini-companion-cli--follow (process cli)
+  "Watch PROCESS, in which CLI has started, until it ends."
+  (process-put process 'gemini-companion-started (float-time))
+  ;; Before its first start, a CLI had no directory for its discovery file.
+  (unless (gemini-companion-terminal-cli-remote cli)
+    (gemini-companion-server-call
+     'cli-started (gemini-companion-terminal-cli-client cli)))
+  (gemini-companion-terminal-watch)
+  (add-function :around (process-sentinel process)
+                #'gemini-companion-cli--sentinel)
+  ;; A CLI may take that long to connect.
+  (run-at-time 20 nil #'gemini-companion-cli--hint process))
 
 (defun gemini-companion-cli--export (entries)
   "Put ENTRIES before the environments, in place of the exported ones.
@@ -504,17 +598,20 @@ and the ones of buffers, which packages such as envrc and mise make."
           (setq process-environment (funcall change process-environment)))))
     (setq gemini-companion-cli--exported entries)))
 
-(defun gemini-companion-cli-environment (run)
-  "Return the environment of the CLI of RUN."
+(defun gemini-companion-cli-environment (cli)
+  "Return the environment of CLI, a list of strings as `process-environment'."
   ;; The terminal of Emacs itself sets them.  In tmux, Gemini CLI ignores that
   ;; a background is white.
   (append '("TMUX" "TMUX_PANE" "STY")
           gemini-companion-cli--exported
-          (plist-get run :environment)))
+          (gemini-companion-terminal-cli-environment cli)))
+
+;;;; Hints
 
 (defun gemini-companion-cli--hint (process)
   "Show how to connect the CLI of PROCESS, unless it is connected.
-Wait until the user pauses and has answered what it asks."
+Wait until the user pauses and has answered what the CLI asks.  A timer
+calls this some time after the start of the CLI."
   (when (and (process-live-p process)
              (gemini-companion-server-ready-p)
              (not (memq (process-buffer process)
@@ -524,32 +621,33 @@ Wait until the user pauses and has answered what it asks."
       (if (or (not (gemini-companion-idle-user-p))
               (gemini-companion-cli--asks-p))
           (run-at-time 1 nil #'gemini-companion-cli--hint process)
-        (letrec ((run gemini-companion-terminal-parameters)
-                 (withdraw
-                  (gemini-companion-idle-announce
-                   (format "%s is not connected; %s (%s shows why)"
-                           (gemini-companion-session-name run)
-                           (gemini-companion-cli--remedy
-                            (gemini-companion-cli-obstacle
-                             (gemini-companion-cli--with-search run)))
-                           (substitute-command-keys
-                            "\\[gemini-companion-status]"))))
-                 (changed
-                  (lambda (&rest _)
-                    (remove-hook 'gemini-companion-session-changed-functions
-                                 changed)
-                    (funcall withdraw))))
-          (add-hook 'gemini-companion-session-changed-functions changed))))))
+        (push (gemini-companion-idle-announce (gemini-companion-cli--hint-text))
+              gemini-companion-cli--withdrawals)))))
 
-(defun gemini-companion-cli--with-search (run)
-  "Return RUN, with the directory where no file is, because of a root, if any.
-That is the value of `:searches'."
-  (let ((directory (and gemini-companion-cli--place
-                        (gemini-companion-cli--search-directory
-                         gemini-companion-cli--place))))
-    (if (assoc directory gemini-companion-cli--refused)
-        `(:searches ,directory ,@run)
-      run)))
+(defun gemini-companion-cli--hint-text ()
+  "Return a message about the CLI of this buffer, which is not connected."
+  (let* ((cli gemini-companion-terminal-cli)
+         (finding (gemini-companion-cli-obstacle
+                   (gemini-companion-terminal-cli-client cli)
+                   (gemini-companion-terminal-cli-directory cli)
+                   (gemini-companion-cli--refused-search))))
+    (format "%s is not connected; %s (%s shows why)"
+            (gemini-companion-cli-name cli)
+            (gemini-companion-cli--remedy finding)
+            (substitute-command-keys "\\[gemini-companion-status]"))))
+
+(defun gemini-companion-cli--refused-search ()
+  "Return the directory where the CLI here searches for Emacs in vain, or nil.
+No discovery file is there, as it is in a workspace root."
+  (when-let* ((place gemini-companion-cli--place)
+              (directory (gemini-companion-cli--search-directory place)))
+    (and (assoc directory gemini-companion-cli--refused)
+         directory)))
+
+(defun gemini-companion-cli--withdraw-hints (&rest _)
+  "Withdraw all hints, as a CLI has connected or disconnected."
+  (while gemini-companion-cli--withdrawals
+    (funcall (pop gemini-companion-cli--withdrawals))))
 
 (defun gemini-companion-cli--asks-p ()
   "Return non-nil if the CLI here asks for trust, a sign-in or the like.
@@ -566,21 +664,22 @@ One that has displayed nothing yet may be about to ask."
 ;;;; End
 
 (defun gemini-companion-cli--sentinel (sentinel process event)
-  "Call SENTINEL with PROCESS and EVENT, and end the buffer of a CLI that ended.
-This is around the sentinel of the terminal."
-  (let ((buffer (process-buffer process)))
-    ;; vterm would kill the buffer with the error message.
-    (let ((vterm-kill-buffer-on-exit nil))
-      (funcall sentinel process event))
+  "Call SENTINEL, that of the terminal, and show the end of a CLI.
+PROCESS and EVENT are as for SENTINEL."
+  ;; vterm would kill the buffer, with the error message of the CLI.
+  (let ((vterm-kill-buffer-on-exit nil)
+        (buffer (process-buffer process)))
+    (funcall sentinel process event)
     (when (and (buffer-live-p buffer) (not (process-live-p process)))
       (with-current-buffer buffer
         (setq gemini-companion-cli--failure
               (gemini-companion-cli--start-failure process))
         (gemini-companion-cli--end
-         (format
-          "%s: %s"
-          (gemini-companion-session-title gemini-companion-terminal-parameters)
-          (string-trim event)))))))
+         (format "%s: %s"
+                 (gemini-companion-client-title
+                  (gemini-companion-terminal-cli-client
+                   gemini-companion-terminal-cli))
+                 (string-trim event)))))))
 
 (defun gemini-companion-cli-unload-function ()
   "Make the terminals of CLIs ordinary ones, for `unload-feature'."
@@ -603,8 +702,8 @@ may do so for the last command in it, but not within seconds."
          status)))
 
 (defun gemini-companion-cli--end (reason)
-  "Make the current buffer, whose CLI has ended, show REASON and its keys.
-REASON is a text such as \"Gemini CLI (app): finished\"."
+  "Make this buffer one of a CLI that has ended, for REASON, a string.
+The header line has REASON, and keys that start the CLI again."
   (gemini-companion-cli--leave-place)
   (setq-local minor-mode-overriding-map-alist
               (list (cons t gemini-companion-terminal-ended-map)))
@@ -633,22 +732,25 @@ REASON is a text such as \"Gemini CLI (app): finished\"."
 
 (defun gemini-companion-cli--failure-finding ()
   "Return the finding about the CLI in this buffer, which has failed to start."
-  `(bad ,(format "%s did not start (exit status %d)%s"
-                 (gemini-companion-session-name gemini-companion-terminal-parameters)
-                 gemini-companion-cli--failure
-                 (mapconcat (apply-partially #'concat "\n")
-                            (gemini-companion-cli--last-lines) ""))
-        ,(let ((remote (plist-get gemini-companion-terminal-parameters :remote)))
-           (concat (if (eql gemini-companion-cli--failure 126)
-                       "Make the program that it names executable"
-                     (format "Put the program that it names into the PATH of %s"
-                             (if remote
-                                 (gemini-companion-names-title remote)
-                               "Emacs")))
-                   ", and start the CLI again"
-                   (if remote "" (gemini-companion-install-path-hint)) "."))
-        ("Terminal" . ,(apply-partially #'gemini-companion-terminal-show
-                                        (current-buffer)))))
+  (let* ((cli gemini-companion-terminal-cli)
+         (remote (gemini-companion-terminal-cli-remote cli)))
+    (list 'bad
+          (concat (format "%s did not start (exit status %d)"
+                          (gemini-companion-cli-name cli)
+                          gemini-companion-cli--failure)
+                  (mapconcat (apply-partially #'concat "\n")
+                             (gemini-companion-cli--last-lines) ""))
+          (concat (if (eql gemini-companion-cli--failure 126)
+                      "Make the program that it names executable"
+                    (format "Put the program that it names into the PATH of %s"
+                            (if remote
+                                (gemini-companion-names-title remote)
+                              "Emacs")))
+                  ", and start the CLI again"
+                  (if remote "" (gemini-companion-install-path-hint))
+                  ".")
+          (cons "Terminal" (apply-partially #'gemini-companion-terminal-show
+                                            (current-buffer))))))
 
 (defun gemini-companion-cli--last-lines ()
   "Return the last lines that the CLI in this buffer has printed, at most four.
@@ -661,8 +763,11 @@ What the terminal adds about the end of the process is left out."
         4))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'cli)))
-  "Watch the terminals of the CLIs that connect, and check their settings."
+  "Watch the terminals of the CLIs that connect, and check their settings.
+A hint how to connect is withdrawn."
   '((gemini-companion-session-changed-functions gemini-companion-terminal-watch)
+    (gemini-companion-session-changed-functions
+     gemini-companion-cli--withdraw-hints)
     (gemini-companion-session-changed-functions
      gemini-companion-cli--check-settings)))
 
@@ -690,7 +795,8 @@ What the terminal adds about the end of the process is left out."
   (gemini-companion-terminal-release)
   (gemini-companion-cli--start-waiting "The server is not running")
   (gemini-companion-cli--export nil)
-  (cancel-function-timers #'gemini-companion-cli--hint))
+  (cancel-function-timers #'gemini-companion-cli--hint)
+  (gemini-companion-cli--withdraw-hints))
 
 ;;;; Commands
 
@@ -704,11 +810,11 @@ if there are several in the project; \\[universal-argument] alone starts
 one more, of any kind.  In a buffer on another host, the CLI runs
 there.  If that CLI is in a selected side window, the window is hidden."
   (interactive "P")
-  (let* ((run (gemini-companion-cli-wanted number))
-         (buffer (gemini-companion-cli-live-buffer run)))
+  (let* ((cli (gemini-companion-cli-wanted number))
+         (buffer (gemini-companion-cli-live-buffer cli)))
     (cond ((null buffer)
-           (gemini-companion-cli-check run)
-           (gemini-companion-cli-launch run))
+           (gemini-companion-cli-check cli)
+           (gemini-companion-cli-launch cli))
           ((and gemini-companion-run-side-window
                 (eq buffer (window-buffer)))
            (gemini-companion-quit-window))
@@ -716,7 +822,7 @@ there.  If that CLI is in a selected side window, the window is hidden."
            (gemini-companion-terminal-show buffer)
            ;; A CLI that was suspended has no shell here that continues it.
            (ignore-errors (continue-process buffer))
-           (when-let* ((name (plist-get run :remote))
+           (when-let* ((name (gemini-companion-terminal-cli-remote cli))
                        ((not (assoc name gemini-companion-names-remotes))))
              (gemini-companion-connect))))))
 
@@ -732,22 +838,22 @@ there with them? " (gemini-companion-names-title name)))
       (customize-save-variable 'gemini-companion-remote-directories
                                (append gemini-companion-remote-directories `((,name)))))))
 
-(defun gemini-companion-cli-launch (run)
-  "Start the CLI of RUN, in an empty buffer, once there is a server.
-Turn the mode on, and connect its remote host, if necessary."
-  (pcase-let (((map :remote :there) run))
+(defun gemini-companion-cli-launch (cli)
+  "Start CLI, in an empty buffer, once there is a server.
+Turn the mode on, and connect the remote host of CLI, if necessary."
+  (pcase-let (((cl-struct gemini-companion-terminal-cli client remote there) cli))
     (when (and (or gemini-companion-mode (gemini-companion-mode 1))
-               (or remote (gemini-companion-cli--offer-settings run)))
-      (let ((buffer (gemini-companion-cli-show-buffer run)))
-        (insert (gemini-companion-session-title run)
+               (or remote (gemini-companion-cli--offer-settings cli)))
+      (let ((buffer (gemini-companion-cli-show-buffer cli)))
+        (insert (gemini-companion-client-title client)
                 " starts here when the server is ready.\n")
         (push buffer gemini-companion-cli--waiting)
-        (if remote
-            (gemini-companion-remote-connect
-             remote there
-             (apply-partially #'gemini-companion-cli--start-in buffer))
-          (when (gemini-companion-server-ready-p)
-            (gemini-companion-cli--start-waiting)))))))
+        (cond (remote
+               (gemini-companion-remote-connect
+                remote there
+                (apply-partially #'gemini-companion-cli--start-in buffer)))
+              ((gemini-companion-server-ready-p)
+               (gemini-companion-cli--start-waiting)))))))
 
 ;;;###autoload
 (defun gemini-companion-connect ()

@@ -50,42 +50,45 @@ prints objects of JSON."
 
 (defun gemini-companion-resume--list ()
   "List the conversations, or start the CLI if only that can list them."
-  (let* ((buffer (current-buffer))
-         (run gemini-companion-terminal-parameters)
-         (client (plist-get run :client))
-         (arguments (gemini-companion-client-get client :conversations))
-         (show
-          (lambda (output problem)
-            (when (buffer-live-p buffer)
-              (with-current-buffer buffer
-                (setq tabulated-list-entries
-                      (gemini-companion-resume--parse output))
-                (setq truncate-lines (and tabulated-list-entries t))
-                (cond (tabulated-list-entries
-                       (tabulated-list-print))
-                      (problem
-                       (gemini-companion-resume--say
-                        "%s cannot list its conversations: %s" problem))
-                      ((gemini-companion-resume--say
-                        "%s has no conversation to resume; %s begins one"
-                        (substitute-command-keys
-                         "\\[gemini-companion-run]")))))))))
+  (let* ((cli gemini-companion-terminal-cli)
+         (client (gemini-companion-terminal-cli-client cli))
+         (arguments (gemini-companion-client-get client :conversations)))
     (if (null arguments)
-        (gemini-companion-cli-launch `(:resume t ,@run))
+        (gemini-companion-cli-launch
+         (gemini-companion-terminal-cli-with cli 'resume t))
       (gemini-companion-resume--say "Listing the conversations of %s...")
-      (let ((process-environment (gemini-companion-cli-environment run))
-            (exec-path (plist-get run :path)))
+      (let ((process-environment (gemini-companion-cli-environment cli))
+            (exec-path (gemini-companion-terminal-cli-path cli)))
         (gemini-companion-cli-program
          "gemini-companion-conversations"
          (append (gemini-companion-cli-command client) arguments)
-         "" show)))))
+         ""
+         (apply-partially #'gemini-companion-resume--show (current-buffer)))))))
+
+(defun gemini-companion-resume--show (buffer output problem)
+  "Show the conversations in OUTPUT of a CLI in BUFFER, if it is live.
+PROBLEM is why the CLI has failed, or nil."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (setq tabulated-list-entries (gemini-companion-resume--parse output))
+      (setq truncate-lines (and tabulated-list-entries t))
+      (cond (tabulated-list-entries
+             (tabulated-list-print))
+            (problem
+             (gemini-companion-resume--say
+              "%s cannot list its conversations: %s" problem))
+            (t
+             (gemini-companion-resume--say
+              "%s has no conversation to resume; %s begins one"
+              (substitute-command-keys "\\[gemini-companion-run]")))))))
 
 (defun gemini-companion-resume--say (format &rest arguments)
+  "Show a text in place of a list: FORMAT with the name of the CLI here.
+The ARGUMENTS are for FORMAT, after that name."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (insert (apply #'format format
-                   (gemini-companion-session-name
-                    gemini-companion-terminal-parameters)
+                   (gemini-companion-cli-name gemini-companion-terminal-cli)
                    arguments)
             "\n")
     (goto-char (point-min))))
@@ -107,9 +110,11 @@ prints objects of JSON."
   "Resume the conversation at point, in a terminal in this window."
   (interactive nil gemini-companion-resume-mode)
   (gemini-companion-cli-launch
-   `( :resume ,(or (tabulated-list-get-id)
-                   (user-error "No conversation at point; type g to list them"))
-      ,@gemini-companion-terminal-parameters)))
+   (gemini-companion-terminal-cli-with
+    gemini-companion-terminal-cli
+    'resume (or (tabulated-list-get-id)
+                (user-error "No conversation at point; type g to list them")))))
+
 (define-key gemini-companion-resume-mode-map
   (kbd "RET") #'gemini-companion-resume-at-point)
 (define-key gemini-companion-resume-mode-map
@@ -121,17 +126,17 @@ prints objects of JSON."
 NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
 CLI is running, the conversation is resumed in one more."
   (interactive "P")
-  (let ((run (gemini-companion-cli-wanted number)))
-    (when (plist-get run :remote)
+  (let ((cli (gemini-companion-cli-wanted number)))
+    (when (gemini-companion-terminal-cli-remote cli)
       (user-error "Conversations on other hosts are not listed; type /resume in \
 the CLI"))
-    (gemini-companion-cli-check run)
-    (when (gemini-companion-cli-live-buffer run)
-      (setq run `( :number ,(gemini-companion-cli-free-number run)
-                   ,@run)))
-    (gemini-companion-cli-show-buffer run)
+    (gemini-companion-cli-check cli)
+    (when (gemini-companion-cli-live-buffer cli)
+      (setq cli (gemini-companion-terminal-cli-with
+                 cli 'number (gemini-companion-cli-free-number cli))))
+    (gemini-companion-cli-show-buffer cli)
     (rename-buffer (string-replace ":" " conversations:"
-                                   (gemini-companion-cli-name run))
+                                   (gemini-companion-cli-buffer-name cli))
                    'unique)
     (gemini-companion-resume-mode)
     (gemini-companion-resume--list)))
@@ -147,22 +152,31 @@ the CLI"))
           '(vterm-mode eat-mode term-mode))
   "Elements of `desktop-buffer-mode-handlers' while the mode is on.")
 
-(defun gemini-companion-resume--restore (file name run)
-  "Return a buffer NAME in which the CLI of RUN can be resumed, or nil.
-RUN is what `gemini-companion-terminal-desktop' has saved.  For another
-terminal, call the user's handler, if any, with FILE and the rest."
-  (let ((others (rassq-delete-all #'gemini-companion-resume--restore
-                                  (copy-sequence desktop-buffer-mode-handlers)))
-        (directory (and (eq :client (car-safe run)) (plist-get run :directory))))
+(defun gemini-companion-resume--restore (file name entry)
+  "Return a buffer NAME in which a CLI can be resumed, or nil.
+ENTRY is what `gemini-companion-terminal-desktop' has saved for that CLI.
+For another terminal, call the user's handler, if any, with FILE, NAME and
+ENTRY.  This is a value of `desktop-buffer-mode-handlers'."
+  (let ((directory (and (eq :client (car-safe entry))
+                        (plist-get entry :directory))))
     (cond
      ((null directory)
-      (funcall (alist-get desktop-buffer-major-mode others #'ignore) file name run))
+      (let ((others (rassq-delete-all #'gemini-companion-resume--restore
+                                      (copy-sequence
+                                       desktop-buffer-mode-handlers))))
+        (funcall (alist-get desktop-buffer-major-mode others #'ignore)
+                 file name entry)))
      ((file-directory-p directory)
       (with-current-buffer (get-buffer-create name)
         (gemini-companion-resume-mode)
         (setq default-directory directory
-              gemini-companion-terminal-parameters
-              `(:environment ,process-environment :path ,exec-path ,@run))
+              gemini-companion-terminal-cli
+              (gemini-companion-terminal-cli-make
+               :client (plist-get entry :client)
+               :directory directory
+               :number (plist-get entry :number)
+               :environment process-environment
+               :path exec-path))
         ;; Modes of a terminal, which the desktop names, would take the keys.
         (setq-local desktop-minor-mode-handlers
                     (append (mapcar (lambda (mode) (cons mode #'ignore))
@@ -172,11 +186,6 @@ terminal, call the user's handler, if any, with FILE and the rest."
         (gemini-companion-resume--say
          "%s ran here; g lists its conversations, to resume one")
         (current-buffer))))))
-
-(defvar desktop-buffer-major-mode)
-(defvar desktop-buffer-mode-handlers)
-(defvar desktop-minor-mode-handlers)
-(defvar desktop-save-buffer)
 
 ;;;; Life
 

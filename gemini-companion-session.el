@@ -95,32 +95,38 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
   (gemini-companion-client-title (plist-get session :client)))
 
-(defun gemini-companion-session--where (session)
-  "Return the title of SESSION, and its directory or host, if known."
-  (pcase-let (((map :directory :remote) session))
-    (list (gemini-companion-session-title session)
-          (cond (directory
-                 (gemini-companion-names-shown
-                  (file-name-nondirectory (directory-file-name directory)) 30))
-                (remote (gemini-companion-names-title remote))))))
+(defun gemini-companion-session-place (directory remote)
+  "Return the base name of DIRECTORY, or else the title of the host REMOTE.
+Return nil if both are nil."
+  (cond (directory
+         (gemini-companion-names-shown
+          (file-name-nondirectory (directory-file-name directory)) 30))
+        (remote (gemini-companion-names-title remote))))
 
 (defun gemini-companion-session-name (session)
   "Return a name of SESSION for the user, such as \"Qwen Code (shop)\".
-If another connected CLI has that name, its process is added, or the
-beginning of its `:id'."
-  (pcase-let* (((map :id :pid) session)
-               (where (gemini-companion-session--where session))
-               (others (seq-remove (apply-partially
-                                    #'gemini-companion-session-same-p session)
-                                   (gemini-companion-sessions)))
-               (which (when (or (null (cadr where))
-                                (member where (mapcar
-                                               #'gemini-companion-session--where
-                                               others)))
-                        (cond (pid (format "process %d" pid))
-                              (id (format "session %.8s" id))))))
-    (format "%s (%s)" (car where)
-            (string-join (delq nil (list (cadr where) which)) ", "))))
+If the directory and the host are unknown, or if another connected CLI
+has that name, the name has more: \"Qwen Code (shop, process 12)\", or the
+beginning of the `:id' of SESSION if the process is unknown."
+  (pcase-let (((map :id :pid :directory :remote) session))
+    (let* ((place (gemini-companion-session-place directory remote))
+           (which (when (or (null place)
+                            (gemini-companion-session--namesake-p session))
+                    (cond (pid (format "process %d" pid))
+                          (id (format "session %.8s" id))))))
+      (format "%s (%s)" (gemini-companion-session-title session)
+              (string-join (delq nil (list place which)) ", ")))))
+
+(defun gemini-companion-session--namesake-p (session)
+  "Return non-nil if another CLI has the title and the place of SESSION."
+  (let ((name-of (lambda (session)
+                   (pcase-let (((map :directory :remote) session))
+                     (list (gemini-companion-session-title session)
+                           (gemini-companion-session-place directory remote))))))
+    (seq-some (lambda (other)
+                (and (not (gemini-companion-session-same-p session other))
+                     (equal (funcall name-of session) (funcall name-of other))))
+              (gemini-companion-sessions))))
 
 (defun gemini-companion-session-reconnect (condition)
   "Return how to connect the CLIs again that are connected now, or nil.

@@ -578,13 +578,13 @@ The server searches for them; they are displayed once it has answered."
   "Return the finding about PROCESS, a CLI that is not connected.
 It is a plist with `:pid', `:client', `:directory' and, if the CLI does
 not search this Emacs there, `:searches', the directory that it searches."
-  (pcase-let* (((map :pid :client :directory :elsewhere) process)
+  (pcase-let* (((map :pid :client :directory :searches :elsewhere) process)
                (`(,mark ,text . ,remedy)
                 (if elsewhere
                     '(note "it is connected to another editor"
                            "To connect it here, start it in a terminal of this \
 Emacs.")
-                  (gemini-companion-cli-obstacle process))))
+                  (gemini-companion-cli-obstacle client directory searches))))
     `(,(if (gemini-companion-sessions) 'note mark)
       ,(concat (format "%s (process %d" (gemini-companion-client-title client)
                        pid)

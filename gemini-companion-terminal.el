@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-windows-at-once)
@@ -60,16 +61,41 @@ selected one."
                  (const right) (const left) (const bottom))
   :package-version '(gemini-companion . "0.1.0"))
 
-;;;; Kinds of terminals
-(defvar-local gemini-companion-terminal-parameters nil
-  "Parameters of the CLI in this buffer, a plist, or nil.
-Its `:client', `:directory' and `:number' distinguish it from
-others; `:environment' and `:path' are what it is started with, and
-`:resume' is the conversation that it resumes, if any, or t if it asks
-for that.  On a remote host, `:remote' is the name of that host, and
-`:root' the workspace root there.")
+;;;; State
+
+(cl-defstruct (gemini-companion-terminal-cli
+               (:constructor gemini-companion-terminal-cli-make)
+               (:copier gemini-companion-terminal-cli-copy))
+  "A CLI that Emacs starts, or has started, in a terminal.
+CLIENT, DIRECTORY and NUMBER distinguish it from others: CLIENT is a key
+of `gemini-companion-client-table', such as \"gemini\", and nil until one
+is chosen; NUMBER is 1 for the first such CLI in DIRECTORY.
+
+ENVIRONMENT and PATH are the values of `process-environment' and
+`exec-path' to start it with.  RESUME is the ID of the conversation that
+it resumes, t if it asks for that itself, or nil.
+
+On a remote host, REMOTE is the name of that host, such as
+\"/ssh:host:\", with which DIRECTORY begins; THERE is the directory on
+the host, and ROOT the workspace root there once the host is connected."
+  client directory number environment path resume remote there root)
+
+(defvar-local gemini-companion-terminal-cli nil
+  "The CLI in this buffer, a struct, or nil; it may have ended.")
 ;; The modes of terminals kill all other local variables.
-(put 'gemini-companion-terminal-parameters 'permanent-local t)
+(put 'gemini-companion-terminal-cli 'permanent-local t)
+
+(defun gemini-companion-terminal-cli-with (cli &rest changes)
+  "Return a copy of CLI with CHANGES, slots and their values.
+For instance, the CHANGES \\='number 2 \\='resume nil."
+  (let ((copy (gemini-companion-terminal-cli-copy cli)))
+    (cl-loop for (slot value) on changes by #'cddr
+             do (setf (cl-struct-slot-value 'gemini-companion-terminal-cli
+                                            slot copy)
+                      value))
+    copy))
+
+;;;; Kinds of terminals
 
 (defun gemini-companion-terminal-function ()
   "Return the function to run a command in the terminal of the user.
@@ -90,7 +116,7 @@ It is nil on Windows, where no terminal works."
 (defun gemini-companion-terminal-show-plainly ()
   "Turn off what modes for all buffers add to the rows of a CLI's screen.
 With line numbers, vterm shows rows that were drawn for a wider window."
-  (when gemini-companion-terminal-parameters
+  (when gemini-companion-terminal-cli
     (dolist (mode '( display-line-numbers-mode linum-mode hl-line-mode
                      display-fill-column-indicator-mode))
       (when (and (boundp mode) (symbol-value mode))
@@ -234,10 +260,14 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
 
 (defun gemini-companion-terminal-desktop (_directory)
   "Return the entry of the current buffer, a CLI, in a desktop file.
-It is a plist, or nil for a CLI on a remote host."
-  (unless (plist-get gemini-companion-terminal-parameters :remote)
-    (mapcan (lambda (key) (list key (plist-get gemini-companion-terminal-parameters key)))
-            '(:client :directory :number))))
+The value is a plist of `:client', `:directory' and `:number', in this
+order, or nil for a CLI on a remote host.  This is the value of
+`desktop-save-buffer'; `gemini-companion-resume' restores the buffer."
+  (pcase-let (((cl-struct gemini-companion-terminal-cli
+                          client directory number remote)
+               gemini-companion-terminal-cli))
+    (unless remote
+      (list :client client :directory directory :number number))))
 
 ;;;; Output
 
@@ -275,7 +305,7 @@ If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
   (mapc #'gemini-companion-terminal--unwatch (process-list))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (when (and gemini-companion-terminal-parameters
+      (when (and gemini-companion-terminal-cli
                  (or all (get-buffer-process buffer)))
         (mapc #'kill-local-variable
               '( minor-mode-overriding-map-alist desktop-save-buffer

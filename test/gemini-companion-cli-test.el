@@ -192,8 +192,7 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
       (with-current-buffer buffer
         (pcase-let ((`(,mark ,text ,remedy)
                      (gemini-companion-cli-obstacle
-                      `( :searches ,(concat place "//gemini/ide")
-                         ,@gemini-companion-terminal-parameters))))
+                      "gemini" directory (concat place "//gemini/ide"))))
           (should (eq 'bad mark))
           (should (string-search (directory-file-name directory) text))
           (should (string-prefix-p "Set TMPDIR to a directory outside" remedy)))
@@ -257,7 +256,8 @@ r resumes a conversation, q quits"
         (when (fboundp 'evil-mode) (evil-mode -1)))
       (should (equal 3 (length gemini-companion-run-test-started)))
       (gemini-companion-run-test-end)
-      (let ((gemini-companion-terminal
+      (let ((debug-on-error nil)        ; ERT of Emacs 28 sets it
+            (gemini-companion-terminal
              (lambda (_command) (error "No space, 100%% used"))))
         (gemini-companion-run)
         (should (equal "No space, 100% used\n" (buffer-string)))))))
