@@ -24,9 +24,6 @@
 (defvar gemini-companion-session--all nil
   "The sessions that the server has reported, a list of plists.")
 
-(defvar gemini-companion-session--turns nil
-  "Alist of sessions and their last turns, as far as known.")
-
 (defvar gemini-companion-session-changed-functions nil
   "Functions called after CLIs have connected or disconnected.
 Each is called with the previous value of `gemini-companion-sessions'.")
@@ -42,8 +39,7 @@ Each is called with the previous value of `gemini-companion-sessions'.")
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))
   "Forget all CLIs, connected or not."
-  (gemini-companion-server-receive 'sessions-update nil)
-  (setq gemini-companion-session--turns nil))
+  (gemini-companion-server-receive 'sessions-update nil))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'session)))
   "Return the number of the CLIs for the mode line, or a tooltip if it is 0."
@@ -78,18 +74,6 @@ counts only on this host."
            (plist-get a :pid)
            (eql (plist-get a :pid) (plist-get b :pid))
            (eql (plist-get a :identity) (plist-get b :identity)))))
-
-(defun gemini-companion-session-turn (session)
-  "Return the current turn of SESSION, or else its last one, or nil.
-It is a record: see the accessors `gemini-companion-turn-prompt',
-`gemini-companion-turn-began' and `gemini-companion-turn-ended'."
-  (declare (gv-setter (lambda (turn)
-                        `(setf (alist-get ,session
-                                          gemini-companion-session--turns nil nil
-                                          #'gemini-companion-session-same-p)
-                               ,turn))))
-  (alist-get session gemini-companion-session--turns nil nil
-             #'gemini-companion-session-same-p))
 
 (defun gemini-companion-session-title (session)
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."

@@ -18,6 +18,8 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-turn)
 
+;;;; State
+
 (defvar gemini-companion-state-pending-function #'ignore
   "Function that returns non-nil if a prompt for a session is about to be sent.
 The session is its argument.  Such a CLI is ready, but not done.")
@@ -31,12 +33,18 @@ Each is called with the session and its state, as in
                (:constructor gemini-companion-state--make)
                (:conc-name gemini-companion-state--)
                (:copier nil))
-  "State of SESSION, whose terminal is PROCESS, or nil.
-REPORTED is the state that its hooks have reported, or nil; SENT the
-first line of the last prompt that Emacs has submitted, until its turn
-begins; REVIEW the edit that awaits an answer first, or nil; ASKED the
-edits that were open when its title showed last that it was not ready;
-LASTING the last STATE that has lasted."
+  "What is known of SESSION, a connected CLI.
+PROCESS is that of its terminal in this Emacs, or nil.
+
+STATE is `ready', `working', `waiting' or `unknown', since the time SINCE,
+in seconds, and LASTING the last STATE that has lasted for a while.
+REPORTED is the state that its hooks have reported, or nil, and REVIEW the
+edit that awaits an answer first, or nil.
+
+SENT is the first line of the last prompt that Emacs has submitted, or nil
+once the turn of that has begun.  ASKED are the edits that were open when
+the title showed last that the CLI was not ready: the CLI asks about them
+in its terminal, too."
   session process reported sent review asked
   (state 'unknown)
   (lasting 'unknown)
@@ -72,6 +80,7 @@ non-nil, it is the last state that has lasted for a while."
 ;;;; Sources
 
 (defun gemini-companion-state--of (session)
+  "Return the record of the CLI of SESSION, or nil if it is not connected."
   (seq-find (lambda (record)
               (gemini-companion-session-same-p
                session (gemini-companion-state--session record)))
@@ -79,14 +88,15 @@ non-nil, it is the last state that has lasted for a while."
 
 (defun gemini-companion-state-set-title (process title)
   "Record TITLE, the window title that the program of PROCESS has set.
-Record also whether one of its titles has shown a state."
-  (process-put process 'gemini-companion-title
-               (cons title
-                     (or (cdr (process-get process 'gemini-companion-title))
-                         (memq (assoc-default
-                                title (gemini-companion-client-all :titles)
-                                #'string-match-p)
-                               '(ready working waiting)))))
+The property `gemini-companion-title' of PROCESS is a cons of TITLE and
+whether a title of PROCESS has shown a state."
+  (let ((previous (process-get process 'gemini-companion-title))
+        (meaning (assoc-default title (gemini-companion-client-all :titles)
+                                #'string-match-p)))
+    (process-put process 'gemini-companion-title
+                 (cons title
+                       (or (cdr previous)
+                           (memq meaning '(ready working waiting))))))
   (mapc #'gemini-companion-state--update gemini-companion-state--records))
 
 (defun gemini-companion-state-report (session event prompt)
@@ -105,12 +115,22 @@ turn, `question' or `edit'."
               ('end 'ready)))
       (when (eq event 'prompt)
         (gemini-companion-state--begin record prompt)
-        ;; Gemini CLI takes no prompt while it asks.
-        (when (gemini-companion-client-get (plist-get session :client)
-                                            :hides-interrupts)
-          (dolist (edit (gemini-companion-edits-open session))
-            (gemini-companion-edit-close edit 'interrupted))))
+        ;; Gemini CLI takes no prompt while it asks about an edit, so the user
+        ;; has interrupted that question.
+        (when (gemini-companion-state--hides-interrupts-p record)
+          (gemini-companion-state--interrupt (gemini-companion-edits-open session))))
       (gemini-companion-state--update record (eq event 'prompt)))))
+
+(defun gemini-companion-state--hides-interrupts-p (record)
+  "Return non-nil if the CLI of RECORD does not report an interrupted question."
+  (gemini-companion-client-get
+   (plist-get (gemini-companion-state--session record) :client)
+   :hides-interrupts))
+
+(defun gemini-companion-state--interrupt (edits)
+  "Dismiss EDITS, about which a CLI no longer asks."
+  (dolist (edit edits)
+    (gemini-companion-edit-close edit 'interrupted)))
 
 (defun gemini-companion-state--sessions-changed (&rest _)
   "Make the records those of the connected CLIs.
@@ -139,19 +159,9 @@ A member of `gemini-companion-edit-functions'."
   (when-let* (((memq event '(opened settled)))
               (session (gemini-companion-edit-session edit))
               (record (gemini-companion-state--of session)))
-    (pcase (gemini-companion-edit-decision edit)
-      ('rejected
-       ;; Gemini CLI then ends its turn, which no hook reports, unless it has
-       ;; run another tool of the same answer.
-       (when (and (gemini-companion-state--reported record)
-                  (gemini-companion-edit-client-get edit :drops-edits))
-         (gemini-companion-state--end record 'cut))
-       (setf (gemini-companion-state--reported record) nil))
-      ('dismissed
-       (when (eq 'waiting (gemini-companion-state--reported record))
-         (setf (gemini-companion-state--reported record) nil))))
+    (gemini-companion-state--forget-report record edit)
     (gemini-companion-state--update record)
-    ;; The title that begins a turn may come after its first edit.
+    ;; The title that begins a turn may come after the first edit of the turn.
     (when (and (eq event 'opened)
                (if-let* ((turn (gemini-companion-session-turn session)))
                    (gemini-companion-turn-ended turn)
@@ -160,11 +170,28 @@ A member of `gemini-companion-edit-functions'."
       (setf (gemini-companion-edit-turn edit)
             (gemini-companion-session-turn session)))))
 
-;;;; State
+(defun gemini-companion-state--forget-report (record edit)
+  "Forget the state that hooks have reported for RECORD if EDIT ends it.
+The CLI does not report that its turn, or its question, has ended."
+  (pcase (gemini-companion-edit-decision edit)
+    ('rejected
+     ;; Gemini CLI then ends its turn, which no hook reports, unless it has
+     ;; run another tool of the same answer.
+     (when (and (gemini-companion-state--reported record)
+                (gemini-companion-edit-client-get edit :drops-edits))
+       (gemini-companion-state--end record 'cut))
+     (setf (gemini-companion-state--reported record) nil))
+    ('dismissed
+     (when (eq 'waiting (gemini-companion-state--reported record))
+       (setf (gemini-companion-state--reported record) nil)))))
+
+;;;; Updating
 
 (defun gemini-companion-state--titled (record)
   "Return the state of RECORD according to its window title, or nil.
-The title of a terminal with two CLIs may be of either."
+The title of a terminal with two CLIs may be of either.  A title that has
+only the name of a session of Qwen Code stands for `ready' if another
+title of the process has shown a state."
   (when-let* ((process (gemini-companion-state--process record))
               (title (process-get process 'gemini-companion-title))
               ((= 1 (cl-count process gemini-companion-state--records
@@ -178,91 +205,103 @@ The title of a terminal with two CLIs may be of either."
       ('named (and (cdr title) 'ready))
       (state state))))
 
+(defun gemini-companion-state--follow-question (record)
+  "Record about which edits the CLI of RECORD asks, or has asked until now.
+If its title shows that it is ready while they are open, the user may have
+interrupted the question; a second later, they are dismissed."
+  (let ((titled (gemini-companion-state--titled record))
+        (asked (gemini-companion-state--asked record)))
+    (cond ((not (eq titled 'ready))
+           (setf (gemini-companion-state--asked record)
+                 (and titled
+                      (gemini-companion-state--hides-interrupts-p record)
+                      (gemini-companion-edits-open
+                       (gemini-companion-state--session record)))))
+          (asked
+           (run-at-time 1 nil #'gemini-companion-state--interrupted
+                        record asked)))))
+
 (defun gemini-companion-state--interrupted (record asked)
   "Dismiss the edits ASKED of RECORD if its CLI has been ready since.
 The user has interrupted its question, which it does not report."
   (when (and (eq asked (gemini-companion-state--asked record))
              (eq 'ready (gemini-companion-state--titled record)))
     (setf (gemini-companion-state--asked record) nil)
-    (dolist (edit asked)
-      (gemini-companion-edit-close edit 'interrupted))))
+    (gemini-companion-state--interrupt asked)))
+
+(defun gemini-companion-state--compute (record review)
+  "Return the state of RECORD, whose first open edit is REVIEW, or nil.
+An open edit, the window title and the reports of hooks count in this
+order; but if the title is `ready' again, REVIEW was interrupted."
+  (let ((titled (gemini-companion-state--titled record)))
+    (cond ((and review
+                (not (and (gemini-companion-state--asked record)
+                          (eq titled 'ready))))
+           'waiting)
+          (titled)
+          ((gemini-companion-state--reported record))
+          (t 'unknown))))
 
 (defun gemini-companion-state--update (record &optional changed)
   "Update the state of RECORD; run the hook if it differs, or CHANGED.
 A CLI that waits for another answer than before is in another state."
-  (let* ((session (gemini-companion-state--session record))
-         (titled (gemini-companion-state--titled record))
-         (previous (gemini-companion-state--state record))
-         (asked (gemini-companion-state--asked record))
-         (review (car (gemini-companion-edits-open session)))
-         (state (cond ((and review (not (and asked (eq titled 'ready))))
-                       'waiting)
-                      (titled)
-                      ((gemini-companion-state--reported record))
-                      (t 'unknown))))
-    (cond ((not (eq titled 'ready))
-           (setf (gemini-companion-state--asked record)
-                 (and titled
-                      (gemini-companion-client-get (plist-get session :client)
-                                                    :hides-interrupts)
-                      (gemini-companion-edits-open session))))
-          (asked
-           (run-at-time 1 nil #'gemini-companion-state--interrupted
-                        record asked)))
-    (unless (and (eq state previous)
-                 (eq review (gemini-companion-state--review record)))
+  (gemini-companion-state--follow-question record)
+  (let* ((review (car (gemini-companion-edits-open
+                       (gemini-companion-state--session record))))
+         (state (gemini-companion-state--compute record review))
+         (differs (not (and (eq state (gemini-companion-state--state record))
+                            (eq review (gemini-companion-state--review record))))))
+    (when differs
       (setf (gemini-companion-state--state record) state
             (gemini-companion-state--review record) review
-            (gemini-companion-state--since record) (float-time)
-            changed t)
-      (when-let* ((turn (gemini-companion-session-turn session))
-                  ((gemini-companion-turn-cut turn))
-                  ((not (eq state 'unknown))))
-        (setf (gemini-companion-turn-ended turn) nil
-              (gemini-companion-turn-cut turn) nil))
-      (pcase state
-        ('working (gemini-companion-state--begin record nil))
-        ('ready (gemini-companion-state--end record))))
-    (when changed
+            (gemini-companion-state--since record) (float-time))
+      (gemini-companion-state--follow-turn record))
+    (when (or differs changed)
       (gemini-companion-state--notify record state))))
 
 (defun gemini-companion-state--notify (record state)
+  "Run the hook about STATE of RECORD; an error in a function stops no other."
   (run-hook-wrapped 'gemini-companion-state-functions #'gemini-companion-text-call
                     (gemini-companion-state--session record) state))
 
 ;;;; Turns
 
+(defun gemini-companion-state--follow-turn (record)
+  "Continue, begin or end the turn of RECORD, whose state is another one now."
+  (let ((state (gemini-companion-state--state record)))
+    (unless (eq state 'unknown)
+      (gemini-companion-turn-continue (gemini-companion-state--session record)))
+    (pcase state
+      ('working (gemini-companion-state--begin record nil))
+      ('ready (gemini-companion-state--end record)))))
+
 (defun gemini-companion-state--begin (record prompt)
-  "Begin a turn of RECORD; PROMPT is the prompt that a hook reported, or nil.
-A turn is seen in the title and reported by a hook, in either order."
+  "Begin a turn of RECORD, unless it has begun.
+PROMPT is the prompt that a hook reported, or nil.  A turn is seen in the
+title and reported by a hook, in either order."
   (let* ((session (gemini-companion-state--session record))
          (turn (gemini-companion-session-turn session)))
     (cond ((or (null turn)
                (gemini-companion-turn-ended turn)
                (and prompt (gemini-companion-turn-reported turn)))
            (gemini-companion-state--end record)
-           (setf (gemini-companion-session-turn session)
-                 (gemini-companion-turn-make
-                  :prompt (or prompt (gemini-companion-state--sent record))
-                  :reported (and prompt t))
-                 (gemini-companion-state--sent record) nil))
+           (gemini-companion-turn-begin
+            session (or prompt (gemini-companion-state--sent record)) prompt)
+           (setf (gemini-companion-state--sent record) nil))
           (prompt
-           (setf (gemini-companion-turn-prompt turn) prompt
-                 (gemini-companion-turn-reported turn) t)))))
+           (gemini-companion-turn-report session prompt)))))
 
 (defun gemini-companion-state--end (record &optional cut)
-  "End the turn of RECORD.
-CUT is non-nil if its CLI may go on, as it has only disconnected or
-reported no end."
-  (when-let* ((turn (gemini-companion-session-turn
-                     (gemini-companion-state--session record))))
-    (unless (gemini-companion-turn-ended turn)
-      (setf (gemini-companion-turn-ended turn)
-            ;; What was refused in its terminal is reported by the next prompt.
-            (if (or cut (eq 'working (gemini-companion-state--state record)))
-                (float-time)
-              (gemini-companion-state--since record))
-            (gemini-companion-turn-cut turn) cut))))
+  "End the turn of RECORD, if it has not ended.
+CUT is as for `gemini-companion-turn-end'.  If the CLI does not work, the
+turn ended when its state began: a prompt that was refused in the terminal
+is reported only by the next one."
+  (gemini-companion-turn-end
+   (gemini-companion-state--session record)
+   (if (or cut (eq 'working (gemini-companion-state--state record)))
+       (float-time)
+     (gemini-companion-state--since record))
+   cut))
 
 ;;;; Life
 

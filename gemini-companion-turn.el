@@ -6,11 +6,14 @@
 ;;; Commentary:
 
 ;; A turn is a prompt of a CLI and all that follows it, until the CLI is ready
-;; again.
+;; again.  This file has the current turn of each session, and all changes of a
+;; turn; gemini-companion-state.el knows when a turn begins and ends.
 
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-part)
+(require 'gemini-companion-session)
 
 (cl-defstruct (gemini-companion-turn
                (:constructor gemini-companion-turn-make)
@@ -21,6 +24,56 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
   (prompt nil) (began (float-time)) (ended nil)
   (reported nil :documentation "Non-nil if the CLI reported the prompt.")
   (cut nil :documentation "Non-nil if it has ended, but may go on."))
+
+(defvar gemini-companion-turn--last nil
+  "Alist of (SESSION . TURN): the last turn of each session, as far as known.")
+
+(defun gemini-companion-session-turn (session)
+  "Return the current turn of SESSION, or else its last one, or nil.
+It is a record: see the accessors `gemini-companion-turn-prompt',
+`gemini-companion-turn-began' and `gemini-companion-turn-ended'."
+  (declare (gv-setter (lambda (turn)
+                        `(setf (alist-get ,session
+                                          gemini-companion-turn--last nil nil
+                                          #'gemini-companion-session-same-p)
+                               ,turn))))
+  (alist-get session gemini-companion-turn--last nil nil
+             #'gemini-companion-session-same-p))
+
+(defun gemini-companion-turn-begin (session prompt reported)
+  "Begin a turn of SESSION.
+PROMPT is the first line of its prompt, or nil.  REPORTED is non-nil if
+the CLI reported that."
+  (setf (gemini-companion-session-turn session)
+        (gemini-companion-turn-make :prompt prompt :reported (and reported t))))
+
+(defun gemini-companion-turn-report (session prompt)
+  "Record that the CLI reported PROMPT for the current turn of SESSION."
+  (let ((turn (gemini-companion-session-turn session)))
+    (setf (gemini-companion-turn-prompt turn) prompt
+          (gemini-companion-turn-reported turn) t)))
+
+(defun gemini-companion-turn-end (session time &optional cut)
+  "End the current turn of SESSION, if any, at TIME, in seconds.
+CUT is non-nil if the CLI may go on with the turn: it has only
+disconnected, or reported no end."
+  (let ((turn (gemini-companion-session-turn session)))
+    (when (and turn (not (gemini-companion-turn-ended turn)))
+      (setf (gemini-companion-turn-ended turn) time
+            (gemini-companion-turn-cut turn) cut))))
+
+(defun gemini-companion-turn-continue (session)
+  "Continue the last turn of SESSION if its end was only supposed."
+  (let ((turn (gemini-companion-session-turn session)))
+    (when (and turn (gemini-companion-turn-cut turn))
+      (setf (gemini-companion-turn-ended turn) nil
+            (gemini-companion-turn-cut turn) nil))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-stop :after ((_part (eql 'session)))
+  "Forget the turns of all sessions, which have ended."
+  (setq gemini-companion-turn--last nil))
 
 (provide 'gemini-companion-turn)
 ;;; gemini-companion-turn.el ends here
