@@ -419,7 +419,7 @@ connect; start one? " (abbreviate-file-name directory))))
     (pcase-let (((cl-struct gemini-companion-terminal-cli directory remote) cli))
       ;; The process in the terminal is a local one.
       (setq default-directory (if remote "~/" directory)
-            gemini-companion-remote-terminal (and remote directory)))
+            gemini-companion-session-remote-directory (and remote directory)))
     buffer))
 
 (defun gemini-companion-cli--start-waiting (&optional problem)

@@ -426,7 +426,7 @@ Its auto-save file keeps that; the buffer visits no file."
 
 (defun gemini-companion-compose--directory ()
   "Return the root of the project here, or else this directory."
-  (pcase (and (or gemini-companion-remote-terminal
+  (pcase (and (or gemini-companion-session-remote-directory
                   (file-remote-p default-directory))
               (gemini-companion-remote-here))
     ;; Tramp would ask the host for the project.

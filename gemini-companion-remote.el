@@ -15,6 +15,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
+(require 'gemini-companion-session)
 (require 'map)
 
 (declare-function tramp-compute-multi-hops "tramp-sh")
@@ -60,10 +61,6 @@ takes the program as one line for a shell."
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
-
-(defvar-local gemini-companion-remote-terminal nil
-  "Remote directory from which the CLI in this terminal was started, or nil.")
-(put 'gemini-companion-remote-terminal 'permanent-local t)
 
 (defvar gemini-companion-remote-changed-hook nil
   "Hook run after a host was connected, disconnected or has changed.")
@@ -164,7 +161,7 @@ That is the workspace root there, nil if it is not known.  Return nil if
 the directory is local and in none that is shared."
   (pcase-let* ((`(,name . ,there)
                 (gemini-companion-names-remote
-                 (or gemini-companion-remote-terminal default-directory)))
+                 (or gemini-companion-session-remote-directory default-directory)))
                (roots (gemini-companion-remote--get name :roots)))
     (when name
       (list name there

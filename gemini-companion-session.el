@@ -5,12 +5,19 @@
 
 ;;; Commentary:
 
-;; The sessions, which are the connected CLIs, their names for the user and the
-;; names of their files, the terminal buffer of each, and its turn.  A session is a
-;; plist of `:id'; `:remote', the name of the remote host in which it runs, if any;
-;; `:client', a key of `gemini-companion-client-table'; and, if the server could find
-;; them, `:version', and the `:pid', `:identity' and `:directory' of its process.
-;; The identity differs for the next process with that PID.
+;; The sessions, which are the connected CLIs, their names for the user, and the
+;; terminal of each in this Emacs.  A session is a plist, which the server makes:
+;;
+;; `:id'         a string, which differs from that of each other session on its host
+;; `:remote'     the name of the remote host in which it runs, such as "/ssh:host:"
+;; `:client'     a key of `gemini-companion-client-table'
+;; `:version'    the version of the CLI, a string
+;; `:pid'        the ID of its process
+;; `:identity'   what differs for the next process with that ID
+;; `:directory'  the working directory of the process
+;;
+;; All but `:id' and `:client' may be nil: the host is nil for this machine, and the
+;; rest if the server could not find it.
 
 ;;; Code:
 
@@ -19,33 +26,22 @@
 (require 'gemini-companion-names)
 (require 'map)
 
-;;;; Lines
+;;;; State
 
 (defvar gemini-companion-session--all nil
   "The sessions that the server has reported, a list of plists.")
+
+(defvar-local gemini-companion-session-remote-directory nil
+  "Remote directory of the CLI that was started in this buffer, or nil.
+The terminal itself is a local process.")
+;; The modes of terminals kill all other local variables.
+(put 'gemini-companion-session-remote-directory 'permanent-local t)
 
 (defvar gemini-companion-session-changed-functions nil
   "Functions called after CLIs have connected or disconnected.
 Each is called with the previous value of `gemini-companion-sessions'.")
 
-(cl-defmethod gemini-companion-server-receive
-  ((_method (eql 'sessions-update)) sessions)
-  "Set the connected CLIs to SESSIONS, a list of plists."
-  (let ((previous (gemini-companion-sessions)))
-    (setq gemini-companion-session--all sessions)
-    (run-hook-with-args 'gemini-companion-session-changed-functions previous)
-    (force-mode-line-update t)
-    t))
-
-(cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))
-  "Forget all CLIs, connected or not."
-  (gemini-companion-server-receive 'sessions-update nil))
-
-(cl-defmethod gemini-companion-part-lighter ((_part (eql 'session)))
-  "Return the number of the CLIs for the mode line, or a tooltip if it is 0."
-  (if-let* ((sessions (gemini-companion-sessions)))
-      (list (format ":%d" (length sessions)))
-    '("" . "No CLI is connected")))
+;;;; Sessions
 
 (defun gemini-companion-sessions ()
   "Return the connected CLIs, a list of plists.
@@ -74,6 +70,8 @@ counts only on this host."
            (plist-get a :pid)
            (eql (plist-get a :pid) (plist-get b :pid))
            (eql (plist-get a :identity) (plist-get b :identity)))))
+
+;;;; Names
 
 (defun gemini-companion-session-title (session)
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
@@ -114,19 +112,20 @@ beginning of the `:id' of SESSION if the process is unknown."
 
 (defun gemini-companion-session-reconnect (condition)
   "Return how to connect the CLIs again that are connected now, or nil.
-That is a phrase such as \"run /ide enable in Gemini CLI if CONDITION\".
+The value is a phrase such as \"run /ide enable in Gemini CLI if CONDITION\".
 CLIs that connect again by themselves are left out."
-  (let ((titles (seq-group-by
-                 (lambda (client)
-                   (gemini-companion-client-get client :reconnect))
-                 (seq-uniq (mapcar (lambda (session) (plist-get session :client))
-                                   (gemini-companion-sessions))))))
-    (when-let* ((phrases
-                 (cl-loop for (command . clients) in titles
-                          when command
-                          collect (format "run %s in %s" command
-                                          (mapconcat #'gemini-companion-client-title
-                                                     clients " and ")))))
+  (let* ((clients (seq-uniq (mapcar (lambda (session) (plist-get session :client))
+                                    (gemini-companion-sessions))))
+         (groups (seq-group-by (lambda (client)
+                                 (gemini-companion-client-get client :reconnect))
+                               clients))
+         (phrases (cl-loop for (command . clients) in groups
+                           when command
+                           collect (format "run %s in %s" command
+                                           (mapconcat
+                                            #'gemini-companion-client-title
+                                            clients " and ")))))
+    (when phrases
       (concat (string-join phrases ", ") " " condition))))
 
 (defun gemini-companion-session-read (sessions)
@@ -152,26 +151,33 @@ running one connects"
 If the CLI runs on a remote host, there must be one terminal of that
 host, and no other CLI on it."
   (if-let* ((remote (plist-get session :remote)))
-      (let ((sessions (seq-filter (lambda (other)
-                                    (equal remote (plist-get other :remote)))
-                                  (gemini-companion-sessions)))
-            (buffers (seq-filter
-                      (lambda (buffer)
-                        (and (string-prefix-p
-                              remote (or (buffer-local-value
-                                          'gemini-companion-remote-terminal buffer)
-                                         ""))
-                             (process-live-p (get-buffer-process buffer))))
-                      (buffer-list))))
-        (unless (or (cdr sessions) (cdr buffers))
-          (car buffers)))
+      (gemini-companion-session--remote-terminal remote)
     (let* ((pid (plist-get session :pid))
            ;; Each process that is asked for takes 0.1 ms; header lines call this.
            (found (gemini-companion-cache-get
                    (list 'terminal (plist-get session :id) pid)
                    (apply-partially #'gemini-companion-session--ancestor pid))))
-      ;; If it has exited, a shell may have the terminal.
+      ;; After the exit of the CLI, a shell may have the terminal.
       (and (buffer-live-p found) (eql 0 (signal-process pid 0)) found))))
+
+(defun gemini-companion-session--remote-terminal (remote)
+  "Return the only terminal buffer of the host REMOTE, or nil.
+Which of several is that of a CLI is not known here, nor is it for one
+terminal if several CLIs run on REMOTE."
+  (let ((sessions (seq-filter (lambda (session)
+                                (equal remote (plist-get session :remote)))
+                              (gemini-companion-sessions)))
+        (buffers (seq-filter
+                  (lambda (buffer)
+                    (let ((directory (buffer-local-value
+                                      'gemini-companion-session-remote-directory
+                                      buffer)))
+                      (and directory
+                           (string-prefix-p remote directory)
+                           (process-live-p (get-buffer-process buffer)))))
+                  (buffer-list))))
+    (unless (or (cdr sessions) (cdr buffers))
+      (car buffers))))
 
 (defun gemini-companion-session--ancestor (pid)
   "Return the terminal buffer of the process PID or of one above it, or nil."
@@ -186,6 +192,43 @@ host, and no other CLI on it."
       (setq found (alist-get pid buffers)
             pid (alist-get 'ppid (process-attributes pid))))
     found))
+
+(defun gemini-companion-session-has-terminal-p (process &optional session)
+  "Return non-nil if SESSION, or any CLI, has the terminal of PROCESS now.
+Otherwise a shell, or another program that runs there, has it.  The
+terminal of a CLI that Emacs has started is always that of the CLI."
+  (or (process-get process 'gemini-companion-started)
+      (seq-some
+       (lambda (session)
+         (and (eq (process-buffer process)
+                  (gemini-companion-session-terminal session))
+              ;; The group of a process in the background, or suspended, is not
+              ;; that of the terminal.
+              (let-alist (let ((default-directory "/"))
+                           (process-attributes (plist-get session :pid)))
+                (eql .pgrp .tpgid))))
+       (if session (list session) (gemini-companion-sessions)))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-server-receive
+  ((_method (eql 'sessions-update)) sessions)
+  "Set the connected CLIs to SESSIONS, a list of plists."
+  (let ((previous (gemini-companion-sessions)))
+    (setq gemini-companion-session--all sessions)
+    (run-hook-with-args 'gemini-companion-session-changed-functions previous)
+    (force-mode-line-update t)
+    t))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))
+  "Forget all CLIs, connected or not."
+  (gemini-companion-server-receive 'sessions-update nil))
+
+(cl-defmethod gemini-companion-part-lighter ((_part (eql 'session)))
+  "Return the number of the CLIs for the mode line, or a tooltip if it is 0."
+  (if-let* ((sessions (gemini-companion-sessions)))
+      (list (format ":%d" (length sessions)))
+    '("" . "No CLI is connected")))
 
 (provide 'gemini-companion-session)
 ;;; gemini-companion-session.el ends here

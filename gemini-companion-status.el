@@ -109,7 +109,7 @@ version and nil, or of nil and a line about what failed.")
 \\<gemini-companion-status-mode-map>\
 Type \\[describe-mode] there for its keys."
   (interactive)
-  (let ((directory (or gemini-companion-remote-terminal default-directory))
+  (let ((directory (or gemini-companion-session-remote-directory default-directory))
         (origin (current-buffer))
         (status (get-buffer-create gemini-companion-status--name)))
     (with-current-buffer status

@@ -231,7 +231,7 @@ It cannot if SESSION waits for an answer, which the text would be."
     (with-current-buffer buffer
       (and (process-live-p process)
            (gemini-companion-terminal-takes-keys-p)
-           (gemini-companion-terminal-of-cli-p process session)
+           (gemini-companion-session-has-terminal-p process session)
            process))))
 
 ;;;; Keys
@@ -311,20 +311,6 @@ If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
               '( minor-mode-overriding-map-alist desktop-save-buffer
                  header-line-format))))))
 
-(defun gemini-companion-terminal-of-cli-p (process &optional session)
-  "Return non-nil if SESSION, or any CLI, now has the terminal of PROCESS.
-Otherwise a shell or what runs there has it."
-  (or (process-get process 'gemini-companion-started)
-      (seq-some
-       (lambda (session)
-         (and (eq (process-buffer process)
-                  (gemini-companion-session-terminal session))
-              ;; A process in the background, or suspended, differs.
-              (let-alist (let ((default-directory "/"))
-                           (process-attributes (plist-get session :pid)))
-                (eql .pgrp .tpgid))))
-       (if session (list session) (gemini-companion-sessions)))))
-
 (defun gemini-companion-terminal--filter (arguments)
   "Handle the sequences in the output of a program; keep an incomplete one.
 ARGUMENTS are the process and the output.  Return what the terminal is
@@ -363,7 +349,7 @@ to get: term would display these sequences."
 These are titles, questions for a color, and texts to copy."
   (cond
    ((not (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
-              (gemini-companion-terminal-of-cli-p process))))
+              (gemini-companion-session-has-terminal-p process))))
    ((string-match "\\`[02];" content)
     ;; vterm has decoded the title; term has not.
     (gemini-companion-state-set-title

@@ -122,7 +122,7 @@ src/innocent.txt)" error)
               (should-not (gemini-companion-session-terminal
                            (list :pid (emacs-pid))))
               ;; Of two on a host, it may be the terminal of either.
-              (setq-local gemini-companion-remote-terminal "/ssh:far:/srv/")
+              (setq-local gemini-companion-session-remote-directory "/ssh:far:/srv/")
               (let ((all '((:id "1" :remote "/ssh:far:")
                            (:id "2" :remote "/ssh:far:"))))
                 (dolist (sessions (list all (last all) nil))

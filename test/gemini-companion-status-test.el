@@ -39,7 +39,7 @@
                      ("~/" "/far:/directory/")))
       (with-temp-buffer
         (setq default-directory directory
-              gemini-companion-remote-terminal terminal)
+              gemini-companion-session-remote-directory terminal)
         (gemini-companion-status-test--with-status
             gemini-companion-status-checks
           (should (equal "/far:/directory/" default-directory)))))))
