@@ -5,18 +5,17 @@
 
 ;;; Commentary:
 
-;; Start a CLI in a terminal of this Emacs, in the root of a project; one
-;; buffer for each project, more on request.  A CLI searches for Emacs
-;; once, when it starts, so it is started when the server is ready.
+;; Start a CLI in a terminal of this Emacs, in the root of a project; one buffer for
+;; each project, more on request.  What is to be started is a struct of
+;; gemini-companion-terminal.el, which knows the kinds of terminals, too.
+;;
+;; A CLI searches for Emacs once, when it starts, so it waits in its buffer until
+;; the server is ready, and, with another temporary directory, until there is a
+;; discovery file in that.
 ;;
 ;; Programs that Emacs starts inherit a few variables by which a CLI finds this
 ;; Emacs among several.  Terminals outside Emacs do not need them: there the
 ;; discovery file is enough.
-;;
-;; The output of a terminal is searched for operating system commands (OSC)
-;; before the terminal gets it: questions for the colors, the window title, which
-;; has the state of the CLI, and text that the CLI copies.  From term they are
-;; removed.
 
 ;;; Code:
 
@@ -117,18 +116,26 @@ may be installed there."
            gemini-companion-run-client)
           ((null (cdr installed))
            (or (car installed) (caar gemini-companion-client-table)))
-          ((let ((client (gemini-companion-client-read
-                          "Start"
-                          (mapcar (lambda (name)
-                                    (cons (gemini-companion-client-title name)
-                                          name))
-                                  installed))))
+          (another
+           (gemini-companion-cli--read-client installed))
+          (t
+           (let ((client (gemini-companion-cli--read-client installed)))
              ;; Nothing is saved before the user agrees to the installation.
-             (when (and (not another) (gemini-companion-install-command))
-               (with-demoted-errors "Option not saved: %S"
-                 (customize-save-variable 'gemini-companion-run-client
-                                          client)))
+             (when (gemini-companion-install-command)
+               (gemini-companion-cli--save 'gemini-companion-run-client client))
              client)))))
+
+(defun gemini-companion-cli--read-client (clients)
+  "Return one of CLIENTS, names of CLIs, that the user chooses."
+  (gemini-companion-client-read
+   "Start" (mapcar (lambda (name)
+                     (cons (gemini-companion-client-title name) name))
+                   clients)))
+
+(defun gemini-companion-cli--save (option value)
+  "Set OPTION to VALUE, and save that if the user's file can be written."
+  (with-demoted-errors "Option not saved: %S"
+    (customize-save-variable option value)))
 
 (defun gemini-companion-cli--offer-settings (cli)
   "Ask whether to set what CLI needs and the user has not set.
@@ -398,6 +405,37 @@ connect; start one? " (abbreviate-file-name directory))))
     (seq-some (apply-partially #'file-in-directory-p directory)
               (gemini-companion-roots directory))))
 
+;;;; Remote hosts
+
+(defun gemini-companion-cli--agree (name)
+  "Ask the user whether to connect the host NAME, the first time.
+Signal an error if the answer is no, or if no command connects it."
+  (gemini-companion-remote-command name :pipe nil)
+  (unless (assoc name gemini-companion-remote-directories)
+    (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
+there with them? " (gemini-companion-names-title name)))
+      (user-error "Not connected"))
+    (gemini-companion-cli--save 'gemini-companion-remote-directories
+                                (append gemini-companion-remote-directories
+                                        (list (list name))))))
+
+(defun gemini-companion-cli--report-connected (name root problem)
+  "Display that the host NAME is connected, or PROBLEM if it is non-nil.
+ROOT is the workspace root there."
+  (pcase-let (((map :problems :container)
+               (cdr (assoc name gemini-companion-names-remotes)))
+              (title (gemini-companion-names-title name)))
+    (cond (problem
+           (message "%s" problem))
+          (problems
+           (message "%s is connected, but the discovery file could not \
+be written there (%s); %s shows more"
+                    title (string-join problems "; ")
+                    (substitute-command-keys "\\[gemini-companion-status]")))
+          (t
+           (message "Connected to %s; run %sgemini or qwen in %s there"
+                    title (if container "REMOTE_CONTAINERS=1 " "") root)))))
+
 ;;;; Start
 
 (defun gemini-companion-cli-show-buffer (cli)
@@ -506,7 +544,8 @@ Then call THEN, if it is non-nil and there is a server."
 
 (defun gemini-companion-cli--start-in (buffer root problem)
   "Start the CLI that waits in BUFFER, or show PROBLEM if it is non-nil.
-ROOT is the workspace root in its remote host, if any."
+ROOT is the workspace root in its remote host, if any.  This is called
+when the server, or the host, is ready, or cannot be reached."
   (setq gemini-companion-cli--waiting
         (remq buffer gemini-companion-cli--waiting))
   (when (buffer-live-p buffer)
@@ -586,6 +625,7 @@ For a CLI on a remote host, it is a local command that runs it there."
 The first entry for a variable counts.  Environments are the default one
 and the ones of buffers, which packages such as envrc and mise make."
   (let ((change (lambda (environment)
+                  ;; Only our own strings go: the user may have equal ones.
                   (append entries
                           (seq-difference environment
                                           gemini-companion-cli--exported
@@ -826,18 +866,6 @@ there.  If that CLI is in a selected side window, the window is hidden."
                        ((not (assoc name gemini-companion-names-remotes))))
              (gemini-companion-connect))))))
 
-(defun gemini-companion-cli--agree (name)
-  "Ask the user whether to connect the host NAME, the first time.
-Signal an error if the answer is no, or if no command connects it."
-  (gemini-companion-remote-command name :pipe nil)
-  (unless (assoc name gemini-companion-remote-directories)
-    (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
-there with them? " (gemini-companion-names-title name)))
-      (user-error "Not connected"))
-    (with-demoted-errors "Option not saved: %S"
-      (customize-save-variable 'gemini-companion-remote-directories
-                               (append gemini-companion-remote-directories `((,name)))))))
-
 (defun gemini-companion-cli-launch (cli)
   "Start CLI, in an empty buffer, once there is a server.
 Turn the mode on, and connect the remote host of CLI, if necessary."
@@ -863,29 +891,16 @@ directory that is the same here and there; see
 `gemini-companion-remote-directories'.
 `gemini-companion-run' connects, too, and starts the CLI."
   (interactive)
-  (pcase-let* ((`(,name ,directory . ,_)
-                (or (gemini-companion-remote-here)
-                    (user-error "A local CLI connects by itself; switch to a \
-buffer on another host")))
-               (title (gemini-companion-names-title name)))
+  (pcase-let ((`(,name ,directory . ,_)
+               (or (gemini-companion-remote-here)
+                   (user-error "A local CLI connects by itself; switch to a \
+buffer on another host"))))
     (gemini-companion-cli--agree name)
     (when (or gemini-companion-mode (gemini-companion-mode 1))
-      (message "Connecting to %s..." title)
+      (message "Connecting to %s..." (gemini-companion-names-title name))
       (gemini-companion-remote-connect
        name directory
-       (lambda (root problem)
-         (pcase-let (((map :problems :container)
-                      (cdr (assoc name gemini-companion-names-remotes))))
-           (cond (problem (message "%s" problem))
-                 (problems
-                  (message "%s is connected, but the discovery file could not \
-be written there (%s); %s shows more"
-                           title (string-join problems "; ")
-                           (substitute-command-keys
-                            "\\[gemini-companion-status]")))
-                 ((message "Connected to %s; run %sgemini or qwen in %s there"
-                           title (if container "REMOTE_CONTAINERS=1 " "")
-                           root)))))))))
+       (apply-partially #'gemini-companion-cli--report-connected name)))))
 
 ;;;###autoload
 (defun gemini-companion-disconnect (name)

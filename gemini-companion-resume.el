@@ -24,29 +24,52 @@
 (defvar desktop-minor-mode-handlers)
 (defvar desktop-save-buffer)
 
+;;;; Keys
+
+(defvar gemini-companion-resume-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'gemini-companion-resume-at-point)
+    (define-key map [remap quit-window] #'gemini-companion-quit-window)
+    map)
+  "Keys in a list of conversations.")
+
 ;;;; List
 
 (defun gemini-companion-resume--parse (output)
   "Return the conversations in OUTPUT of a CLI, as `tabulated-list-entries'.
-The newest comes first.  Gemini CLI prints that last, and Qwen Code
-prints objects of JSON."
+The newest comes first: Gemini CLI prints that last, and Qwen Code first."
   (let (printed objects)
     (dolist (line (split-string output "[\r\n]+" t))
-      (if (string-match "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'"
-                        line)
-          (push (mapcar (lambda (n) (match-string n line)) '(3 2 1)) printed)
-        ;; Other lines are of its log.
-        (let-alist (and (string-prefix-p "{" line)
-                        (ignore-errors (json-read-from-string line)))
-          (when .sessionId
-            (push (list .sessionId
-                        (format-time-string "%F %R" (/ .mtime 1000))
-                        (or .customTitle .prompt ""))
-                  objects)))))
-    (mapcar (pcase-lambda (`(,id ,time ,words))
-              (list id (vector time (gemini-companion-names-shown
-                                     (string-clean-whitespace words) 300))))
-            (append (nreverse objects) printed))))
+      (if-let* ((entry (gemini-companion-resume--parse-printed line)))
+          (push entry printed)
+        (when-let* ((entry (gemini-companion-resume--parse-object line)))
+          (push entry objects))))
+    (append (nreverse objects) printed)))
+
+(defun gemini-companion-resume--entry (id time words)
+  "Return an entry of the list for the conversation ID.
+TIME is when it was used last, and WORDS are its title or first prompt."
+  (list id (vector time (gemini-companion-names-shown
+                         (string-clean-whitespace words) 300))))
+
+(defun gemini-companion-resume--parse-printed (line)
+  "Return the entry for LINE, which Gemini CLI has printed, or nil.
+Such a LINE is \"  1. Fix the bug (2 hours ago) [ID]\"."
+  (when (string-match "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'"
+                      line)
+    (gemini-companion-resume--entry (match-string 3 line) (match-string 2 line)
+                                    (match-string 1 line))))
+
+(defun gemini-companion-resume--parse-object (line)
+  "Return the entry for LINE, a JSON object of Qwen Code, or nil.
+Other lines are of the log of that."
+  (let-alist (and (string-prefix-p "{" line)
+                  (ignore-errors (json-read-from-string line)))
+    (when .sessionId
+      (gemini-companion-resume--entry
+       .sessionId
+       (format-time-string "%F %R" (/ .mtime 1000))
+       (or .customTitle .prompt "")))))
 
 (defun gemini-companion-resume--list ()
   "List the conversations, or start the CLI if only that can list them."
@@ -105,41 +128,6 @@ The ARGUMENTS are for FORMAT, after that name."
               revert-buffer-function
               (lambda (&rest _) (gemini-companion-resume--list)))
   (tabulated-list-init-header))
-
-(defun gemini-companion-resume-at-point ()
-  "Resume the conversation at point, in a terminal in this window."
-  (interactive nil gemini-companion-resume-mode)
-  (gemini-companion-cli-launch
-   (gemini-companion-terminal-cli-with
-    gemini-companion-terminal-cli
-    'resume (or (tabulated-list-get-id)
-                (user-error "No conversation at point; type g to list them")))))
-
-(define-key gemini-companion-resume-mode-map
-  (kbd "RET") #'gemini-companion-resume-at-point)
-(define-key gemini-companion-resume-mode-map
-  [remap quit-window] #'gemini-companion-quit-window)
-
-;;;###autoload
-(defun gemini-companion-resume (&optional number)
-  "List the conversations of the CLI of this project, to resume one.
-NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
-CLI is running, the conversation is resumed in one more."
-  (interactive "P")
-  (let ((cli (gemini-companion-cli-wanted number)))
-    (when (gemini-companion-terminal-cli-remote cli)
-      (user-error "Conversations on other hosts are not listed; type /resume in \
-the CLI"))
-    (gemini-companion-cli-check cli)
-    (when (gemini-companion-cli-live-buffer cli)
-      (setq cli (gemini-companion-terminal-cli-with
-                 cli 'number (gemini-companion-cli-free-number cli))))
-    (gemini-companion-cli-show-buffer cli)
-    (rename-buffer (string-replace ":" " conversations:"
-                                   (gemini-companion-cli-buffer-name cli))
-                   'unique)
-    (gemini-companion-resume-mode)
-    (gemini-companion-resume--list)))
 
 ;;;; Desktop
 
@@ -200,6 +188,38 @@ ENTRY.  This is a value of `desktop-buffer-mode-handlers'."
   (setq desktop-buffer-mode-handlers
         (seq-difference (bound-and-true-p desktop-buffer-mode-handlers)
                         gemini-companion-resume--desktop-handlers)))
+
+;;;; Commands
+
+(defun gemini-companion-resume-at-point ()
+  "Resume the conversation at point, in a terminal in this window."
+  (interactive nil gemini-companion-resume-mode)
+  (gemini-companion-cli-launch
+   (gemini-companion-terminal-cli-with
+    gemini-companion-terminal-cli
+    'resume (or (tabulated-list-get-id)
+                (user-error "No conversation at point; type g to list them")))))
+
+;;;###autoload
+(defun gemini-companion-resume (&optional number)
+  "List the conversations of the CLI of this project, to resume one.
+NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
+CLI is running, the conversation is resumed in one more."
+  (interactive "P")
+  (let ((cli (gemini-companion-cli-wanted number)))
+    (when (gemini-companion-terminal-cli-remote cli)
+      (user-error "Conversations on other hosts are not listed; type /resume in \
+the CLI"))
+    (gemini-companion-cli-check cli)
+    (when (gemini-companion-cli-live-buffer cli)
+      (setq cli (gemini-companion-terminal-cli-with
+                 cli 'number (gemini-companion-cli-free-number cli))))
+    (gemini-companion-cli-show-buffer cli)
+    (rename-buffer (string-replace ":" " conversations:"
+                                   (gemini-companion-cli-buffer-name cli))
+                   'unique)
+    (gemini-companion-resume-mode)
+    (gemini-companion-resume--list)))
 
 (provide 'gemini-companion-resume)
 ;;; gemini-companion-resume.el ends here

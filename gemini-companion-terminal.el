@@ -1,12 +1,17 @@
-;;; gemini-companion-terminal.el --- CLIs in terminals of this Emacs  -*- lexical-binding: t; -*-
+;;; gemini-companion-terminal.el --- Kinds of terminals and their output  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Run a program in vterm, eat or term, display it, and handle the sequences in its
-;; output: titles, colors and texts to copy.
+;; Run a CLI in vterm, eat or term, and display it.  The buffer of a terminal has the
+;; CLI that runs there, a struct.
+;;
+;; The output of a terminal is searched for operating system commands (OSC)
+;; before the terminal gets it: questions for the colors, the window title, which
+;; has the state of the CLI, and text that the CLI copies.  From term they are
+;; removed, as it would display them.
 
 ;;; Code:
 
@@ -61,6 +66,22 @@ selected one."
                  (const right) (const left) (const bottom))
   :package-version '(gemini-companion . "0.1.0"))
 
+;;;; Keys
+
+(defvar gemini-companion-terminal-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
+    map)
+  "Keys in the terminal of a CLI, in addition to the terminal's own.")
+
+(defvar gemini-companion-terminal-ended-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "g" 'gemini-companion-run)
+    (define-key map "r" 'gemini-companion-resume)
+    (define-key map "q" #'gemini-companion-quit-window)
+    map)
+  "Keys in the buffer of a CLI that has ended.")
+
 ;;;; State
 
 (cl-defstruct (gemini-companion-terminal-cli
@@ -106,7 +127,7 @@ It is nil on Windows, where no terminal works."
     ('term #'gemini-companion-terminal--term)
     ('nil (cond ((eq system-type 'windows-nt) nil)
                 ((and (locate-library "vterm")
-                      ;; Without it, loading vterm asks whether to compile one.
+                      ;; Without the module, vterm asks whether to compile one.
                       (locate-library "vterm-module"))
                  #'gemini-companion-terminal--vterm)
                 ((locate-library "eat") #'gemini-companion-terminal--eat)
@@ -167,6 +188,7 @@ With line numbers, vterm shows rows that were drawn for a wider window."
   (setq-local vterm-min-window-width 20))
 
 (defun gemini-companion-terminal--eat (command)
+  "Run COMMAND in the current buffer with eat."
   (require 'eat)
   (eat-mode)
   (let ((eat-kill-buffer-on-exit nil))
@@ -189,6 +211,7 @@ which are sent to the program if they are typed twice."
   (term-char-mode))
 
 ;;;; Showing
+
 (defun gemini-companion-terminal-show (buffer)
   "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
   (let ((split-width-threshold
@@ -234,29 +257,7 @@ It cannot if SESSION waits for an answer, which the text would be."
            (gemini-companion-session-has-terminal-p process session)
            process))))
 
-;;;; Keys
-
-(defvar gemini-companion-terminal-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
-    map)
-  "Keys in the terminal of a CLI, in addition to the terminal's own.")
-
-(defvar gemini-companion-terminal-ended-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "g" 'gemini-companion-run)
-    (define-key map "r" 'gemini-companion-resume)
-    (define-key map "q" #'gemini-companion-quit-window)
-    map)
-  "Keys in the buffer of a CLI that has ended.")
-
-(defun gemini-companion-run-escape ()
-  "Send Escape to the CLI in this terminal.
-In a text terminal, a single Escape is the beginning of a key of Emacs."
-  (interactive)
-  (if (gemini-companion-terminal-takes-keys-p)
-      (process-send-string (get-buffer-process (current-buffer)) "\e")
-    (keyboard-escape-quit)))
+;;;; Desktop
 
 (defun gemini-companion-terminal-desktop (_directory)
   "Return the entry of the current buffer, a CLI, in a desktop file.
@@ -312,60 +313,82 @@ If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
                  header-line-format))))))
 
 (defun gemini-companion-terminal--filter (arguments)
-  "Handle the sequences in the output of a program; keep an incomplete one.
-ARGUMENTS are the process and the output.  Return what the terminal is
-to get: term would display these sequences."
-  (pcase-let* ((`(,process ,output) arguments)
-               (rest (process-get process 'gemini-companion-output-rest))
-               (start 0)
-               (plain nil))
-    ;; Most output has none, and is not copied.  The last may follow a kill.
-    (if (not (and (or rest
-                      (string-search "\e]" output)
-                      (string-suffix-p "\e" output))
-                  (buffer-live-p (process-buffer process))))
-        arguments
-      (let ((text (concat rest output)))
-        (while (string-match "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\\\\\)" text start)
-          (push (substring text start (match-beginning 0)) plain)
-          (setq start (match-end 0))
-          (gemini-companion-terminal--handle process (match-string 1 text)))
-        (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
-          (push (substring text start end) plain)
-          (setq rest (and end (substring text end)))))
+  "Handle the OSC sequences in the output of a program.
+ARGUMENTS are the process and the output.  Return them with what the
+terminal is to get as the output.  This is around the process filter."
+  (pcase-let ((`(,process ,output) arguments))
+    ;; Most output has no sequence, and is not copied.  The last output may come
+    ;; after the buffer was killed.
+    (if (and (or (process-get process 'gemini-companion-output-rest)
+                 (string-search "\e]" output)
+                 (string-suffix-p "\e" output))
+             (buffer-live-p (process-buffer process)))
+        (let ((plain (gemini-companion-terminal--handle-all process output)))
+          (list process
+                (if (with-current-buffer (process-buffer process)
+                      (derived-mode-p 'term-mode))
+                    ;; term would display the sequences.
+                    plain
+                  (gemini-companion-terminal--without-questions output))))
+      arguments)))
+
+(defun gemini-companion-terminal--handle-all (process output)
+  "Handle the OSC sequences in OUTPUT of PROCESS; return the rest of it.
+An incomplete sequence at the end is kept for the next output, and is
+not in the value."
+  (let ((text (concat (process-get process 'gemini-companion-output-rest)
+                      output))
+        (start 0)
+        (plain nil))
+    (while (string-match "\e]\\([^\a\e]*\\)\\(?:\a\\|\e\\\\\\)" text start)
+      (push (substring text start (match-beginning 0)) plain)
+      (setq start (match-end 0))
+      (gemini-companion-terminal--handle process (match-string 1 text)))
+    (let ((end (string-match "\e\\(?:][^\a\e]*\e?\\)?\\'" text start)))
+      (push (substring text start end) plain)
       ;; In Emacs 28, twice this length overflows the stack of regexps.
       (process-put process 'gemini-companion-output-rest
-                   (and (length< rest 200000) rest))
-      (list process (if (with-current-buffer (process-buffer process)
-                          (derived-mode-p 'term-mode))
-                        (string-join (nreverse plain))
-                      ;; Eat would answer for a dark frame, and pad titles.
-                      (replace-regexp-in-string
-                       "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)\\|\\(\e]0;[^\a\e]*?\\) +\\(\a\\)"
-                       "\\1\\2" output t))))))
+                   (and end
+                        (< (- (length text) end) 200000)
+                        (substring text end))))
+    (string-join (nreverse plain))))
+
+(defun gemini-companion-terminal--without-questions (output)
+  "Return OUTPUT without questions for the colors, and with titles trimmed.
+Eat would answer the questions for a dark frame, and pad titles."
+  (replace-regexp-in-string
+   "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)\\|\\(\e]0;[^\a\e]*?\\) +\\(\a\\)"
+   "\\1\\2" output t))
 
 (defun gemini-companion-terminal--handle (process content)
   "Act on CONTENT, that of an OSC sequence in the output of PROCESS.
-These are titles, questions for a color, and texts to copy."
-  (cond
-   ((not (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
-              (gemini-companion-session-has-terminal-p process))))
-   ((string-match "\\`[02];" content)
-    ;; vterm has decoded the title; term has not.
-    (gemini-companion-state-set-title
-     process (decode-coding-string
-              (encode-coding-string (substring content 2) 'utf-8-emacs)
-              'utf-8)))
-   ((string-match "\\`1\\([01]\\);\\?\\'" content)
-    (gemini-companion-terminal--answer-color process (match-string 1 content)))
-   ;; eat takes texts to copy by itself.
-   ((with-current-buffer (process-buffer process)
-      (derived-mode-p 'eat-mode)))
-   ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
-    (when-let* ((bytes (ignore-errors
-                         (base64-decode-string (match-string 1 content)))))
-      (kill-new (decode-coding-string bytes 'utf-8))
-      (message "Text that the CLI copied is in the kill ring")))))
+It begins with the number of a command and a semicolon: 0 and 2 set the
+title, 10 and 11 ask for a color, and 52 copies a text.  Commands of
+other programs than a CLI are left to the terminal."
+  (when (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
+             (gemini-companion-session-has-terminal-p process))
+    (cond
+     ((string-match "\\`[02];" content)
+      ;; vterm has decoded the title; term has not.
+      (gemini-companion-state-set-title
+       process (decode-coding-string
+                (encode-coding-string (substring content 2) 'utf-8-emacs)
+                'utf-8)))
+     ((string-match "\\`1\\([01]\\);\\?\\'" content)
+      (gemini-companion-terminal--answer-color process (match-string 1 content)))
+     ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
+      ;; eat takes texts to copy by itself.
+      (unless (with-current-buffer (process-buffer process)
+                (derived-mode-p 'eat-mode))
+        (gemini-companion-terminal--copy (match-string 1 content)))))))
+
+(defun gemini-companion-terminal--copy (encoded)
+  "Add a text that a CLI has copied to the kill ring.
+ENCODED is the text in UTF-8 and Base64; if it is not valid, it is
+ignored."
+  (when-let* ((bytes (ignore-errors (base64-decode-string encoded))))
+    (kill-new (decode-coding-string bytes 'utf-8))
+    (message "Text that the CLI copied is in the kill ring")))
 
 (defun gemini-companion-terminal--answer-color (process which)
   "Report a color of the frame of PROCESS to it.
@@ -382,6 +405,16 @@ on white in a light theme."
                      (make-list 3 (if (eq foreground dark) #xffff 0)))))
     (process-send-string
      process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
+
+;;;; Commands
+
+(defun gemini-companion-run-escape ()
+  "Send Escape to the CLI in this terminal.
+In a text terminal, a single Escape is the beginning of a key of Emacs."
+  (interactive)
+  (if (gemini-companion-terminal-takes-keys-p)
+      (process-send-string (get-buffer-process (current-buffer)) "\e")
+    (keyboard-escape-quit)))
 
 (provide 'gemini-companion-terminal)
 ;;; gemini-companion-terminal.el ends here
