@@ -5,11 +5,18 @@
 
 ;;; Commentary:
 
-;; \[gemini-companion-send] inserts a reference to what is at point, or its text,
-;; into the prompt of a CLI.
+;; Insert what is at point into the prompt of a CLI: a reference to a file, which the
+;; CLI reads, or a text.  A table has a function for each mode, which returns
+;; *things*, data about what is at point; another function makes a text of them for
+;; one CLI.
+;;
+;; Many buffers have text of files that are not shared: hits, hunks, the output of
+;; compilations, versions in Git.  A thing from such a buffer has the file that its
+;; text is from, or may be from, and its text is sent only if that is shared.
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'compile)
 (require 'diff-mode)
 (require 'dired)
@@ -30,6 +37,8 @@
 (declare-function magit-file-at-point "ext:magit-git")
 (declare-function slot-value "eieio")
 (declare-function gemini-companion-compose "gemini-companion-compose")
+
+;;;; State
 
 (defvar gemini-companion-send-alist
   '((dired-mode . gemini-companion-send--dired)
@@ -57,32 +66,37 @@ which is quoted, or a list (FILE LINES TEXT) for a reference to FILE, an
 absolute file name: LINES is a number, a cons (FIRST . LAST), or nil,
 and TEXT is a string from FILE or about it, or nil.")
 
+;;;; Files
+
 (defun gemini-companion-send--file ()
   "Return a reference to the lines of the region, the defun or the line.
 With a diagnostic on the line of point, it has its message.  An image
 or a PDF has no lines.  Without a file, return the region or paragraph."
   (let ((file (gemini-companion-text-visited (current-buffer)))
-        messages)
+        (messages (and (not (use-region-p))
+                       (gemini-companion-send--diagnostics))))
     (cond ((null file)
            (gemini-companion-send--region))
           ((or (derived-mode-p 'image-mode)
                (eq 'no-conversion buffer-file-coding-system))
            (list (list file)))
-          ((and (not (use-region-p))
-                (setq messages (gemini-companion-send--diagnostics)))
+          (messages
            (list (list file (line-number-at-pos nil t)
                        (string-join messages "\n"))))
           (t
-           (pcase-let ((`(,start . ,end)
-                        (or (bounds-of-thing-at-point 'region)
-                            (and (derived-mode-p 'prog-mode)
-                                 (bounds-of-thing-at-point 'defun))
-                            (cons (point) (point)))))
-             ;; Nothing of the line after a newline is meant.
-             (when (and (< start end) (eq (char-before end) ?\n))
-               (setq end (1- end)))
-             (list (list file (cons (line-number-at-pos start t)
-                                    (line-number-at-pos end t)))))))))
+           (list (list file (gemini-companion-send--lines)))))))
+
+(defun gemini-companion-send--lines ()
+  "Return the lines of the region, the defun or point, a cons (FIRST . LAST)."
+  (pcase-let ((`(,start . ,end)
+               (or (bounds-of-thing-at-point 'region)
+                   (and (derived-mode-p 'prog-mode)
+                        (bounds-of-thing-at-point 'defun))
+                   (cons (point) (point)))))
+    ;; Nothing of the line after a newline is meant.
+    (when (and (< start end) (eq (char-before end) ?\n))
+      (setq end (1- end)))
+    (cons (line-number-at-pos start t) (line-number-at-pos end t))))
 
 (defun gemini-companion-send--diagnostics ()
   "Return the messages of Flymake and Flycheck about this line, strings."
@@ -98,21 +112,26 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
                                      (apply #'flycheck-overlay-errors-in
                                             line)))))))))
 
+;;;; What is not shared
+
 (defun gemini-companion-send--hidden (files &optional buffer)
   "Return the first of FILES that may not be shared, or nil.
 Files whose text is in BUFFER count, too, and a directory as those in it."
   (seq-find (lambda (file)
               (gemini-companion-privacy-name-hidden-p
                (if (file-directory-p file) (expand-file-name "x" file) file)))
-            (append files (and buffer (gemini-companion-send--shown buffer)))))
+            (append files (and buffer (gemini-companion-send--sources buffer)))))
 
-(defun gemini-companion-send--shown (buffer)
-  "Return the files whose text is in BUFFER, which may visit none."
+(defun gemini-companion-send--sources (buffer)
+  "Return the files whose text is, or may be, in BUFFER, a list.
+BUFFER, a buffer or its name, may visit none of them: it shows the edits
+of CLIs, a version or the history of a file, a page, a part of an Org file
+or the output of a command.  Signal an error if it was killed."
   (with-current-buffer (if-let* ((shown (get-buffer buffer)))
                            (or (buffer-base-buffer shown) shown)
                          (user-error "Buffer %s was killed" buffer))
     (if-let* ((marker (bound-and-true-p org-src--beg-marker)))
-        (gemini-companion-send--shown (marker-buffer marker))
+        (gemini-companion-send--sources (marker-buffer marker))
       (ensure-list
        (or (gemini-companion-text-visited (current-buffer))
            (and gemini-companion-edit-here
@@ -122,9 +141,14 @@ Files whose text is in BUFFER count, too, and a directory as those in it."
            (bound-and-true-p vc-annotate-parent-file)
            (bound-and-true-p log-view-vc-fileset)
            (bound-and-true-p magit-buffer-file-name)
-           ;; The address of a page in EWW.
+           ;; EWW has the address of its page there.
            (dnd-get-local-file-name (or list-buffers-directory ""))
            (gemini-companion-send--words (car-safe compilation-arguments)))))))
+
+(defun gemini-companion-send--source (buffer)
+  "Return the file that BUFFER visits, or whose hidden text it has, or nil."
+  (or (gemini-companion-text-visited buffer)
+      (gemini-companion-send--hidden nil buffer)))
 
 (defun gemini-companion-send--words (command)
   "Return the words of the shell COMMAND, any of which may be a file, or nil."
@@ -136,36 +160,52 @@ Files whose text is in BUFFER count, too, and a directory as those in it."
           ;; of a file in Git; for a word with one, Tramp might connect.
           (split-string (or command "") "[][ \t\n\"'`(){}<>;|&=:]+" t)))
 
+;;;; Lists of files and hits
+
 (defun gemini-companion-send--dired ()
+  "Return the marked files, or the file at point."
   (mapcar #'list (dired-get-marked-files)))
 
 (defun gemini-companion-send--hits ()
-  "Return the locations at point, or in the region, of a buffer such as grep's.
-An element is (FILE LINE), or a line of text that has no location."
+  "Return the hits on the lines of the region, or on this line.
+An element is (FILE LINE TEXT), or a line of text that has no location.
+Such a line is left out if it may be from a file that is not shared:
+that of a hit here or nearby, or one whose text the buffer has.  Signal
+an error if nothing else is here."
   (pcase-let* ((`(,start . ,end) (or (bounds-of-thing-at-point 'region)
                                      (cons (point) (point))))
-               (found (save-excursion
-                        (goto-char start)
-                        (cl-loop collect (gemini-companion-send--hit)
-                                 while (and (zerop (forward-line))
-                                            (< (point) end)))))
-               (before (gemini-companion-send--near start -1))
-               (after (gemini-companion-send--near (max start (1- end)) 1))
-               ;; Lines without a location may be from the file of one of these.
-               (hidden (gemini-companion-send--hidden
-                        (delq nil (mapcar #'car-safe `(,before ,after ,@found)))
-                        (current-buffer))))
-    (or (delete-dups (seq-filter (if hidden #'consp #'identity) found))
-        (when hidden
-          (user-error "This may be text of %s, which is not shared"
-                      (gemini-companion-names-absolute hidden))))))
+               (hits (gemini-companion-send--hits-between start end))
+               (nearby (list (gemini-companion-send--near start -1)
+                             (gemini-companion-send--near
+                              (max start (1- end)) 1)))
+               (files (delq nil (mapcar #'car-safe (append nearby hits))))
+               (hidden (gemini-companion-send--hidden files (current-buffer)))
+               (shared (delete-dups
+                        (if hidden (seq-filter #'consp hits) hits))))
+    (when (and hidden (null shared))
+      (user-error "This may be text of %s, which is not shared"
+                  (gemini-companion-names-absolute hidden)))
+    shared))
+
+(defun gemini-companion-send--hits-between (start end)
+  "Return the values of `gemini-companion-send--hit' from START to END.
+Lines without one are left out."
+  (save-excursion
+    (goto-char start)
+    (let ((hits (list (gemini-companion-send--hit))))
+      (while (and (zerop (forward-line)) (< (point) end))
+        (push (gemini-companion-send--hit) hits))
+      (delq nil (nreverse hits)))))
 
 (defun gemini-companion-send--compilation-p ()
+  "Return non-nil if the buffer has the output of a command of Compile.
+The modes of Grep and the like have no other lines than hits."
   (or (eq 'compilation-mode major-mode)
       (and (derived-mode-p 'comint-mode) compilation-arguments)))
 
 (defun gemini-companion-send--near (position step)
-  "Return the first hit of a compilation from POSITION by STEP lines, 1 or -1."
+  "Return the first hit of a compilation from POSITION by STEP lines, 1 or -1.
+Return nil if there is none within 200 lines."
   (when (gemini-companion-send--compilation-p)
     (save-excursion
       (goto-char position)
@@ -175,135 +215,164 @@ An element is (FILE LINE), or a line of text that has no location."
                when (consp hit) return hit))))
 
 (defun gemini-companion-send--property (name)
+  "Return the first value of the text property NAME on this line, or nil."
   (when-let* ((location (text-property-not-all (line-beginning-position)
                                                (line-end-position) name nil)))
     (get-text-property location name)))
 
 (defun gemini-companion-send--hit ()
   "Return the hit or the diagnostic on this line, or nil.
-Searches have a text property on each, other lists the id of an entry."
-  (let* ((line (list (line-beginning-position) (line-end-position)))
+The value is (FILE LINE TEXT) or, for a line of a compilation or of a
+buffer without a file, its text.  Searches have a text property on each
+hit, other lists the id of an entry."
+  (let* ((bol (line-beginning-position))
+         (eol (line-end-position))
          (text (string-replace
                 ;; Grep's separator is displayed as a colon.
-                "\0" ":"
-                (string-trim (apply #'buffer-substring-no-properties line)))))
-    ;; A line that was not displayed has no hit yet.
-    (apply #'font-lock-ensure line)
+                "\0" ":" (string-trim (buffer-substring-no-properties bol eol)))))
+    ;; A line that was not displayed has no property of a hit yet.
+    (font-lock-ensure bol eol)
     (if-let* ((location (gemini-companion-send--location text)))
         (append location (list text))
       (pcase (seq-some #'gemini-companion-send--property
                        '(xref-item occur-target org-marker tabulated-list-id))
-        ((and (pred xref-item-p) (app xref-item-location location))
-         (if (xref-buffer-location-p location)
-             (gemini-companion-send--at (xref-location-marker location) text)
-           (list (expand-file-name (xref-location-group location))
-                 (xref-location-line location) text)))
-        ;; Emacs 28 has a marker, later versions a list of pairs of them.
+        ((and (pred xref-item-p) item)
+         (gemini-companion-send--xref (xref-item-location item) text))
+        ;; An occurrence has a marker in Emacs 28, and a list of pairs of markers
+        ;; in later versions.
         ((or (and (pred markerp) marker) `((,marker . ,_) . ,_))
          (gemini-companion-send--at marker text))
         (`(:diagnostic ,diagnostic . ,_)
          (gemini-companion-send--at (flymake-diagnostic-beg diagnostic)
                                     (flymake-diagnostic-text diagnostic)
                                     (flymake-diagnostic-buffer diagnostic)))
-        ;; In results of a search, it may be from a file that is not shared.
-        ('nil (and (gemini-companion-send--compilation-p)
-                   (not (string-empty-p text))
-                   text))
+        ('nil
+         ;; A line of the results of a search may be from a file that is not
+         ;; shared.
+         (and (gemini-companion-send--compilation-p)
+              (not (string-empty-p text))
+              text))
         (id (list (flycheck-error-filename id) (flycheck-error-line id)
                   (flycheck-error-message id)))))))
 
+(defun gemini-companion-send--xref (location text)
+  "Return the hit at LOCATION of Xref, on a line with TEXT."
+  (if (xref-buffer-location-p location)
+      (gemini-companion-send--at (xref-location-marker location) text)
+    (list (expand-file-name (xref-location-group location))
+          (xref-location-line location)
+          text)))
+
 (defun gemini-companion-send--location (text)
-  "Return (FILE LINE) of the message of a compilation on this line, TEXT.
-Any number after a colon may be taken for the line of a file that does not
-exist, and Emacs does not know the formats of all compilers."
-  (seq-find
-   (lambda (location)
-     (and location
-          (or (file-exists-p (car location))
-              (gemini-companion-send--hidden (list (car location))))))
-   (list (when-let* ((message (gemini-companion-send--property
-                               'compilation-message))
-                     ;; A line of Make about a directory has none.
-                     (loc (compilation--message->loc message)))
-           (list (apply #'expand-file-name
-                        (car (compilation--loc->file-struct loc)))
-                 (compilation--loc->line loc)))
-         (when (and (gemini-companion-send--compilation-p)
-                    (string-match "\\([^][ \t\"'(){}<>:]+\\)[:(]\\([0-9]+\\)"
-                                  text))
-           (list (expand-file-name (match-string 1 text))
-                 (string-to-number (match-string 2 text)))))))
+  "Return (FILE LINE) of the message of a compilation on this line, or nil.
+TEXT is the line.  A FILE that does not exist counts only if it may not be
+shared: any number after a colon may be taken for a line."
+  (seq-find (pcase-lambda (`(,file . ,_))
+              (or (file-exists-p file)
+                  (gemini-companion-send--hidden (list file))))
+            (delq nil (list (gemini-companion-send--message-location)
+                            (gemini-companion-send--text-location text)))))
+
+(defun gemini-companion-send--message-location ()
+  "Return (FILE LINE) where Compile has found it on this line, or nil."
+  (when-let* ((message (gemini-companion-send--property 'compilation-message))
+              ;; A line of Make about a directory has no location.
+              (location (compilation--message->loc message)))
+    (list (apply #'expand-file-name
+                 (car (compilation--loc->file-struct location)))
+          (compilation--loc->line location))))
+
+(defun gemini-companion-send--text-location (text)
+  "Return (FILE LINE) in TEXT, a line of a compilation, or nil.
+Emacs does not know the formats of all compilers."
+  (when (and (gemini-companion-send--compilation-p)
+             (string-match "\\([^][ \t\"'(){}<>:]+\\)[:(]\\([0-9]+\\)" text))
+    (list (expand-file-name (match-string 1 text))
+          (string-to-number (match-string 2 text)))))
 
 (defun gemini-companion-send--at (position text &optional buffer)
   "Return a reference with TEXT to POSITION, in BUFFER or that of a marker.
-For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
-If BUFFER visits no file, return TEXT; if it was killed, nil."
-  (let* ((buffer (or buffer (marker-buffer position)))
-         (live (buffer-live-p buffer))
-         (file (and live (or (gemini-companion-text-visited buffer)
-                             (gemini-companion-send--hidden nil buffer)))))
+For a file that is not visited, BUFFER is its name and POSITION a cons
+\(LINE . COLUMN), as Flymake has them.  If BUFFER visits no file, return
+TEXT; if it was killed, or if its lines may be from any file, nil."
+  (let ((buffer (or buffer (marker-buffer position))))
     (cond ((stringp buffer)
            (list buffer (car position) text))
-          (file
-           (list file (gemini-companion-text-line buffer position) text))
-          ;; A line of these may be from any file.
-          ((and live (not (with-current-buffer buffer
-                            (seq-some #'derived-mode-p
-                                      '(compilation-mode diff-mode magit-mode
-                                        occur-mode xref--xref-buffer-mode)))))
-           text))))
+          ((not (buffer-live-p buffer)) nil)
+          ((gemini-companion-send--source buffer)
+           (list (gemini-companion-send--source buffer)
+                 (gemini-companion-text-line buffer position)
+                 text))
+          ((with-current-buffer buffer
+             (seq-some #'derived-mode-p
+                       '( compilation-mode diff-mode magit-mode
+                          occur-mode xref--xref-buffer-mode)))
+           nil)
+          (t text))))
+
+;;;; Hunks
 
 (defun gemini-companion-send--diff ()
   "Return the hunk of a diff at point, with the names of its file."
   (save-excursion
-    (let ((end (line-end-position))
-          (hunk (or (ignore-errors (diff-bounds-of-hunk))
-                    (user-error "No hunk here"))))
-      ;; In the header of a file, the functions of Diff mode find another one.
-      (goto-char (car hunk))
-      (apply #'gemini-companion-send--hunk
-             ;; A binary file has no hunk, and the next one is of another file.
-             (unless (re-search-backward "^\\(?:diff\\|Index:\\) "
-                                         (min end (point)) t)
-               (append (seq-mapcat #'gemini-companion-send--diff-files
-                                   (diff-hunk-file-names))
-                       ;; The names may be labels.
-                       (when (re-search-backward "^diff \\(.*\\)" nil t)
-                         (gemini-companion-send--words (match-string 1)))))
-             hunk))))
+    (let ((end (line-end-position)))
+      (pcase-let ((`(,hunk-start ,hunk-end)
+                   (or (ignore-errors (diff-bounds-of-hunk))
+                       (user-error "No hunk here"))))
+        ;; In the header of a file, the functions of Diff mode find another file.
+        (goto-char hunk-start)
+        (gemini-companion-send--hunk
+         ;; A binary file has no hunk, and the next one is of another file.
+         (unless (re-search-backward "^\\(?:diff\\|Index:\\) "
+                                     (min end (point)) t)
+           (append (seq-mapcat #'gemini-companion-send--diff-files
+                               (diff-hunk-file-names))
+                   ;; The names may be labels.
+                   (when (re-search-backward "^diff \\(.*\\)" nil t)
+                     (gemini-companion-send--words (match-string 1)))))
+         hunk-start hunk-end)))))
 
 (defun gemini-companion-send--diff-files (name)
-  "Return the files that NAME, in a diff, may stand for.
-It may have a prefix, and be relative to this directory or the root."
+  "Return the files that NAME, in a diff, may stand for, the likeliest first.
+NAME may have a prefix such as \"a/\", and be relative to this directory or
+the root of the project."
   (let* ((name (if (string-prefix-p "\"" name)
                    ;; Git quotes the bytes of other than ASCII letters.
                    (decode-coding-string (read name) 'utf-8)
                  name))
          (bare (replace-regexp-in-string "\\`[^/]+/" "" name)))
     (cond ((string-match "\\`#<buffer \\(.*\\)>\\'" name)
-           (gemini-companion-send--shown (match-string 1 name)))
-          ;; A command line also has options, and quoted spaces.
-          ((not (string-match-p "\\`\\(?:/dev/null\\'\\|[-\\]\\)" name))
-           (cl-loop for directory in (list (vc-root-dir) default-directory)
-                    append (mapcar (lambda (name)
-                                     (expand-file-name name directory))
-                                   (if (string-match-p "\\`[[:alnum:]]/" name)
-                                       (list bare name)
-                                     (list name bare))))))))
+           (gemini-companion-send--sources (match-string 1 name)))
+          ;; Options, and parts of a name with a space, are words of a command
+          ;; line, too.
+          ((string-match-p "\\`\\(?:/dev/null\\'\\|[-\\]\\)" name)
+           nil)
+          (t
+           (let ((names (if (string-match-p "\\`[[:alnum:]]/" name)
+                            (list bare name)
+                          (list name bare))))
+             (mapcan (lambda (directory)
+                       (mapcar (lambda (name) (expand-file-name name directory))
+                               names))
+                     (list (vc-root-dir) default-directory)))))))
 
 (defun gemini-companion-send--magit ()
   "Return the hunk at point, with the name of its file."
-  ;; The compiler would warn of the name of a slot that it does not know.
-  (let ((slot (lambda (name &optional section)
-                (ignore-errors
-                  (slot-value (or section (magit-current-section)) name)))))
+  (let* ((section (magit-current-section))
+         (parent (gemini-companion-send--slot section 'parent)))
     (gemini-companion-send--hunk
      (delq nil
            (list (magit-file-at-point)
-                 ;; The file may be renamed or copied.
-                 (or (funcall slot 'source)
-                     (funcall slot 'source (funcall slot 'parent)))))
-     (funcall slot 'start) (funcall slot 'end))))
+                 ;; A file that was renamed or copied has a source, too.
+                 (or (gemini-companion-send--slot section 'source)
+                     (gemini-companion-send--slot parent 'source))))
+     (gemini-companion-send--slot section 'start)
+     (gemini-companion-send--slot section 'end))))
+
+(defun gemini-companion-send--slot (section slot)
+  "Return the value of SLOT in SECTION of Magit, or nil if it has none.
+The name is a variable, as the compiler warns of unknown names of slots."
+  (ignore-errors (slot-value section slot)))
 
 (defun gemini-companion-send--hunk (files start end)
   "Return the hunk of FILES from START to END.
@@ -320,48 +389,66 @@ It has the name of one that is hidden, or else of one that exists."
                 (and (string-search "\n" text)
                      (gemini-companion-send--fenced text "diff"))))))
 
+;;;; Shells and other text
+
+(defconst gemini-companion-send--most-lines 200
+  "Number of lines that are sent of the output of a command.")
+
 (defun gemini-companion-send--shell ()
   "Return the region, or the last command and the end of its output."
   (cond
    ((gemini-companion-send--compilation-p) (gemini-companion-send--hits))
    ((use-region-p) (gemini-companion-send--region))
    (t
-    (save-excursion
-      (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
-                           (bound-and-true-p comint-last-input-start))))
-          (goto-char start)
-        ;; In a terminal that is suspended, point may be anywhere.
-        (unless (gemini-companion-terminal-takes-keys-p)
-          (goto-char (point-max))
-          (skip-chars-backward " \t\n"))
-        (let ((prompt (replace-regexp-in-string
-                       ;; A command may be half typed.
-                       "\\`\\([^#$%>]*[#$%>]\\) .*\\| +\\'" "\\1"
-                       (buffer-substring-no-properties
-                        (line-beginning-position) (point)))))
-          (forward-line 0)
-          ;; While a command runs, there may be none.
-          (or (re-search-backward (concat (if (string-empty-p prompt) "\\`" "^")
-                                          (regexp-quote prompt))
-                                  nil t)
-              ;; A prompt of a shell may have the directory or the time.
-              (re-search-backward (format "^[^#$%%>\n]*%s "
-                                          (regexp-quote (substring prompt -1)))
-                                  nil 'move))))
-      (let* ((lines (split-string (string-trim (buffer-substring-no-properties
-                                                (line-beginning-position)
-                                                (point-max)))
-                                  "\n"))
-             (left (- (length lines) 201)))
-        (when (< 0 left)
-          (setcdr lines (cons (format "[%d lines left out]" left)
-                              (last lines 200))))
-        (list (gemini-companion-send--fenced (string-join lines "\n"))))))))
+    (let* ((start (save-excursion
+                    (gemini-companion-send--go-to-last-command)
+                    (line-beginning-position)))
+           (lines (split-string (string-trim (buffer-substring-no-properties
+                                              start (point-max)))
+                                "\n"))
+           ;; The first line is the command.
+           (omitted (- (length lines) 1 gemini-companion-send--most-lines))
+           (shown (if (< 0 omitted)
+                      `(,(car lines)
+                        ,(format "[%d lines left out]" omitted)
+                        ,@(last lines gemini-companion-send--most-lines))
+                    lines)))
+      (list (gemini-companion-send--fenced (string-join shown "\n")))))))
+
+(defun gemini-companion-send--go-to-last-command ()
+  "Go to the line of the last command in this buffer of a shell.
+Eshell and Comint record where that is; in a terminal, it is the previous
+line with the prompt that is at its end."
+  (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
+                       (bound-and-true-p comint-last-input-start))))
+      (goto-char start)
+    ;; In a terminal that is suspended, point may be anywhere.
+    (unless (gemini-companion-terminal-takes-keys-p)
+      (goto-char (point-max))
+      (skip-chars-backward " \t\n"))
+    (let ((prompt (gemini-companion-send--shell-prompt)))
+      (forward-line 0)
+      (or (re-search-backward
+           ;; While a command runs, there may be no prompt.
+           (if (string-empty-p prompt)
+               "\\`"
+             (concat "^" (regexp-quote prompt)))
+           nil t)
+          ;; A prompt of a shell may have the directory or the time.
+          (re-search-backward (format "^[^#$%%>\n]*%s "
+                                      (regexp-quote (substring prompt -1)))
+                              nil 'move)))))
+
+(defun gemini-companion-send--shell-prompt ()
+  "Return the prompt of a shell before point, without a half-typed command."
+  (replace-regexp-in-string
+   "\\`\\([^#$%>]*[#$%>]\\) .*\\| +\\'" "\\1"
+   (buffer-substring-no-properties (line-beginning-position) (point))))
 
 (defun gemini-companion-send--region ()
   "Return the text of the region, or of the paragraph at point, in a list.
-The text of a file that is not shared is not given out: the list then has
-that file."
+If the buffer has text of a file that is not shared, the list has that
+file, and not the text."
   (let ((text (substring-no-properties
                (or (if (use-region-p)
                        (funcall region-extract-function nil) ; or a rectangle
@@ -379,8 +466,11 @@ that file."
                                              (symbol-name major-mode)))))))))
 
 (defun gemini-companion-send--fenced (text &optional language)
+  "Return TEXT in a fence of Markdown, with the name of its LANGUAGE, if any.
+The fence is longer than any in TEXT."
   (let ((fence "```"))
-    (while (string-search fence text) (setq fence (concat fence "`")))
+    (while (string-search fence text)
+      (setq fence (concat fence "`")))
     (concat fence language "\n" (string-trim text "\n+" "\n+") "\n" fence)))
 
 (defun gemini-companion-send-things ()
@@ -390,6 +480,18 @@ that file."
                                 (or (eq mode 'fundamental-mode)
                                     (derived-mode-p mode)))))
       (user-error "Nothing here to send")))
+
+;;;; Names for a CLI
+
+(cl-defstruct (gemini-companion-send--name
+               (:constructor gemini-companion-send--make-name)
+               (:copier nil))
+  "How FILE is named in a prompt.
+TEXT is a reference, such as \"@src/a.py\", or the name alone.  HIDDEN is
+non-nil if FILE is not shared.  UNREAD is non-nil if the CLI would read
+FILE, but reads it in no form of its name; LOCAL is its name here, or that
+of the copy of a remote file, or nil."
+  file text hidden unread local)
 
 (defun gemini-companion-send-sessions (file)
   "Return the sessions in whose directory, or on whose host, FILE is."
@@ -403,10 +505,10 @@ NAME is its name in the directory or on the host of SESSION, or nil, and
 LOCAL the name on this machine, in its true directory; it may be a link."
   (pcase-let* (((map :remote :directory) session)
                (`(,host . ,there) (gemini-companion-names-remote file remote)))
-    (cond (remote
-           (when (equal remote host)
-             (cons there (gemini-companion-names-copy (concat remote there)))))
-          ((not (file-remote-p file))
+    (cond ((and remote (equal remote host))
+           (cons there (gemini-companion-names-copy (concat remote there))))
+          ((or remote (file-remote-p file)) nil)
+          (t
            (let* ((file (expand-file-name file))
                   (local (concat (file-truename (file-name-directory file))
                                  (file-name-nondirectory file)))
@@ -417,45 +519,8 @@ LOCAL the name on this machine, in its true directory; it may be a link."
                         (file-relative-name local root))
                    local))))))
 
-(defun gemini-companion-send-description (things session)
-  "Return a text for the prompt of SESSION that describes THINGS.
-They are as `gemini-companion-send-things' returns them."
-  (let* ((names (mapcar (lambda (file)
-                          (cons file (gemini-companion-send--name file session)))
-                        (delete-dups (delq nil (mapcar #'car-safe things)))))
-         (text (string-join
-                (append (mapcar
-                         (lambda (thing)
-                           (if (stringp thing)
-                               thing
-                             (apply #'gemini-companion-send--reference
-                                    (cdr (assoc (car thing) names))
-                                    (cdr thing))))
-                         things)
-                        (gemini-companion-send--texts (mapcar #'cdr names)))
-                "\n"))
-         (text (gemini-companion-prompt-quote text session t)))
-    ;; A name such as /help would be a command of the CLI.
-    (concat (and (gemini-companion-prompt-command text) "About ") text)))
-
-(defun gemini-companion-send--reference (name &optional lines text)
-  "Return a reference to NAME, a value of `gemini-companion-send--name'.
-It has LINES, and TEXT if the file is shared."
-  (pcase-let ((`(,first . ,last) (if (consp lines) lines (cons lines lines))))
-    (concat (plist-get name :name)
-            (cond ((null lines) "")
-                  ((eql first last) (format " (line %d)" first))
-                  (t (format " (lines %d-%d)" first last)))
-            (and text (not (plist-get name :hidden))
-                 (concat (if (string-search "\n" text) ":\n" ": ")
-                         text)))))
-
 (defun gemini-companion-send--name (file session)
-  "Return how FILE is named in a prompt for SESSION, a plist.
-`:name' is a reference, or the name alone; `:hidden' is non-nil if FILE is
-not shared; `:unread' is non-nil if the CLI would read FILE, but reads it in
-no form of its name; and `:local' is then its name here, or that of the copy
-of a remote file, if there is one.
+  "Return how FILE is named in a prompt for SESSION, a struct.
 Ask about a file that is not shared, or outside the directory of the CLI.
 A file that does not exist is only named, and so is a directory, as the CLI
 would read all files in it."
@@ -468,7 +533,11 @@ would read all files in it."
                                 (gemini-companion-names-absolute file)
                                 (gemini-companion-session-name session))))
                (name (or there local))
-               (hidden (gemini-companion-send--hidden (list file local))))
+               (hidden (gemini-companion-send--hidden (list file local)))
+               (read (or (plist-get session :remote) (file-regular-p local)))
+               (reference (and read
+                               (gemini-companion-prompt-reference
+                                name (plist-get session :client)))))
     (unless (or (and there (not hidden))
                 (y-or-n-p (format (if hidden
                                       "%s is not shared; name it anyway? "
@@ -476,39 +545,90 @@ would read all files in it."
 name it anyway? ")
                                   (gemini-companion-names-absolute local))))
       (user-error "Nothing was sent"))
-    (if (not (or (plist-get session :remote) (file-regular-p local)))
-        (list :name name :hidden hidden)
-      (if-let* ((reference (gemini-companion-prompt-reference
-                            name (plist-get session :client))))
-          (list :name reference :hidden hidden)
-        (list :name name :hidden hidden
-              :unread t :local local)))))
+    (gemini-companion-send--make-name
+     :file file
+     :text (or reference name)
+     :hidden hidden
+     :unread (and read (not reference))
+     :local local)))
+
+;;;; Descriptions
+
+(defun gemini-companion-send-description (things session)
+  "Return a text for the prompt of SESSION that describes THINGS.
+They are as `gemini-companion-send-things' returns them."
+  (let* ((files (delete-dups (delq nil (mapcar #'car-safe things))))
+         (names (mapcar (lambda (file) (gemini-companion-send--name file session))
+                        files))
+         (descriptions
+          (mapcar (lambda (thing)
+                    (if (stringp thing)
+                        thing
+                      (pcase-let ((`(,file ,lines ,text) thing))
+                        (gemini-companion-send--reference
+                         (cl-find file names :test #'equal
+                                  :key #'gemini-companion-send--name-file)
+                         lines text))))
+                  things))
+         (text (gemini-companion-prompt-quote
+                (string-join (append descriptions
+                                     (gemini-companion-send--texts names))
+                             "\n")
+                session t)))
+    ;; A name such as /help would be a command of the CLI.
+    (concat (and (gemini-companion-prompt-command text) "About ") text)))
+
+(defun gemini-companion-send--reference (name &optional lines text)
+  "Return a reference to NAME, a `gemini-companion-send--name'.
+It has LINES, as in `gemini-companion-send-alist', and TEXT if the file is
+shared: for instance, \"@a.py (lines 2-3): unused\"."
+  (concat (gemini-companion-send--name-text name)
+          (pcase lines
+            ('nil "")
+            ((and `(,first . ,last) (guard (not (eql first last))))
+             (format " (lines %d-%d)" first last))
+            ((or `(,line . ,_) line)
+             (format " (line %d)" line)))
+          (and text
+               (not (gemini-companion-send--name-hidden name))
+               (concat (if (string-search "\n" text) ":\n" ": ")
+                       text))))
 
 (defconst gemini-companion-send--longest 30000
   "Number of bytes up to which texts are sent in place of references.")
 
 (defun gemini-companion-send--texts (names)
   "Return texts in place of references, for those of NAMES that are not read.
-NAMES are values of `gemini-companion-send--name'.  A text is that of the
+NAMES are a list of `gemini-companion-send--name'.  A text is that of the
 file, as the CLI would have read it, or else a sentence that makes the
-model read it: if it is not shared, long, or not a text in UTF-8."
-  (let ((left gemini-companion-send--longest))
-    (mapcan
-     (pcase-lambda ((map :name :hidden :unread :local))
-       (when unread
-         (let ((text (and local
-                          (not hidden)
-                          (<= (or (file-attribute-size (file-attributes local))
-                                  (1+ left))
-                              left)
-                          (gemini-companion-send--text-of local))))
-           (cl-decf left (length text))
-           (list (if text
-                     (format "The text of %s:\n%s" name
-                             (gemini-companion-send--fenced
-                              text (file-name-extension name)))
-                   (format "Read the file %s first." name))))))
-     names)))
+model read it: if it is not shared, not a text in UTF-8, or longer than
+what is left of `gemini-companion-send--longest' after the texts before."
+  (let ((left gemini-companion-send--longest)
+        (texts nil))
+    (dolist (name names)
+      (when (gemini-companion-send--name-unread name)
+        (let ((text (gemini-companion-send--text-in-place name left)))
+          (cl-decf left (length text))
+          (push (if text
+                    (format "The text of %s:\n%s"
+                            (gemini-companion-send--name-text name)
+                            (gemini-companion-send--fenced
+                             text (file-name-extension
+                                   (gemini-companion-send--name-text name))))
+                  (format "Read the file %s first."
+                          (gemini-companion-send--name-text name)))
+                texts))))
+    (nreverse texts)))
+
+(defun gemini-companion-send--text-in-place (name most)
+  "Return the text of the file NAME, at most MOST bytes, or nil.
+NAME is a `gemini-companion-send--name'."
+  (pcase-let (((cl-struct gemini-companion-send--name local hidden) name))
+    (when (and local (not hidden))
+      (let ((size (file-attribute-size (file-attributes local))))
+        (and size
+             (<= size most)
+             (gemini-companion-send--text-of local))))))
 
 (defun gemini-companion-send--text-of (file)
   "Return the text of FILE, or nil if it has none in UTF-8."
@@ -517,6 +637,8 @@ model read it: if it is not shared, long, or not a text in UTF-8."
     (unless (or (string-search "\0" text)
                 (memq 'eight-bit (find-charset-string text)))
       text)))
+
+;;;; Commands
 
 ;;;###autoload
 (defun gemini-companion-send (&optional compose)
