@@ -5,13 +5,12 @@
 
 ;;; Commentary:
 
-;; What is at point becomes a prompt: it is described by texts and references to
-;; files, by a table with a function for each mode.  A reference, such as @path, is
-;; read by the CLI; all else is quoted.
-;;
 ;; A buffer for the next prompt of a CLI, in a mode for text.  Its draft is in a
 ;; file, to which Emacs saves automatically, until the prompt is submitted.  There
 ;; is one buffer for each directory in which a CLI runs.
+;;
+;; Names of files after @, and commands after /, are completed.  An image that is
+;; yanked or dropped becomes a file, to which the prompt refers.
 
 ;;; Code:
 
@@ -28,6 +27,20 @@
 (require 'map)
 (require 'project)
 
+;;;; Keys
+
+(defvar gemini-companion-compose-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'gemini-companion-compose-submit)
+    (define-key map (kbd "C-c C-k") #'gemini-companion-compose-close)
+    (define-key map (kbd "C-c C-a") #'gemini-companion-compose-attach)
+    (define-key map (kbd "M-p") #'gemini-companion-compose-previous)
+    (define-key map (kbd "M-n") #'gemini-companion-compose-next)
+    ;; Text mode completes words of a dictionary by it in Emacs 28 and 29.
+    (define-key map (kbd "C-M-i") #'completion-at-point)
+    map)
+  "Keys in the buffer of a prompt.")
+
 ;;;; State
 
 (defvar gemini-companion-compose-history nil
@@ -43,6 +56,20 @@ See `gemini-companion-compose--file-names'.")
 (defvar gemini-companion-compose--images nil
   "Alist of (FILE . SESSION), images that were yanked.")
 
+;;;; Target
+
+(defun gemini-companion-compose--target ()
+  "Return the session of this buffer, or another one in its directory.
+Without one, return a plist like a session that is not connected, for a
+CLI to start: it has its `:directory' and its `:client', but no `:id'."
+  (let ((session gemini-companion-compose--session))
+    (cond ((gemini-companion-session-connected-p session) session)
+          ((car (gemini-companion-send-sessions default-directory)))
+          (t (list :directory default-directory
+                   :client (or (plist-get session :client)
+                               gemini-companion-run-client
+                               (caar gemini-companion-client-table)))))))
+
 ;;;; Draft
 
 (defun gemini-companion-compose--file (name &optional directory)
@@ -55,9 +82,49 @@ If DIRECTORY is new, only the user can read it."
       (make-directory directory t))
     (expand-file-name name directory)))
 
+(defun gemini-companion-compose--buffer (directory)
+  "Return the draft for DIRECTORY, with the text that was saved of it.
+Its auto-save file keeps that; the buffer visits no file."
+  (let ((file (gemini-companion-compose--file (sha1 directory))))
+    (or (seq-find (lambda (buffer)
+                    (equal file (buffer-local-value
+                                 'buffer-auto-save-file-name buffer)))
+                  (buffer-list))
+        (with-current-buffer (generate-new-buffer
+                              (format "*prompt: %s*"
+                                      (gemini-companion-names-shown
+                                       (file-name-nondirectory
+                                        (directory-file-name directory)))))
+          (if (fboundp 'gfm-mode) (gfm-mode) (text-mode))
+          (setq default-directory directory)
+          (when (file-exists-p file)
+            (insert (gemini-companion-text-read file)))
+          (setq buffer-auto-save-file-name file)
+          (set-buffer-modified-p nil)
+          (current-buffer)))))
+
+(defun gemini-companion-compose--save-draft ()
+  "Save the draft in this buffer, which is killed.
+Emacs saves it by itself when it exits.  A change of the major mode, which
+runs other hooks, keeps the text."
+  (do-auto-save t t))
+
+(defun gemini-companion-compose--directory ()
+  "Return the root of the project here, or else this directory.
+On a remote host, it is the workspace root there, if that is known."
+  (pcase (and (or gemini-companion-session-remote-directory
+                  (file-remote-p default-directory))
+              (gemini-companion-remote-here))
+    ;; Tramp would ask the host for the project.
+    (`(,host ,_ ,(and root (pred stringp))) (concat host root))
+    (_ (file-truename (if-let* ((project (project-current)))
+                          (project-root project)
+                        default-directory)))))
+
 ;;;; History
 
 (defun gemini-companion-compose--remember (text)
+  "Add TEXT to the history, and save that, at most 100 prompts."
   (let ((history-delete-duplicates t)
         print-length print-level)
     (add-to-history 'gemini-companion-compose-history text 100 t)
@@ -65,31 +132,19 @@ If DIRECTORY is new, only the user can read it."
      (gemini-companion-compose--file "history")
      (prin1-to-string gemini-companion-compose-history))))
 
-(defun gemini-companion-compose-previous (&optional n)
-  "Replace the text by the previous prompt of the history, or the Nth one.
-Add the text to the history.  After the latest prompt, the text is empty."
-  (interactive "p")
-  (let ((text (gemini-companion-compose--typed)))
-    (unless (or (string-empty-p text)
-                (member text gemini-companion-compose-history))
-      (gemini-companion-compose--remember text))
-    (let ((index (+ (or (seq-position gemini-companion-compose-history text) -1)
-                    (or n 1))))
-      (unless (<= -1 index (1- (length gemini-companion-compose-history)))
-        (user-error "No %s prompt" (if (< index 0) "next" "previous")))
-      (erase-buffer)
-      (unless (< index 0)
-        (insert (nth index gemini-companion-compose-history))))))
-
-(defun gemini-companion-compose-next (&optional n)
-  "Replace the text by the next prompt of the history, or the Nth one."
-  (interactive "p")
-  (gemini-companion-compose-previous (- (or n 1))))
+(defun gemini-companion-compose--load-history ()
+  "Read the history from its file, unless it has been read.
+A file that is not there, or is damaged, is no history."
+  (unless gemini-companion-compose-history
+    (setq gemini-companion-compose-history
+          (ignore-errors (read (gemini-companion-text-read
+                                (gemini-companion-compose--file "history")))))))
 
 ;;;; Completion
 
 (defun gemini-companion-compose--complete ()
-  "Complete the name of a file after @, or of a command after / at the start."
+  "Complete the name of a file after @, or of a command after / at the start.
+A member of `completion-at-point-functions'."
   (let ((end (point)))
     (save-excursion
       ;; A quoted space is part of a name, before which @ needs no space.
@@ -99,32 +154,36 @@ Add the text to the history.  After the latest prompt, the text is empty."
              (list (point) end (gemini-companion-compose--file-names)
                    :exit-function #'gemini-companion-compose--completed
                    ;; Completion that pops up by itself need not wait.
-                   :company-prefix-length t :exclusive 'no))
+                   :company-prefix-length t
+                   :exclusive 'no))
             ((and (bobp) (< (point) end) (eq ?/ (char-after)))
              (let ((commands (gemini-companion-compose--command-names)))
-               (list (1+ (point)) end commands :exclusive 'no
+               (list (1+ (point)) end commands
                      :annotation-function
-                     (lambda (name) (cdr (assoc name commands))))))))))
+                     (lambda (name) (cdr (assoc name commands)))
+                     :exclusive 'no)))))))
 
 (defun gemini-companion-compose--file-names ()
   "Return the files of the project in the form for the CLI, after @.
 The value is an alist of (REFERENCE . NAME), where REFERENCE has no @; it
-is NAME itself for a file that the CLI reads in no form."
+is NAME itself for a file that the CLI reads in no form.  It is kept in
+`gemini-companion-compose--files' while the CLI is of the same client."
   (let ((client (plist-get (gemini-companion-compose--target) :client)))
     (unless (equal client (car gemini-companion-compose--files))
       (setq gemini-companion-compose--files
-            (cons client
-                  (when-let* ((default-directory (file-truename default-directory))
-                              (project (project-current)))
-                    (mapcar
-                     (lambda (file)
-                       (let* ((name (string-remove-prefix default-directory file))
-                              (reference (gemini-companion-prompt-reference
-                                          name client)))
-                         (cons (if reference (substring reference 1) name)
-                               name)))
-                     (project-files project (list default-directory)))))))
+            (cons client (gemini-companion-compose--list-files client))))
     (cdr gemini-companion-compose--files)))
+
+(defun gemini-companion-compose--list-files (client)
+  "Return the files of the project here as (REFERENCE . NAME) for CLIENT."
+  (when-let* ((default-directory (file-truename default-directory))
+              (project (project-current)))
+    (mapcar (lambda (file)
+              (let* ((name (string-remove-prefix default-directory file))
+                     (reference (gemini-companion-prompt-reference name client)))
+                (cons (if reference (substring reference 1) name)
+                      name)))
+            (project-files project (list default-directory)))))
 
 (defun gemini-companion-compose--completed (text status)
   "Replace the completed TEXT after @ if the CLI would not read it.
@@ -152,6 +211,7 @@ the project."
                (`(,project ,user) (mapcar #'file-name-directory
                                           (gemini-companion-remote-settings client)))
                (host (file-remote-p default-directory))
+               ;; The files of the user are those on the host of the CLI.
                (home (if host
                          (concat host user)
                        (gemini-companion-client-home client)))
@@ -164,27 +224,32 @@ the project."
 
 (defun gemini-companion-compose--commands-in (directory)
   "Return the commands in the files below DIRECTORY, an alist.
-The elements are (NAME . DESCRIPTION), such as (\"git:commit\" . \"  Commit\")."
+The elements are (NAME . DESCRIPTION), such as (\"git:commit\" . \"  Commit\")
+for the file commands/git/commit.toml; DESCRIPTION may be nil."
   (let ((directory (expand-file-name "commands/" directory)))
     (mapcar (lambda (file)
               (cons (string-replace "/" ":" (file-name-sans-extension
                                              (file-relative-name
                                               file directory)))
-                    (with-temp-buffer
-                      (insert-file-contents file nil 0 2000)
-                      (when (re-search-forward
-                             "^description *[=:] *\\([\"']*\\)\\(.+?\\)\\1 *$"
-                             nil t)
-                        (concat "  " (match-string 2))))))
+                    (gemini-companion-compose--command-description file)))
             (ignore-error file-missing
               (directory-files-recursively
                directory "\\`[^.].*\\.\\(?:toml\\|md\\)\\'")))))
+
+(defun gemini-companion-compose--command-description (file)
+  "Return the description in FILE of a command, after two spaces, or nil.
+It is near the beginning, in TOML or in the front matter of Markdown."
+  (with-temp-buffer
+    (insert-file-contents file nil 0 2000)
+    (when (re-search-forward
+           "^description *[=:] *\\([\"']*\\)\\(.+?\\)\\1 *$" nil t)
+      (concat "  " (match-string 2)))))
 
 ;;;; Images
 
 (defun gemini-companion-compose--image-directory ()
   "Return the directory of images that were pasted into the CLI, or nil.
-Elsewhere outside the project, it does not read them, or asks."
+The CLI does not read images elsewhere outside the project, or asks."
   (let* ((client (plist-get (gemini-companion-compose--target) :client))
          (name (gemini-companion-client-get client :images))
          (home (gemini-companion-client-home client))
@@ -239,25 +304,124 @@ the CLI may read nothing there."
   'private)
 
 (defun gemini-companion-compose--delete-images (&rest changed)
-  "Delete the images, but if sessions have CHANGED only those of ended ones."
+  "Delete the files of images.
+If sessions have CHANGED, as for `gemini-companion-session-changed-functions',
+only delete those for sessions that have ended."
   (pcase-dolist (`(,file . ,session) gemini-companion-compose--images)
     (unless (and changed (or (null session)
                              (gemini-companion-session-connected-p session)))
       (delete-file file)
       (setf (alist-get file gemini-companion-compose--images nil t #'equal) nil))))
 
-;;;; Commands
+;;;; Submitting
 
-(defun gemini-companion-compose--target ()
-  "Return the session of this buffer, or another one in its directory.
-Without one, return what is known of one to start; it has no `:id'."
-  (let ((session gemini-companion-compose--session))
-    (cond ((gemini-companion-session-connected-p session) session)
-          ((car (gemini-companion-send-sessions default-directory)))
-          (t (list :directory default-directory
-                   :client (or (plist-get session :client)
-                               gemini-companion-run-client
-                               (caar gemini-companion-client-table)))))))
+(defun gemini-companion-compose--deliver (text session insert)
+  "Submit TEXT to SESSION, the value of `gemini-companion-compose--target'.
+With INSERT, or if the CLI is in no terminal that takes input, only insert
+it.  Signal an error if the CLI waits for an answer."
+  (cond ((null (plist-get session :id))
+         (gemini-companion-compose--start text))
+        ((eq 'waiting (gemini-companion-session-state session))
+         (user-error "%s waits for an answer; answer it first"
+                     (gemini-companion-session-name session)))
+        ((or insert (not (gemini-companion-terminal-process session)))
+         (message "%s" (save-current-buffer
+                         (gemini-companion-prompt-insert text session))))
+        (t
+         (gemini-companion-prompt-submit
+          text (lambda () session) 30
+          (format "%s did not take the prompt"
+                  (gemini-companion-session-name session))))))
+
+(defun gemini-companion-compose--start (text)
+  "Start a CLI in this directory, and submit TEXT once it is connected.
+Signal an error if the user does not want that."
+  (unless (y-or-n-p "No CLI is connected here; start one with this prompt? ")
+    (user-error "Nothing was submitted"))
+  (let ((directory default-directory))
+    (save-selected-window
+      (gemini-companion-run))
+    (gemini-companion-prompt-submit
+     text (lambda () (car (gemini-companion-send-sessions directory)))
+     300 "No CLI was ready")))
+
+(defun gemini-companion-compose--check-command (text)
+  "Ask whether to submit TEXT if a CLI would take it for a command.
+A command that the CLI is known to have needs no question.  Signal an
+error if the answer is no."
+  (when-let* ((command (gemini-companion-prompt-command text)))
+    (unless (or (gemini-companion-compose--known-command-p command)
+                (y-or-n-p (format "This prompt begins with %c, as a command of \
+the CLI does; submit it? "
+                                  (aref command 0))))
+      (user-error "Nothing was submitted"))))
+
+(defun gemini-companion-compose--known-command-p (text)
+  "Return non-nil if TEXT begins with a command of the CLI of this draft."
+  (and (string-prefix-p "/" text)
+       (assoc (car (split-string (substring text 1)))
+              (gemini-companion-compose--command-names))))
+
+;;;; Mode
+
+(defun gemini-companion-compose--header ()
+  "Return the header line of a draft: the CLI, what it does, and the keys."
+  (let* ((session (gemini-companion-compose--target))
+         (state (and (plist-get session :id)
+                     (gemini-companion-session-state session))))
+    (gemini-companion-label-header
+     (cons (if state
+               (concat (gemini-companion-session-name session)
+                       (pcase state
+                         ('working " works; prompt is queued")
+                         ('waiting " waits for an answer")))
+             "Not connected")
+           (mapcar (lambda (keys)
+                     (concat "  " (substitute-command-keys keys)))
+                   '("\\[gemini-companion-compose-submit] submit"
+                     "@file"
+                     "/command"
+                     "\\[gemini-companion-compose-attach] attach"
+                     "\\[gemini-companion-compose-previous] previous"
+                     "\\[gemini-companion-compose-close] close"))))))
+
+(define-minor-mode gemini-companion-compose-mode
+  "Mode of a buffer for the next prompt of a CLI.
+\\{gemini-companion-compose-mode-map}"
+  :interactive nil
+  (setq header-line-format '(:eval (gemini-companion-compose--header)))
+  (add-hook 'completion-at-point-functions
+            #'gemini-companion-compose--complete nil t)
+  (add-hook 'kill-buffer-hook #'gemini-companion-compose--save-draft nil t)
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-compose--delete-images)
+  (setq-local dnd-protocol-alist `(("^file:" . gemini-companion-compose--drop)
+                                   ,@dnd-protocol-alist))
+  (when (fboundp 'yank-media-handler)
+    (yank-media-handler "image/.*" #'gemini-companion-compose--yank-image))
+  (gemini-companion-compose--load-history))
+
+(defun gemini-companion-compose--typed ()
+  "Return the prompt in this buffer; signal an error if it is none.
+The text of a file must not be sent, replaced or killed."
+  (unless gemini-companion-compose-mode
+    (user-error (substitute-command-keys
+                 "No prompt in this buffer; \\[gemini-companion-compose] opens one")))
+  (string-trim (gemini-companion-text-of-buffer)))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'compose)))
+  "Leave drafts in their major mode only, and delete the images."
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-compose--delete-images)
+  (gemini-companion-compose--delete-images)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when gemini-companion-compose-mode
+        (funcall major-mode)))))
+
+;;;; Commands
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
@@ -268,44 +432,13 @@ While the CLI works, it queues the prompt."
     (when (string-empty-p typed)
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command typed)
-    (let ((text (gemini-companion-prompt-quote typed session))
-          (name (gemini-companion-session-name session)))
-      (cond ((null (plist-get session :id))
-             (gemini-companion-compose--start text))
-            ((eq 'waiting (gemini-companion-session-state session))
-             (user-error "%s waits for an answer; answer it first" name))
-            ((or insert (not (gemini-companion-terminal-process session)))
-             (message "%s" (save-current-buffer
-                             (gemini-companion-prompt-insert text session))))
-            (t
-             (gemini-companion-prompt-submit
-              text (lambda () session) 30
-              (format "%s did not take the prompt" name)))))
+    (gemini-companion-compose--deliver
+     (gemini-companion-prompt-quote typed session) session insert)
     (gemini-companion-compose--remember typed)
     (erase-buffer)
     ;; In the terminal, the text is to be completed.
     (save-selected-window
       (gemini-companion-compose-close))))
-
-(defun gemini-companion-compose--check-command (text)
-  (when-let* ((command (gemini-companion-prompt-command text)))
-    (unless (or (assoc (car (split-string (substring command 1)))
-                       (and (string-prefix-p "/" command)
-                            (gemini-companion-compose--command-names)))
-                (y-or-n-p (format "This prompt begins with %c, as a command of \
-the CLI does; submit it? "
-                                  (aref command 0))))
-      (user-error "Nothing was submitted"))))
-
-(defun gemini-companion-compose--start (text)
-  (unless (y-or-n-p "No CLI is connected here; start one with this prompt? ")
-    (user-error "Nothing was submitted"))
-  (let ((directory default-directory))
-    (save-selected-window
-      (gemini-companion-run))
-    (gemini-companion-prompt-submit
-     text (lambda () (car (gemini-companion-send-sessions directory)))
-     300 "No CLI was ready")))
 
 (defun gemini-companion-compose-close ()
   "Close this buffer, and keep its text as a draft."
@@ -330,110 +463,26 @@ the CLI does; submit it? "
              (gemini-companion-compose--target))
             "\n")))
 
-;;;; Mode
+(defun gemini-companion-compose-previous (&optional n)
+  "Replace the text by the previous prompt of the history, or the Nth one.
+Add the text to the history.  After the latest prompt, the text is empty."
+  (interactive "p")
+  (let ((text (gemini-companion-compose--typed)))
+    (unless (or (string-empty-p text)
+                (member text gemini-companion-compose-history))
+      (gemini-companion-compose--remember text))
+    (let ((index (+ (or (seq-position gemini-companion-compose-history text) -1)
+                    (or n 1))))
+      (unless (<= -1 index (1- (length gemini-companion-compose-history)))
+        (user-error "No %s prompt" (if (< index 0) "next" "previous")))
+      (erase-buffer)
+      (unless (< index 0)
+        (insert (nth index gemini-companion-compose-history))))))
 
-(defvar gemini-companion-compose-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "C-c C-c") #'gemini-companion-compose-submit)
-    (define-key map (kbd "C-c C-k") #'gemini-companion-compose-close)
-    (define-key map (kbd "C-c C-a") #'gemini-companion-compose-attach)
-    (define-key map (kbd "M-p") #'gemini-companion-compose-previous)
-    (define-key map (kbd "M-n") #'gemini-companion-compose-next)
-    ;; Text mode completes words of a dictionary by it in Emacs 28 and 29.
-    (define-key map (kbd "C-M-i") #'completion-at-point)
-    map)
-  "Keys in the buffer of a prompt.")
-
-(define-minor-mode gemini-companion-compose-mode
-  "Mode of a buffer for the next prompt of a CLI.
-\\{gemini-companion-compose-mode-map}"
-  :interactive nil
-  (setq header-line-format '(:eval (gemini-companion-compose--header)))
-  (add-hook 'completion-at-point-functions
-            #'gemini-companion-compose--complete nil t)
-  ;; Emacs does so by itself when it exits.  A change of the mode keeps it.
-  (add-hook 'kill-buffer-hook (lambda () (do-auto-save t t)) nil t)
-  (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-compose--delete-images)
-  (setq-local dnd-protocol-alist `(("^file:" . gemini-companion-compose--drop)
-                                   ,@dnd-protocol-alist))
-  (when (fboundp 'yank-media-handler)
-    (yank-media-handler "image/.*" #'gemini-companion-compose--yank-image))
-  (unless gemini-companion-compose-history
-    (setq gemini-companion-compose-history
-          (ignore-errors (read (gemini-companion-text-read
-                                (gemini-companion-compose--file "history")))))))
-
-(defun gemini-companion-compose--typed ()
-  "Return the prompt in this buffer; signal an error if it is none.
-The text of a file must not be sent, replaced or killed."
-  (unless gemini-companion-compose-mode
-    (user-error (substitute-command-keys
-                 "No prompt in this buffer; \\[gemini-companion-compose] opens one")))
-  (string-trim (gemini-companion-text-of-buffer)))
-
-(cl-defmethod gemini-companion-part-stop ((_part (eql 'compose)))
-  "Leave drafts in their major mode only, and delete the images."
-  (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-compose--delete-images)
-  (gemini-companion-compose--delete-images)
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (when gemini-companion-compose-mode
-        (funcall major-mode)))))
-
-(defun gemini-companion-compose--header ()
-  "Return the header line of a draft: the CLI, what it does, and the keys."
-  (let* ((session (gemini-companion-compose--target))
-         (state (and (plist-get session :id)
-                     (gemini-companion-session-state session))))
-    (gemini-companion-label-header
-     (cons (if state
-               (concat (gemini-companion-session-name session)
-                       (pcase state
-                         ('working " works; prompt is queued")
-                         ('waiting " waits for an answer")))
-             "Not connected")
-           (mapcar (lambda (keys)
-                     (concat "  " (substitute-command-keys keys)))
-                   '("\\[gemini-companion-compose-submit] submit"
-                     "@file"
-                     "/command"
-                     "\\[gemini-companion-compose-attach] attach"
-                     "\\[gemini-companion-compose-previous] previous"
-                     "\\[gemini-companion-compose-close] close"))))))
-
-(defun gemini-companion-compose--buffer (directory)
-  "Return the draft for DIRECTORY, with the text that was saved of it.
-Its auto-save file keeps that; the buffer visits no file."
-  (let ((file (gemini-companion-compose--file (sha1 directory))))
-    (or (seq-find (lambda (buffer)
-                    (equal file (buffer-local-value
-                                 'buffer-auto-save-file-name buffer)))
-                  (buffer-list))
-        (with-current-buffer (generate-new-buffer
-                              (format "*prompt: %s*"
-                                      (gemini-companion-names-shown
-                                       (file-name-nondirectory
-                                        (directory-file-name directory)))))
-          (if (fboundp 'gfm-mode) (gfm-mode) (text-mode))
-          (setq default-directory directory)
-          (when (file-exists-p file)
-            (insert (gemini-companion-text-read file)))
-          (setq buffer-auto-save-file-name file)
-          (set-buffer-modified-p nil)
-          (current-buffer)))))
-
-(defun gemini-companion-compose--directory ()
-  "Return the root of the project here, or else this directory."
-  (pcase (and (or gemini-companion-session-remote-directory
-                  (file-remote-p default-directory))
-              (gemini-companion-remote-here))
-    ;; Tramp would ask the host for the project.
-    (`(,host ,_ ,(and root (pred stringp))) (concat host root))
-    (_ (file-truename (if-let* ((project (project-current)))
-                          (project-root project)
-                        default-directory)))))
+(defun gemini-companion-compose-next (&optional n)
+  "Replace the text by the next prompt of the history, or the Nth one."
+  (interactive "p")
+  (gemini-companion-compose-previous (- (or n 1))))
 
 ;;;###autoload
 (defun gemini-companion-compose (&optional session text)
