@@ -35,9 +35,6 @@
 (require 'gemini-companion-watch)
 (require 'gemini-companion-written)
 
-(declare-function gemini-companion-edit-reject-with-reason
-                  "gemini-companion-prompt" (&optional edit reason))
-
 ;;;; Customization
 
 (defgroup gemini-companion-reviews nil
@@ -1558,6 +1555,11 @@ If the user is in the review, it may stay until the next takes its place."
       (setq text (format "%s; %d more waiting" text left)))
     (message "%s" (gemini-companion-names-shown text (1- (frame-width))))))
 
+(defvar gemini-companion-edit-reject-function #'ignore
+  "Function that may reject an edit in its own way, as with a reason.
+It is called with the edit when the user types a key to reject it, and
+returns non-nil if it has rejected the edit.")
+
 (defun gemini-companion-edit-reject (&optional edit)
   "Reject EDIT, so that the CLI does not write the file.
 Without EDIT, take the edits at point in the list, or else the review of
@@ -1567,8 +1569,8 @@ are sent as the reason."
   (gemini-companion-edit--answer
    edit "Reject"
    (lambda (rejected)
-     (if (and (null edit) (gemini-companion-edit-comments rejected))
-         (gemini-companion-edit-reject-with-reason rejected "")
+     (unless (and (null edit)
+                  (funcall gemini-companion-edit-reject-function rejected))
        (gemini-companion-edit--settle rejected 'rejected)
        (gemini-companion-edit--answered
         rejected (gemini-companion-edit--rejected rejected))))))
