@@ -4,74 +4,10 @@
 
 ;;; Code:
 
-(require 'gemini-companion-label)
 (require 'gemini-companion-part)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-roots)
 (require 'gemini-companion-session)
-
-(ert-deftest gemini-companion-name-is-relative-and-hides-nothing ()
-  (gemini-companion-test-with-directory '(("home/.bashrc" "") ("project/.git/x" "")
-                                          ("project/a" "") ("project/src/b" ""))
-    (let* ((process-environment
-            (cons (concat "HOME=" directory "home") process-environment))
-           (abbreviated-home-dir nil)
-           (default-directory (concat directory "project/"))
-           (session (gemini-companion-test-session "one" 1)))
-      (make-symbolic-link "../../home/.bashrc" "src/innocent.txt")
-      (make-symbolic-link "a" "b")
-      (make-symbolic-link "loop" "loop")
-      (make-symbolic-link "project" "../alias")
-      (pcase-dolist
-          (`(,file ,name ,face)
-           `(("a" "a") ("src/b" "src/b") ("src/../src/b" "src/b") ("new/c" "new/c")
-             ;; What leads to the project is no matter.
-             (,(concat directory "alias/a") "a")
-             ("b" "a (by the symbolic link b)" warning)
-             ("loop" "loop")
-             (,(concat directory "home/.bashrc")
-              "a file outside your projects: ~/.bashrc" error)
-             ("src/innocent.txt"
-              "a file outside your projects: ~/.bashrc (by the symbolic link \
-src/innocent.txt)" error)
-             ("/etc/passwd" "a file outside your projects: /etc/passwd" error)
-             ("/ssh:nowhere.invalid:/x"
-              "a file outside your projects: /ssh:nowhere.invalid:/x" error)
-             ;; Characters that are not seen.
-             ("gr\u00FC\u00DF \u65E5\u672C.txt" "gr\u00FC\u00DF \u65E5\u672C.txt")
-             ("a\u202Etxt.exe" "a\\u202Etxt.exe")
-             ("a\u200B\u2066b" "a\\u200B\\u2066b")
-             ("a\nb\tc" "a\\u000Ab\\u0009c")
-             ("\uFEFFa\u00A0b\u2028" "\\uFEFFa\\u00A0b\\u2028")
-             ("a\U000E0041b" "a\\uE0041b")
-             (,(concat "first/" (make-string 200 ?x) "/sub/last.txt")
-              ,(concat "first/" (make-string 14 ?x) "..." (make-string 24 ?x)
-                       "/sub/last.txt"))))
-        (ert-info (file)
-          (let ((shown (gemini-companion-label-file
-                        (if (string-prefix-p "/" file)
-                            file
-                          (concat default-directory file))
-                        session)))
-            (should (equal name shown))
-            (should (eq face (get-text-property 0 'face shown))))))
-      (should (equal "a\\xFFb" (gemini-companion-names-shown
-                                (string ?a #x3FFFFF ?b))))
-      ;; The CLI runs below the root of its project.
-      (should (equal "src/b"
-                     (gemini-companion-label-file
-                      (expand-file-name "src/b")
-                      (list :directory (expand-file-name "src")))))
-      ;; A name in another project is absolute.
-      (make-directory "../home/web")
-      (gemini-companion-roots (expand-file-name "../home/web/"))
-      (let ((file (expand-file-name "../home/web/a")))
-        (unwind-protect
-            (should (equal-including-properties
-                     '("~/web/a" "a") (list (gemini-companion-label-file file session)
-                                            (gemini-companion-label-file file))))
-          (setq gemini-companion-roots-last nil))))))
 
 (ert-deftest gemini-companion-session-counts-once-and-is-named ()
   (unwind-protect
@@ -178,4 +114,5 @@ src/innocent.txt)" error)
     (gemini-companion-server-receive 'sessions-update nil)))
 
 (provide 'gemini-companion-session-test)
+
 ;;; gemini-companion-session-test.el ends here
