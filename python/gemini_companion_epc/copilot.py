@@ -24,14 +24,15 @@ _PATH, _TEXT, _NAME = "original_file_path", "new_file_contents", "tab_name"
 _OPEN = Tool("open_diff", "Open a review of an edit in Emacs.", [_PATH, _TEXT, _NAME])
 _CLOSE = Tool("close_diff", "Close the review that was opened with a name.", [_NAME])
 
-# It connects again to another server when its file has another time.
+# Copilot CLI connects again to a server whose discovery file has another time.
 _BEGAN = int(1000 * time.time())
-# When it has connected again, it opens and closes a review three times.
+# When Copilot CLI has connected again, it opens and closes a review three times, so a
+# closing waits this many seconds for the next opening.
 _REOPENING = 1
-# On a busy machine, the last time may be seconds after the first.
+# Seconds between the first and the last of these openings, on a busy machine.
 _CONNECTING = 10
-# So long after an answer, the same proposal is the same review; later, or once the
-# file was written, the model proposes it again.
+# Seconds after an answer in which the same proposal is the same review; later, or once
+# the file was written, the model proposes it again.
 _ANSWERED = 2
 
 
@@ -42,77 +43,111 @@ def socket_name() -> str:
     return os.path.join(directory_of("copilot"), host, f"{os.getpid()}.sock")
 
 
-@dataclass(frozen=True)
-class _Decision:
-    """The answer to a review that the CLI sends again while it connects."""
+@dataclass
+class _Review:
+    """A review from the call that opens it, until its answer counts no more."""
 
-    is_accepted: bool
-    end: float
-    """The time until which it counts, of a monotonic clock."""
-    stamp: tuple[int, int, int] | None
-    """That of the file at the answer."""
+    session_id: str
+    path: str
+    proposal: str
+    is_open: bool = True
+    """Whether the call waits, and the CLI has not closed the review by its name."""
+    reopened: float | None = None
+    """The time at which it was opened although it was open, of a monotonic clock."""
+    is_accepted: bool | None = None
+    """The answer of the user, None if there is none (yet)."""
+    counts_until: float = 0
+    """The time until which the answer is that to the same proposal, too."""
+    stamp: tuple[int, int, int] | None = None
+    """The stamp of the file at the answer."""
 
-    def counts(self, path: str) -> bool:
-        return monotonic() < self.end and _stamp(path) == self.stamp
+    def answer(self, is_accepted: bool | None) -> None:
+        """Record the answer, which counts for a moment if the CLI has just connected.
+
+        The CLI may then send the same call again, although the user has answered.
+        """
+        self.is_accepted = is_accepted
+        now = monotonic()
+        is_connecting = self.reopened is not None and now - self.reopened < _CONNECTING
+        if is_connecting and is_accepted is not None:
+            self.counts_until = now + _ANSWERED
+            self.stamp = _stamp(self.path)
+
+    def answers(self, other: "_Review") -> bool:
+        """Return whether the answer to this review is that to ``other``, too."""
+        return (
+            (self.session_id, self.path, self.proposal)
+            == (other.session_id, other.path, other.proposal)
+            and monotonic() < self.counts_until
+            and self.stamp == _stamp(self.path)
+        )
 
 
 class Copilot(Protocol):
     """The protocol of GitHub Copilot CLI."""
 
     def __init__(self) -> None:
-        self._paths: dict[str, str] = {}
-        """The file of each review by its name, which has random letters."""
-        self._kept: dict[str, float] = {}
-        """The names of the reviews that were open before, and when they came again."""
-        self._recent: dict[tuple[str, str, str], _Decision] = {}
-        """The last answers to these reviews, by session, file and proposal."""
+        self._reviews: dict[str, _Review] = {}
+        """The reviews by name, which has random letters: open ones, and answered ones
+        until their answers count no more."""
 
     tools = _OPEN, _CLOSE
 
     async def call(self, reviews: Reviews, tool: str, arguments: Json) -> str:
         name = string(arguments, _NAME)
         if tool == _CLOSE.name:
-            if name in self._kept or name not in self._paths:
-                # It may be opened by another name, or later.
-                await asyncio.sleep(_REOPENING)
-            if opened := self._paths.pop(name, None):
-                await reviews.close(opened)
-            return _answer(already_closed=opened is None, tab_name=name)
+            return await self._close(reviews, name)
         path = file_name(string(arguments, _PATH), _PATH)
-        # It has the line ends of the file, which are no change.
+        # The CLI sends the line ends of the file, which are no change.
         proposal = string(arguments, _TEXT).replace("\r\n", "\n")
-        review = reviews.session_id, path, proposal
-        recent = self._recent.pop(review, None)
-        if recent is not None and recent.counts(path):
-            self._recent[review] = recent
-            return _decided(recent.is_accepted)
-        is_accepted = None
-        self._paths[name] = path
-        try:
-            if await reviews.open(path, proposal):
-                self._kept[name] = monotonic()
-            if name in self._paths:
-                is_accepted = await reviews.decided(path, proposal)
-            came = self._kept.get(name)
-            if came is not None and is_accepted is not None:
-                self._remember(review, came, is_accepted)
-        finally:
-            self._paths.pop(name, None)
-            self._kept.pop(name, None)
-        return _decided(is_accepted)
+        review = _Review(reviews.session_id, path, proposal)
+        return await self._open(reviews, name, review)
 
-    def _remember(
-        self, review: tuple[str, str, str], came: float, is_accepted: bool
-    ) -> None:
-        """Keep the answer to ``review``, which came again at ``came``, for a moment."""
+    async def _open(self, reviews: Reviews, name: str, review: _Review) -> str:
+        """Open ``review`` by ``name``, and return its answer when the user has it."""
+        for known in self._reviews.values():
+            if known.answers(review):
+                return _decided(known.is_accepted)
+        self._reviews[name] = review
+        try:
+            if await reviews.open(review.path, review.proposal):
+                review.reopened = monotonic()
+            # The CLI may have closed the review meanwhile.
+            if review.is_open:
+                review.answer(await reviews.decided(review.path, review.proposal))
+        finally:
+            review.is_open = False
+            self._forget_ended()
+        return _decided(review.is_accepted)
+
+    async def _close(self, reviews: Reviews, name: str) -> str:
+        """Close the review with ``name``, if it is open or opened again soon."""
+        review = self._open_review(name)
+        if review is None or review.reopened is not None:
+            # The CLI connects: it may open the review by another name, or later.
+            await asyncio.sleep(_REOPENING)
+            review = self._open_review(name)
+        if review is not None:
+            review.is_open = False
+            await reviews.close(review.path)
+        return _answer(already_closed=review is None, tab_name=name)
+
+    def _open_review(self, name: str) -> _Review | None:
+        """Return the open review with ``name``, or None."""
+        review = self._reviews.get(name)
+        return review if review is not None and review.is_open else None
+
+    def _forget_ended(self) -> None:
+        """Keep only the open reviews, and those whose answers still count."""
         now = monotonic()
-        self._recent = {key: one for key, one in self._recent.items() if now < one.end}
-        if now - came < _CONNECTING:
-            decision = _Decision(is_accepted, now + _ANSWERED, _stamp(review[1]))
-            self._recent[review] = decision
+        self._reviews = {
+            name: review
+            for name, review in self._reviews.items()
+            if review.is_open or now < review.counts_until
+        }
 
     def context(self, files: Sequence[File]) -> Json:
-        file = next((one for one in files if one.active), File("", 0))
+        file = next((file for file in files if file.active), File("", 0))
         start, end = _selection(file)
         params = {
             "text": file.selected_text,
@@ -121,7 +156,7 @@ class Copilot(Protocol):
             "selection": {
                 "start": start,
                 "end": end,
-                # Without it, the model would be told of an earlier selection.
+                # Without `isEmpty', the model would be told of an earlier selection.
                 "isEmpty": not file.selected_text,
             },
         }
