@@ -87,26 +87,26 @@ class DiscoveryFiles:
         """Write the files that differ with ``roots``; return problems as sentences."""
         # A cleanup may have removed a file, or a client may be new.
         problems = []
-        for client in CLIENTS:
-            is_usable = self.listen is not None or not client.has_socket
-            if not is_usable or not client.is_installed(self._environ):
-                continue
-            problems += [
-                f"{client.title} cannot connect from {root}: its name contains "
-                f"{os.pathsep}"
-                for root in roots
-                if not client.can_take(root)
-            ]
-            payload = self._payload(client, roots)
-            if client is _ELSEWHERE and self._places:
-                # After a crash, a sweep finds the files there by it.
-                payload["places"] = list(self._places)
-            problem = self._publish(client, self._path(client), payload)
-            if problem:
-                problems.append(
-                    f"{problem}; a new {client.title} cannot find this Emacs"
-                )
+        for client in filter(self._may_connect, CLIENTS):
+            problems += _unusable_roots(client, roots)
+            problems += self._update_own(client, roots)
         return problems + self._update_places(roots)
+
+    def _may_connect(self, client: Client) -> bool:
+        """Return whether ``client`` is installed, and its socket can be served."""
+        can_serve = self.listen is not None or not client.has_socket
+        return can_serve and client.is_installed(self._environ)
+
+    def _update_own(self, client: Client, roots: Sequence[str]) -> list[str]:
+        """Write the file where this server itself would search for it."""
+        payload = self._payload(client, roots)
+        if client is _ELSEWHERE and self._places:
+            # After a crash, a sweep finds the files in other places by this entry.
+            payload["places"] = list(self._places)
+        problem = self._publish(client, self._path(client), payload)
+        if not problem:
+            return []
+        return [f"{problem}; a new {client.title} cannot find this Emacs"]
 
     def _update_places(self, roots: Sequence[str]) -> list[str]:
         """Write the files in other places, and remove those not wanted there."""
@@ -197,6 +197,15 @@ class DiscoveryFiles:
 
 _ELSEWHERE = next(client for client in CLIENTS if client.name not in HOMES)
 """The client that searches in the temporary directory of its own environment."""
+
+
+def _unusable_roots(client: Client, roots: Sequence[str]) -> list[str]:
+    """Return a sentence for each of ``roots`` that ``client`` cannot take."""
+    return [
+        f"{client.title} cannot connect from {root}: its name contains {os.pathsep}"
+        for root in roots
+        if not client.can_take(root)
+    ]
 
 
 def _directory_in(place: str) -> str:
