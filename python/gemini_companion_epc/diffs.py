@@ -3,7 +3,8 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import partial
 from itertools import count
 from random import randrange
 
@@ -12,7 +13,16 @@ from .config import Config
 from .emacs import Emacs
 from .remote import Remotes
 from .sessions import Session, Sessions
-from .types import CloseReason, Diff, EmacsError, EmacsGone, Facts, Process, RemoteError
+from .types import (
+    Address,
+    CloseReason,
+    Diff,
+    EmacsError,
+    EmacsGone,
+    Facts,
+    Process,
+    RemoteError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -20,27 +30,41 @@ LARGEST_PROPOSAL = 8_000_000
 """Number of characters above which a proposal is not reviewed in Emacs."""
 
 
-@dataclass(eq=False, repr=False)
 class Diffs:
-    """The open diffs, each of which has exactly one outcome."""
+    """The open diffs, each of which has exactly one outcome.
 
-    _config: Config
-    sessions: Sessions
-    _emacs: Emacs
-    remotes: Remotes
-    _diffs: dict[int, Diff] = field(default_factory=dict)
-    _closing: dict[int, str | None] = field(default_factory=dict)
-    _dismissals: set[asyncio.Task[str | None]] = field(default_factory=set)
+    They belong to sessions, some of them on remote hosts.  A session that ends
+    dismisses its diffs, and a host follows the files that are being reviewed.
+    """
 
-    def __post_init__(self) -> None:
-        self.sessions.on_end = self._abandon
-        self.remotes.reviewed = self._reviewed
+    def __init__(
+        self,
+        config: Config,
+        emacs: Emacs,
+        server_port: int,
+        find_process: Callable[[Address], Process | None],
+    ) -> None:
+        self._config = config
+        self._emacs = emacs
+        self._diffs: dict[int, Diff] = {}
+        self._closing: dict[int, str | None] = {}
+        """The accepted texts of diffs that Emacs is closing, None until then."""
+        self._dismissals: set[asyncio.Task[str | None]] = set()
         # Emacs may still know diffs of a previous process.
-        self._ids = count(randrange(2**40) if self._config.port else 1)
+        self._ids = count(randrange(2**40) if config.port else 1)
+        report_host = partial(emacs.report, "remote-update")
+        self.remotes = Remotes(server_port, report_host, self._reviewed)
+        self.sessions = Sessions(
+            config,
+            find_process,
+            emacs.report,
+            self.remotes.remote_name,
+            self._abandon,
+        )
 
     def of(self, session: Session) -> dict[str, Diff]:
         """Return the open diffs of ``session`` by path."""
-        mine = (one for one in self._diffs.values() if one.session_id == session.id)
+        mine = (diff for diff in self._diffs.values() if diff.session_id == session.id)
         return {diff.path: diff for diff in mine}
 
     def _reviewed(self, remote: str) -> set[str]:
@@ -56,7 +80,7 @@ class Diffs:
 
     def adopt(self, diff_id: int, facts: Facts, name: str, text: str) -> None:
         """Take over a diff of the session with ``facts`` from the previous process."""
-        client = next(one for one in CLIENTS if one.name == facts["client"])
+        client = next(client for client in CLIENTS if client.name == facts["client"])
         session = self.sessions.get(facts["id"], client, facts.get("remote", ""))
         if session.process is None and "pid" in facts and not session.remote:
             # The client may have been killed, too.
@@ -105,33 +129,17 @@ class Diffs:
         such a review was open already.
         """
         if session.interrupted.pop(path, None) or self.sessions.is_stopping:
-            session.notify(path)
-            if self.sessions.is_stopping and not session.client.has_socket:
-                # If its stream has ended, it must not wait for that.
-                await session.flushed.wait()
+            await self._reject_unseen(session, path)
             return False
         if not self.sessions.has(session):
             return False
         logger.info("Diff: %s %d characters", session.short_id, len(proposal))
-        previous = self.of(session).get(path)
-        known = [previous, *(one.diff for one in session.outcomes)]
-        if any(one and (one.path, one.proposal) == (path, proposal) for one in known):
-            # It keeps what the user has done to the review.
+        if self._is_known(session, path, proposal):
+            # The review keeps what the user has done to it.
             return True
-        for outcome in [*session.outcomes]:
-            if outcome.event and outcome.path == path:
-                # The client has gone past it, and would take it for this diff's.
-                session.acknowledge(outcome)
-        if not self.of(session):
-            session.accepted.clear()
-            session.written.clear()  # The client has received them.
-        if previous is not None:
-            del self._diffs[previous.id]
-            self._dismiss(previous, "closed")
-        outpost = self.remotes.outposts.get(session.remote)
-        local_name = "" if outpost is None else outpost.mirror.local_name(path)
-        diff = Diff(next(self._ids), session.id, path, proposal, local_name)
-        self._diffs[diff.id] = diff
+        self._acknowledge_earlier(session, path)
+        self._dismiss_earlier(session, path)
+        diff = self._add(session, path, proposal)
         if len(proposal) > LARGEST_PROPOSAL:
             self._emacs.warn(
                 f"Proposal for {path} has more than {LARGEST_PROPOSAL // 1_000_000} "
@@ -141,6 +149,51 @@ class Diffs:
         await self._open_in_emacs(diff, session)
         self._emacs.report("diff-opened", diff.id)
         return False
+
+    async def _reject_unseen(self, session: Session, path: str) -> None:
+        """Reject a proposal for ``path`` of which Emacs is not told."""
+        session.notify(path)
+        if self.sessions.is_stopping and not session.client.has_socket:
+            # The call must not wait for an event stream that has ended.
+            await session.flushed.wait()
+
+    def _is_known(self, session: Session, path: str, proposal: str) -> bool:
+        """Return whether ``proposal`` is open, or its outcome is on its way."""
+        waiting = (outcome.diff for outcome in session.outcomes)
+        return any(
+            diff is not None and (diff.path, diff.proposal) == (path, proposal)
+            for diff in (self.of(session).get(path), *waiting)
+        )
+
+    def _acknowledge_earlier(self, session: Session, path: str) -> None:
+        """Drop the outcomes of ``path`` that were to go to the event stream.
+
+        The client has gone past them, and would take them for those of its next diff.
+        """
+        for outcome in session.outcomes_of(path):
+            if outcome.event:
+                session.acknowledge(outcome)
+
+    def _dismiss_earlier(self, session: Session, path: str) -> None:
+        """Dismiss the open diff of ``path``, if any, as another proposal replaces it.
+
+        Without an open diff the client has received all earlier outcomes.
+        """
+        open_diffs = self.of(session)
+        if not open_diffs:
+            session.accepted.clear()
+            session.written.clear()
+        if previous := open_diffs.get(path):
+            del self._diffs[previous.id]
+            self._dismiss(previous, "closed")
+
+    def _add(self, session: Session, path: str, proposal: str) -> Diff:
+        """Add a diff of ``session``, and return it."""
+        outpost = self.remotes.outposts.get(session.remote)
+        local_name = "" if outpost is None else outpost.mirror.local_name(path)
+        diff = Diff(next(self._ids), session.id, path, proposal, local_name)
+        self._diffs[diff.id] = diff
+        return diff
 
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:

@@ -631,7 +631,7 @@ class Remotes:
 
     server_port: int
     report: Callable[[Facts], None]
-    reviewed: Callable[[str], Iterable[str]] = lambda _: ()
+    reviewed: Callable[[str], Iterable[str]]
     """Function that returns the files of a host that are being reviewed."""
     outposts: dict[str, Outpost] = field(default_factory=dict)
     # Also those of hosts that are disconnected.

@@ -25,8 +25,6 @@ from .emacs import Emacs, watch_stdin
 from .port import Port, UnixPort
 from .processes import process_of, running
 from .questions import Questions
-from .remote import Remotes
-from .sessions import Sessions
 from .system import IS_WINDOWS, on_signals
 from .types import Facts, File, StartError
 
@@ -63,14 +61,12 @@ class Server:
         if not config.is_successor:
             self._port.listen()
         self._emacs = Emacs(config)
-        self._sessions = Sessions(
-            config,
-            partial(process_of, server_port=number, emacs_pid=config.emacs_pid),
-            self._emacs.report,
+        find_process = partial(
+            process_of, server_port=number, emacs_pid=config.emacs_pid
         )
-        self._remotes = Remotes(number, partial(self._emacs.report, "remote-update"))
-        self._sessions.remote_name = self._remotes.remote_name
-        self._diffs = Diffs(config, self._sessions, self._emacs, self._remotes)
+        self._diffs = Diffs(config, self._emacs, number, find_process)
+        self._sessions = self._diffs.sessions
+        self._remotes = self._diffs.remotes
         self._questions = Questions(config, self._emacs)
         self._discovery = DiscoveryFiles(
             config.emacs_pid, number, config.token, os.environ

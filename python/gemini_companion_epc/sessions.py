@@ -295,11 +295,11 @@ class Sessions:
     _config: Config
     _find_process: Callable[[Address], Process | None]
     _report_to_emacs: Callable[[str, object], None]
-    is_stopping: bool = False
-    on_end: Callable[[Session, CloseReason], None] = lambda *_: None
-    """Function called with a session that ends, and why."""
-    remote_name: Callable[[str, str], str | None] = lambda _, path: path
+    _remote_name: Callable[[str, str], str | None]
     """Function that returns the name on a host of a file in Emacs, or None."""
+    _on_end: Callable[[Session, CloseReason], None]
+    """Function called with a session that ends, and why."""
+    is_stopping: bool = False
     _one_search: asyncio.Lock = field(default_factory=asyncio.Lock)
     _sessions: dict[str, Session] = field(default_factory=dict)
     _context: Sequence[File] | None = None
@@ -346,7 +346,7 @@ class Sessions:
             return
         logger.info("Session %s ended: %s", session.short_id, reason)
         session.timer.cancel()
-        self.on_end(session, reason)
+        self._on_end(session, reason)
         for path in list(session.waiting):
             session.release(path)
         session.outcomes.clear()
@@ -497,6 +497,6 @@ class Sessions:
         files = [
             replace(file, path=name)
             for file in self._context
-            if (name := self.remote_name(session.remote, file.path)) is not None
+            if (name := self._remote_name(session.remote, file.path)) is not None
         ]
         return encode_event(session.client.protocol.context(files))

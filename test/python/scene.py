@@ -14,8 +14,7 @@ from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.emacs import Emacs
-from gemini_companion_epc.remote import Remotes
-from gemini_companion_epc.sessions import Session, Sessions, Stream
+from gemini_companion_epc.sessions import Session, Stream
 from gemini_companion_epc.types import (
     CloseReason,
     Diff,
@@ -41,7 +40,7 @@ class StubEmacs(Emacs):
         self.opened: list[Diff] = []
         self.closed: list[tuple[int, CloseReason]] = []
         self.sessions: list[list[str]] = []
-        self.reported: defaultdict[str, list[int]] = defaultdict(list)
+        self.reported: defaultdict[str, list[Any]] = defaultdict(list)
         self.written = self.reported["outcome-written"]
         self.undelivered = self.reported["outcome-undelivered"]
         self.acknowledged = self.reported["diff-opened"]
@@ -90,13 +89,12 @@ class Rig:
         self.config = config
         self.emacs = StubEmacs()
         self.find_process: Callable[[Any], Process | None] = lambda peer: None
-        self.sessions = Sessions(
-            config, lambda peer: self.find_process(peer), self.emacs.report
+        self.remote_facts: list[dict[str, Any]] = self.emacs.reported["remote-update"]
+        self.diffs = Diffs(
+            config, self.emacs, http_port, lambda peer: self.find_process(peer)
         )
-        self.remote_facts: list[dict[str, Any]] = []
-        self.remotes = Remotes(http_port, self.remote_facts.append)
-        self.sessions.remote_name = self.remotes.remote_name
-        self.diffs = Diffs(config, self.sessions, self.emacs, self.remotes)
+        self.sessions = self.diffs.sessions
+        self.remotes = self.diffs.remotes
 
     def session(self) -> tuple[Session, Stream]:
         session = self.sessions.get(uuid4().hex, CLIENTS[0])

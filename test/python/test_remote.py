@@ -429,7 +429,7 @@ def test_only_own_stale_files_of_this_host_are_removed(
     lock = far.directory / f"home/.qwen/ide/{port}.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text("here")
-    far.alone.remotes = Remotes(port, far.alone.remote_facts.append)
+    far.alone.remotes = Remotes(port, far.alone.remote_facts.append, lambda name: ())
     own = lock.with_name(f"{far.connect()['port']}.lock")
     assert (lock.read_text(), own.exists()) == ("here", True)
     (found,) = directory.iterdir()
@@ -569,7 +569,7 @@ def test_nothing_is_left_of_a_host_and_its_end_is_reported(
         raise PermissionError
 
     async def connect_and_stop() -> None:
-        remotes = Remotes(1, facts.append)
+        remotes = Remotes(1, facts.append, lambda name: ())
         command = f"echo gemini-companion-outpost; echo $$ >{pid}; {rest}"
         wanted = {"name": "/test:far:", "mirror": f"{tmp_path}/m", "directories": []}
         remotes.start({**wanted, "command": ["sh", "-c", command, str(child)]})
