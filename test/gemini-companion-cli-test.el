@@ -4,7 +4,6 @@
 
 ;;; Code:
 
-(require 'derived)
 (require 'ert-x)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-test-helper)
@@ -149,12 +148,12 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
           (should (eq 'bad mark))
           (should (string-search (directory-file-name directory) text))
           (should (string-prefix-p "Set TMPDIR to a directory outside" remedy)))
+        (insert " >   Type your message\n")
         (let (announced)
           (cl-letf (((symbol-function 'gemini-companion-idle-user-p) #'always)
-                    ((symbol-function 'gemini-companion-cli--asks-p) #'ignore)
                     ((symbol-function 'gemini-companion-idle-announce)
                      (lambda (text) (setq announced text) #'ignore)))
-            (gemini-companion-cli--hint (get-buffer-process buffer)))
+            (gemini-companion-test-run-timers))
           (should (string-search "not connected; set TMPDIR to" announced)))))))
 
 (ert-deftest gemini-companion-run-reports-a-cli-that-cannot-start ()

@@ -71,4 +71,19 @@ src/innocent.txt)" error)
                                             (gemini-companion-label-file file))))
           (setq gemini-companion-roots-last nil))))))
 
+(ert-deftest gemini-companion-label-fits-a-line-by-omitting-from-the-right ()
+  (let ((texts '("größe.txt" nil "" "  a accept" "  q" "  ? help")))
+    (pcase-dolist (`(,width . ,line)
+                   '((80 . "größe.txt  a accept  q  ? help")
+                     (30 . "größe.txt  a accept  q  ? help")
+                     (29 . "größe.txt  a accept  q")
+                     (21 . "größe.txt  a accept")
+                     ;; What comes after a text that does not fit is omitted, too.
+                     (13 . "größe.txt")))
+      (should (equal line (gemini-companion-label-fit texts width))))
+    (let ((line (gemini-companion-label-fit texts 6)))
+      (should (<= (string-width line) 6))
+      (should (string-prefix-p "grö" line)))
+    (should (equal "" (gemini-companion-label-fit nil 6)))))
+
 ;;; gemini-companion-label-test.el ends here

@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'derived)
 (require 'display-fill-column-indicator)
 (require 'display-line-numbers)
 (require 'gemini-companion-cli)
