@@ -127,7 +127,7 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
 
     reviews = Reviews(emacs)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("I see"))
-    emacs.wait_for_match(r"waiting since [0-9:]+; 1 to answer: ")
+    emacs.wait_for_match(r"1 to answer: .*; waiting since [0-9:]+")
     asked_why(emacs, reviews, "1. Größe: 1 word, not 2")
     emacs.keys("Enter")
     cli.wait_for("I see")
