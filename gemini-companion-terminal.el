@@ -160,7 +160,8 @@ With line numbers, vterm shows rows that were drawn for a wider window."
                 '("COLORTERM=truecolor"))
             ,@process-environment)))
     (unwind-protect
-        ;; A terminal takes the size of the window when its mode begins.
+        ;; A terminal takes the size of the window when its mode begins, so there
+        ;; must be a header line, and no line numbers, already.
         (cl-letf (((default-value 'header-line-format) " ")
                   ((default-value 'display-line-numbers) nil))
           ;; Global modes turn on at the end of the terminal's mode, and term
@@ -229,7 +230,7 @@ which are sent to the program if they are typed twice."
                  (side . ,side)
                  (,(if (eq side 'bottom) 'window-height 'window-width)
                   . 0.4)))))))
-  ;; Emacs would center the cursor, with nothing below it.
+  ;; Emacs would center the cursor of term, and show nothing below it.
   (when (derived-mode-p 'term-mode)
     (set-window-start nil term-home-marker t))
   ;; Keys are for the CLI.
