@@ -32,11 +32,7 @@ In a call inside of another, only call FUNCTION."
     (let ((gemini-companion-windows-at-once--p t)
           (inhibit-redisplay t)
           (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
-      ;; After that, Emacs knows of no strings on the screen until the next
-      ;; redisplay.
-      (mapc #'redraw-frame
-            (seq-filter #'gemini-companion-windows-at-once--pending-p
-                        (frame-list)))
+      (gemini-companion-windows-at-once--redraw-pending)
       (unwind-protect
           (progn
             ;; `set-window-buffer' runs it.
@@ -46,9 +42,7 @@ In a call inside of another, only call FUNCTION."
         (remove-hook 'window-scroll-functions
                      #'gemini-companion-windows-at-once--exchanged)
         ;; A command of the user may change the layout before the next redisplay.
-        (mapc #'redraw-frame
-              (seq-filter #'gemini-companion-windows-at-once--pending-p
-                          (frame-list)))))))
+        (gemini-companion-windows-at-once--redraw-pending)))))
 
 ;;;; Strings on the screen of a text terminal
 
@@ -73,6 +67,14 @@ disappears.  Nothing is drawn for that."
     (pcase-let ((`(,left . ,right) (window-margins window)))
       (set-window-margins window (if left (1- left) 1) right)
       (set-window-margins window left right))))
+
+(defun gemini-companion-windows-at-once--redraw-pending ()
+  "Redraw each text frame whose windows have changed since it was drawn.
+After that, Emacs knows of no strings on its screen until the next
+redisplay."
+  (mapc #'redraw-frame
+        (seq-filter #'gemini-companion-windows-at-once--pending-p
+                    (frame-list))))
 
 (defun gemini-companion-windows-at-once--pending-p (frame)
   "Return non-nil if FRAME has other windows than it had when it was drawn.

@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-session)
 (require 'gemini-companion-windows-at-once)
@@ -177,20 +178,40 @@ They show that one again when the other buffer is quit."
 
 ;;;; Layout
 
+(cl-defstruct (gemini-companion-windows--layout
+               (:constructor gemini-companion-windows--make-layout)
+               (:copier nil))
+  "The windows of a frame before a review.
+FRAME has them, CONFIGURATION is the value of `current-window-configuration',
+and SELECTED the selected window, with the marker POINT at its point.  A
+configuration does not keep that point if other windows show its buffer."
+  frame configuration selected point)
+
+(cl-defstruct (gemini-companion-windows--shown
+               (:constructor gemini-companion-windows--make-shown)
+               (:copier nil))
+  "What a window shows that the user may have changed during a review.
+QUIT is its parameter `quit-restore'; the other slots are what the
+functions of these names return."
+  window buffer edges start point quit margins)
+
+(defun gemini-companion-windows--layout-now ()
+  "Return the layout of the selected frame."
+  (let ((window-persistent-parameters
+         ;; Without these, it would not be atomic, or quitting *Help* not
+         ;; delete it.
+         `((window-atom . t) (quit-restore . t)
+           ,@window-persistent-parameters)))
+    (gemini-companion-windows--make-layout
+     :frame (selected-frame)
+     :configuration (current-window-configuration)
+     :selected (selected-window)
+     :point (set-marker (make-marker) (window-point) (window-buffer)))))
+
 (defun gemini-companion-windows-try (function)
   "Call FUNCTION with the layout of the frame, which is restored if that fails.
-It is a list of the frame, its configuration, and its selected window
-with a marker at point there.  A configuration does not keep that point
-if other windows show the same buffer."
-  (let ((layout
-         (let ((window-persistent-parameters
-                ;; Without these, it would not be atomic, or quitting *Help* not
-                ;; delete it.
-                `((window-atom . t) (quit-restore . t)
-                  ,@window-persistent-parameters)))
-           (list (selected-frame) (current-window-configuration)
-                 (selected-window)
-                 (set-marker (make-marker) (window-point) (window-buffer))))))
+The layout is for `gemini-companion-windows-restore-after-review'."
+  (let ((layout (gemini-companion-windows--layout-now)))
     (condition-case problem
         (funcall function layout)
       ((error quit)
@@ -199,13 +220,17 @@ if other windows show the same buffer."
 
 (defun gemini-companion-windows--restore (layout)
   "Restore LAYOUT, but no prompt.  Windows of a terminal follow its output."
-  (pcase-let ((`(,frame ,configuration ,selected ,point) layout)
-              ;; A configuration moves point of its selected buffer.
-              (ends (mapcar (lambda (buffer)
-                              (with-current-buffer buffer
-                                (cons buffer (point))))
-                            (seq-filter #'get-buffer-process (buffer-list)))))
-    (set-window-configuration configuration (not (eq frame (selected-frame))) t)
+  (let ((frame (gemini-companion-windows--layout-frame layout))
+        (selected (gemini-companion-windows--layout-selected layout))
+        (point (gemini-companion-windows--layout-point layout))
+        ;; A configuration moves point of its selected buffer.
+        (ends (mapcar (lambda (buffer)
+                        (with-current-buffer buffer
+                          (cons buffer (point))))
+                      (seq-filter #'get-buffer-process (buffer-list)))))
+    (set-window-configuration
+     (gemini-companion-windows--layout-configuration layout)
+     (not (eq frame (selected-frame))) t)
     (when (and (window-live-p selected)
                (eq (marker-buffer point) (window-buffer selected)))
       (set-window-point selected point))
@@ -220,31 +245,43 @@ if other windows show the same buffer."
 If the user has moved to another tab, the tab of the review gets LAYOUT,
 but one that was made for it is closed, unless it has other windows.
 Elsewhere, delete only the windows of BUFFERS."
-  (pcase-let* ((`(,frame ,configuration . ,_) layout)
-               (window (car windows))
-               (own-tab (pcase (window-parameter window 'quit-restore)
-                          (`(tab tab ,_ ,shown) (memq shown buffers)))))
-    (cond ((not (frame-live-p frame)))
-          ((and (frame-parameter frame 'tabs)
-                (not (seq-some #'window-live-p windows)))
-           (when-let* ((tab (seq-some
-                             (lambda (buffer)
-                               (tab-bar-get-buffer-tab buffer frame 'other))
-                             buffers)))
-             (pcase (and own-tab (cadr (alist-get 'ws tab)))
-               ('nil (setf (alist-get 'wc tab) configuration
-                           (alist-get 'wc-point tab) nil))
-               ('leaf (with-selected-frame frame
-                        (tab-bar-close-tab (1+ (alist-get 'index tab))))))))
-          ((and own-tab (window-live-p window))
-           ;; The window is closed below, unless the user has split it.
-           (unless (frame-root-window-p window)
-             (delete-window window)))
-          ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                         buffers)
-               (gemini-companion-windows-covering frame buffers))
-           (gemini-companion-windows--restore-around layout buffers))))
+  (let* ((frame (gemini-companion-windows--layout-frame layout))
+         (window (car windows))
+         (own-tab (pcase (window-parameter window 'quit-restore)
+                    (`(tab tab ,_ ,shown) (memq shown buffers)))))
+    (cond
+     ((not (frame-live-p frame)))
+     ((and (frame-parameter frame 'tabs)
+           (not (seq-some #'window-live-p windows)))
+      (gemini-companion-windows--restore-in-tab layout buffers own-tab))
+     ((and own-tab (window-live-p window))
+      ;; The window is closed below, unless the user has split it.
+      (unless (frame-root-window-p window)
+        (delete-window window)))
+     ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                    buffers)
+          (gemini-companion-windows-covering frame buffers))
+      (gemini-companion-windows--restore-around layout buffers))))
   (gemini-companion-windows--quit (seq-filter #'buffer-live-p buffers)))
+
+(defun gemini-companion-windows--restore-in-tab (layout buffers own-tab)
+  "Restore LAYOUT in the tab that shows BUFFERS and is not the current one.
+If OWN-TAB is non-nil, the tab was made for the review: close it, unless
+the user has added other windows to it."
+  (let ((frame (gemini-companion-windows--layout-frame layout)))
+    (when-let* ((tab (seq-some
+                      (lambda (buffer)
+                        (tab-bar-get-buffer-tab buffer frame 'other))
+                      buffers)))
+      (cond
+       ((not own-tab)
+        (setf (alist-get 'wc tab)
+              (gemini-companion-windows--layout-configuration layout)
+              (alist-get 'wc-point tab) nil))
+       ;; The state of a tab with one window is a leaf.
+       ((eq 'leaf (cadr (alist-get 'ws tab)))
+        (with-selected-frame frame
+          (tab-bar-close-tab (1+ (alist-get 'index tab)))))))))
 
 (defun gemini-companion-windows--quit (buffers)
   "Quit each window of BUFFERS, and delete a frame or tab made for it."
@@ -266,40 +303,65 @@ A window that shows another buffer keeps it, its point, its margins, what
 quitting does and the selection: the user may have worked there meanwhile.
 If the user is in a window that LAYOUT does not have, its buffer stays
 selected, too."
-  (let* ((frame (car layout))
-         (pop-up-frames nil)
+  (let* ((frame (gemini-companion-windows--layout-frame layout))
          (last (frame-selected-window frame))
-         (shown (mapcar (lambda (window)
-                          (list window (window-buffer window) (window-edges window)
-                                (window-start window) (window-point window)
-                                (window-parameter window 'quit-restore)
-                                (window-margins window)))
-                        (seq-remove (lambda (window)
-                                      (memq (window-buffer window) buffers))
-                                    (window-list frame)))))
+         (others (seq-remove (lambda (window)
+                               (memq (window-buffer window) buffers))
+                             (window-list frame)))
+         (shown (mapcar #'gemini-companion-windows--shown-in others)))
     (gemini-companion-windows--restore layout)
-    ;; The selected one comes last: it may have to take another one's place.
-    (pcase-dolist (`(,window ,buffer ,edges ,start ,point ,quit (,left . ,right))
-                   (nreverse shown))
-      (let ((there (cond ((window-live-p window)
-                          (unless (eq buffer (window-buffer window))
-                            (set-window-parameter window 'quit-restore quit)
-                            (set-window-buffer window buffer))
-                          window)
-                         ((eq window last)
-                          (with-selected-frame frame
-                            (display-buffer
-                             buffer '(gemini-companion-windows-display-covering
-                                      (inhibit-switch-frame . t))))))))
-        (when there
-          (set-window-margins there left right)
-          ;; A smaller one had to scroll down.
-          (when (or (equal edges (window-edges there))
-                    (< start (window-start there)))
-            (set-window-start there start t))
-          (set-window-point there point)
-          (when (eq window last)
-            (set-frame-selected-window (window-frame there) there t)))))))
+    ;; The selected window is the first one of the list.  Its buffer comes last,
+    ;; as it may have to take another one's place.
+    (dolist (one (nreverse shown))
+      (let* ((selected (eq last (gemini-companion-windows--shown-window one)))
+             (window (gemini-companion-windows--window-for one frame selected)))
+        (when window
+          (gemini-companion-windows--show-again one window)
+          (when selected
+            (set-frame-selected-window (window-frame window) window t)))))))
+
+(defun gemini-companion-windows--shown-in (window)
+  "Return what WINDOW shows, a `gemini-companion-windows--shown'."
+  (gemini-companion-windows--make-shown
+   :window window
+   :buffer (window-buffer window)
+   :edges (window-edges window)
+   :start (window-start window)
+   :point (window-point window)
+   :quit (window-parameter window 'quit-restore)
+   :margins (window-margins window)))
+
+(defun gemini-companion-windows--window-for (shown frame selected)
+  "Return a window with the buffer of SHOWN, after a layout was restored.
+That is the window that had it.  If that is gone, it is one of FRAME that
+is covered, if SELECTED is non-nil, or else nil."
+  (let ((window (gemini-companion-windows--shown-window shown))
+        (buffer (gemini-companion-windows--shown-buffer shown))
+        (pop-up-frames nil))
+    (cond
+     ((window-live-p window)
+      (unless (eq buffer (window-buffer window))
+        (set-window-parameter window 'quit-restore
+                              (gemini-companion-windows--shown-quit shown))
+        (set-window-buffer window buffer))
+      window)
+     (selected
+      (with-selected-frame frame
+        (display-buffer
+         buffer '(gemini-companion-windows-display-covering
+                  (inhibit-switch-frame . t))))))))
+
+(defun gemini-companion-windows--show-again (shown window)
+  "Give WINDOW the margins, the beginning and point of SHOWN."
+  (let ((start (gemini-companion-windows--shown-start shown))
+        (margins (gemini-companion-windows--shown-margins shown)))
+    (set-window-margins window (car margins) (cdr margins))
+    ;; A smaller window had to scroll down.
+    (when (or (equal (gemini-companion-windows--shown-edges shown)
+                     (window-edges window))
+              (< start (window-start window)))
+      (set-window-start window start t))
+    (set-window-point window (gemini-companion-windows--shown-point shown))))
 
 (provide 'gemini-companion-windows)
 ;;; gemini-companion-windows.el ends here
