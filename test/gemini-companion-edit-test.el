@@ -5,37 +5,13 @@
 ;;; Code:
 
 (require 'gemini-companion-changes)
+(require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-part)
 (require 'gemini-companion-replace)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-tools)
 
 (defvar transient--prefix)
-
-(defmacro gemini-companion-edit-test-with (files &rest body)
-  "Take proposals while BODY is run in a directory with FILES.
-`outcomes' has the sent outcomes, the last one first; `views' the
-diffs that have a view now."
-  (declare (indent 1) (debug t))
-  `(let (outcomes)
-     (cl-symbol-macrolet ((views (reverse (seq-filter
-                                           #'gemini-companion-edit-view
-                                           (gemini-companion-edits)))))
-       (gemini-companion-test-with-diffs ,files
-           (gemini-companion-test-diff-start
-            #'always
-            (lambda (diff)
-              (push (gemini-companion-test-outcome diff) outcomes)))
-           nil
-         ,@body))))
-
-(defun gemini-companion-edit-test-edited (&optional edit)
-  "Return the diff of a proposal in which the user has typed something.
-If EDIT is non-nil, call it in the proposal instead."
-  (let ((diff (gemini-companion-test-open "a" "new\n")))
-    (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
-      (funcall (or edit (lambda () (insert "mine ")))))
-    diff))
 
 (ert-deftest gemini-companion-edit-ends-once-with-the-text-as-it-was-edited ()
   (pcase-dolist (`(,answer . ,text) '((gemini-companion-edit-accept . "mine new\n")
@@ -124,18 +100,6 @@ If EDIT is non-nil, call it in the proposal instead."
           (should (equal (format "text %d" n) (buffer-string)))))
       (kill-buffer (window-buffer)))))
 
-(ert-deftest gemini-companion-edit-accepted-is-awaited-until-all-are-answered ()
-  ;; Qwen Code then writes the files of a turn.
-  (gemini-companion-edit-test-with '(("a" "A\n") ("b" "B\n"))
-    (gemini-companion-edit-accept (gemini-companion-test-open "a" "1\n"))
-    (let ((last (gemini-companion-test-open "b" "2\n" 2)))
-      (dotimes (_ 300)
-        (gemini-companion-test-run-timers))
-      (gemini-companion-edit-accept last))
-    (gemini-companion-test-write "a" "1\n")
-    (gemini-companion-test-in-the-end
-      (equal '(accepted unwritten) (gemini-companion-edits-test-states)))))
-
 (ert-deftest gemini-companion-edit-unwritten-is-reported-during-later-reviews ()
   "A CLI that reports no prompts may have one answer after the other."
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
@@ -157,30 +121,6 @@ If EDIT is non-nil, call it in the proposal instead."
         (gemini-companion-test-in-the-end
           (eq 'unwritten (gemini-companion-edit-status edit)))
         (should (gemini-companion-edit-open-p later))))))
-
-(ert-deftest gemini-companion-edit-accepted-and-not-written-is-kept ()
-  (pcase-dolist (`(,written ,report ,state ,kept)
-                 '(("a" "Accepted a" accepted nil)
-                   ("b" "was not written" unwritten "mine new\n")))
-    (gemini-companion-edit-test-with '(("a" "old\n"))
-      (gemini-companion-test-diff-start
-       #'ignore
-       (lambda (_) (write-region "mine new\n" nil (expand-file-name written))))
-      (let ((diff (gemini-companion-edit-test-edited)))
-        (should (string-search
-                 report
-                 (car (gemini-companion-test-messages
-                        (gemini-companion-edit-accept diff)
-                        (gemini-companion-test-in-the-end
-                          (not (gemini-companion-test-timers)))))))
-        (should (eq state (gemini-companion-edit-status diff)))
-        (should (equal kept (gemini-companion-test-last-proposal)))
-        ;; The CLI reports it late, and it is not recorded again.
-        (gemini-companion-edit-written (gemini-companion-edit-session diff)
-                                       (gemini-companion-edit-file diff)
-                                       "old\n" "mine new\n")
-        (should (eq diff (car (last (gemini-companion-edits)))))
-        (should (eq 'accepted (gemini-companion-edit-status diff)))))))
 
 (ert-deftest gemini-companion-edit-refuses-to-accept-an-emptied-proposal ()
   (gemini-companion-edit-test-with '(("a" "old\n"))
@@ -385,56 +325,6 @@ if `answer' is non-nil."
             (should (equal "mine new\n"
                            (gemini-companion-test-last-proposal)))))))))
 
-(ert-deftest gemini-companion-edit-writes-what-the-cli-ignores ()
-  ;; CLIENT writes CLI, and then the file has LAST.
-  (pcase-dolist
-      (`(,client ,before ,mine ,cli ,last ,kept ,terminal)
-       '(("copilot" "one\n" "mine " "new\n" "mine new\n" nil)
-         ("copilot" "one\n" nil "new\n" "new\n" nil)
-         ("copilot" "\uFEFFone\r\n" "é " "\uFEFFnew\r\n" "\uFEFFé new\r\n" nil)
-         ;; It has another text, as after a program that formats it.
-         ("copilot" "one\n" "mine " "New;\n" "New;\n" "mine new\n")
-         ("copilot" "one\n" nil "New;\n" "New;\n" nil)
-         ;; A yes in the terminal is one to what that shows.
-         ("copilot" "one\n" "mine " "new\n" "new\n" "mine new\n" terminal)
-         ;; It writes what was accepted.
-         ("gemini" "one\n" "mine\n" "new\n" "new\n" "mine\nnew\n")))
-    (dolist (visited '(t nil))
-      (gemini-companion-test-with-edits nil
-        (gemini-companion-test-write "a" before)
-        (let ((create-lockfiles t)
-              (buffer (and visited (find-file-noselect "a")))
-              (diff (gemini-companion-test-open
-                     "a" "new\n" 1 `(:client ,client ,@session))))
-          (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
-            (insert (or mine "")))
-          (when buffer
-            (with-current-buffer buffer
-              ;; As outside the home, where Emacs asks about a file that has changed.
-              (setq buffer-file-truename (expand-file-name "a"))))
-          (setq gemini-companion-test-send #'ignore)
-          (if terminal
-              (gemini-companion-server-receive 'close-diff 1 'closed)
-            (gemini-companion-edit-accept diff)
-            (should (equal (if (equal "mine\n" mine) "+2 −1" "+1 −1")
-                           (gemini-companion-edit-lines (list diff)))))
-          (gemini-companion-test-write "a" cli)
-          (gemini-companion-test-in-the-end
-            (gemini-companion-edit-file-state diff))
-          (should (equal last (gemini-companion-text-read "a")))
-          (should (eq 'accepted (gemini-companion-edit-status diff)))
-          (should (equal (if kept "new\n" (concat mine "new\n"))
-                         (gemini-companion-edit-after diff)))
-          (should (equal "+1 −1" (gemini-companion-edit-lines (list diff))))
-          (should (equal kept (gemini-companion-test-last-proposal)))
-          (when buffer
-            (gemini-companion-test-in-the-end
-              (equal (gemini-companion-text-normalized last)
-                     (gemini-companion-text-of-buffer buffer)))
-            (should-not (buffer-modified-p buffer))
-            (should (verify-visited-file-modtime buffer))
-            (kill-buffer buffer)))))))
-
 ;;;; Records and reverts
 
 (defun gemini-companion-edits-test-reported ()
@@ -445,10 +335,6 @@ if `answer' is non-nil."
                   (gemini-companion-edit-before edit)
                   (gemini-companion-edit-after edit)))
           (gemini-companion-edits)))
-
-(defun gemini-companion-edits-test-states ()
-  "Return the states of all edits."
-  (mapcar #'gemini-companion-edit-status (gemini-companion-edits)))
 
 (ert-deftest gemini-companion-edits-has-what-the-terminal-let-overwrite ()
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
@@ -649,25 +535,6 @@ if `answer' is non-nil."
 
 ;;;; Who has written the file
 
-(defun gemini-companion-edit-test-ends (&rest edits)
-  "Wait until nothing is expected of EDITS; return their states."
-  (gemini-companion-test-in-the-end
-    (seq-every-p (lambda (edit)
-                   (not (gemini-companion-written-live-p
-                         (gemini-companion-edit-awaited edit))))
-                 edits))
-  (mapcar #'gemini-companion-edit-status edits))
-
-(defun gemini-companion-edit-test-save (file text)
-  "Save TEXT in the buffer of FILE, as the user may."
-  (with-current-buffer (or (get-file-buffer file) (find-file-noselect file))
-    (gemini-companion-replace-text text)
-    ;; The CLI may have written it since.
-    (cl-letf (((symbol-function 'yes-or-no-p) #'always)
-              ((symbol-function 'userlock--ask-user-about-supersession-threat)
-               #'ignore))
-      (save-buffer))))
-
 (ert-deftest gemini-companion-edit-that-the-user-saves-over-is-not-written ()
   "Qwen Code refuses to write a file that has changed since it read it."
   (dolist (format '(nil after-save later))
@@ -809,57 +676,6 @@ It does not find the place of the second one if the user has changed that."
       (gemini-companion-test-write "a" "A\n2\nC\n")
       (should (equal '(accepted unwritten accepted)
                      (gemini-companion-edit-test-ends one two three))))))
-
-(defmacro gemini-companion-edit-test-with-copilot (&rest body)
-  "Evaluate BODY, in which Copilot CLI has proposed a change of a file.
-The user has accepted `edit' with a change of it, and nothing is written."
-  (declare (indent 0) (debug t))
-  `(gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
-     (setq gemini-companion-test-send #'ignore
-           session (append '(:client "copilot") session))
-     (let ((edit (gemini-companion-test-open "a" "1\nB\n3\n" 1 session))
-           (run (lambda ()
-                  (dotimes (_ 3)
-                    (gemini-companion-test-run-timers)))))
-       (ignore run)
-       (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
-         (goto-char 3)
-         (insert "mine "))
-       (gemini-companion-edit-accept edit)
-       ,@body)))
-
-(ert-deftest gemini-companion-edit-is-written-over-whatever-comes-first ()
-  (dolist (writes '((touch "1\nB\n3\n")
-                    ("1\nB" "1\nB\n3\n")
-                    ("1\nB\n3\n" "1\nB\n3\n")
-                    ("" "1\n" "1\nB\n3\n" "1\n" "1\nB\n3\n")))
-    (ert-info ((format "%S" writes))
-      (gemini-companion-edit-test-with-copilot
-        (dolist (text writes)
-          (if (eq text 'touch)
-              (set-file-times "a" (time-add nil 5))
-            (gemini-companion-test-rewrite "a" text))
-          (funcall run))
-        (should (equal '(accepted) (gemini-companion-edit-test-ends edit)))
-        (should (equal "1\nmine B\n3\n" (gemini-companion-test-file-text "a")))
-        (should-not (gemini-companion-edit-kept edit))))))
-
-(ert-deftest gemini-companion-edit-is-not-written-over-another-or-the-user ()
-  (dolist (what '(user edit turn))
-    (ert-info ((symbol-name what))
-      (gemini-companion-edit-test-with-copilot
-        (gemini-companion-test-rewrite "a" "1\nB\n3\n")
-        (funcall run)
-        (should (equal "1\nmine B\n3\n" (gemini-companion-test-file-text "a")))
-        (pcase what
-          ('user (gemini-companion-edit-test-save "a" "1\nmine B\n3\nmore\n"))
-          ('edit (gemini-companion-test-open "a" "1\nB\nC\n" 2 session))
-          ('turn (setf (gemini-companion-session-turn session)
-                       (gemini-companion-turn-make :began (+ 5 (float-time))))))
-        (gemini-companion-test-rewrite "a" "1\nB\n3\n")
-        (funcall run)
-        (should (equal "1\nB\n3\n" (gemini-companion-test-file-text "a")))
-        (should (equal "1\nmine B\n3\n" (cdr (gemini-companion-edit-kept edit))))))))
 
 (ert-deftest gemini-companion-edit-asks-before-it-undoes-the-edits-of-the-user ()
   (pcase-dolist (`(,proposal ,mine ,asks) '(("1\nB\nC\n" nil t)

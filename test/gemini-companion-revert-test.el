@@ -5,21 +5,10 @@
 ;;; Code:
 
 (require 'ert-x)
-(require 'gemini-companion-idle)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-written)
-
-(ert-deftest gemini-companion-idle-user-is-busy-after-a-key-and-in-a-drag ()
-  (pcase-dolist (`(,idle ,map ,busy)
-                 '((0.1 nil t) (nil nil t) (2 (keymap) t) (2 nil nil) (-9 nil nil)))
-    (cl-letf (((symbol-function 'current-idle-time)
-               (lambda () (and idle (seconds-to-time idle))))
-              (track-mouse t)
-              (overriding-terminal-local-map map))
-      (setq num-nonmacro-input-events (1+ num-nonmacro-input-events))
-      (should (eq busy (not (gemini-companion-idle-user-p)))))))
 
 (defmacro gemini-companion-revert-test-with (text &rest body)
   "Evaluate BODY in the buffer of a new `file' with TEXT, with reverting on."

@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'gemini-companion-review)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-server-test-helper)
 
 (ert-deftest gemini-companion-restarts-lose-and-repeat-no-review ()
@@ -222,22 +221,5 @@ Before that make EDITED, if non-nil, the text of the proposal."
          (content (alist-get 'content (alist-get 'result answer))))
     (alist-get 'content (json-read-from-string
                          (alist-get 'text (aref content 0))))))
-
-(ert-deftest gemini-companion-events-are-a-line-each-and-bounded ()
-  (save-window-excursion
-    (gemini-companion-server-log-record 'received 'open-diff '(7 (:id "x") "/a" "b"))
-    (dotimes (n 1000)
-      (gemini-companion-server-log-record 'sent 'diff-accepted
-                                      (list n (make-string 10000 ?x))))
-    (gemini-companion-server-log-record 'received 'open-diff '(8 (:id "x") "/a" "b"))
-    (gemini-companion-events-buffer)
-    (with-current-buffer "*gemini-companion events*"
-      (should (< (count-lines (point-min) (point-max)) 1000))
-      (should (< (buffer-size) 500000))
-      (should-not (string-search " <- open-diff 7 " (buffer-string)))
-      (dolist (line '("[0-9:.]+ -> diff-accepted 999 .*(10000 characters)\"$"
-                      "[0-9:.]+ <- open-diff 8 (:id \"x\") \"/a\" \"b\"$"))
-        (should (string-match-p (concat "^" line) (buffer-string))))
-      (kill-buffer))))
 
 ;;; gemini-companion-server-test.el ends here

@@ -1,0 +1,141 @@
+;;; gemini-companion-auto-test.el --- Tests of auto-accept  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-auto)
+(require 'gemini-companion-review-test-helper)
+
+(ert-deftest gemini-companion-auto-accepts-edits-of-one-cli-that-are-not-shown ()
+  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
+    (let ((shown (gemini-companion-test-arrive "a" "new\n" 1 session))
+          (other (gemini-companion-test-open
+                  "b" "2\n" 2 (gemini-companion-test-session "two" 2))))
+      (gemini-companion-test-open "b" "new\n" 3 session)
+      (gemini-companion-auto-accept session)
+      (should (equal '((3 . automatic)) outcomes))
+      (should (equal "new\n" (gemini-companion-test-file-text "b")))
+      (gemini-companion-test-open "c" "new\n" 4 session)
+      (gemini-companion-test-eventually
+        (equal '((4 . automatic) (3 . automatic)) outcomes))
+      ;; Its frame was deleted, for example.
+      (gemini-companion-edit-hide shown)
+      (gemini-companion-test-eventually (gemini-companion-edit-view shown))
+      (should (equal (list shown other) (gemini-companion-edits-open))))))
+
+(defun gemini-companion-auto-test-reviewed (file session)
+  "Propose an edit of FILE by SESSION; return why it is reviewed, or nil."
+  (let ((diff (gemini-companion-test-open file "new\n" 1 session)))
+    (gemini-companion-test-eventually
+      (or (gemini-companion-edit-problem diff)
+          (not (eq 'pending (gemini-companion-edit-status diff)))))
+    (unless (eq 'automatic (gemini-companion-edit-status diff))
+      (gemini-companion-server-receive 'close-diff 1 'closed)
+      (gemini-companion-edit-objection diff))))
+
+(ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
+  (pcase-dolist
+      (`(,change . ,objection)
+       ;; As `git checkout' does it.
+       `(((lambda () (rename-file "b" "a" t)) . "file changed since the proposal")
+         ((lambda ()
+            (with-current-buffer (find-file-noselect (expand-file-name "a"))
+              (insert "unsaved")))
+          . "unsaved changes here")))
+    (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
+      (let ((diff (gemini-companion-test-open "a" "new\n" 1 session)))
+        (funcall change)
+        (gemini-companion-auto-accept session)
+        (should-not outcomes)
+        (should (equal (concat "not auto-accepted: " objection)
+                       (gemini-companion-edit-objection diff)))))))
+
+(ert-deftest gemini-companion-auto-leaves-what-cannot-be-sent-to-the-user ()
+  (gemini-companion-test-with-edits '()
+    (let ((gemini-companion-test-send
+           (lambda (_edit)
+             (setq gemini-companion-test-send #'ignore)
+             ;; Meanwhile, another one arrives.
+             (gemini-companion-test-open "b" "new\n" 2 session)
+             (error "Disk full"))))
+      (gemini-companion-auto-accept session)
+      (should (equal "not auto-accepted: Disk full"
+                     (gemini-companion-auto-test-reviewed "a" session)))
+      (gemini-companion-test-eventually
+        (null (gemini-companion-edits-open))))))
+
+;; Another edit of the same answer was made from the text of the CLI.
+(ert-deftest gemini-companion-auto-undoes-no-edits-of-the-user ()
+  (pcase-dolist (`(,client ,mine ,reviewed)
+                 '(("copilot" "mine " t) ("copilot" "" nil) ("gemini" "mine " nil)))
+    (gemini-companion-test-with-edits '(("a" "old\n"))
+      (let* ((session `(:client ,client ,@(gemini-companion-test-session "one" 1)))
+             (diff (gemini-companion-test-open "a" "new\n" 1 session)))
+        (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+          (insert mine))
+        (gemini-companion-edit-accept diff)
+        (gemini-companion-auto-accept session)
+        (should (equal (and reviewed
+                            "not auto-accepted: undoes your edits of this turn")
+                       (gemini-companion-auto-test-reviewed "a" session)))))))
+
+(ert-deftest gemini-companion-auto-accepts-only-what-is-safe-in-the-project ()
+  (gemini-companion-test-with-edits '(("outside" "old\n") ("project/x" ""))
+    (let* ((default-directory (concat directory "project/"))
+           (session (gemini-companion-test-session "one" 1))
+           (reviewed (lambda (objection file session)
+                       (ert-info (file)
+                         (should (equal (and objection
+                                             (concat "not auto-accepted: " objection))
+                                        (gemini-companion-auto-test-reviewed
+                                         file session)))))))
+      (dolist (name '(".git/hooks" "sub/.git" ".gemini" ".qwen" ".husky" ".vscode"
+                      "hooks" "githooks" "src/hooks"))
+        (make-directory name t))
+      (pcase-dolist (`(,link . ,target)
+                     '(("link" . "../outside") ("up" . "..") ("inner" . "a")
+                       ("loop" . "loop") ("innocent" . ".git")))
+        (make-symbolic-link target link))
+      (call-process "mkfifo" nil nil nil "pipe")
+      (gemini-companion-auto-accept session)
+      (make-directory "new")
+      (pcase-dolist
+          (`(,objection . ,files)
+           '((nil "a" "inner" "sub/a" "sub/../b" "new/a" "git" "src/hooks/use.ts"
+                  "promise.toml" "a.el")
+             ("outside the project of the CLI"
+              "../outside" "../new" "link" "up/outside" "up/new" "/etc/passwd")
+             ("is a loop of symbolic links" "loop")
+             ("is not a regular file" "pipe")
+             ("hidden, or may be run automatically"
+              ".git/config" ".git/hooks/pre-commit" "sub/.git/config" ".GIT/config"
+              "innocent/config" ".dir-locals.el" ".dir-locals-2.el"
+              "sub/.dir-locals.el" ".envrc" ".gemini/settings.json"
+              ".qwen/settings.json" ".husky/x" ".vscode/tasks.json"
+              "hooks/pre-commit" "githooks/pre-commit" "hooks/hooks.json"
+              "gemini-extension.json" "mise.toml" "mise.local.toml"
+              "lefthook.yml")))
+        (dolist (file files)
+          (funcall reviewed objection file session)))
+      ;; Where that runs is not known.
+      (funcall reviewed "outside the project of the CLI" "a" '(:id "one" :pid 1))
+      (should (equal "old\n" (gemini-companion-test-file-text "../outside"))))))
+
+(ert-deftest gemini-companion-auto-ends-by-command-and-with-the-cli ()
+  (gemini-companion-test-with-edits '()
+    (gemini-companion-auto-accept session)
+    (should (gemini-companion-auto-on-p))
+    ;; The server is replaced.
+    (gemini-companion-server-receive 'sessions-update nil)
+    (should-not (gemini-companion-auto-on-p))
+    ;; A CLI that is started later has its PID.
+    (gemini-companion-server-receive 'sessions-update
+      (list (append '(:id "x" :identity 2) session)))
+    (should-not (gemini-companion-auto-on-p))
+    (gemini-companion-server-receive 'sessions-update (list session))
+    (should (gemini-companion-auto-on-p session))
+    (gemini-companion-auto-accept session)
+    (should-not (gemini-companion-auto-on-p session))))
+
+;;; gemini-companion-auto-test.el ends here

@@ -1,0 +1,65 @@
+;;; gemini-companion-commands-test.el --- Tests of the table of commands  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-commands)
+(require 'gemini-companion-test-helper)
+
+(ert-deftest gemini-companion-commands-are-loaded-from-the-file-that-has-them ()
+  ;; The mode and its files are not loaded in this Emacs.
+  (pcase-let ((`(,program . ,arguments)
+               (gemini-companion-test-emacs
+                '(require 'gemini-companion-commands)
+                '(dolist (row (gemini-companion-commands-in 'global))
+                   (let ((command (cadr row)))
+                     (unless (and (fboundp command)
+                                  (or (not (autoloadp (symbol-function command)))
+                                      (commandp (autoload-do-load
+                                                 (symbol-function command)
+                                                 command))))
+                       (princ command)))))))
+    (with-temp-buffer
+      (apply #'call-process program nil '(t nil) nil arguments)
+      (should (equal "" (buffer-string))))))
+
+(ert-deftest gemini-companion-commands-have-one-key-each-in-a-place ()
+  (dolist (place '(global review view list change))
+    (ert-info ((symbol-name place))
+      (let ((keys (mapcar #'car (gemini-companion-commands-in place))))
+        (should keys)
+        (should (equal keys (seq-uniq keys)))))))
+
+(ert-deftest gemini-companion-commands-of-a-menu-have-titles-and-labels ()
+  (dolist (place '(global view list))
+    (pcase-dolist (`(,title . ,rows) (gemini-companion-commands-menu place))
+      (ert-info (title)
+        (should (stringp title))
+        (should rows)
+        (dolist (row rows)
+          (should (memq place (nth 3 row))))))))
+
+(ert-deftest gemini-companion-commands-are-bound-as-the-caller-wants ()
+  (let ((map (gemini-companion-commands-bind (make-sparse-keymap) 'change
+                                             #'list)))
+    (should (equal '(gemini-companion-next-change) (lookup-key map "n")))
+    (should-not (lookup-key map "r"))))
+
+(defvar gemini-companion-commands-test-state)
+
+(ert-deftest gemini-companion-commands-state-is-a-variable-or-a-function ()
+  (should-not (gemini-companion-commands-state
+               'gemini-companion-commands-test-nothing))
+  (let ((gemini-companion-commands-test-state 1))
+    (should (equal 1 (gemini-companion-commands-state
+                      'gemini-companion-commands-test-state))))
+  (should (equal (buffer-name)
+                 (gemini-companion-commands-state 'buffer-name)))
+  (cl-letf (((symbol-function 'gemini-companion-commands-test-fails)
+             (lambda () (user-error "No review here"))))
+    (should-not (gemini-companion-commands-state
+                 'gemini-companion-commands-test-fails))))
+
+;;; gemini-companion-commands-test.el ends here

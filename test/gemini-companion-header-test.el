@@ -1,0 +1,88 @@
+;;; gemini-companion-header-test.el --- Tests of the header line of a review  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-header)
+(require 'gemini-companion-review-test-helper)
+
+(ert-deftest gemini-companion-header-has-warnings-name-and-keys-before-the-rest ()
+  (let ((file "src/components/account-settings.py"))
+    (gemini-companion-test-with-reviews nil
+      (gemini-companion-test-write file "1\n")
+      (let ((visiting (find-file-noselect file))
+            (diff (gemini-companion-test-show file "2\n")))
+        (with-current-buffer (gemini-companion-review-main-buffer diff)
+          (pcase-dolist
+              (`(,unsaved ,changed ,width . ,text)
+               '((nil nil 200 . "account-settings.py  a accept  r reject  ? keys")
+                 (nil nil 200 . ", src/components/account-settings.py, the CLI")
+                 (nil nil 60 . "account-settings.py  a accept  r reject  ? keys")
+                 (nil nil 30 . "account-settings.py")
+                 (t nil 60 . "unsaved changes here; account-settings.py  a acc")
+                 (nil t 60 . "file changed since the proposal; account-setting")
+                 (t t 80 . "here; file changed since the proposal; account-")
+                 (t t 130 . "account-settings.py  a accept  r reject  ? keys")))
+            (with-current-buffer visiting
+              (set-buffer-modified-p unsaved))
+            (setf (gemini-companion-edit-remarks diff) (and changed '(changed)))
+            (let ((header (gemini-companion-test-header nil width)))
+              (ert-info (header)
+                (should (<= (string-width header) width))
+                (should (string-search text header))))))))))
+
+(ert-deftest gemini-companion-header-warns-of-files-elsewhere ()
+  (gemini-companion-test-with-reviews nil
+    (make-symbolic-link "/gemini-companion/new/companion-test" "link")
+    (pcase-dolist (`(,file ,width ,regexp)
+                   `(("/gemini-companion/new/companion-test" 200
+                      ,(concat "\\` outside your projects; companion-test  a accept"
+                               ".*, /gemini-companion/new/companion-test"))
+                     ("/gemini-companion/new/companion-test" 60
+                      "\\` outside your projects; companion-test  a accept")
+                     ("link" 80 "outside your projects; by a symbolic link; comp")
+                     (,(concat (make-string 50 ?a) ".el") 80
+                      "\\` a+\\.\\.\\.a+\\.el  a accept")))
+      (let ((diff (gemini-companion-test-show file "2\n")))
+        (let ((header (gemini-companion-test-header nil width)))
+          (should (string-match-p regexp header))
+          (should (<= (string-width header) width)))
+        (gemini-companion-edit-reject diff)))
+    ;; Without a window of the review that is selected, one key answers.
+    (gemini-companion-test-show "b" "2\n")
+    (should (string-match-p "\\` b  .* to answer"
+                            (gemini-companion-test-header-text 80)))))
+
+(ert-deftest gemini-companion-header-may-be-computed-at-any-time ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let* ((gemini-companion-review-view 'diff)
+           (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
+           (proposal (gemini-companion-edit-proposal-buffer diff)))
+      (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)
+      ;; The selected window may have been deleted since the last redisplay.
+      (let ((window (split-window)))
+        (delete-window window)
+        (cl-letf (((symbol-function 'old-selected-window) (lambda () window)))
+          (should (with-current-buffer proposal
+                    (gemini-companion-test-header-text)))))
+      (should (equal "1\n2\nthree\n" (gemini-companion-edit-text diff)))
+      ;; It has the keys of the user.
+      (let ((map (make-sparse-keymap)))
+        (set-keymap-parent map gemini-companion-review-mode-map)
+        (define-key map (kbd "C-c C-k") #'ignore)
+        (define-key map (kbd "<f8>") #'gemini-companion-edit-reject)
+        (with-current-buffer proposal
+          (setq minor-mode-overriding-map-alist
+                `((gemini-companion-review-mode . ,map))))
+        (should (string-search "C-c C-c accept  <f8> reject"
+                               (gemini-companion-test-header proposal))))
+      ;; In another buffer, it has the key that answers from there.
+      (with-temp-buffer
+        (switch-to-buffer (current-buffer))
+        (use-local-map (make-sparse-keymap))
+        (local-set-key (kbd "<f9>") #'gemini-companion-review)
+        (should (string-search "  <f9> to answer"
+                               (gemini-companion-test-header proposal)))))))
+
+;;; gemini-companion-header-test.el ends here

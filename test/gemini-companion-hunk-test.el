@@ -1,0 +1,292 @@
+;;; gemini-companion-hunk-test.el --- Tests of hunks  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-ediff)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-text)
+(require 'gemini-companion-text-test-helper)
+
+;;;; The model
+
+(defvar gemini-companion-hunk-test-marks nil
+  "The excluded hunks of the model.")
+
+(defvar gemini-companion-hunk-test-text nil
+  "The proposal of the model, as edited.")
+
+(defun gemini-companion-hunk-test-expected ()
+  "Return the text that is to be sent."
+  (let ((text gemini-companion-hunk-test-text))
+    ;; From the end; at one place an empty one comes first.
+    (pcase-dolist (`(,beg ,proposed ,original)
+                   (sort (copy-sequence gemini-companion-hunk-test-marks)
+                         (lambda (one other)
+                           (if (= (car one) (car other))
+                               (> (length (cadr one)) (length (cadr other)))
+                             (> (car one) (car other))))))
+      (setq text (concat (substring text 0 beg) original
+                         (substring text (+ beg (length proposed))))))
+    text))
+
+(defun gemini-companion-hunk-test-change (beg count insert)
+  "Replace COUNT characters of the model from BEG on by INSERT.
+Drop those that do not consist of whole lines as before."
+  (let ((text (concat (substring gemini-companion-hunk-test-text 0 beg)
+                      insert
+                      (substring gemini-companion-hunk-test-text
+                                 (+ beg count))))
+        marks)
+    (pcase-dolist (`(,from ,proposed ,original)
+                   gemini-companion-hunk-test-marks)
+      (let* ((length (length proposed))
+             (at (cond ((< (+ beg count) from)
+                        (+ from (- (length insert) count)))
+                       ((and (< beg from) (<= from (+ beg count)))
+                        beg)
+                       ((and (= beg from) (< 0 length))
+                        (+ from (length insert)))
+                       (t from)))
+             (end (+ at length))
+             (line-p (lambda (position)
+                       (or (zerop position)
+                           (eq ?\n (aref text (1- position)))))))
+        (when (and (<= end (length text))
+                   (string= proposed (substring text at end))
+                   ;; Text that was deleted is another one.
+                   (or (zerop length) (<= (+ beg count) from)
+                       (<= (+ from length) beg))
+                   (funcall line-p at)
+                   (or (= end (length text))
+                       (and (funcall line-p end)
+                            (or (string-empty-p original)
+                                (string-suffix-p "\n" original)))))
+          (push (list at proposed original) marks))))
+    (setq gemini-companion-hunk-test-text text
+          gemini-companion-hunk-test-marks marks)))
+
+(defun gemini-companion-hunk-test-lines (text line count)
+  "Return where COUNT lines of TEXT from LINE on begin, and these lines."
+  (with-temp-buffer
+    (insert text)
+    (let ((beg (gemini-companion-hunk-line line)))
+      (list (1- beg)
+            (buffer-substring beg (gemini-companion-hunk-line
+                                   (+ line count)))))))
+
+(defun gemini-companion-hunk-test-mark (hunk original)
+  "Return a mark of HUNK in the model, where the file is ORIGINAL."
+  (append (gemini-companion-hunk-test-lines gemini-companion-hunk-test-text
+                                            (gemini-companion-hunk-new hunk)
+                                            (gemini-companion-hunk-new-count hunk))
+          (cdr (gemini-companion-hunk-test-lines
+                original (gemini-companion-hunk-old hunk)
+                (gemini-companion-hunk-old-count hunk)))))
+
+(defun gemini-companion-hunk-test-compared (hunks original)
+  "Keep only those in the model that are among HUNKS of ORIGINAL."
+  (let ((all (mapcar (lambda (hunk)
+                       (gemini-companion-hunk-test-mark hunk original))
+                     hunks)))
+    (setq gemini-companion-hunk-test-marks
+          (seq-filter (lambda (mark) (member mark all))
+                      gemini-companion-hunk-test-marks))))
+
+;;;; What is shown
+
+(defun gemini-companion-hunk-test-shown ()
+  "Return the lines to be written by the unified diff in this buffer."
+  (delq nil (mapcar (lambda (line)
+                      (and (string-match "\\`\\(?:[ +]\\|\\*[+ ]\\|x-\\)" line)
+                           (substring line (match-end 0))))
+                    (gemini-companion-test-diff))))
+
+(defun gemini-companion-hunk-test-compare (diff)
+  "Compare DIFF again in its view, and in the model."
+  (with-current-buffer (gemini-companion-review-main-buffer diff)
+    (if (derived-mode-p 'gemini-companion-unified-mode)
+        (revert-buffer)
+      (call-interactively (key-binding "g"))))
+  (gemini-companion-hunk-test-compared
+   (gemini-companion-edit-hunks diff)
+   (gemini-companion-test-file-text (gemini-companion-edit-file diff))))
+
+(defun gemini-companion-hunk-test-check (diff)
+  "Assert that what is shown and sent of DIFF equals the model.
+The hunks were just compared."
+  (let ((text (gemini-companion-hunk-test-expected))
+        (buffer (gemini-companion-review-main-buffer diff)))
+    (should (equal text (gemini-companion-edit-text diff)))
+    (should (equal (length gemini-companion-hunk-test-marks)
+                   (nth 1 (or (gemini-companion-edit-counts diff) '(0 0)))))
+    (with-current-buffer buffer
+      (if (derived-mode-p 'gemini-companion-unified-mode)
+          (when (gemini-companion-edit-hunks diff)
+            (save-excursion
+              (while (when-let* ((fold (text-property-not-all
+                                        (point-min) (point-max)
+                                        'gemini-companion-fold nil)))
+                       (goto-char fold)
+                       (gemini-companion-unified-toggle-fold)
+                       t)))
+            (should (equal (gemini-companion-text-lines text)
+                           (gemini-companion-hunk-test-shown))))
+        (let ((excluded 0))
+          (dotimes (n ediff-number-of-differences)
+            (ediff-jump-to-difference (1+ n))
+            (when (string-search "excluded" (buffer-string))
+              (should (gemini-companion-review-excluded-p))
+              (setq excluded (1+ excluded))))
+          (should (equal (length gemini-companion-hunk-test-marks)
+                         excluded)))))))
+
+;;;; The walk
+
+(defun gemini-companion-hunk-test-random (lines)
+  "Return a text of LINES at most, few of which differ."
+  (concat (mapconcat (lambda (_) (seq-random-elt '("a" "b" "" "d d" "ü\U0001F600\u2028" "-x"
+                                                   "@@ -1 +1 @@" "\\ No" "--- a")))
+                     (make-list (random (1+ lines)) nil) "\n")
+          (seq-random-elt '("" "\n"))))
+
+(defun gemini-companion-hunk-test-mutate (text)
+  "Return TEXT after some random edits of lines."
+  (dotimes (_ (1+ (random 4)))
+    (let* ((beg (random (1+ (length text))))
+           (end (min (length text) (+ beg (random 5)))))
+      (setq text (concat (substring text 0 beg)
+                         (gemini-companion-hunk-test-random 2)
+                         (substring text end)))))
+  text)
+
+(defun gemini-companion-hunk-test-edit (diff edit)
+  "Call EDIT in the proposal of DIFF, and change the model in the same way."
+  (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+    (undo-boundary)
+    (let ((change (lambda (beg end count)
+                    (gemini-companion-hunk-test-change
+                     (1- beg) count
+                     (buffer-substring-no-properties beg end)))))
+      (unwind-protect
+          (progn (add-hook 'after-change-functions change nil t)
+                 (funcall edit))
+        (remove-hook 'after-change-functions change t)))))
+
+(defun gemini-companion-hunk-test-go (diff)
+  "Go somewhere in the view of DIFF."
+  (let ((n (random 6)))
+    (set-buffer (gemini-companion-review-main-buffer diff))
+    (cond ((derived-mode-p 'gemini-companion-unified-mode)
+           (goto-char (point-min))
+           (dotimes (_ n)
+             (ignore-error user-error (gemini-companion-review-next-hunk))))
+          ((zerop n)
+           (set-buffer (gemini-companion-edit-proposal-buffer diff))
+           (goto-char (1+ (random (1+ (buffer-size))))))
+          (t (ignore-errors (ediff-jump-to-difference n))))))
+
+(defun gemini-companion-hunk-test-toggle (diff)
+  "Toggle a hunk of DIFF by its key, here and in the model, and return it.
+One hunk must change, the one at point."
+  (save-current-buffer
+    (gemini-companion-hunk-test-go diff)
+    (let* ((done (condition-case nil
+                     (progn (gemini-companion-review-toggle-hunk) t)
+                   (user-error nil)))
+           (hunks (with-temp-buffer
+                    (insert-file-contents (gemini-companion-edit-file diff))
+                    (gemini-companion-hunk-find
+                     (current-buffer)
+                     (gemini-companion-edit-proposal-buffer diff))))
+           (file (gemini-companion-test-file-text
+                  (gemini-companion-edit-file diff)))
+           (marks (mapcar (lambda (hunk)
+                            (gemini-companion-hunk-test-mark hunk file))
+                          (gemini-companion-hunk-excluded
+                           (gemini-companion-edit-proposal-buffer diff))))
+           (before (gemini-companion-hunk-test-compared hunks file)))
+      (should (equal hunks (gemini-companion-edit-hunks diff)))
+      (should (eql (if done 1 0)
+                   (+ (length (seq-difference marks before))
+                      (length (seq-difference before marks)))))
+      (when done
+        (should (or (gemini-companion-review-excluded-p)
+                    (< (length marks) (length before)))))
+      (setq gemini-companion-hunk-test-marks marks))))
+
+(defun gemini-companion-hunk-test-step (diff file)
+  "Do something at random in the review of DIFF, of FILE; return what was done."
+  (let* ((length (length gemini-companion-hunk-test-text))
+         (step (seq-random-elt '(toggle toggle toggle edit edit undo switch
+                                        compare file))))
+    (pcase step
+      ('toggle (list step (gemini-companion-hunk-test-toggle diff)))
+      ('edit
+       (let* ((beg (random (1+ length)))
+              (count (random (min 8 (1+ (- length beg)))))
+              (text (gemini-companion-hunk-test-random 2)))
+         (gemini-companion-hunk-test-edit
+          diff (lambda ()
+                 (delete-region (1+ beg) (+ 1 beg count))
+                 (goto-char (1+ beg))
+                 (insert text)))
+         (list step beg count text)))
+      ('undo
+       (gemini-companion-hunk-test-edit
+        diff (lambda ()
+               (let ((last-command nil))
+                 (ignore-error user-error (undo)))))
+       step)
+      ('file
+       (let ((text (gemini-companion-hunk-test-mutate
+                    (gemini-companion-test-file-text file))))
+         (unless (string= text (gemini-companion-edit-proposed diff))
+           (gemini-companion-test-rewrite file text)
+           (gemini-companion-test-in-the-end
+             (equal text (gemini-companion-test-text "*gemini original: a*")))
+           (gemini-companion-hunk-test-compare diff)
+           (list step text))))
+      (_
+       (when (eq step 'switch)
+         (with-current-buffer (gemini-companion-review-main-buffer diff)
+           (gemini-companion-review-switch-view)))
+       (gemini-companion-hunk-test-compare diff)
+       step))))
+
+(defun gemini-companion-hunk-test-walk (old new)
+  "Go at random through a review of an edit from OLD to NEW."
+  (gemini-companion-test-with-reviews `(("a" ,old))
+    (let* ((gemini-companion-review-view (seq-random-elt '(ediff diff)))
+           (diff (gemini-companion-test-show "a" new))
+           (gemini-companion-hunk-test-text new)
+           (gemini-companion-hunk-test-marks nil)
+           steps)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (dotimes (_ 8)
+          (push (gemini-companion-hunk-test-step diff "a") steps)
+          (ert-info ((format "%S" (reverse steps)))
+            ;; Nothing but the user has edited it.
+            (should (equal gemini-companion-hunk-test-text
+                           (with-current-buffer
+                               (gemini-companion-edit-proposal-buffer diff)
+                             (buffer-string))))
+            (should (equal (gemini-companion-hunk-test-expected)
+                           (gemini-companion-edit-text diff)))
+            ;; An edit need not be followed by a comparison.
+            (when (memq (or (car-safe (car steps)) (car steps))
+                        '(compare switch file))
+              (gemini-companion-hunk-test-check diff))))))))
+
+(ert-deftest gemini-companion-hunk-what-is-shown-is-what-is-sent ()
+  (dotimes (seed 60)
+    (random (format "marks %d" seed))
+    (let* ((old (gemini-companion-hunk-test-random 15))
+           (new (gemini-companion-hunk-test-mutate old)))
+      (unless (string= old new)
+        (ert-info ((format "seed %d, %S to %S: " seed old new))
+          (gemini-companion-hunk-test-walk old new))))))
+
+;;; gemini-companion-hunk-test.el ends here

@@ -1,0 +1,81 @@
+;;; gemini-companion-text-test-helper.el --- Help for tests of texts  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-text)
+
+;; The judge knows only the texts.  Before, between and after two blocks of lines
+;; that stay, and that are so long that diff finds them, lines are edited.
+
+(defun gemini-companion-text-test-block (name)
+  "Return lines that stay, NAME in the midst."
+  (let ((lines (mapconcat (lambda (n) (format "\303\251 é %s %d\n" name n))
+                          (number-sequence 1 15) "")))
+    (concat lines name "\n" lines)))
+
+(defun gemini-companion-text-test-random-line ()
+  "Return a line of pieces whose bytes may be those of others.
+It may have a line end, as a piece, and has none at its end."
+  (mapconcat (lambda (_)
+               (seq-random-elt
+                (list "a" "b " "é" "\u4e2d" "\U0001F600" "\0" "\r" "\\" "\"" "\\351"
+                      "e\u0301" "\u2028" "\uFEFF" "\uFFFD"
+                      ;; Beyond Unicode, and a surrogate.
+                      (string #x110000) (string #x3fff7f) (string #xd83d)
+                      ;; The bytes of é and of the character after the quote.
+                      (string-to-multibyte "\351") (string-to-multibyte "\303\251")
+                      (string-to-multibyte "\344\270\255")
+                      (string-to-multibyte "\303"))))
+             (make-list (random 5) nil) ""))
+
+(defun gemini-companion-text-test-random-lines (most)
+  "Return a text of MOST lines at most."
+  (mapconcat (lambda (_)
+               (concat (gemini-companion-text-test-random-line)
+                       (seq-random-elt '("\n" "\n" "\r\n"))))
+             (make-list (random (1+ most)) nil) ""))
+
+(defun gemini-companion-text-test-random-edit (text)
+  "Return TEXT with a few lines replaced, deleted or added, or none.
+An added line may be one that is there, in other characters with its bytes."
+  (mapconcat
+   (lambda (line)
+     (pcase (random 12)
+       (0 "")
+       (1 (concat (gemini-companion-text-test-random-line) "\n"))
+       (2 (concat line (gemini-companion-text-test-random-line) "\n"))
+       (3 (decode-coding-string (encode-coding-string line 'utf-8-emacs-unix)
+                                'utf-8-emacs-unix))
+       (_ line)))
+   (split-string text "^" t) ""))
+
+(defun gemini-companion-text-test-random-texts (count)
+  "Return COUNT texts, of which each one but the first is edited from that.
+The two blocks are in all."
+  (let ((parts (list (gemini-companion-text-test-random-lines 6) (gemini-companion-text-test-block "FIRST")
+                     (gemini-companion-text-test-random-lines 6)
+                     (gemini-companion-text-test-block "SECOND")
+                     (concat (gemini-companion-text-test-random-lines 6)
+                             (gemini-companion-text-test-random-line)))))
+    (cl-loop for n below count
+             collect (mapconcat
+                      (lambda (part)
+                        (if (or (zerop n) (string-match-p "FIRST\\|SECOND" part))
+                            part
+                          (gemini-companion-text-test-random-edit part)))
+                      parts ""))))
+
+(defmacro gemini-companion-text-test-at-random (times &rest body)
+  "Evaluate BODY TIMES times, with a seed that a failure names."
+  (declare (indent 1) (debug t))
+  `(let ((seed (or (getenv "GC_SEED") (format "%s" (random)))))
+     (ert-info ((format "GC_SEED=%s" seed))
+       (random seed)
+       (dotimes (_ ,times)
+         ,@body))))
+
+(provide 'gemini-companion-text-test-helper)
+;;; gemini-companion-text-test-helper.el ends here

@@ -1,0 +1,130 @@
+;;; gemini-companion-written-test.el --- Tests of what a CLI is expected to write  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-edit-test-helper)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-written)
+
+(ert-deftest gemini-companion-edit-accepted-is-awaited-until-all-are-answered ()
+  ;; Qwen Code then writes the files of a turn.
+  (gemini-companion-edit-test-with '(("a" "A\n") ("b" "B\n"))
+    (gemini-companion-edit-accept (gemini-companion-test-open "a" "1\n"))
+    (let ((last (gemini-companion-test-open "b" "2\n" 2)))
+      (dotimes (_ 300)
+        (gemini-companion-test-run-timers))
+      (gemini-companion-edit-accept last))
+    (gemini-companion-test-write "a" "1\n")
+    (gemini-companion-test-in-the-end
+      (equal '(accepted unwritten) (gemini-companion-edits-test-states)))))
+
+(ert-deftest gemini-companion-edit-accepted-and-not-written-is-kept ()
+  (pcase-dolist (`(,written ,report ,state ,kept)
+                 '(("a" "Accepted a" accepted nil)
+                   ("b" "was not written" unwritten "mine new\n")))
+    (gemini-companion-edit-test-with '(("a" "old\n"))
+      (gemini-companion-test-diff-start
+       #'ignore
+       (lambda (_) (write-region "mine new\n" nil (expand-file-name written))))
+      (let ((diff (gemini-companion-edit-test-edited)))
+        (should (string-search
+                 report
+                 (car (gemini-companion-test-messages
+                        (gemini-companion-edit-accept diff)
+                        (gemini-companion-test-in-the-end
+                          (not (gemini-companion-test-timers)))))))
+        (should (eq state (gemini-companion-edit-status diff)))
+        (should (equal kept (gemini-companion-test-last-proposal)))
+        ;; The CLI reports it late, and it is not recorded again.
+        (gemini-companion-edit-written (gemini-companion-edit-session diff)
+                                       (gemini-companion-edit-file diff)
+                                       "old\n" "mine new\n")
+        (should (eq diff (car (last (gemini-companion-edits)))))
+        (should (eq 'accepted (gemini-companion-edit-status diff)))))))
+
+(ert-deftest gemini-companion-edit-writes-what-the-cli-ignores ()
+  ;; CLIENT writes CLI, and then the file has LAST.
+  (pcase-dolist
+      (`(,client ,before ,mine ,cli ,last ,kept ,terminal)
+       '(("copilot" "one\n" "mine " "new\n" "mine new\n" nil)
+         ("copilot" "one\n" nil "new\n" "new\n" nil)
+         ("copilot" "\uFEFFone\r\n" "é " "\uFEFFnew\r\n" "\uFEFFé new\r\n" nil)
+         ;; It has another text, as after a program that formats it.
+         ("copilot" "one\n" "mine " "New;\n" "New;\n" "mine new\n")
+         ("copilot" "one\n" nil "New;\n" "New;\n" nil)
+         ;; A yes in the terminal is one to what that shows.
+         ("copilot" "one\n" "mine " "new\n" "new\n" "mine new\n" terminal)
+         ;; It writes what was accepted.
+         ("gemini" "one\n" "mine\n" "new\n" "new\n" "mine\nnew\n")))
+    (dolist (visited '(t nil))
+      (gemini-companion-test-with-edits nil
+        (gemini-companion-test-write "a" before)
+        (let ((create-lockfiles t)
+              (buffer (and visited (find-file-noselect "a")))
+              (diff (gemini-companion-test-open
+                     "a" "new\n" 1 `(:client ,client ,@session))))
+          (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+            (insert (or mine "")))
+          (when buffer
+            (with-current-buffer buffer
+              ;; As outside the home, where Emacs asks about a file that has changed.
+              (setq buffer-file-truename (expand-file-name "a"))))
+          (setq gemini-companion-test-send #'ignore)
+          (if terminal
+              (gemini-companion-server-receive 'close-diff 1 'closed)
+            (gemini-companion-edit-accept diff)
+            (should (equal (if (equal "mine\n" mine) "+2 −1" "+1 −1")
+                           (gemini-companion-edit-lines (list diff)))))
+          (gemini-companion-test-write "a" cli)
+          (gemini-companion-test-in-the-end
+            (gemini-companion-edit-file-state diff))
+          (should (equal last (gemini-companion-text-read "a")))
+          (should (eq 'accepted (gemini-companion-edit-status diff)))
+          (should (equal (if kept "new\n" (concat mine "new\n"))
+                         (gemini-companion-edit-after diff)))
+          (should (equal "+1 −1" (gemini-companion-edit-lines (list diff))))
+          (should (equal kept (gemini-companion-test-last-proposal)))
+          (when buffer
+            (gemini-companion-test-in-the-end
+              (equal (gemini-companion-text-normalized last)
+                     (gemini-companion-text-of-buffer buffer)))
+            (should-not (buffer-modified-p buffer))
+            (should (verify-visited-file-modtime buffer))
+            (kill-buffer buffer)))))))
+
+(ert-deftest gemini-companion-edit-is-written-over-whatever-comes-first ()
+  (dolist (writes '((touch "1\nB\n3\n")
+                    ("1\nB" "1\nB\n3\n")
+                    ("1\nB\n3\n" "1\nB\n3\n")
+                    ("" "1\n" "1\nB\n3\n" "1\n" "1\nB\n3\n")))
+    (ert-info ((format "%S" writes))
+      (gemini-companion-edit-test-with-copilot
+        (dolist (text writes)
+          (if (eq text 'touch)
+              (set-file-times "a" (time-add nil 5))
+            (gemini-companion-test-rewrite "a" text))
+          (funcall run))
+        (should (equal '(accepted) (gemini-companion-edit-test-ends edit)))
+        (should (equal "1\nmine B\n3\n" (gemini-companion-test-file-text "a")))
+        (should-not (gemini-companion-edit-kept edit))))))
+
+(ert-deftest gemini-companion-edit-is-not-written-over-another-or-the-user ()
+  (dolist (what '(user edit turn))
+    (ert-info ((symbol-name what))
+      (gemini-companion-edit-test-with-copilot
+        (gemini-companion-test-rewrite "a" "1\nB\n3\n")
+        (funcall run)
+        (should (equal "1\nmine B\n3\n" (gemini-companion-test-file-text "a")))
+        (pcase what
+          ('user (gemini-companion-edit-test-save "a" "1\nmine B\n3\nmore\n"))
+          ('edit (gemini-companion-test-open "a" "1\nB\nC\n" 2 session))
+          ('turn (setf (gemini-companion-session-turn session)
+                       (gemini-companion-turn-make :began (+ 5 (float-time))))))
+        (gemini-companion-test-rewrite "a" "1\nB\n3\n")
+        (funcall run)
+        (should (equal "1\nB\n3\n" (gemini-companion-test-file-text "a")))
+        (should (equal "1\nmine B\n3\n" (cdr (gemini-companion-edit-kept edit))))))))
+
+;;; gemini-companion-written-test.el ends here
