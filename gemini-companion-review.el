@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; The review of an edit on the screen: its view, how to switch to another one, the
-;; keys, the header line with the file, remarks on it, the amount of change and the
-;; keys as far as they fit, and the colors of the texts, by the major mode of the
-;; file without its hooks.  The two views are loaded when used.
+;; The review of an edit on the screen: on which frame and in which kind of view,
+;; how that is shown, selected, replaced and closed, and the commands in it.
+;; `gemini-companion-view' is the protocol that the kinds implement; they are loaded
+;; when used.  `gemini-companion-review-answered' has what keys do afterwards.
 
 ;;; Code:
 
@@ -19,6 +19,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-names)
+(require 'gemini-companion-review-answered)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-view)
@@ -164,8 +165,7 @@ LINE is counted in the proposal, or nil."
     ;; The keys of a review that waits only say so, and any other key closes it.
     ('waits (dolist (buffer (gemini-companion-view-buffers view))
               (with-current-buffer buffer
-                (add-hook 'pre-command-hook
-                          #'gemini-companion-review--key-after-answer nil t)))
+                (gemini-companion-review-answered-set-up)))
             (gemini-companion-view-mark view nil)
             (force-mode-line-update t))
     ('hide (gemini-companion-review--close view))))
@@ -473,221 +473,6 @@ It is nil where no line and no hunk is."
       (with-current-buffer proposal
         (setq header-line-format nil)))))
 
-;;;; Keys after an answer
-
-;; An answered review stays on the screen until the next edit takes its place.
-;; Keys that were typed for it must not reach the buffer behind it: a letter would
-;; become text of a file or of a prompt, and RET the answer to a question of the
-;; CLI.  A key that is not for a review, such as M-x, does what it does there, as
-;; otherwise what is typed after it would become such text.
-(defconst gemini-companion-review--prefixes
-  '( universal-argument universal-argument-more digit-argument negative-argument
-     evil-use-register)
-  "Commands that belong to the command of the next key.")
-
-(defconst gemini-companion-review--for-windows
-  (rx bos
-      (or "other-window" "other-frame" "delete-frame" "ace-window" "bury-buffer"
-          "quit-window" "previous-buffer" "next-buffer"
-          (seq "delete-" (? "other-") "window" (* nonl))
-          (seq "split-window-" (+ nonl))
-          (seq "kill-" (or "buffer" "current-buffer" "this-buffer"
-                           "buffer-and-window"))
-          (seq (or "evil-window-" "windmove-" "tab-") (+ nonl)))
-      eos)
-  "Regexp for commands about the windows and buffers that the user sees.")
-
-(defconst gemini-companion-review--of-evil
-  '( evil-ex evil-search-forward evil-search-backward evil-ex-search-forward
-     evil-ex-search-backward evil-command-window-ex evil-buffer
-     evil-switch-to-windows-last-buffer evil-jump-backward evil-jump-forward
-     evil-jump-to-tag evil-goto-definition evil-find-file-at-point-with-line)
-  "Commands of Evil that read an argument or go elsewhere.
-Others edit the text or move point, or end another state.")
-
-(defconst gemini-companion-review--asking
-  '(insert-char insert-register quoted-insert yank-pop)
-  "Commands that read an argument, though they seem only to edit.
-What is typed for it must not become text.")
-
-(defconst gemini-companion-review--for-text
-  (rx bos
-      (or ;; They type into a terminal, or are for a review.
-          "vterm-" "eat-" "term-" "ediff-" "evil-" "xterm-paste"
-          ;; Commands that kill copy what they cannot delete in a read-only buffer.
-          (seq (or "" "backward-" "copy-")
-               (or "kill" "delete") "-"
-               (or "char" "line" "whole-line" "visual-line" "word" "sexp"
-                   "sentence" "paragraph" "region" "rectangle")
-               eos)
-          ;; Commands that only end what is in progress, or set a mode of the
-          ;; buffer.
-          (seq (or "keyboard-quit" "keyboard-escape-quit" "ignore" "undefined"
-                   "read-only-mode")
-               eos)))
-  "Regexp for more commands that do nothing after an answer.")
-
-(defun gemini-companion-review--key-after-answer ()
-  "Replace the command of a key in the buffer of a review that was answered.
-A click, a menu and the switch to another frame do what they do, and so do
-commands on windows, and global commands that a review has, too, as they
-need no open one; the review is then closed after that."
-  (cl-flet ((in-p (place)
-              (seq-some (lambda (row) (eq this-command (cadr row)))
-                        (gemini-companion-commands-in place))))
-    (cond
-     ((and (listp last-nonmenu-event) (not (eq this-command 'xterm-paste))))
-     ((and (in-p 'global) (in-p 'view)))
-     ((and this-command (symbolp this-command)
-           (string-match-p gemini-companion-review--for-windows
-                           (symbol-name this-command))))
-     ((memq this-command gemini-companion-review--prefixes)
-      (gemini-companion-arrival-ignore-key))
-     ((or (seq-some #'in-p '(view unified panel))
-          (eq this-command #'gemini-companion-review-accept-as-saved))
-      (setq this-command #'gemini-companion-arrival-wait-on))
-     (t
-      (setq this-command #'gemini-companion-review-leave)))))
-
-(defun gemini-companion-review-leave ()
-  "Close this review, which was answered.
-If the key of this command reads an argument or goes elsewhere, do then
-what it does in the buffer that is selected without the review.  A key
-for text does no more, nor do such keys that were typed with it."
-  (interactive)
-  (let* ((edit (gemini-companion-view-edit (gemini-companion-review-of-buffer)))
-         (keys (this-single-command-keys))
-         (here (and (commandp real-this-command)
-                    (not (eq #'undefined real-this-command))
-                    real-this-command))
-         (command (or here (gemini-companion-review--evil-command keys)))
-         (typed (or (gemini-companion-review--for-text-p command)
-                    (and (= 1 (length keys))
-                         (gemini-companion-review--text-key-p (aref keys 0))
-                         (not (memq command gemini-companion-review--of-evil)))))
-         ;; The second d of dd may come later.
-         (seconds (if (and (not here)
-                           (gemini-companion-review--evil-operator-p command))
-                      0.5
-                    0)))
-    (when (and here typed)
-      (gemini-companion-review--read-evil-argument here))
-    (gemini-companion-edit-finish edit)
-    (set-buffer (window-buffer))
-    (unless typed
-      (let ((there (key-binding keys t)))
-        (when (and (commandp there)
-                   (not (gemini-companion-review--for-text-p there)))
-          (setq command there))))
-    (cond (typed
-           (gemini-companion-review--drop-text-keys seconds)
-           (gemini-companion-review--report-ignored-key))
-          (command (gemini-companion-review--run command)))))
-
-(defun gemini-companion-review--text-key-p (event)
-  "Return non-nil if EVENT is a key for text: a character, RET, TAB or DEL."
-  (or (and (characterp event) (or (<= ?\s event) (memq event '(?\t ?\n ?\r))))
-      (memq event '(return tab backtab backspace delete deletechar escape))
-      (eq 'xterm-paste (car-safe event))))
-
-(defun gemini-companion-review--for-text-p (command)
-  "Return non-nil if COMMAND is for the text at point, an edit or a motion.
-Such a command is marked as one that fails in a read-only buffer, or by
-which a shifted key extends the region, and reads no argument."
-  (and (symbolp command)
-       (not (memq command gemini-companion-review--of-evil))
-       (not (memq command gemini-companion-review--asking))
-       (or (string-match-p gemini-companion-review--for-text
-                           (symbol-name command))
-           (get command 'delete-selection)
-           (let ((form (cadr (interactive-form command))))
-             (and (stringp form)
-                  (string-match-p
-                   ;; Other letters read an argument.
-                   (rx bos (* (in "@*^")) (in "*^") (* (in "@*^"))
-                       (* (in "Pdeimpr") (* nonl) (? "\n")) eos)
-                   form))))))
-
-(defvar gemini-companion-review--asked nil
-  "Non-nil once the command of a key after an answer has asked for something.")
-
-(defun gemini-companion-review--run (command)
-  "Run COMMAND, of a key in a review that was answered, in the current buffer.
-Let it change no text before it has asked for something: it was typed in
-another buffer."
-  (let ((buffer (current-buffer))
-        (read-only buffer-read-only)
-        (gemini-companion-review--asked nil))
-    (setq this-command command
-          real-this-command command
-          prefix-arg current-prefix-arg)
-    (condition-case nil
-        (minibuffer-with-setup-hook
-            (lambda ()
-              (setq gemini-companion-review--asked t)
-              (when (buffer-live-p buffer)
-                (with-current-buffer buffer
-                  (setq buffer-read-only read-only))))
-          (if (or (not (functionp command))
-                  (and (symbolp command) (get command 'disabled)))
-              (let ((buffer-read-only t))
-                (command-execute command))
-            ;; A command that edits, such as M-%, asks nothing in a read-only
-            ;; buffer, and
-            ;; what is typed for the question would become text.
-            (let* ((arguments (advice-eval-interactive-spec
-                               (cadr (interactive-form command))))
-                   (buffer-read-only
-                    (or read-only (not gemini-companion-review--asked))))
-              (setq prefix-arg nil)
-              (apply #'funcall-interactively command arguments))))
-      (buffer-read-only (gemini-companion-review--report-ignored-key)))))
-
-(defun gemini-companion-review--report-ignored-key ()
-  (message "Key ignored: the review had ended, and is closed now"))
-
-(defun gemini-companion-review--drop-text-keys (seconds)
-  "Drop the keys for text that were typed ahead, up to the first other one.
-Wait for each one for SECONDS."
-  (let (event)
-    (while (and (setq event (cond ((input-pending-p) (read-event))
-                                  ((< 0 seconds) (read-event nil nil seconds))))
-                (gemini-companion-review--text-key-p event)))
-    (when (and event (not (gemini-companion-review--text-key-p event)))
-      (push (cons t event) unread-command-events))))
-
-;;;;; Evil
-
-(declare-function evil-has-command-property-p "ext:evil-common")
-(defvar evil-motion-state-map)
-(defvar evil-normal-state-map)
-
-(defun gemini-companion-review--evil-command (keys)
-  "Return the command of KEYS in the normal state of Evil, or nil.
-The diff and the panel of Ediff are in its Emacs state, where letters are
-keys of the review, and others do nothing."
-  (when (bound-and-true-p evil-local-mode)
-    (seq-find #'commandp
-              (list (lookup-key evil-normal-state-map keys)
-                    (lookup-key evil-motion-state-map keys)))))
-
-(defun gemini-companion-review--evil-operator-p (command)
-  "Return non-nil if COMMAND is one of Evil after which a motion is typed."
-  (and (symbolp command)
-       (fboundp 'evil-has-command-property-p)
-       ;; Each operator has the first property; x has the second one, too.
-       (evil-has-command-property-p command :move-point)
-       (not (evil-has-command-property-p command :motion))))
-
-(defun gemini-companion-review--read-evil-argument (command)
-  "Read what the user types after COMMAND if it is one of Evil.
-That is the second d of dd, for example, or the x of fx."
-  (when (string-prefix-p "evil-" (format "%s" command))
-    (let ((this-command command))
-      (condition-case nil
-          (advice-eval-interactive-spec (cadr (interactive-form command)))
-        ((error quit) nil)))))
-
 ;;;; Commands
 
 (autoload 'gemini-companion-terminal-show "gemini-companion-terminal")
@@ -814,7 +599,7 @@ A state that the user has set for MODE stays."
              (not (evil-initial-state mode)))
     (evil-set-initial-state mode 'emacs)))
 
-;;;; Highlighting
+;;;; Life
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
   "Show edits as reviews."
