@@ -40,15 +40,21 @@ Of the characters in hunks, four times as many are compared word by word.")
   "Length of a line above which only a part of it is displayed.")
 
 (cl-defstruct (gemini-companion-unified-draw--data
-               (:conc-name gemini-companion-unified--)
                (:constructor gemini-companion-unified-draw--data)
                (:copier nil))
-  "Data for the lines of a diff between the buffers OLD and NEW.
-LAST is the number of the last line of OLD, NUMBERS the format of two line
-numbers.  EXCLUDED has the excluded hunks, EDITS the numbers of the lines
-of NEW that the user has edited.  UNFOLDED are the folds whose lines are
-shown, ID is the first element of each, CONTEXT the number of lines that
-are shown around a hunk, and ROOM that of lines that can still be shown."
+  "What drawing the diff of one edit needs, beside its hunks.
+OLD and NEW are the buffers of the texts, LAST is the number of the last
+line of OLD, or 0 for a new file.  NUMBERS is the format of the two line
+numbers before a line, such as \"%1$3s %2$3s \".
+
+EXCLUDED is a list of the excluded hunks, and EDITS one of the numbers of
+the lines of NEW that the user has edited; both are nil once the edit has
+ended.  UNFOLDED is a list of the folds whose lines are shown, ID the ID
+of the edit, which begins each of its folds, and CONTEXT the number of
+unchanged lines that are shown around a hunk.
+
+ROOM is how many more lines can be drawn.  Drawing a line decrements it;
+below 0, the rest of the diff is folded."
   old new last numbers excluded edits unfolded id context room)
 
 (defvar-local gemini-companion-unified-draw-unfolded nil
@@ -70,7 +76,8 @@ newline has the property `gemini-companion-end'."
       (widen)
       (let* (;; For a large text, filling the cache takes twenty times as long.
              (cache-long-scans nil)
-             (count (min count (1+ (gemini-companion-unified--room data))))
+             (room (gemini-companion-unified-draw--data-room data))
+             (count (min count (1+ room)))
              (beg (gemini-companion-hunk-line line))
              (end (save-excursion
                     (goto-char beg)
@@ -114,20 +121,20 @@ the lines that were in one, have the fold."
       (gemini-companion-highlight (gemini-companion-edit-file edit))))
   (let* ((data (gemini-companion-unified-draw--make-data
                 edit original proposal unfolded context))
-         (room (gemini-companion-unified--room data))
+         (room (gemini-companion-unified-draw--data-room data))
          (last nil))
     (pcase-dolist (`(,hunk . ,lines)
                    (append (gemini-companion-unified-draw--changes data hunks)
                            '(nil)))
-      (when (<= 0 (gemini-companion-unified--room data))
+      (when (<= 0 (gemini-companion-unified-draw--data-room data))
         (gemini-companion-unified-draw--insert-between data last hunk)
         (when hunk
           (gemini-companion-unified-draw--insert-hunk data hunk lines))
         (setq last hunk)))
-    (when (< (gemini-companion-unified--room data) 0)
+    (when (< (gemini-companion-unified-draw--data-room data) 0)
       (gemini-companion-unified-draw--insert-fold
        data "... more lines"
-       (list (gemini-companion-unified--id data) 'more room)))))
+       (list (gemini-companion-unified-draw--data-id data) 'more room)))))
 
 (defun gemini-companion-unified-draw--make-data
     (edit original proposal unfolded context)
@@ -165,13 +172,13 @@ Those that are far from both are folded, unless the user unfolded them."
          (new (if last (gemini-companion-hunk-new-end last) 1))
          (count (- (if next
                        (gemini-companion-hunk-old next)
-                     (1+ (gemini-companion-unified--last data)))
+                     (1+ (gemini-companion-unified-draw--data-last data)))
                    old))
-         (context (gemini-companion-unified--context data))
+         (context (gemini-companion-unified-draw--data-context data))
          (before (if last context 0))
          (after (if next context 0))
          (hidden (- count before after))
-         (fold (list (gemini-companion-unified--id data)
+         (fold (list (gemini-companion-unified-draw--data-id data)
                      (+ old before) (+ new before) hidden))
          (insert (lambda (first count)
                    (gemini-companion-unified-draw--insert-lines
@@ -180,12 +187,12 @@ Those that are far from both are folded, unless the user unfolded them."
                     ;; only.
                     (mapcar (lambda (text) (list text '(0 . 0)))
                             (gemini-companion-unified-draw--lines
-                             data (gemini-companion-unified--new data)
+                             data (gemini-companion-unified-draw--data-new data)
                              (+ new first) count))))))
     (if (< hidden 2)
         (funcall insert 0 count)
       (funcall insert 0 before)
-      (if (not (member fold (gemini-companion-unified--unfolded data)))
+      (if (not (member fold (gemini-companion-unified-draw--data-unfolded data)))
           (gemini-companion-unified-draw--insert-fold
            data (format "... %d unchanged lines" hidden) fold)
         (let ((beg (point)))
@@ -221,18 +228,20 @@ Without FOLD, it is a remark, with SIGN before it."
   "Insert LINES of DATA, conses (TEXT . RANGES), with SIGN before them.
 OLD and NEW are the numbers of the first one, and OLD is nil for added
 lines.  HUNK has them, or is nil for unchanged lines."
-  (let* ((excluded (member hunk (gemini-companion-unified--excluded data)))
+  (let* ((excluded
+          (member hunk (gemini-companion-unified-draw--data-excluded data)))
+         (room (gemini-companion-unified-draw--data-room data))
          ;; A new file, or an empty one.
-         (plain (and (zerop (gemini-companion-unified--last data))
+         (plain (and (zerop (gemini-companion-unified-draw--data-last data))
                      (not excluded)))
          (face (cond (excluded 'shadow)
                      ((not plain) (cdr (assoc sign '(("-" . diff-removed)
                                                      ("+" . diff-added))))))))
-    (dolist (line (seq-take lines (1+ (gemini-companion-unified--room data))))
+    (dolist (line (seq-take lines (1+ room)))
       (let ((beg (point))
             (mark (cond (excluded "x")
                         ((not (equal "+" sign)) nil)
-                        ((memq new (gemini-companion-unified--edits data))
+                        ((memq new (gemini-companion-unified-draw--data-edits data))
                          "*")))
             (shown (if (equal "-" sign) nil new)))
         (insert (gemini-companion-unified-draw--marked line sign excluded) "\n")
@@ -249,7 +258,7 @@ lines.  HUNK has them, or is nil for unchanged lines."
         (when (and hunk (get-text-property 0 'gemini-companion-end (car line)))
           (gemini-companion-unified-draw--insert-fold
            data "No newline at end of file" nil "\\"))
-        (cl-decf (gemini-companion-unified--room data))
+        (cl-decf (gemini-companion-unified-draw--data-room data))
         (setq old (and old (1+ old))
               new (if shown (1+ new) new))))))
 
@@ -314,7 +323,7 @@ RANGES are a list of (BEG . END), in order."
     (data old new sign &optional face mark)
   "Return the prefix of a line of DATA.
 It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
-  (concat (propertize (format (gemini-companion-unified--numbers data)
+  (concat (propertize (format (gemini-companion-unified-draw--data-numbers data)
                               (or old "") (or new ""))
                       'face 'line-number)
           (propertize (or mark " ") 'face (list 'gemini-companion-own face))
@@ -326,23 +335,7 @@ Each removed or added line is a cons of its text and a list of ranges, in
 order, in which its words differ, conses (BEG . END)."
   (let* (;; Collecting garbage takes longer than all else.
          (gc-cons-threshold (max gc-cons-threshold (* 128 1024 1024)))
-         (room (gemini-companion-unified--room data))
-         (lines (lambda (buffer first count)
-                  (cl-decf room count)
-                  (mapcar #'list (gemini-companion-unified-draw--lines
-                                  data buffer first count))))
-         (texts (list (gemini-companion-unified--old data)
-                      (gemini-companion-unified--new data)))
-         (changes (cl-loop
-                   for hunk in hunks
-                   while (<= 0 room)
-                   collect (list hunk
-                                 (funcall lines (car texts)
-                                          (gemini-companion-hunk-old hunk)
-                                          (gemini-companion-hunk-old-count hunk))
-                                 (funcall lines (cadr texts)
-                                          (gemini-companion-hunk-new hunk)
-                                          (gemini-companion-hunk-new-count hunk)))))
+         (changes (gemini-companion-unified-draw--texts data hunks))
          (both (seq-filter (lambda (sides) (and (car sides) (cadr sides)))
                            (mapcar #'cdr changes)))
          (longest 0))
@@ -357,6 +350,28 @@ order, in which its words differ, conses (BEG . END)."
       (gemini-companion-unified-draw--compare both "[[:alnum:]_]+\\|."))
     (mapc #'gemini-companion-unified-draw--drop-rewritten both)
     changes))
+
+(defun gemini-companion-unified-draw--texts (data hunks)
+  "Return a list of (HUNK REMOVED ADDED) for HUNKS that DATA has room for.
+Each removed or added line is a list of its text alone."
+  (let ((room (gemini-companion-unified-draw--data-room data))
+        (changes nil))
+    (while (and hunks (<= 0 room))
+      (let* ((hunk (pop hunks))
+             (old-count (gemini-companion-hunk-old-count hunk))
+             (new-count (gemini-companion-hunk-new-count hunk)))
+        (push (list hunk
+                    (mapcar #'list
+                            (gemini-companion-unified-draw--lines
+                             data (gemini-companion-unified-draw--data-old data)
+                             (gemini-companion-hunk-old hunk) old-count))
+                    (mapcar #'list
+                            (gemini-companion-unified-draw--lines
+                             data (gemini-companion-unified-draw--data-new data)
+                             (gemini-companion-hunk-new hunk) new-count)))
+              changes)
+        (setq room (- room old-count new-count))))
+    (nreverse changes)))
 
 (defun gemini-companion-unified-draw--compare (both regexp)
   "Compare what matches REGEXP in the ranges of lines, (TEXT . RANGES).
