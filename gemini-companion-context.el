@@ -365,6 +365,16 @@ Nil while no CLI is connected or sharing is paused."
 
 ;;;; API
 
+(defun gemini-companion-context-name-shared-p (file)
+  "Return non-nil if facts about FILE, a true name, may be given to a CLI.
+They may not while sharing is paused, and not of a hidden file or one
+outside the roots."
+  (and (not gemini-companion-context-paused)
+       (not (gemini-companion-text-unreadable-reason file))
+       (not (gemini-companion-privacy-name-hidden-p file))
+       (or gemini-companion-share-outside-projects
+           (car (gemini-companion-roots-outermost file)))))
+
 (defun gemini-companion-idle-p ()
   "Return non-nil if the server has the current state of Emacs.
 No change waits to be sent, and all messages are answered."

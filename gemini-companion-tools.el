@@ -22,6 +22,7 @@
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-errors)
 (require 'gemini-companion-install)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-part)
@@ -187,13 +188,13 @@ priority = 100
   "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
     (gemini-companion-tools--write-extension)
-    (gemini-companion-part-start 'lookup)
+    (gemini-companion-part-start 'errors)
     (gemini-companion-server-call 'tools-update t)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
   "Stop answering questions."
   (gemini-companion-server-call 'tools-update nil)
-  (gemini-companion-part-stop 'lookup))
+  (gemini-companion-part-stop 'errors))
 
 ;;;; Questions
 
@@ -240,7 +241,7 @@ are its texts."
     ;; Before its buffer shows that an edit that was reverted is there again.
     (gemini-companion-edit-written session path before after)
     (gemini-companion-revert path)
-    (gemini-companion-lookup 'edited answer path before after)))
+    (gemini-companion-errors-after-edit answer path before after)))
 
 ;;;; Status
 
@@ -263,7 +264,7 @@ are not offered and edits are not reported"
              ,(format "To trust the directory, type %s in %s there."
                       (gemini-companion-client-get client :trust) title)))
      (t `(good ,(format "%s is linked" title)))))
-   (gemini-companion-part-findings 'lookup directory)))
+   (gemini-companion-part-findings 'errors directory)))
 
 (defun gemini-companion-tools--untrusted-p (client directory)
   "Return non-nil if CLIENT does not trust DIRECTORY.

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'flycheck nil t)
+(require 'gemini-companion-errors)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
@@ -49,7 +50,7 @@ test without Eglot."
        (ert-skip "No Eglot"))
      (gemini-companion-test-with-directory ,files
        ;; A test fails earlier.
-       (dlet ((gemini-companion-lookup-timeout 3600)
+       (dlet ((gemini-companion-errors-timeout 3600)
               (gemini-companion-context-paused nil)
               (eglot-server-programs (list (cons '(text-mode python-mode) command)))
               (eglot-autoreconnect nil)
@@ -58,13 +59,13 @@ test without Eglot."
          (call-process "git" nil nil nil "init" "-q")
          (gemini-companion-privacy-refresh)
          (gemini-companion-roots directory)
-         (gemini-companion-part-start 'lookup)
+         (gemini-companion-part-start 'errors)
          (unwind-protect
              (save-current-buffer
                (when command
                  (gemini-companion-test-visit (car (car ,files))))
                ,@body)
-           (gemini-companion-part-stop 'lookup)
+           (gemini-companion-part-stop 'errors)
            (when command
              (let ((kill-buffer-query-functions nil))
                (eglot-shutdown-all)
@@ -74,7 +75,9 @@ test without Eglot."
 (defun gemini-companion-test-answer-of (kind file &rest args)
   "Return the answer to the question of KIND about FILE with ARGS."
   (let ((answer nil))
-    (apply #'gemini-companion-lookup kind
+    (apply (if (eq kind 'edited)
+               #'gemini-companion-errors-after-edit
+             (apply-partially #'gemini-companion-lookup kind))
            (lambda (value) (setq answer (list value)))
            (and file (expand-file-name file)) args)
     (car (gemini-companion-test-eventually answer))))
@@ -250,7 +253,7 @@ Return a function that returns all answers, a list."
   (let ((answers nil))
     (gemini-companion-test-write file after)
     (gemini-companion-revert file)
-    (gemini-companion-lookup 'edited (lambda (text) (push text answers))
+    (gemini-companion-errors-after-edit (lambda (text) (push text answers))
                              (expand-file-name file) before after)
     (lambda () answers)))
 
@@ -297,7 +300,7 @@ FILES."
   (dolist (name names)
     (with-current-buffer name
       (gemini-companion-test-eventually
-        (gemini-companion-lookup--current)))))
+        (gemini-companion-errors-current)))))
 
 (defun gemini-companion-lookup-test-visit (&rest files)
   "Visit each of FILES, and wait until its errors are known."

@@ -194,7 +194,8 @@ program that does nothing."
                    (gemini-companion-status)
                    (find-file (make-temp-file "load" nil nil "text\n"))
                    (gemini-companion-send)
-                   (loaded '( gemini-companion-code gemini-companion-lookup
+                   (loaded '( gemini-companion-code gemini-companion-errors
+                              gemini-companion-lookup
                               gemini-companion-tools eglot))))))))
     (should-not early)
     (should (equal '(t t t) parts))

@@ -25,6 +25,7 @@
       create-lockfiles nil
       vc-handled-backends '(Git))
 (require 'eglot nil t)
+(require 'gemini-companion-errors)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-privacy)
@@ -57,17 +58,18 @@ By itself Emacs would ask whether to, if it visits FILE."
 (defvar judge-asked nil "When the checker was asked about it.")
 (defvar judge-known nil "When it had answered.")
 
-(advice-add 'gemini-companion-lookup--ask :before
-            (lambda (_ known)
-              (when (equal (cdar known) judge-text)
+(advice-add 'gemini-companion-errors--ask :before
+            (lambda (_ text)
+              (when (equal (gemini-companion-errors--text-content text) judge-text)
                 (setq judge-asked (float-time)))))
 
 (defun judge-known-p (file)
   "Record when the errors of `judge-text' in FILE are known."
-  (when (or (nth 1 (assoc (cons file judge-text) gemini-companion-lookup--known))
+  (when (or (when-let* ((text (gemini-companion-errors--text-of file judge-text)))
+              (gemini-companion-errors--text-found text))
             (and (find-buffer-visiting file)
                  (with-current-buffer (find-buffer-visiting file)
-                   (gemini-companion-lookup--current))))
+                   (gemini-companion-errors-current))))
     (setq judge-known (or judge-known (float-time)))))
 
 (defun judge-checker-seconds (file)
@@ -94,8 +96,7 @@ Return 0 if it was not asked."
     (gemini-companion-revert file)
     (redisplay)
     (setq began (float-time))
-    (gemini-companion-lookup
-     'edited
+    (gemini-companion-errors-after-edit
      (lambda (facts)
        (push (list :errors (cl-map 'vector #'vconcat (plist-get facts :errors))
                    :time (- (float-time) began))
@@ -118,10 +119,9 @@ If IS-PROGRAM is t, there is none, but a program for Flymake."
 
 (defun judge-warm (file)
   "Wait until the errors of FILE are known, as its server may start slowly."
-  (let ((gemini-companion-lookup-timeout 60)
+  (let ((gemini-companion-errors-timeout 60)
         (answered nil))
-    (gemini-companion-lookup
-     'edited (lambda (_) (setq answered t))
+    (gemini-companion-errors-after-edit (lambda (_) (setq answered t))
      file nil (with-temp-buffer
                 (insert-file-contents file)
                 (buffer-string)))
@@ -140,7 +140,7 @@ If IS-PROGRAM is t, there is none, but a program for Flymake."
                       (plist-get plan :command)))
           python-flymake-command (plist-get plan :command))
     (gemini-companion-roots (plist-get plan :project))
-    (gemini-companion-part-start 'lookup)
+    (gemini-companion-part-start 'errors)
     (judge-visit (plist-get plan :home) is-program)
     (judge-warm (plist-get plan :home))
     (when (eq t (plist-get plan :visited))

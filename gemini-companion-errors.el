@@ -1,0 +1,817 @@
+;;; gemini-companion-errors.el --- Errors that an edit introduced  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; After a CLI has written an edit, the new errors of the file, and of other open
+;; files that use a name whose definition was changed, are reported to that CLI.
+;;
+;; A report about an edit is believed if it is about the text that was written: if
+;; it names the version of that text, if it answers a request that was sent after
+;; the text, or if Flymake or Flycheck began to check that text.  Of a file that no
+;; buffer visits, the language server of its project gets the text after the edit,
+;; and the text before it.
+;;
+;; The data: a *report* is what is known of the text of a buffer; a *text* is one
+;; that a file had, with its errors; a *check* compares the errors of two texts.
+;; Checks wait in a queue, as the texts that one sends would disturb another.
+
+;;; Code:
+
+(require 'flymake)
+(require 'gemini-companion-code)
+(require 'gemini-companion-context)
+(require 'gemini-companion-eglot)
+(require 'gemini-companion-names)
+(require 'gemini-companion-part)
+(require 'gemini-companion-server-log)
+(require 'gemini-companion-text)
+(require 'jsonrpc)
+(require 'map)
+
+(declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-error-filename "ext:flycheck" t t)
+(declare-function flycheck-error-level "ext:flycheck" t t)
+(declare-function flycheck-error-level-compilation-level "ext:flycheck")
+(declare-function flycheck-error-line "ext:flycheck" t t)
+(declare-function flycheck-error-message "ext:flycheck" t t)
+(declare-function flycheck-stop "ext:flycheck")
+(defvar flycheck-current-errors)
+(defvar flycheck-last-status-change)
+
+;;;; State
+
+(defconst gemini-companion-errors--largest (* 512 1024)
+  "Size in bytes of a text above which it is not checked.")
+
+(defvar gemini-companion-errors-timeout 2.6
+  "Seconds after which an unfinished check ends without a result.
+The CLI waits for it.")
+
+(cl-defstruct (gemini-companion-errors--report
+               (:constructor gemini-companion-errors--report (tick errors version)))
+  "The last report about the text of a buffer.
+TICK is the `buffer-chars-modified-tick' of that text, or nil if the next
+report may be about a file that was closed; ERRORS is a list of
+\(LINE TEXT SOURCE); VERSION is the one that the report of a language
+server named, or nil if it named none."
+  tick errors version)
+
+(cl-defstruct (gemini-companion-errors--text
+               (:constructor gemini-companion-errors--text (file content)))
+  "A text that a file had, and the errors in that.
+FILE is a true name, CONTENT the text.  FOUND is a list of one element,
+the list of the errors, once they are known, so that (nil) means that
+there are none; before, it is nil.  ASKED is nil until the errors were
+asked for, then t; or the version of CONTENT, if a report is to name that."
+  file content found asked)
+
+(cl-defstruct gemini-companion-errors--check
+  "The search for the errors that one edit introduced.
+FILE is a true name, whose text was BEFORE, nil for a new file, and is
+AFTER now.  CALLBACK is called with the result at the end, at the time
+END, a `float-time', at the latest.
+
+STATE is `waiting' until the check is the first one, `texts' while the
+errors of FILE are searched, and `others' while those of other files are.
+
+SOURCE is the buffer that visits FILE, or else one of its language server;
+SERVER is that server, or nil if only Flymake or Flycheck checks; VERSION
+is the version of the text of FILE that the check has sent, if any.  OLD
+and NEW are the texts before and after, OLD maybe nil, and LEFT those to
+ask about, in order; one may be there twice.  NAMES is a regexp for the
+names whose definitions were changed, or nil, and OTHERS are the buffers
+that have one of them."
+  file before after callback end (state 'waiting)
+  source server version old new left names others)
+
+(defvar gemini-companion-errors--checks nil
+  "The checks in order, of which only the first one runs.
+The texts that another check sends would disturb it.")
+
+(defvar gemini-companion-errors--texts nil
+  "The last eight texts, the newest first; a change of another file drops them.")
+
+(defvar gemini-companion-errors--earlier-reports nil
+  "Alist of buffers and the last report about each before a text was replaced.")
+
+(defvar gemini-companion-errors--busy nil
+  "Work in progress of the language servers, a list of (SERVER . TOKEN).")
+
+(defvar-local gemini-companion-errors--begun nil
+  "Tick of the text that Flymake or Flycheck has begun to check last.")
+
+(defvar-local gemini-companion-errors--last-report nil
+  "Last report about this buffer, or nil.")
+;; A revert may turn on the major mode.
+(put 'gemini-companion-errors--last-report 'permanent-local t)
+
+(defvar-local gemini-companion-errors--sent nil
+  "Cons of the version of the text that Eglot has sent last, and its tick.")
+
+;;;; Flymake and Flycheck
+
+(defun gemini-companion-errors-checker (buffer)
+  "Return the mode for diagnostics in BUFFER, or nil."
+  (with-current-buffer buffer
+    (cond ((and flymake-mode
+                ;; Others than Eglot count from the first visible line.
+                (or (not (buffer-narrowed-p)) (gemini-companion-eglot-managed-p)))
+           'flymake-mode)
+          ((bound-and-true-p flycheck-mode) 'flycheck-mode))))
+
+(defun gemini-companion-errors--begins (&optional report &rest _)
+  "Record that Flymake or Flycheck begins to check this text.
+This is also a backend of Flymake, which calls REPORT with no errors."
+  (setq gemini-companion-errors--begun (buffer-chars-modified-tick))
+  (when report
+    (funcall report nil)))
+
+(defun gemini-companion-errors--flycheck-ended ()
+  "Keep the errors of this buffer, which Flycheck clears before a revert."
+  (gemini-companion-server-log-guarded 'errors
+    (when-let* ((found (gemini-companion-errors-checked)))
+      (setq gemini-companion-errors--last-report
+            (gemini-companion-errors--report
+             gemini-companion-errors--begun (car found) nil)))))
+
+(defun gemini-companion-errors-start-check ()
+  "Start a check by Flymake or Flycheck, unless one has begun.
+By itself one may begin only when the buffer is displayed."
+  (unless (eql gemini-companion-errors--begun (buffer-chars-modified-tick))
+    (pcase (gemini-companion-errors-checker (current-buffer))
+      ('flymake-mode (flymake-start)
+                     ;; A buffer may have only backends of its own.
+                     (gemini-companion-errors--begins))
+      ('flycheck-mode (flycheck-stop)
+                      (flycheck-buffer)))))
+
+(defun gemini-companion-errors-checkable-p ()
+  "Return non-nil if Flymake or Flycheck can check the current buffer."
+  (pcase (gemini-companion-errors-checker (current-buffer))
+    ('flymake-mode
+     ;; Flymake keeps the state of a language server that has ended.
+     (remq #'gemini-companion-errors--begins
+           (seq-intersection
+            (flymake-running-backends)
+            (append flymake-diagnostic-functions
+                    (default-value 'flymake-diagnostic-functions)))))
+    ('flycheck-mode
+     (not (memq flycheck-last-status-change '(no-checker errored))))))
+
+(defun gemini-companion-errors-checked ()
+  "Return a list of the errors that Flymake or Flycheck has found in this text.
+Return nil if it has not checked this text."
+  (when (and (eql gemini-companion-errors--begun (buffer-chars-modified-tick))
+             (gemini-companion-errors-checkable-p)
+             (if flymake-mode
+                 (null (seq-difference (flymake-running-backends)
+                                       (flymake-reporting-backends)))
+               (eq 'finished flycheck-last-status-change)))
+    (list (cl-loop for (line severity text)
+                   in (gemini-companion-errors-diagnostics)
+                   when (equal severity "error")
+                   collect (list line text nil)))))
+
+(defun gemini-companion-errors-diagnostics ()
+  "Return what Flymake or Flycheck has in this buffer.
+They are lists of LINE, SEVERITY and TEXT."
+  (if (eq 'flycheck-mode (gemini-companion-errors-checker (current-buffer)))
+      (cl-loop
+       for error in flycheck-current-errors
+       for file = (flycheck-error-filename error)
+       ;; Another file may not be shared.
+       when (or (null file) (file-equal-p file buffer-file-name))
+       collect (gemini-companion-errors--row
+                (flycheck-error-line error)
+                ;; Other packages define levels.
+                (flycheck-error-level-compilation-level
+                 (flycheck-error-level error))
+                (or (flycheck-error-message error) "")))
+    (save-restriction
+      (widen)
+      (mapcar #'gemini-companion-errors-of-flymake (flymake-diagnostics)))))
+
+(defun gemini-companion-errors-of-flymake (diagnostic)
+  (let ((type (flymake-diagnostic-type diagnostic))
+        (beginning (flymake-diagnostic-beg diagnostic)))
+    (gemini-companion-errors--row
+     ;; In a file without a buffer, the beginning is (LINE . COLUMN).
+     (if (consp beginning) (car beginning) (line-number-at-pos beginning))
+     (or (get type 'flymake-category) type)
+     (flymake-diagnostic-text diagnostic))))
+
+(defun gemini-companion-errors--row (line level text)
+  (list line
+        (pcase level
+          ((or 2 :error 'flymake-error) "error")
+          ((or 1 :warning 'flymake-warning) "warning")
+          (_ "note"))
+        (string-replace "\n" " " text)))
+
+;;;; Reports about buffers
+
+(defun gemini-companion-errors--reported-p ()
+  "Return non-nil if the last report is about the text of this buffer now."
+  (and gemini-companion-errors--last-report
+       (eql (gemini-companion-errors--report-tick
+             gemini-companion-errors--last-report)
+            (buffer-chars-modified-tick))))
+
+(defun gemini-companion-errors-current ()
+  "Return a list of the errors of this buffer, or nil if they are not known.
+It has one element, a list of (LINE TEXT SOURCE), so (nil) means none."
+  (cond ((assq (gemini-companion-eglot-server (current-buffer))
+               gemini-companion-errors--busy)
+         nil)
+        ((gemini-companion-errors--reported-p)
+         (list (gemini-companion-errors--report-errors
+                gemini-companion-errors--last-report)))
+        ((not (gemini-companion-eglot-managed-p))
+         (gemini-companion-errors-checked))))
+
+(defun gemini-companion-errors-answerable-p ()
+  "Return non-nil unless this text is yet to be checked.
+Have it checked if necessary."
+  (gemini-companion-errors-start-check)
+  (or (not (gemini-companion-errors-checkable-p))
+      (and (verify-visited-file-modtime)
+           (gemini-companion-errors-checked)
+           ;; Flymake does not know whether a language server has yet to report.
+           (or (not (gemini-companion-eglot-managed-p))
+               (gemini-companion-errors--reported-p)
+               ;; Whether a server that names no versions has reported about
+               ;; this text is not known at all.
+               (and gemini-companion-errors--last-report
+                    (null (gemini-companion-errors--report-version
+                           gemini-companion-errors--last-report)))))))
+
+(defun gemini-companion-errors--keep-reports ()
+  "Remember the last report about each buffer, as a text is replaced.
+A quick server reports about the next text before the check of it begins."
+  (setq gemini-companion-errors--earlier-reports
+        (mapcar (lambda (buffer)
+                  (cons buffer (buffer-local-value
+                                'gemini-companion-errors--last-report buffer)))
+                (buffer-list))))
+
+(defun gemini-companion-errors--note-sent (_server method params)
+  "Record which text of this buffer METHOD is about to send with PARAMS.
+This is advice before `jsonrpc-notify'."
+  (when-let* (((memq method '(:textDocument/didOpen :textDocument/didChange)))
+              (document (plist-get params :textDocument))
+              (file (gemini-companion-eglot-path (plist-get document :uri)))
+              ((gemini-companion-names-visited-here-p file)))
+    (when (eq method :textDocument/didOpen)
+      (let ((last gemini-companion-errors--last-report))
+        ;; The next report may be about the file as it was closed before.
+        (when (or last gemini-companion-errors--checks)
+          (setq gemini-companion-errors--last-report
+                (gemini-companion-errors--report
+                 nil nil
+                 (if last (gemini-companion-errors--report-version last) 0)))))
+      ;; Eglot opens a file that a check has opened.
+      (dolist (check gemini-companion-errors--checks)
+        (when (and (equal file (gemini-companion-errors--check-file check))
+                   (gemini-companion-errors--check-version check))
+          (gemini-companion-errors--end check nil))))
+    (setq gemini-companion-errors--sent
+          (cons (plist-get document :version) (buffer-chars-modified-tick)))))
+
+(defun gemini-companion-errors--notified (server method &rest params)
+  "Follow the notification METHOD of SERVER with PARAMS, a plist.
+This is advice after `eglot-handle-notification'."
+  (gemini-companion-server-log-guarded 'errors
+    (save-match-data
+      (pcase method
+        ('textDocument/publishDiagnostics
+         (gemini-companion-errors--published server params))
+        ('$/progress
+         (let ((work (cons server (plist-get params :token))))
+           (pcase (map-nested-elt params '(:value :kind))
+             ("begin" (push work gemini-companion-errors--busy))
+             ("end" (setq gemini-companion-errors--busy
+                          (delete work gemini-companion-errors--busy))))))))))
+
+(defun gemini-companion-errors--published (server params)
+  "Record the diagnostics that SERVER has published, with PARAMS, a plist.
+They are about a buffer, or else about a text that a check has sent."
+  (pcase-let* (((map :uri :version :diagnostics) params)
+               (errors (gemini-companion-eglot-errors diagnostics))
+               (file (gemini-companion-text-true-name
+                      (gemini-companion-eglot-path uri)))
+               (buffer (and file (gemini-companion-names-buffer file))))
+    (cond (buffer
+           (with-current-buffer buffer
+             (when (and (eq server (gemini-companion-eglot-server buffer))
+                        (gemini-companion-errors--credible-p version errors))
+               (unless (gemini-companion-errors--reported-p)
+                 (gemini-companion-errors--forget-others file))
+               (setq gemini-companion-errors--last-report
+                     (gemini-companion-errors--report
+                      (buffer-chars-modified-tick) errors version)))))
+          (version
+           (gemini-companion-errors--published-text file version errors)))))
+
+(defun gemini-companion-errors--credible-p (version errors)
+  "Return non-nil if a report is about the text of this buffer now.
+VERSION is the one that the report names, or nil, and ERRORS are its errors."
+  (and
+   ;; Eglot opens a file with the version 0, which some servers leave out.
+   (equal gemini-companion-errors--sent
+          (cons (or version 0) (buffer-chars-modified-tick)))
+   ;; A server may report none about a file as it is closed.
+   (or version
+       errors
+       (null gemini-companion-errors--last-report)
+       (gemini-companion-errors--report-tick gemini-companion-errors--last-report))))
+
+(defun gemini-companion-errors--published-text (file version errors)
+  "Record ERRORS for the text of FILE that was sent with VERSION."
+  (dolist (text gemini-companion-errors--texts)
+    (when (and (equal file (gemini-companion-errors--text-file text))
+               (eql version (gemini-companion-errors--text-asked text))
+               ;; A server may report none when the file is closed.
+               (or errors (null (gemini-companion-errors--text-found text))))
+      (setf (gemini-companion-errors--text-found text) (list errors)))))
+
+;;;; Texts with errors
+
+(defun gemini-companion-errors--text-of (file content)
+  "Return the text of FILE, a true name, with CONTENT, or nil if it was dropped."
+  (seq-find (lambda (text)
+              (and (equal file (gemini-companion-errors--text-file text))
+                   (equal content (gemini-companion-errors--text-content text))))
+            gemini-companion-errors--texts))
+
+(defun gemini-companion-errors--expect (file content)
+  "Return a new text of FILE, a true name, with CONTENT.
+It replaces an equal one, as the errors may have changed."
+  (let ((text (gemini-companion-errors--text file content)))
+    (setq gemini-companion-errors--texts
+          (cons text
+                (seq-take (delq (gemini-companion-errors--text-of file content)
+                                gemini-companion-errors--texts)
+                          7)))
+    text))
+
+(defun gemini-companion-errors--forget-others (file)
+  "Drop the errors of other files than FILE, as its change may change them.
+Texts whose errors are being asked for stay."
+  (setq gemini-companion-errors--texts
+        (seq-filter (lambda (text)
+                      (or (equal file (gemini-companion-errors--text-file text))
+                          (null (gemini-companion-errors--text-found text))))
+                    gemini-companion-errors--texts)))
+
+(defun gemini-companion-errors--request (text)
+  "Request the errors of TEXT, which the server of this buffer has.
+Return nil if the server does not support that."
+  (setf (gemini-companion-errors--text-asked text) t)
+  (gemini-companion-eglot-request-errors
+   (gemini-companion-errors--text-file text)
+   (lambda (errors)
+     (setf (gemini-companion-errors--text-found text) (list errors)))))
+
+(defun gemini-companion-errors--ask-again (text)
+  "Drop what is known of TEXT, so that a check asks about it again."
+  (setf (gemini-companion-errors--text-found text) nil
+        (gemini-companion-errors--text-asked text) nil))
+
+;;;; Checks
+
+(defun gemini-companion-errors-after-edit (answer file before after)
+  "Find the errors that an edit of FILE introduced, and call ANSWER.
+FILE is an absolute name; a CLI has changed its text from BEFORE,
+nil if there was no such file, to AFTER, and the buffers that visit
+it were reverted.  The argument of ANSWER is a plist: `:path', the true
+name of FILE; `:count', the number of new errors; `:errors', ten of them
+at most, lists of LINE, TEXT and SOURCE; and `:others', lists of another
+file, the number of its new errors, and the first one.  It is nil if
+there are none, or if they are not known within
+`gemini-companion-errors-timeout'."
+  (let ((file (or (gemini-companion-text-true-name file) file)))
+    (gemini-companion-errors--forget-others file)
+    ;; The edit may repair errors of other files, so these are checked again.
+    (dolist (check gemini-companion-errors--checks)
+      (setf (gemini-companion-errors--check-state check) 'waiting))
+    (gemini-companion-errors--end-of file)
+    (if (< gemini-companion-errors--largest
+           (max (string-bytes (or before "")) (string-bytes after)))
+        (funcall answer nil)
+      (unless gemini-companion-errors--checks
+        (run-at-time 0 0.05 #'gemini-companion-errors--step))
+      (setq gemini-companion-errors--checks
+            (append gemini-companion-errors--checks
+                    (list (make-gemini-companion-errors--check
+                           :file file
+                           :before (and before
+                                        (gemini-companion-text-normalized before))
+                           :after (gemini-companion-text-normalized after)
+                           :callback answer
+                           :end (+ (float-time)
+                                   gemini-companion-errors-timeout))))))))
+
+(defun gemini-companion-errors--step ()
+  "Continue the first check, and end those whose time is up.
+A timer calls this while there are checks."
+  (dolist (check gemini-companion-errors--checks)
+    (condition-case nil
+        (save-match-data
+          (cond ((< (gemini-companion-errors--check-end check) (float-time))
+                 (if (eq 'others (gemini-companion-errors--check-state check))
+                     ;; What is known of other files is enough.
+                     (gemini-companion-errors--finish check)
+                   (gemini-companion-errors--end check nil)))
+                ((eq check (car gemini-companion-errors--checks))
+                 (gemini-companion-errors--continue check))))
+      ;; A server has ended, or a buffer was killed: nobody knows the errors.
+      (error (gemini-companion-errors--end check nil)))))
+
+(defun gemini-companion-errors--continue (check)
+  "Do the next step of CHECK, by its state, or end it if it cannot be done."
+  (cond ((gemini-companion-errors--overtaken-p check)
+         (gemini-companion-errors--end check nil))
+        ((not (eq 'waiting (gemini-companion-errors--check-state check)))
+         (gemini-companion-errors--learn check))
+        ((gemini-companion-errors--find-source check)
+         (gemini-companion-errors--plan check)
+         (gemini-companion-errors--continue check))
+        (t
+         (gemini-companion-errors--end check nil))))
+
+(defun gemini-companion-errors--overtaken-p (check)
+  "Return non-nil if the buffer has another text than that after the edit.
+The errors after the edit of CHECK are to be asked for next then."
+  (let ((buffer (gemini-companion-names-buffer
+                 (gemini-companion-errors--check-file check))))
+    (and buffer
+         (eq 'texts (gemini-companion-errors--check-state check))
+         (eq (gemini-companion-errors--check-new check)
+             (car (gemini-companion-errors--check-left check)))
+         (not (string= (gemini-companion-errors--check-after check)
+                       (gemini-companion-text-of-buffer buffer))))))
+
+(defun gemini-companion-errors--find-source (check)
+  "Set the source and the server of CHECK; return nil if nothing checks its file.
+Return nil, too, if the file may not be shared, or if its texts are too
+large to be sent."
+  (pcase-let* (((cl-struct gemini-companion-errors--check file before after) check)
+               (buffer (gemini-companion-names-buffer file))
+               (source (or buffer (gemini-companion-eglot-neighbor file)))
+               (server (and source (gemini-companion-eglot-server source)))
+               (size (max (string-bytes (or before "")) (string-bytes after))))
+    (setf (gemini-companion-errors--check-source check) source
+          (gemini-companion-errors--check-server check) server)
+    (and (or server (and buffer (gemini-companion-errors-checker buffer)))
+         (or buffer (<= size gemini-companion-eglot-sendable))
+         (gemini-companion-context-name-shared-p file))))
+
+(defun gemini-companion-errors--plan (check)
+  "Set the texts of CHECK to ask about, and the buffers that it may break.
+What is known of the text before is used if it can be trusted."
+  (pcase-let* (((cl-struct gemini-companion-errors--check file before after source)
+                check)
+               (visited (gemini-companion-names-buffer file))
+               (others (gemini-companion-errors--find-others check))
+               (requestable (with-current-buffer source
+                              (gemini-companion-eglot-error-requests file)))
+               (earlier (and before
+                             (gemini-companion-errors--text-of file before)))
+               (usable
+                (and earlier
+                     (cond
+                      ;; A request that was sent will be answered.
+                      ((and visited requestable)
+                       (gemini-companion-errors--text-asked earlier))
+                      ;; A server need not report about a text like the last one.
+                      ((or visited (not (or requestable others)))
+                       (gemini-companion-errors--text-found earlier)))))
+               (old (cond (usable earlier)
+                          ((and before (not visited))
+                           (gemini-companion-errors--expect file before))))
+               (new (gemini-companion-errors--expect file after)))
+    (setf (gemini-companion-errors--check-state check) 'texts
+          (gemini-companion-errors--check-others check) others
+          (gemini-companion-errors--check-old check) old
+          (gemini-companion-errors--check-new check) new
+          (gemini-companion-errors--check-left check)
+          (cond ((null old) (list new))
+                ((or visited (and requestable (null others))) (list new old))
+                ;; The server may know the text after the edit from the file.
+                (others (list old new))
+                ;; Other programs may have changed what was known: ask about the
+                ;; text after, then before, and compare with a second answer.
+                (usable (list new old old new))
+                (t (list new old new))))))
+
+(defun gemini-companion-errors--learn (check)
+  "Ask for the errors of the next text of CHECK, or take them if they are known.
+After the last text, wait for the other files, and finish CHECK."
+  (let ((text (car (gemini-companion-errors--check-left check))))
+    (cond
+     ((eq 'others (gemini-companion-errors--check-state check))
+      (unless (gemini-companion-errors--others-awaited-p check)
+        (gemini-companion-errors--finish check)))
+     ((not (or (gemini-companion-errors--text-found text)
+               (gemini-companion-errors--text-asked text)))
+      (gemini-companion-errors--ask check text))
+     ;; A server that is loading files reports errors that it takes back.
+     ((assq (gemini-companion-errors--check-server check)
+            gemini-companion-errors--busy))
+     (t
+      (gemini-companion-errors--take-report check text)
+      (when (gemini-companion-errors--text-found text)
+        (gemini-companion-errors--advance check text)
+        (gemini-companion-errors--continue check))))))
+
+(defun gemini-companion-errors--take-report (check text)
+  "Set what is found in TEXT of CHECK from the report about its buffer.
+That is done for the text after the edit, in a buffer whose errors are
+published, not requested."
+  (when-let* (((eq text (gemini-companion-errors--check-new check)))
+              (file (gemini-companion-errors--check-file check))
+              (buffer (gemini-companion-names-buffer file)))
+    (with-current-buffer buffer
+      (unless (gemini-companion-eglot-error-requests file)
+        (setf (gemini-companion-errors--text-found text)
+              (gemini-companion-errors-current))))))
+
+(defun gemini-companion-errors--advance (check text)
+  "Go on to the next text of CHECK, as the errors of TEXT are known.
+The state becomes `others' after the last one."
+  (let* ((new-p (eq text (gemini-companion-errors--check-new check)))
+         (clean (null (car (gemini-companion-errors--text-found text))))
+         (rest (cdr (gemini-companion-errors--check-left check))))
+    ;; Without errors after the edit, those before do not matter.
+    (when (and new-p clean)
+      (setq rest nil))
+    (when (and rest (not new-p) (gemini-companion-errors--doubtful-p check))
+      (mapc #'gemini-companion-errors--ask-again rest))
+    (setf (gemini-companion-errors--check-left check) rest)
+    (unless rest
+      (setf (gemini-companion-errors--check-state check) 'others))
+    (when new-p
+      (gemini-companion-errors--ask-others check))))
+
+(defun gemini-companion-errors--doubtful-p (check)
+  "Return non-nil unless all new errors of CHECK are in lines of its edit.
+A server that is loading files may report others for a while."
+  (pcase-let (((cl-struct gemini-companion-errors--check before after old new)
+               check))
+    (cl-flet ((new-errors (found)
+                (gemini-companion-code-new-errors
+                 (car (gemini-companion-errors--text-found new))
+                 after found before)))
+      (or (string-blank-p before)
+          (seq-difference
+           (new-errors (gemini-companion-errors--text-found old))
+           (new-errors nil))))))
+
+(defun gemini-companion-errors--ask (check text)
+  "Have TEXT of CHECK checked; a later step takes the errors."
+  (setf (gemini-companion-errors--text-asked text) t)
+  (pcase-let* (((cl-struct gemini-companion-errors--check file before after server)
+                check)
+               (buffer (gemini-companion-names-buffer file)))
+    (cond ((null buffer)
+           (gemini-companion-eglot-when-read
+            server (apply-partially #'gemini-companion-errors--send check text)))
+          ((null server)
+           (with-current-buffer buffer
+             (gemini-companion-errors-start-check)))
+          (t
+           (with-current-buffer buffer
+             (when before
+               (gemini-companion-eglot-reopen before after))
+             (gemini-companion-eglot-sync)
+             (gemini-companion-errors--request text))))))
+
+(defun gemini-companion-errors--send (check text)
+  "Send TEXT to the server of CHECK, unless CHECK has ended or begun again.
+Request its errors if the server supports that."
+  (gemini-companion-server-log-guarded 'errors
+    (save-match-data
+      (when (and (eq 'texts (gemini-companion-errors--check-state check))
+                 (memq text (gemini-companion-errors--check-left check))
+                 (memq check gemini-companion-errors--checks))
+        (pcase-let (((cl-struct gemini-companion-errors--check
+                                file source server version)
+                     check))
+          (when version
+            (gemini-companion-eglot-close file server))
+          (gemini-companion-errors--keep-reports)
+          (let ((sent (gemini-companion-eglot-open
+                       file server (gemini-companion-errors--text-content text)
+                       source)))
+            (setf (gemini-companion-errors--check-version check) sent)
+            (unless (with-current-buffer source
+                      (gemini-companion-errors--request text))
+              (setf (gemini-companion-errors--text-asked text) sent))))))))
+
+(defun gemini-companion-errors--finish (check)
+  "End CHECK with its result, if its text is still in the file."
+  (pcase-let* (((cl-struct gemini-companion-errors--check
+                           file before after old new names others)
+                check)
+               (introduced
+                (gemini-companion-code-new-errors
+                 (car (gemini-companion-errors--text-found new)) after
+                 (cond ((null before) '(nil))
+                       (old (gemini-companion-errors--text-found old)))
+                 (or before "")))
+               (elsewhere
+                (delq nil (mapcar (apply-partially
+                                   #'gemini-companion-errors--new-in-other names)
+                                  others))))
+    (gemini-companion-errors--end
+     check
+     (and (or introduced elsewhere)
+          (gemini-companion-context-name-shared-p file)
+          (string= after (gemini-companion-text-normalized
+                          (gemini-companion-text-read file)))
+          (list :path file
+                :count (length introduced)
+                :errors (mapcar #'car (seq-take introduced 10))
+                :others elsewhere)))))
+
+(defun gemini-companion-errors--end-of (file)
+  "End each check of FILE, a true name, without a result."
+  (dolist (check gemini-companion-errors--checks)
+    (when (equal file (gemini-companion-errors--check-file check))
+      (gemini-companion-errors--end check nil))))
+
+(defun gemini-companion-errors--end (check result)
+  "End CHECK, unless it has ended, and call its callback with RESULT."
+  (when (memq check gemini-companion-errors--checks)
+    (setq gemini-companion-errors--checks
+          (delq check gemini-companion-errors--checks))
+    (unless gemini-companion-errors--checks
+      (cancel-function-timers #'gemini-companion-errors--step))
+    (pcase-let (((cl-struct gemini-companion-errors--check
+                            file server version callback)
+                 check))
+      (gemini-companion-server-log-guarded 'errors
+        (when (and version (jsonrpc-running-p server))
+          (gemini-companion-eglot-close file server)))
+      (gemini-companion-server-log-guarded 'errors
+        (funcall callback result)))))
+
+;;;; Other files
+
+(defun gemini-companion-errors--find-others (check)
+  "Set the names of CHECK, and return the buffers of its server with one of them.
+The buffer that visits the file is omitted, and those whose errors are not
+known."
+  (pcase-let* (((cl-struct gemini-companion-errors--check
+                           file before after server)
+                check)
+               (names (and server before
+                           (gemini-companion-code-changed-names before after))))
+    (setf (gemini-companion-errors--check-names check) names)
+    (when names
+      (seq-filter
+       (lambda (buffer)
+         (with-current-buffer buffer
+           (and buffer-file-name
+                (eq server (gemini-companion-eglot-server buffer))
+                (gemini-companion-errors-current)
+                (let ((case-fold-search nil))
+                  (string-match-p names (gemini-companion-text-of-buffer))))))
+       (remq (gemini-companion-names-buffer file) (buffer-list))))))
+
+(defun gemini-companion-errors--others-awaited-p (check)
+  "Return non-nil if there is no new report yet about another file of CHECK."
+  (seq-some (lambda (buffer)
+              (eq (alist-get buffer gemini-companion-errors--earlier-reports)
+                  (buffer-local-value 'gemini-companion-errors--last-report
+                                      buffer)))
+            (gemini-companion-errors--check-others check)))
+
+(defun gemini-companion-errors--ask-others (check)
+  "Make the server of CHECK report about the other buffers.
+Request the errors if it supports that."
+  (pcase-let (((cl-struct gemini-companion-errors--check file server others) check))
+    ;; Some servers check other files when a file is saved; clangd finds more in
+    ;; those that include a header than have a changed name.
+    (when (or others (and server (string-match-p "\\.h[^/.]*\\'" file)))
+      (jsonrpc-notify
+       server :textDocument/didSave
+       `(:textDocument (:uri ,(gemini-companion-eglot-uri file)))))
+    (dolist (buffer others)
+      (with-current-buffer buffer
+        (when (gemini-companion-errors--request-report buffer)
+          ;; The server may have published a part of them.
+          (setq gemini-companion-errors--last-report
+                (alist-get buffer gemini-companion-errors--earlier-reports)))))))
+
+(defun gemini-companion-errors--request-report (buffer)
+  "Request a report about BUFFER, which is current.
+Return nil if its server does not support that."
+  (let ((tick (buffer-chars-modified-tick)))
+    (gemini-companion-eglot-request-errors
+     (gemini-companion-text-true-name buffer-file-truename)
+     (lambda (errors)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (setq gemini-companion-errors--last-report
+                 (gemini-companion-errors--report tick errors nil))))))))
+
+(defun gemini-companion-errors--new-in-other (names buffer)
+  "Return the new errors of BUFFER that have one of NAMES, a regexp, or nil.
+They or their lines have it.  The value is a list of the file, their
+number, and the first one."
+  (with-current-buffer buffer
+    (when-let* ((earlier (alist-get buffer
+                                    gemini-companion-errors--earlier-reports))
+                ((eql (gemini-companion-errors--report-tick earlier)
+                      (buffer-chars-modified-tick)))
+                (file (gemini-companion-text-true-name buffer-file-name))
+                ((gemini-companion-context-name-shared-p file))
+                (now (gemini-companion-errors-current))
+                (text (gemini-companion-text-of-buffer))
+                (new (seq-filter
+                      (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
+                        (string-match-p names (concat error "\n" line)))
+                      (gemini-companion-code-new-errors
+                       (car now) text
+                       (list (gemini-companion-errors--report-errors earlier))
+                       text))))
+      (list file (length new) (caar new)))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'errors)) _directory)
+  "Return a finding if no program knows the errors of an open file."
+  (unless (seq-some #'gemini-companion-errors-checker (buffer-list))
+    '((note "Nothing checks an open file, so there are no errors to send"
+            "Start Eglot, Flymake or Flycheck in a file."))))
+
+(defun gemini-companion-errors--before-revert ()
+  "Remember the errors of this buffer, or request them.
+`before-revert-hook' calls this."
+  (gemini-companion-server-log-guarded 'errors
+    (when (and buffer-file-truename (not (buffer-modified-p))
+               (<= (buffer-size) gemini-companion-errors--largest))
+      (let* ((file (gemini-companion-text-true-name buffer-file-truename))
+             (check (car gemini-companion-errors--checks))
+             ;; The check may have asked for errors that are not reported yet.
+             (awaited (and check
+                           (memq (current-buffer)
+                                 (gemini-companion-errors--check-others check))))
+             (found (and (not awaited) (gemini-companion-errors-current))))
+        (gemini-companion-errors--keep-reports)
+        (when (or found (gemini-companion-eglot-error-requests file))
+          (gemini-companion-eglot-sync)
+          (let ((text (gemini-companion-errors--expect
+                       file (gemini-companion-text-of-buffer))))
+            (unless (gemini-companion-errors--request text)
+              (setf (gemini-companion-errors--text-found text) found))))))))
+
+(defun gemini-companion-errors--managed ()
+  "End the check of this file, which Eglot has opened or closed.
+`eglot-managed-mode-hook' calls this."
+  (unless (gemini-companion-eglot-managed-p)
+    (setq gemini-companion-errors--last-report
+          (gemini-companion-errors--report nil nil 0)))
+  (gemini-companion-errors--end-of
+   (gemini-companion-text-true-name buffer-file-truename)))
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'errors)))
+  "Follow Eglot, Flymake and Flycheck."
+  '((eglot-managed-mode-hook gemini-companion-errors--managed)
+    (flymake-diagnostic-functions gemini-companion-errors--begins)
+    (flycheck-before-syntax-check-hook gemini-companion-errors--begins)
+    (flycheck-after-syntax-check-hook gemini-companion-errors--flycheck-ended)
+    (before-revert-hook gemini-companion-errors--before-revert)))
+
+(defconst gemini-companion-errors--advice
+  '((eglot-handle-notification :after gemini-companion-errors--notified)
+    (jsonrpc-notify :before gemini-companion-errors--note-sent))
+  "Advice for functions of Eglot and jsonrpc, which may be loaded later.")
+
+(cl-defmethod gemini-companion-part-start ((_part (eql 'errors)))
+  "Start keeping the errors of visited files."
+  (dolist (advice gemini-companion-errors--advice)
+    (apply #'advice-add advice)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'errors)))
+  "End each check, and keep no errors."
+  (mapc (lambda (check) (gemini-companion-errors--end check nil))
+        gemini-companion-errors--checks)
+  (pcase-dolist (`(,name ,_ ,function) gemini-companion-errors--advice)
+    (advice-remove name function))
+  (setq gemini-companion-errors--busy nil
+        gemini-companion-errors--texts nil
+        gemini-companion-errors--earlier-reports nil)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (mapc #'kill-local-variable
+            '(gemini-companion-errors--begun
+              gemini-companion-errors--last-report
+              gemini-companion-errors--sent)))))
+
+(provide 'gemini-companion-errors)
+;;; gemini-companion-errors.el ends here
