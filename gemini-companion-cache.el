@@ -7,6 +7,18 @@
 
 ;; What is computed from rules and names of files is kept, as hooks ask for it at
 ;; each command.  It is dropped when one of the files that decide it has changed.
+;;
+;; A key is a list of a symbol for the question and all on which the value depends
+;; that no refresh finds, for example:
+;;   (directory "/src/a/")           whether it is hidden
+;;   (file "/src/a/b" TIME)          the same of a file, by its modification time
+;;   (buffer BUFFER FILE ...)        the same of a visited file
+;;   (opted-out "/src/a/b" c-mode)   what directory variables decide in that mode
+;;   (ignored ".geminiignore" "/src/a/")   the rules there and above
+;;   (root-of "/src/a/")             the root of its project
+;;   (time "/src/.geminiignore")     when that file was modified, nil without it
+;; The keys of `time' decide: once one of these files has another time, everything
+;; is dropped, as which value came from which file is not recorded.
 
 ;;; Code:
 

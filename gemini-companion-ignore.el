@@ -5,7 +5,17 @@
 
 ;;; Commentary:
 
-;; Read .geminiignore and files like it, and match names with their patterns.
+;; Read .geminiignore and files like it, and match names with their patterns, as
+;; Git does with .gitignore.
+;;
+;; Which rule decides: each kind of ignore file is for itself, and one that ignores
+;; a file is enough.  Within a kind, the rules of the innermost directory come
+;; first, and in one file the last line first; the first rule that matches decides.
+;; It is asked for each directory on the way to the file, from the outermost, as a
+;; file in an ignored directory cannot be included again.
+;;
+;; The rules of a directory, with those above, are kept until one of the files
+;; changes, is written or is deleted.
 
 ;;; Code:
 
@@ -13,25 +23,57 @@
 (require 'gemini-companion-client)
 (require 'gemini-companion-text)
 
+;;;; State
+
+(cl-defstruct (gemini-companion-ignore--rule
+               (:constructor gemini-companion-ignore--rule
+                             (above pattern directory-p include-p)))
+  "A line of an ignore file.
+ABOVE is the number of names in the directory of that file, so the path
+without as many of its first names is what PATTERN is matched with.
+DIRECTORY-P is non-nil if the rule is for directories only, and INCLUDE-P
+if it includes again what a previous line ignores.
+
+PATTERN is a list of names, with nil for `**'; a name is a list of regexps
+with gaps between them that match anything.  The pattern of `src/*.el'
+has two names, of one regexp, src, and of two, with a gap between the
+beginning and .el at the end."
+  above pattern directory-p include-p)
+
+;;;; Decision
+
 (defun gemini-companion-ignore-p (file)
   "Return non-nil if an ignore file, such as .geminiignore, names FILE.
-A file in an ignored directory cannot be included again."
-  (cl-loop
-   with case-fold-search = (file-name-case-insensitive-p file)
-   with parts = (split-string file "/" t)
-   for name in (gemini-companion-client-all :ignore-files)
-   for rules = (gemini-companion-ignore--rules-of
-                name (file-name-directory file))
-   thereis (cl-loop
-            for depth from 1 to (length parts)
-            ;; The first rule that matches decides.
-            thereis (cl-loop
-                     for (above pattern directory negated) in rules
-                     when (and (< above depth)
-                               (or (not directory) (< depth (length parts)))
-                               (gemini-companion-ignore--match-p
-                                pattern (seq-subseq parts above depth)))
-                     return (not negated)))))
+FILE is an absolute name.  See the commentary for which rule decides."
+  (let ((case-fold-search (file-name-case-insensitive-p file))
+        (path (split-string file "/" t)))
+    (seq-some (lambda (name)
+                (gemini-companion-ignore--path-ignored-p
+                 path (gemini-companion-ignore--rules-of
+                       name (file-name-directory file))))
+              (gemini-companion-client-all :ignore-files))))
+
+(defun gemini-companion-ignore--path-ignored-p (path rules)
+  "Return non-nil if RULES ignore PATH, a list of names, or a directory above."
+  (cl-loop for depth from 1 to (length path)
+           thereis (gemini-companion-ignore--ignored-at-p path depth rules)))
+
+(defun gemini-companion-ignore--ignored-at-p (path depth rules)
+  "Return non-nil if RULES ignore what the first DEPTH names of PATH name."
+  (when-let*
+      ((rule (seq-find
+              (lambda (rule)
+                (pcase-let (((cl-struct gemini-companion-ignore--rule
+                                        above pattern directory-p)
+                             rule))
+                  (and (< above depth)
+                       (or (not directory-p) (< depth (length path)))
+                       (gemini-companion-ignore--match-p
+                        pattern (seq-subseq path above depth)))))
+              rules)))
+    (not (gemini-companion-ignore--rule-include-p rule))))
+
+;;;; Rules
 
 (defun gemini-companion-ignore--rules-of (name directory)
   "Return the rules of the files NAME in DIRECTORY and above.
@@ -48,12 +90,13 @@ The rules of the innermost file come first."
                (unless (equal outside directory)
                  (gemini-companion-ignore--rules-of name outside)))))))
 
-;; A pattern is a list of names, with nil for `**'; a name is a list of regexps
-;; with gaps between them that match anything.  A regexp matches texts of one
-;; length only, and what follows a gap is matched where it is found first, so no
-;; pattern takes exponential time.
+;;;; Patterns
+
+;; A regexp in a pattern matches texts of one length only, and what follows a gap
+;; is matched where it is found first, so no pattern takes exponential time.
 (defun gemini-companion-ignore--match-p (pattern path)
-  "Return non-nil if PATTERN matches PATH, a list of file names."
+  "Return non-nil if PATTERN matches PATH, a list of file names.
+For PATTERN, see `gemini-companion-ignore--rule'."
   ;; The parts of PATH that may be left, the longest first.
   (let ((rests (list path)))
     (dolist (name pattern (memq nil rests))
@@ -68,10 +111,8 @@ The rules of the innermost file come first."
                    `(,@(cl-maplist #'identity (car rests)) nil)))))))
 
 (defun gemini-companion-ignore--rules (file above)
-  "Return the rules in FILE, a .geminiignore, the last one first.
-Each is a list of ABOVE, the number of parts of its directory, a
-pattern, whether it is for directories only, and whether it includes
-again what a previous rule ignores."
+  "Return the rules in FILE, a .geminiignore, the last line first.
+ABOVE is the number of names in its directory."
   (let ((text (gemini-companion-text-normalized
                (concat (gemini-companion-text-read file) "\n")))
         (rules nil))
@@ -82,17 +123,18 @@ again what a previous rule ignores."
         (unless (or (string-prefix-p "#" line) (equal "" (car (last names))))
           (when (equal "" (car names))
             (pop names))
-          ;; As Git does.
+          ;; Git ignores a malformed line, too.
           (ignore-error invalid-regexp
             (setq names (mapcar #'gemini-companion-ignore--name names))
-            (push (list above
-                        (append (unless anchored '(nil))
-                                names
-                                ;; At the end ** stands for at least one name,
-                                ;; elsewhere for any number.
-                                (unless (car (last names)) '((""))))
-                        (string-suffix-p "/" pattern)
-                        (string-prefix-p "!" line))
+            (push (gemini-companion-ignore--rule
+                   above
+                   (append (unless anchored '(nil))
+                           names
+                           ;; At the end ** stands for at least one name,
+                           ;; elsewhere for any number.
+                           (unless (car (last names)) '((""))))
+                   (string-suffix-p "/" pattern)
+                   (string-prefix-p "!" line))
                   rules)))))))
 
 (defun gemini-companion-ignore--name (text)

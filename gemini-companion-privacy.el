@@ -1,4 +1,4 @@
-;;; gemini-companion-privacy.el --- What is never shared, and the workspace roots  -*- lexical-binding: t; -*-
+;;; gemini-companion-privacy.el --- Files that are never shared  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -10,8 +10,21 @@
 ;; .geminiignore files name.  When in doubt, for example after an error in a
 ;; function of the user, a file is hidden.
 ;;
-;; A CLI connects to this Emacs if it runs in one of the workspace roots or below.
-;; They are the projects of the open files and of the terminals.
+;; A file is hidden if any of these rules hides any of its names; no rule shows
+;; again what another one hides:
+;; 1. it is remote, and its host is not connected;
+;; 2. an element of `gemini-companion-excluded' matches;
+;; 3. a directory above it is excluded, has a malformed .dir-locals.el that
+;;    mentions sharing, or its directory variables opt out;
+;; 4. its directory variables opt out in its mode;
+;; 5. an ignore file names it, see gemini-companion-ignore.el;
+;; 6. its own local variables opt out.
+;;
+;; Its names are the true name and those between links, with and without what makes
+;; it a backup, a compressed copy or a member of an archive.
+;;
+;; Hooks ask about files at each command, so answers are kept (see
+;; gemini-companion-cache.el) until a rule file changes.
 
 ;;; Code:
 
@@ -192,35 +205,46 @@ a member of an archive is below the archive."
 ;;;; Projects
 
 (defun gemini-companion-privacy-directory-hidden-p (directory)
-  "Return non-nil if nothing in the local DIRECTORY may be shared."
+  "Return non-nil if nothing in the local DIRECTORY may be shared.
+It is, or is in, an excluded directory, by any of its names, or its
+directory variables opt out.  The answer is kept."
   (gemini-companion-privacy--hidden-if
    (list 'directory directory)
    (lambda ()
-     (or (seq-some
-          (lambda (name)
-            (locate-dominating-file
-             (file-name-as-directory name)
-             (lambda (above)
-               (dolist (name gemini-companion-names-dir-locals)
-                 (let ((file (expand-file-name name above)))
-                   (gemini-companion-cache-note-time file)
-                   ;; Emacs ignores a malformed file; the error hides all below.
-                   (when (file-regular-p file)
-                     (let ((text (gemini-companion-text-read file)))
-                       (when (string-search "gemini-companion-share" text)
-                         (read text))))))
-               (setq above (expand-file-name above))
-               (gemini-companion-privacy--excluded-p
-                ;; What is above the copies is not of their host.
-                (if (gemini-companion-names-of-copy name)
-                    (ensure-list (cdr (gemini-companion-names-of-copy above)))
-                  (list above))
-                nil))))
-          (gemini-companion-privacy--names directory))
+     (or (seq-some #'gemini-companion-privacy--name-excluded-p
+                   (gemini-companion-privacy--names directory))
          (gemini-companion-privacy--opted-out-p
           ;; A buffer may have it with "~".
           (file-name-as-directory (expand-file-name directory))
           'fundamental-mode)))))
+
+(defun gemini-companion-privacy--name-excluded-p (name)
+  "Return non-nil if the directory NAME, or one above it, is excluded.
+Signal an error if a file with directory variables is malformed there."
+  (let ((copy-p (gemini-companion-names-of-copy name)))
+    (locate-dominating-file
+     (file-name-as-directory name)
+     (lambda (above)
+       (gemini-companion-privacy--read-dir-locals above)
+       (let ((above (expand-file-name above)))
+         (gemini-companion-privacy--excluded-p
+          ;; What is above the copies is not of their host.
+          (if copy-p
+              (ensure-list (cdr (gemini-companion-names-of-copy above)))
+            (list above))
+          nil))))))
+
+(defun gemini-companion-privacy--read-dir-locals (directory)
+  "Signal an error if directory variables about sharing are malformed.
+Emacs ignores such a file in DIRECTORY; the error hides all below.  What
+depends on the files there is dropped when one of them changes."
+  (dolist (name gemini-companion-names-dir-locals)
+    (let ((file (expand-file-name name directory)))
+      (gemini-companion-cache-note-time file)
+      (when (file-regular-p file)
+        (let ((text (gemini-companion-text-read file)))
+          (when (string-search "gemini-companion-share" text)
+            (read text)))))))
 
 (defun gemini-companion-privacy--opted-out-p (name mode)
   "Return non-nil if directory variables opt out of sharing NAME in MODE.
@@ -283,9 +307,8 @@ A remote file may not, unless its host is connected."
                 (gemini-companion-privacy--file-hidden-p visited buffer)))))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
-  "Return non-nil if FILE must not be shared.
-BUFFER visits it.  FILE counts by the name that it has, and by that which
-its links lead to."
+  "Return non-nil if FILE, visited by BUFFER, may not be shared.
+The rules are those of the commentary, by cost: what reads FILE comes last."
   (or (file-remote-p file)
       (let ((names (gemini-companion-privacy--names file)))
         (or (gemini-companion-privacy--excluded-p
