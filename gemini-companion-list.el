@@ -7,7 +7,7 @@
 
 ;; The edits of each CLI and turn, to be answered, commented and reverted from
 ;; there.  The buffer is an outline: sections of CLIs, turns and edits, with the
-;; diff of an edit below its heading.  It is a page, see gemini-companion-text.el,
+;; diff of an edit below its heading.  It is a page, see gemini-companion-page.el,
 ;; so there is no state but its text, what is folded in that, and the variables
 ;; below.  The hunks of edits are drawn by the code of the unified view once they
 ;; are visible.
@@ -209,9 +209,19 @@ It is a list of strings and nil."
 
 ;;;; Sections
 
-;; All lines of a section have the same item as a text property.
+;; All lines of a section have its item as a text property.
+(cl-defstruct (gemini-companion-list--section
+               (:constructor gemini-companion-list--section (item length)))
+  "A heading and what is below it, as drawn.
+ITEM is a plist of all that is drawn: that of the heading, see
+`gemini-companion-list--headings', with `:folded' and `:body', which is
+nil or a cons of what the diff depends on and its text.  LENGTH is the
+number of characters in the buffer.  A section with an equal item is
+not drawn again."
+  item length)
+
 (defvar-local gemini-companion-list--sections nil
-  "The sections of the text in order, conses of an item and its length.")
+  "The sections of the text, in order.")
 
 (defun gemini-companion-list--get (key)
   (plist-get (get-text-property (point) 'gemini-companion-list-item) key))
@@ -226,7 +236,7 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
     (remove-overlays nil nil 'invisible 'outline)
     (gemini-companion-list--replace
      (mapcar (lambda (heading)
-               (gemini-companion-list--section heading folds))
+               (gemini-companion-list--item heading folds))
              (gemini-companion-list--headings))))
   (gemini-companion-list--each-section
    (lambda ()
@@ -242,52 +252,81 @@ Fold the section with the key TOGGLED, if non-nil, or unfold it."
                         (point)))))
 
 (defun gemini-companion-list--replace (items)
-  "Make the sections of ITEMS the text, and draw only those that differ."
+  "Make the sections of ITEMS the text, and draw only those that differ.
+Sections keep their order; one whose key is not among the next sections
+is new, and those before one that is found are gone."
   (widen)
-  (let* ((old gemini-companion-list--sections)
-         (beg 1)
-         (delete (lambda (sections)
-                   (when sections
-                     (gemini-companion-page-replace
-                      "" beg (apply #'+ beg (mapcar #'cdr sections)))))))
-    (setq gemini-companion-list--sections
-          (cl-loop
-           for item in items
-           for same = (cl-member (plist-get item :key) old :test #'equal
-                                 :key (lambda (section)
-                                        (plist-get (car section) :key)))
-           ;; Others before it have gone, or come later.
-           when same do (funcall delete (cl-ldiff old same))
-           and do (setq old (cdr same))
-           for section = (gemini-companion-list--update beg item (car same))
-           do (cl-incf beg (cdr section))
-           collect section))
-    (funcall delete old)))
+  (let ((old gemini-companion-list--sections)
+        (beg 1)
+        (sections nil))
+    (dolist (item items)
+      (let ((found (gemini-companion-list--from item old)))
+        (when found
+          (gemini-companion-list--delete beg (cl-ldiff old found))
+          (setq old (cdr found)))
+        (let ((section (gemini-companion-list--update beg item (car found))))
+          (push section sections)
+          (cl-incf beg (gemini-companion-list--section-length section)))))
+    (gemini-companion-list--delete beg old)
+    (setq gemini-companion-list--sections (nreverse sections))))
+
+(defun gemini-companion-list--from (item sections)
+  "Return the part of SECTIONS that begins with the key of ITEM, or nil."
+  (cl-member (plist-get item :key) sections
+             :test #'equal
+             :key (lambda (section)
+                    (plist-get (gemini-companion-list--section-item section)
+                               :key))))
+
+(defun gemini-companion-list--delete (beg sections)
+  "Delete the text of SECTIONS, which begins at BEG."
+  (when sections
+    (gemini-companion-page-replace
+     "" beg (apply #'+ beg (mapcar #'gemini-companion-list--section-length
+                                   sections)))))
 
 (defun gemini-companion-list--update (beg item section)
-  "Draw ITEM at BEG in place of SECTION, or of nothing; return its section."
-  (if (equal item (car section))
+  "Draw ITEM at BEG in place of SECTION, or of nothing; return its section.
+A diff that has not changed stays as it is, so point in it does, too."
+  (if (and section
+           (equal item (gemini-companion-list--section-item section)))
       section
-    (let* ((body (plist-get item :body))
-           (text (propertize (concat (plist-get item :text) "\n" (cdr body))
-                             'gemini-companion-list-item item))
-           (length (length text))
-           (same (if (equal body (plist-get (car section) :body))
-                     (length (cdr body))
-                   0)))
-      (put-text-property 0 1 'gemini-companion-change t text)
-      ;; The regexp of headings matches no other character.
-      (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
-      (gemini-companion-page-replace (substring text 0 (- length same))
-                                     beg (- (+ beg (or (cdr section) 0)) same))
-      (cons item length))))
+    (let* ((drawn (gemini-companion-list--drawn item))
+           (end (+ beg (if section
+                           (gemini-companion-list--section-length section)
+                         0)))
+           (kept (gemini-companion-list--kept item section)))
+      (gemini-companion-page-replace
+       (substring drawn 0 (- (length drawn) kept)) beg (- end kept))
+      (gemini-companion-list--section item (length drawn)))))
+
+(defun gemini-companion-list--drawn (item)
+  "Return the text of the section of ITEM: its heading, and its diff."
+  (let ((text (propertize (concat (plist-get item :text) "\n"
+                                  (cdr (plist-get item :body)))
+                          'gemini-companion-list-item item)))
+    (put-text-property 0 1 'gemini-companion-change t text)
+    ;; The regexp of headings matches no other character.
+    (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
+    text))
+
+(defun gemini-companion-list--kept (item section)
+  "Return the number of characters at the end of SECTION that ITEM has, too.
+These are those of its diff, or none."
+  (let ((body (plist-get item :body)))
+    (if (and section
+             (equal body (plist-get (gemini-companion-list--section-item section)
+                                    :body)))
+        (length (cdr body))
+      0)))
 
 (defun gemini-companion-list--each-section (function)
+  "Return the values of FUNCTION, called at the heading of each section."
   (save-excursion
     (let ((beg 1))
-      (mapcar (pcase-lambda (`(,_ . ,length))
+      (mapcar (lambda (section)
                 (goto-char beg)
-                (cl-incf beg length)
+                (cl-incf beg (gemini-companion-list--section-length section))
                 (funcall function))
               gemini-companion-list--sections))))
 
@@ -302,7 +341,7 @@ The values are conses of whether it is folded, and its diff."
                    (outline-invisible-p (line-end-position)))
                  (gemini-companion-list--get :body))))))
 
-(defun gemini-companion-list--section (heading folds)
+(defun gemini-companion-list--item (heading folds)
   "Return the item of the section of HEADING, with all that is drawn.
 FOLDS is as in `gemini-companion-list--folds'."
   (pcase-let* (((map :key :edit :open) heading)
