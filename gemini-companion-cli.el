@@ -193,7 +193,7 @@ For findings, see `gemini-companion-status-checks'; this one has a remedy."
       (and directory
            (seq-find (lambda (finding) (memq (car finding) '(bad note)))
                      (append
-                      (gemini-companion-part-findings 'privacy directory)
+                      (gemini-companion-part-findings 'roots directory)
                       ;; The settings of a CLI on a remote host are there.
                       (unless (file-remote-p directory)
                         ;; Only the first setting is needed to connect.
@@ -401,9 +401,8 @@ connect; start one? " (abbreviate-file-name directory))))
 
 (defun gemini-companion-cli--in-root-p (directory)
   "Return non-nil if DIRECTORY is, or would be, in a workspace root."
-  (let ((gemini-companion-roots-last nil))
-    (seq-some (apply-partially #'file-in-directory-p directory)
-              (gemini-companion-roots directory))))
+  (seq-some (apply-partially #'file-in-directory-p directory)
+            (gemini-companion-roots directory)))
 
 ;;;; Remote hosts
 

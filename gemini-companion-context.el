@@ -222,8 +222,8 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
         gemini-companion-context--seen (make-vector 6 nil)
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
-        gemini-companion-context--sent nil
-        gemini-companion-roots-last nil))
+        gemini-companion-context--sent nil)
+  (gemini-companion-roots-forget))
 
 (defsubst gemini-companion-context--changed-slot-p (slot value)
   "Record VALUE at SLOT of the state; return non-nil if it is another."
@@ -335,7 +335,7 @@ Compute them again only if other buffers may be shared."
                               (cadr buffers))))
     (unless (equal directories (car buffers))
       (setcar buffers directories)
-      (gemini-companion-roots gemini-companion-context-directory))
+      (gemini-companion-roots-update gemini-companion-context-directory))
     gemini-companion-roots-last))
 
 (defun gemini-companion-context--send ()

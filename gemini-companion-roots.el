@@ -20,15 +20,29 @@
 
 (declare-function project-root "project")
 
+;;;; State
+
 (defvar gemini-companion-roots-last nil
-  "The last computed roots.")
+  "The last computed roots, as in `gemini-companion-roots'.
+Only `gemini-companion-roots-update' and `-forget' set this.")
+
+(defun gemini-companion-roots-update (directory)
+  "Compute the workspace roots again, with DIRECTORY, and return them."
+  (setq gemini-companion-roots-last (gemini-companion-roots directory)))
+
+(defun gemini-companion-roots-forget ()
+  "Forget the last computed roots, as the mode is turned off."
+  (setq gemini-companion-roots-last nil))
+
+;;;; Computation
 
 (defun gemini-companion-roots (directory)
   "Return the workspace roots, a list of true names of directories.
 They are the projects of the open files and of the terminals, and the
-project of DIRECTORY.  In place of a project that does not exist, the
-directory itself is used.  The home directory, the root of the file
-system and directories that are not shared are never among them."
+project of DIRECTORY, which may be nil.  In place of a project that does
+not exist, the directory itself is used.  The home directory, the root of
+the file system and directories that are not shared are never among them.
+An example is (\"/home/me/src/web\" \"/srv/notes\")."
   (cl-loop for directory in (delete-dups
                              `(,@(mapcar #'gemini-companion-roots--of-buffer
                                          (buffer-list))
@@ -43,7 +57,9 @@ system and directories that are not shared are never among them."
                       (member root roots)
                       (gemini-companion-privacy-directory-hidden-p root))
            collect root into roots
-           finally return (setq gemini-companion-roots-last roots)))
+           finally return roots))
+
+;;;; Questions
 
 (defun gemini-companion-roots-outermost (name &optional session)
   "Return a list of the outermost root above NAME, and OWN.
@@ -78,6 +94,8 @@ If NAME is a directory, it ends with a slash."
   (append gemini-companion-roots-last (gemini-companion-names-roots)))
 
 (defun gemini-companion-roots--of-buffer (buffer)
+  "Return the directory that BUFFER contributes to the roots, or nil.
+It is that of its file, if that may be shared, or of a terminal."
   (if-let* ((file (gemini-companion-text-visited buffer)))
       (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))
@@ -132,7 +150,9 @@ is in none of the last computed roots."
           (in-root name)
           (in-root (file-truename file))))))
 
-(cl-defmethod gemini-companion-part-findings ((_part (eql 'privacy)) directory)
+;;;; Status
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'roots)) directory)
   "Return the finding about whether a CLI in DIRECTORY may connect."
   (cond
    ((null (gemini-companion-server-info)) nil)

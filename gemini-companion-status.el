@@ -8,7 +8,7 @@
 ;; One buffer that shows whether a CLI is connected and, if none is, why: a
 ;; verdict, the problems with remedies and buttons, the state, and one line
 ;; about the checks that passed.  The buffer is a page, see
-;; gemini-companion-text.el, and is written again when the server has answered a
+;; gemini-companion-page.el, and is written again when the server has answered a
 ;; check, and when CLIs connect.
 
 ;;; Code:
@@ -44,8 +44,7 @@
     ("Sharing" . gemini-companion-status--sharing)
     ("Remote host" . gemini-companion-status--remotes)
     ("Running CLIs" . gemini-companion-status--running)
-    ("Project" . ,(apply-partially #'gemini-companion-part-findings
-                                   'privacy))
+    ("Project" . ,(apply-partially #'gemini-companion-part-findings 'roots))
     ("Links" . gemini-companion-status--links))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory, and returns a list of
@@ -55,7 +54,11 @@ A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK is
 `good'; `bad' for a problem that keeps a CLI from connecting or from
 opening reviews; `note'; or `wait' until the server has answered.  TEXT
 is a phrase with a capital and without a period.  REMEDY is a sentence
-or nil.  A button with each LABEL calls its FUNCTION and checks again.")
+or nil.  A button with each LABEL calls its FUNCTION and checks again.
+For example:
+  (bad \"gemini-companion-mode is off\"
+       \"Turn the mode on, and restart a CLI that was running.\"
+       (\"Turn on\" . gemini-companion-mode))")
 
 (defconst gemini-companion-status--name "*gemini-companion status*"
   "Name of the buffer.")
@@ -162,6 +165,9 @@ Type \\[describe-mode] there for its keys."
        (buffer-string)))))
 
 (defun gemini-companion-status--passed (findings)
+  "Return the section of the checks that passed, whose FINDINGS are `good'.
+It is a list (HEADING ROWS (LABEL . FUNCTION)), as all sections are; ROWS
+are lists of arguments of `gemini-companion-status--insert'."
   `(,(format (ngettext "%d check passed" "%d checks passed" (length findings))
              (length findings))
     ,(and gemini-companion-status--passed-shown
@@ -243,6 +249,8 @@ PROBLEM is the first finding that is a problem or awaits an answer."
       ,@(gemini-companion-status--terminal-button session))))
 
 (defun gemini-companion-status--shared ()
+  "Return the section of what is shared, or nil if no CLI is connected.
+For sections, see `gemini-companion-status--passed'."
   (when (or (gemini-companion-sessions) gemini-companion-context-paused)
     (let ((files (gemini-companion-shared)))
       `(,(cond (gemini-companion-context-paused "Shared: nothing, sharing is paused")
@@ -314,6 +322,7 @@ A CLI that has run counts as installed.  That is at least the first one."
         (list (car all)))))
 
 (defun gemini-companion-status--has-run-p (client)
+  "Return non-nil if CLIENT has its directory in the home directory."
   (file-directory-p (gemini-companion-client-home client)))
 
 (defun gemini-companion-status--installed (directory)
@@ -430,7 +439,8 @@ Return nil if its program is no script whose first line names that."
                         file))))))
 
 (defun gemini-companion-status--settings (directory)
-  "Return the findings about the settings of CLIs for DIRECTORY."
+  "Return the findings about the settings of CLIs in DIRECTORY.
+Without a session these are the settings that a CLI needs to connect."
   (let* ((sessions (gemini-companion-sessions))
          (findings
           (seq-mapcat
@@ -449,7 +459,8 @@ Return nil if its program is no script whose first line names that."
 ;;;; Projects
 
 (defun gemini-companion-status--sharing (_directory)
-  "Return the finding about what is shared, if something is to be said."
+  "Return a list of the finding about why files are not shared, or nil.
+It is about all files, or else about the file where the status was called."
   (if gemini-companion-privacy-problem
       `((bad ,(format "An option that excludes files fails (%s), so files \
 are not shared" gemini-companion-privacy-problem)
@@ -476,6 +487,7 @@ and the ignore files, such as .geminiignore.")
               ,remedy)))))
 
 (defun gemini-companion-status--remotes (_directory)
+  "Return the findings about the remote hosts, connected or lost."
   (seq-mapcat
    (pcase-lambda (`(,name . ,remote))
      (pcase (plist-get remote :state)
@@ -487,6 +499,8 @@ and the ignore files, such as .geminiignore.")
    gemini-companion-names-remotes))
 
 (defun gemini-companion-status--remote (name remote)
+  "Return the findings about the connected host NAME, such as \"/ssh:far:\".
+REMOTE is a plist, the value of `gemini-companion-names-remotes' for NAME."
   (pcase-let (((map :problems :node :tmp :port :container :versions) remote)
               (title (gemini-companion-names-title name)))
     `(,@(mapcar (lambda (problem)
@@ -511,7 +525,8 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                        ""))))))
 
 (defun gemini-companion-status--remote-client (client version name)
-  "Return the findings about CLIENT of VERSION on the host NAME."
+  "Return the findings about CLIENT with VERSION on the host NAME.
+They are about its version, and the settings that it needs to connect."
   (pcase-let* (((map :title :oldest :package :required)
                 (cdr (assoc client gemini-companion-client-table)))
                (host (gemini-companion-names-title name))
@@ -532,6 +547,8 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
          required))))
 
 (defun gemini-companion-status--links (directory)
+  "Return the findings about the links of CLIs that run in DIRECTORY.
+Return one with a button to link them if there is no extension."
   (when (seq-some (lambda (client) (gemini-companion-client-get client :link))
                   (gemini-companion-status--clients))
     (if (gemini-companion-install-extension-p)
@@ -542,8 +559,9 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
 ;;;; Running CLIs
 
 (defun gemini-companion-status--running (_directory)
-  "Return the findings about the CLIs that run and are not connected.
-The server searches for them; they are displayed once it has answered."
+  "Return the findings about CLIs that run and are not connected.
+Ask the server about its processes after each change of the sessions; the
+status is written again when it has answered."
   (let* ((sessions (gemini-companion-sessions))
          (now (cons (gemini-companion-server-info) sessions))
          (known gemini-companion-status--processes))

@@ -245,7 +245,7 @@ r resumes a conversation, q quits"
           (should (equal '((note "ssh:far, the host of this directory, is not \
 connected" "Type c in a buffer of that host."))
                          (gemini-companion-part-findings
-                          'privacy "/ssh:far:/"))))
+                          'roots "/ssh:far:/"))))
         (gemini-companion-run))
       (gemini-companion-server-receive 'remote-update
         '( :name "/ssh:far:" :state "connected" :port 1 :pid 1

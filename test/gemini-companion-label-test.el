@@ -63,7 +63,7 @@ src/innocent.txt)" error)
                       (list :directory (expand-file-name "src")))))
       ;; A name in another project is absolute.
       (make-directory "../home/web")
-      (gemini-companion-roots (expand-file-name "../home/web/"))
+      (gemini-companion-roots-update (expand-file-name "../home/web/"))
       (let ((file (expand-file-name "../home/web/a")))
         (unwind-protect
             (should (equal-including-properties

@@ -58,7 +58,7 @@ test without Eglot."
               (inhibit-message t))
          (call-process "git" nil nil nil "init" "-q")
          (gemini-companion-privacy-refresh)
-         (gemini-companion-roots directory)
+         (gemini-companion-roots-update directory)
          (gemini-companion-part-start 'errors)
          (unwind-protect
              (save-current-buffer
@@ -587,9 +587,9 @@ FILES."
         (should-not (gemini-companion-lookup-test-edit "a.txt" "" "error x"))))
     (setq gemini-companion-context-paused nil)
     (let ((gemini-companion-excluded (list #'always)))
-      (gemini-companion-roots directory)
+      (gemini-companion-roots-update directory)
       (should-not (gemini-companion-lookup-test-edit "a.txt" "" "error x")))
-    (gemini-companion-roots directory)
+    (gemini-companion-roots-update directory)
     (let ((text "-*- gemini-companion-share: nil -*-\n"))
       (gemini-companion-test-write "own.txt" text)
       (save-current-buffer

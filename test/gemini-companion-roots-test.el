@@ -76,7 +76,7 @@ Roots are cached, but not from before."
                        ("lone/b" . "lone/b")
                        ("elsewhere/x" . nil)))
         (let ((buffer (find-file-noselect visited)))
-          (gemini-companion-roots (expand-file-name "p/"))
+          (gemini-companion-roots-update (expand-file-name "p/"))
           (should (equal (and name (expand-file-name name))
                          (gemini-companion-roots-name
                           (buffer-file-name buffer))))

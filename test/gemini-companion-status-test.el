@@ -258,7 +258,7 @@
     (let ((gemini-companion-roots-last nil)
           (clis nil))
       (make-directory "p")
-      (gemini-companion-roots (expand-file-name "p/"))
+      (gemini-companion-roots-update (expand-file-name "p/"))
       (cl-letf (((symbol-function 'gemini-companion-server-info)
                  (lambda () (car clis)))
                 ((symbol-function 'gemini-companion-server-ask)
