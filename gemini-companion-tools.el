@@ -34,6 +34,8 @@
 (require 'json)
 (require 'map)
 
+;;;; State
+
 (defconst gemini-companion-tools--name "gemini-companion"
   "Name of the extension.")
 
@@ -43,6 +45,7 @@
 ;;;; Extension
 
 (defun gemini-companion-tools--linkable ()
+  "Return the clients that have a command for links, such as (\"gemini\")."
   (cl-loop for (client . row) in gemini-companion-client-table
            when (plist-get row :link) collect client))
 
@@ -75,7 +78,7 @@ M-x gemini-companion-install-server installs what is needed"))
                              ;; after the extension was deleted, for the failure
                              ;; of the edit.
                              " --hook || echo {}"))
-                 ;; In milliseconds.  It ends in five seconds once it has begun.
+                 ;; Milliseconds; a hook that has begun ends in five seconds.
                  (timeout . 60000)))
          (hooks (cl-loop
                  for (event . matcher) in (gemini-companion-client-get client :hooks)
@@ -125,13 +128,17 @@ Python would compile it again after each start of Emacs."
 ;;;; Links
 
 (defun gemini-companion-tools--clients ()
+  "Return the installed clients that can be linked."
   (seq-intersection (gemini-companion-tools--linkable)
                     (gemini-companion-cli-installed)))
 
 (defun gemini-companion-tools--file (client name)
+  "Return the absolute name of the file NAME in the directory of CLIENT."
   (expand-file-name name (gemini-companion-client-home client)))
 
 (defun gemini-companion-tools--policy-file (client)
+  "Return the name of our file of policies of CLIENT, or nil if it has none.
+With such a file, CLIENT asks no confirmation for our questions."
   (when-let* ((name (gemini-companion-client-get client :policies)))
     (gemini-companion-tools--file
      client (format name gemini-companion-tools--name))))
@@ -170,7 +177,7 @@ FAILURES, strings."
          (gemini-companion-tools--run verb clients then failures))))))
 
 (defun gemini-companion-tools--write-policy (client)
-  "Let CLIENT ask the read-only questions without confirmation."
+  "Write the rule that allows the read-only questions of CLIENT."
   (gemini-companion-tools--write
    (gemini-companion-tools--policy-file client)
    (format "# Written by M-x gemini-companion-tools, which also deletes it.
@@ -238,7 +245,8 @@ are its texts."
                (session (or (gemini-companion-tools--report facts 'edit)
                             ;; A CLI may be linked, and not connected.
                             (list :id (concat "?" client) :client client))))
-    ;; Before its buffer shows that an edit that was reverted is there again.
+    ;; The record of the edit comes first: the revert of its buffer shows that an
+    ;; edit that was undone is there again.
     (gemini-companion-edit-written session path before after)
     (gemini-companion-revert path)
     (gemini-companion-errors-after-edit answer path before after)))
@@ -267,8 +275,8 @@ are not offered and edits are not reported"
    (gemini-companion-part-findings 'errors directory)))
 
 (defun gemini-companion-tools--untrusted-p (client directory)
-  "Return non-nil if CLIENT does not trust DIRECTORY.
-It runs no hooks of extensions there."
+  "Return non-nil if CLIENT requires trust and does not trust DIRECTORY.
+It runs no hooks of extensions there.  A remote DIRECTORY is never untrusted, as the settings here do not count."
   (and (not (file-remote-p directory))
        (eq t (or (gemini-companion-client-settings-get
                   (gemini-companion-client-settings-files client directory)
@@ -303,7 +311,7 @@ it starts next.  The same command deletes both."
     (gemini-companion-tools--link)))
 
 (defun gemini-companion-tools--link ()
-  "Link the CLIs that are installed, after asking."
+  "Ask whether to link the installed CLIs, write the extension and link them."
   (let* ((clients (or (gemini-companion-tools--clients)
                       (user-error "No CLI that can be linked is installed; \
 install Gemini CLI or Qwen Code")))
@@ -331,7 +339,7 @@ without confirmation? " (gemini-companion-client-title client)))
          (message "Linked %s; restart those that are running" titles))))))
 
 (defun gemini-companion-tools--unlink ()
-  "Delete the extension and its links, after asking."
+  "Ask whether to delete the links, the policies and the extension; do it."
   (unless (y-or-n-p "The extension is linked; delete it and its links? ")
     (user-error "The extension stays linked"))
   (message "Unlinking...")
