@@ -276,7 +276,8 @@ are not offered and edits are not reported"
 
 (defun gemini-companion-tools--untrusted-p (client directory)
   "Return non-nil if CLIENT requires trust and does not trust DIRECTORY.
-It runs no hooks of extensions there.  A remote DIRECTORY is never untrusted, as the settings here do not count."
+It runs no hooks of extensions there.  A remote DIRECTORY is never
+untrusted, as the settings here do not count."
   (and (not (file-remote-p directory))
        (eq t (or (gemini-companion-client-settings-get
                   (gemini-companion-client-settings-files client directory)
