@@ -402,7 +402,7 @@ ignore files when it starts."
                              (gemini-companion-shared))))
          '("hidden " . "This file is not shared"))))
 
-;;;; Command
+;;;; Commands
 
 ;;;###autoload
 (defun gemini-companion-pause ()

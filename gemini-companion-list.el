@@ -37,7 +37,7 @@
 (require 'map)
 (require 'outline)
 
-;;;; Faces
+;;;; Customization
 
 (defface gemini-companion-comment
   '((t :inherit (italic warning)))
@@ -726,8 +726,6 @@ PROBLEMS are those of the previous ones."
     (when ended
       (message "Reverted %d of %d edits%s" (- count (length problems)) count
                (mapconcat (apply-partially #'concat "; ") problems "")))))
-
-;;;; Last proposal
 
 ;;;###autoload
 (defun gemini-companion-last-proposal ()

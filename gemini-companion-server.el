@@ -66,24 +66,6 @@ server starts next."
   :type '(choice (const :tag "None" nil) file)
   :package-version '(gemini-companion . "0.1.0"))
 
-;;;; Calls of the server
-
-(defconst gemini-companion-server--methods
-  '(open-diff diff-opened close-diff outcome-written outcome-undelivered
-    sessions-update remote-update ask warn)
-  "The methods of `gemini-companion-server-receive'.")
-
-(cl-defgeneric gemini-companion-server-receive (method &rest args)
-  "Answer a call of METHOD, a symbol, with ARGS by the server.
-If the value is known later, it is a function, which is called with a
-function to call with the value."
-  (declare (indent 1)))
-
-(cl-defmethod gemini-companion-server-receive ((_method (eql 'warn)) message)
-  "Display MESSAGE as a warning."
-  (display-warning 'gemini-companion message)
-  t)
-
 ;;;; State
 
 (defconst gemini-companion-server-version "0.1.0"
@@ -321,6 +303,24 @@ The port is on a line of its own."
               (gemini-companion-server--plain
                (gemini-companion-server--pack process value)))))
       (mapc #'delete-file files))))
+
+;;;; Calls of the server
+
+(defconst gemini-companion-server--methods
+  '(open-diff diff-opened close-diff outcome-written outcome-undelivered
+    sessions-update remote-update ask warn)
+  "The methods of `gemini-companion-server-receive'.")
+
+(cl-defgeneric gemini-companion-server-receive (method &rest args)
+  "Answer a call of METHOD, a symbol, with ARGS by the server.
+If the value is known later, it is a function, which is called with a
+function to call with the value."
+  (declare (indent 1)))
+
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'warn)) message)
+  "Display MESSAGE as a warning."
+  (display-warning 'gemini-companion message)
+  t)
 
 ;;;; From one process to the next
 

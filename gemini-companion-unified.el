@@ -25,20 +25,6 @@
 (require 'gemini-companion-windows)
 (require 'text-property-search)
 
-;;;; State
-
-(defconst gemini-companion-unified--least-lines 8
-  "Minimum number of lines of a window for a diff.")
-
-(defconst gemini-companion-unified--least-lines-of-file 12
-  "Minimum number of lines of the window of a file that a diff takes.")
-
-(defconst gemini-companion-unified--least-columns 60
-  "Minimum width of a window for a diff, beside others.")
-
-(defvar gemini-companion-unified--previous nil
-  "Cons of the edit that was reviewed last in one window, and that window.")
-
 ;;;; Keys
 
 (defvar gemini-companion-unified-mode-map
@@ -63,6 +49,20 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
   (setq-local bidi-paragraph-direction 'left-to-right
               glyphless-char-display gemini-companion-text-glyphless)
   (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
+
+;;;; State
+
+(defconst gemini-companion-unified--least-lines 8
+  "Minimum number of lines of a window for a diff.")
+
+(defconst gemini-companion-unified--least-lines-of-file 12
+  "Minimum number of lines of the window of a file that a diff takes.")
+
+(defconst gemini-companion-unified--least-columns 60
+  "Minimum width of a window for a diff, beside others.")
+
+(defvar gemini-companion-unified--previous nil
+  "Cons of the edit that was reviewed last in one window, and that window.")
 
 ;;;; View
 

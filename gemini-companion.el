@@ -66,6 +66,13 @@ mood-line hide.  Takes effect at once."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
+;;;; State
+
+(defvar gemini-companion-last-problem nil
+  "Reason why the server did not start or has ended, a string, or nil.")
+
+(defvar gemini-companion-context-directory)
+
 ;;;; Menu
 
 (defun gemini-companion--menu-item (entry visible)
@@ -102,13 +109,6 @@ ENTRY is a row of `gemini-companion-commands'."
                                       `(not ,open))))
                          entries)))
          (gemini-companion-commands-menu 'global)))))
-
-;;;; State
-
-(defvar gemini-companion-last-problem nil
-  "Reason why the server did not start or has ended, a string, or nil.")
-
-(defvar gemini-companion-context-directory)
 
 ;;;; Parts
 

@@ -281,4 +281,60 @@ They are named for the user."
            "^(\\(?:cl-def\\(?:un\\|generic\\|method\\)\\|defun\\|define-[a-z-]+mode\\) " nil t)
       (should-not (re-search-forward "^(def\\(?:custom\\|group\\|face\\) " nil t)))))
 
+(defconst gemini-companion-manual-test-sections
+  '(("Customization" . 0) ("Keys" . 1) ("State" . 2) ("Life" . 4)
+    ("Commands" . 5))
+  "Places of the sections that have the same name in each file.
+A section with another name has place 3.")
+
+(defconst gemini-companion-manual-test-unsorted
+  '("gemini-companion-edit" "gemini-companion-review" "gemini-companion-tools")
+  "Files whose sections have another order until they are rewritten.")
+
+(ert-deftest gemini-companion-sections-have-one-order ()
+  (gemini-companion-manual-test-in-each-file file
+    (let ((sections nil))
+      (while (re-search-forward "^;;;; \\(.+\\)" nil t)
+        (push (match-string 1) sections))
+      (setq sections (nreverse sections))
+      (unless (member file gemini-companion-manual-test-unsorted)
+        (should-not (seq-intersection sections '("Faces" "Options" "Command"))))
+      (should (or (member file gemini-companion-manual-test-unsorted)
+                  (equal sections
+                         (seq-sort-by
+                          (lambda (section)
+                            (alist-get section
+                                       gemini-companion-manual-test-sections
+                                       3 nil #'equal))
+                          #'< sections)))))))
+
+(ert-deftest gemini-companion-long-functions-have-docstrings ()
+  (let ((without nil))
+    (gemini-companion-manual-test-in-each-file file
+      (while (re-search-forward
+              "^(\\(?:cl-\\)?def\\(?:un\\|macro\\|subst\\|generic\\|method\\) " nil t)
+        (let* ((start (match-beginning 0))
+               (form (progn (goto-char start)
+                            (read (current-buffer))))
+               ;; A method may have a qualifier before its arguments.
+               (body (cdr (seq-drop-while (lambda (part)
+                                            (and part (atom part)))
+                                          (cddr form)))))
+          (when (and (< 10 (count-lines start (point)))
+                     (not (stringp (car body))))
+            (push (cadr form) without)))))
+    (should-not without)))
+
+(defconst gemini-companion-manual-test-untested
+  '("gemini-companion-eglot"
+    "gemini-companion-errors")
+  "Files that came out of others, whose tests are still with those.")
+
+(ert-deftest gemini-companion-files-have-files-of-tests ()
+  (dolist (feature (seq-difference gemini-companion-manual-test-features
+                                   gemini-companion-manual-test-untested))
+    (ert-info (feature)
+      (gemini-companion-manual-test-in (format "test/%s-test.el" feature)
+        (should (re-search-forward "^(ert-deftest " nil t))))))
+
 ;;; gemini-companion-manual-test.el ends here
