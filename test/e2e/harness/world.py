@@ -110,7 +110,9 @@ class World:
         model = self.model()
         program = module.script(self.tools, self.scratch, model, name)
         place = directory or self.project
-        environment = gemini.in_container()
+        # Inside Emacs, Qwen Code starts itself again, as it does for users; that takes
+        # two seconds of a processor, and nothing here depends on it.
+        environment = {**gemini.in_container(), "QWEN_CODE_NO_RELAUNCH": "1"}
         terminal = self.tmux.start(
             name, [str(program)], place, environment, gemini.SIZE
         )
