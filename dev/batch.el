@@ -11,7 +11,8 @@
 ;;   batch-install DIRECTORY    compile the package in DIRECTORY
 ;;   batch-compile FILE...    compile FILEs, warnings are errors
 ;;   batch-lint FILE...    package-lint, checkdoc and relint
-;;   batch-test FILE... [NAME]...    run the tests in FILEs, or those NAMEs
+;;   batch-test FILE... [NAME]...    run the tests in FILEs, or those NAMEs;
+;;                                   without NAMEs, not those with the tag GC_WITHOUT
 
 ;;; Code:
 
@@ -21,6 +22,7 @@
 
 (declare-function checkdoc-current-buffer "checkdoc")
 (declare-function ert-run-tests-batch-and-exit "ert")
+(declare-function ert-select-tests "ert")
 (declare-function package-lint-buffer "ext:package-lint")
 (declare-function relint-buffer "ext:relint")
 (declare-function relint-diag-beg-pos "ext:relint")
@@ -171,6 +173,17 @@ The name of a private function may say enough."
     (prog1 (apply locate args)
       (mapc #'kill-buffer (seq-difference (buffer-list) buffers #'eq)))))
 
+(defun batch--tests ()
+  "Return the ERT selector for a run without names.
+Tests with the tag in GC_WITHOUT are left out, and their number is printed."
+  (let ((tag (getenv "GC_WITHOUT")))
+    (if (member tag '(nil ""))
+        t
+      (let ((left-out `(tag ,(intern tag))))
+        (message "NOTE %d tests are %s: they run on the first Emacs only"
+                 (length (ert-select-tests left-out t)) tag)
+        `(not ,left-out)))))
+
 (defun batch-test ()
   "Load files, run what they test, print the result and exit.
 Names after those of the files limit that to these tests."
@@ -183,7 +196,9 @@ Names after those of the files limit that to these tests."
       (if (string-suffix-p ".el" name)
           (load (expand-file-name name) nil t)
         (push (intern name) names)))
-    (ert-run-tests-batch-and-exit (if names (cons 'member names) t))))
+    (ert-run-tests-batch-and-exit (if names
+                                      (cons 'member names)
+                                    (batch--tests)))))
 
 (provide 'batch)
 ;;; batch.el ends here

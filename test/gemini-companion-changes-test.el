@@ -1025,6 +1025,7 @@ Return what became of a revert."
     (and (symbolp edits) edits)))
 
 (ert-deftest gemini-companion-changes-of-random-turns-are-the-merge-or-nothing ()
+  :tags '(pure)
   (let ((seed (or (getenv "GC_SEED") (format "%s" (random))))
         results)
     (random seed)

@@ -8,6 +8,7 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-code-new-errors-only-a-syntax-error-hides-others ()
+  :tags '(pure)
   (let ((new (lambda (errors old-errors lines old-lines)
                (mapcar #'caar (gemini-companion-code-new-errors
                                errors (string-join lines "\n")

@@ -34,6 +34,7 @@
           (list (format "%s" coding))))
 
 (ert-deftest gemini-companion-coding-guess-finds-what-the-cli-has-read ()
+  :tags '(pure)
   (let ((seed (or (getenv "GC_SEED") (format "%s" (random)))))
     (random seed)
     (pcase-dolist (`(,one ,two ,three . ,codings) gemini-companion-coding-test-texts)
@@ -58,6 +59,7 @@
                                        bytes text preferred))))))))))))
 
 (ert-deftest gemini-companion-coding-guess-prefers-that-of-the-buffer-on-a-tie ()
+  :tags '(pure)
   (dolist (coding '(koi8-r-unix windows-1251-unix iso-8859-5-unix))
     ;; Nothing of the only line is left, or it is the same in all.
     (dolist (text '("new\n" "another\nline\n"))
@@ -65,6 +67,7 @@
                                                         (list coding)))))))
 
 (ert-deftest gemini-companion-coding-guess-of-one-changed-line-has-its-characters ()
+  :tags '(pure)
   (dolist (coding '(koi8-r windows-1251 gb18030 euc-jp))
     (let* ((text (if (memq coding '(koi8-r windows-1251)) "Привет мир" "二行目の内容"))
            (bytes (encode-coding-string text coding)))
@@ -74,6 +77,7 @@
                              bytes (concat "// " text "!") '(iso-latin-1-unix))))))))
 
 (ert-deftest gemini-companion-coding-guess-takes-bounded-time ()
+  :tags '(pure)
   (let* ((line "Привет, мир! Это тестовый файл %d.\n")
          (text (mapconcat (apply-partially #'format line)
                           (number-sequence 1 100000) ""))
@@ -89,6 +93,7 @@
 ;;;; Characters that are lost
 
 (ert-deftest gemini-companion-coding-lost-counts-what-is-not-written ()
+  :tags '(pure)
   (pcase-dolist (`(,text ,coding ,count)
                  '(("abc é" nil 0) ("a\uFFFDb\uFFFD" nil 2) ("é→😀" iso-latin-1-unix 2)
                    ("é\uFFFD→" iso-latin-1-unix 2) ("你→\uFFFD" gb18030-unix 1)

@@ -281,6 +281,7 @@ One hunk must change, the one at point."
               (gemini-companion-hunk-test-check diff))))))))
 
 (ert-deftest gemini-companion-hunk-what-is-shown-is-what-is-sent ()
+  :tags '(pure)
   (dotimes (seed 60)
     (random (format "marks %d" seed))
     (let* ((old (gemini-companion-hunk-test-random 15))

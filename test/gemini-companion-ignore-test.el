@@ -10,6 +10,7 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-privacy-respects-the-ignore-files-of-each-cli ()
+  :tags '(pure)
   (dolist (name '(".geminiignore" ".qwenignore" ".agentignore" ".aiignore"))
     (gemini-companion-test-with-directory `((,name "\uFEFF*.log\r\nbuild/\n"))
       (ert-info (name)
@@ -90,6 +91,7 @@ none with a slash or an escape in brackets, which nobody writes."
               names))
 
 (ert-deftest gemini-companion-privacy-ignores-what-git-would ()
+  :tags '(pure)
   (unless (executable-find "git")
     (ert-skip "No git"))
   (let ((seed (or (getenv "GC_SEED") (format "%d" (random 1000000))))

@@ -10,6 +10,7 @@
 (require 'gemini-companion-roots)
 
 (ert-deftest gemini-companion-label-is-relative-and-hides-nothing ()
+  :tags '(pure)
   (gemini-companion-test-with-directory '(("home/.bashrc" "") ("project/.git/x" "")
                                           ("project/a" "") ("project/src/b" ""))
     (let* ((process-environment
@@ -72,6 +73,7 @@ src/innocent.txt)" error)
           (setq gemini-companion-roots-last nil))))))
 
 (ert-deftest gemini-companion-label-fits-a-line-by-omitting-from-the-right ()
+  :tags '(pure)
   (let ((texts '("größe.txt" nil "" "  a accept" "  q" "  ? help")))
     (pcase-dolist (`(,width . ,line)
                    '((80 . "größe.txt  a accept  q  ? help")

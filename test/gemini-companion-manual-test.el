@@ -199,6 +199,7 @@ VARIABLE is bound to its feature, a string."
          ,@body))))
 
 (ert-deftest gemini-companion-files-are-in-the-table-of-the-design ()
+  :tags '(pure)
   (should (equal (sort (mapcar (lambda (row)
                                  (gemini-companion-manual-test-feature (cdr row)))
                                (gemini-companion-manual-test-table))
@@ -207,6 +208,7 @@ VARIABLE is bound to its feature, a string."
                        #'string<))))
 
 (ert-deftest gemini-companion-files-require-only-files-of-lower-rows ()
+  :tags '(pure)
   (let ((rows (mapcar (lambda (row)
                         (cons (gemini-companion-manual-test-feature (cdr row))
                               (car row)))
@@ -219,6 +221,7 @@ VARIABLE is bound to its feature, a string."
 
 ;; Rows of the table have more than one name of a file.
 (ert-deftest gemini-companion-design-names-only-what-exists ()
+  :tags '(pure)
   (let ((regexp (format "=\\(\\(?:%s\\)-[a-z-]+\\)="
                         (regexp-opt (mapcar #'cdr
                                             (gemini-companion-manual-test-table)))))
@@ -235,6 +238,7 @@ VARIABLE is bound to its feature, a string."
     (should-not unknown)))
 
 (ert-deftest gemini-companion-documents-have-no-wide-lines ()
+  :tags '(pure)
   (pcase-dolist (`(,file . ,columns)
                  '(("doc/design.org" . 80) ("doc/conformance.org" . 80)
                    ("doc/emacs-bug.org" . 100)
@@ -260,6 +264,7 @@ They are named for the user."
              collect (match-string 0))))
 
 (ert-deftest gemini-companion-names-begin-with-the-name-of-their-file ()
+  :tags '(pure)
   (let ((api (gemini-companion-manual-test-api))
         (foreign nil))
     (gemini-companion-manual-test-in-each-file file
@@ -276,6 +281,7 @@ They are named for the user."
     (should-not foreign)))
 
 (ert-deftest gemini-companion-options-come-before-functions ()
+  :tags '(pure)
   (gemini-companion-manual-test-in-each-file file
     (when (re-search-forward
            "^(\\(?:cl-def\\(?:un\\|generic\\|method\\)\\|defun\\|define-[a-z-]+mode\\) " nil t)

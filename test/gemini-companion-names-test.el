@@ -10,6 +10,7 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-names-of-a-remote-file-and-its-copy ()
+  :tags '(pure)
   (gemini-companion-test-with-remote
     (pcase-dolist (`(,remote ,copy)
                    `(("/ssh:far:/srv/p/a" "/mirror/srv/p/a")

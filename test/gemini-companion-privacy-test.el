@@ -11,6 +11,7 @@
 (defvar auth-sources)
 
 (ert-deftest gemini-companion-privacy-hides-what-holds-secrets ()
+  :tags '(pure)
   (gemini-companion-test-with-directory '()
     (let ((secret '(".authinfo" ".netrc" "_netrc" ".env" ".env.local" ".ENV"
                     "prod.env" "id_rsa" "id_ed25519" "server.pem" "tls.key"
@@ -82,6 +83,7 @@
                (expand-file-name name))))))
 
 (ert-deftest gemini-companion-privacy-excludes-by-name-mode-and-function ()
+  :tags '(pure)
   (gemini-companion-test-with-directory '(("a.el" "") ("b" "") ("plain" ""))
     (make-directory "secret/deep" t)
     (make-symbolic-link (expand-file-name "secret/deep") "link")

@@ -28,6 +28,7 @@
 ;;;; Comparing
 
 (ert-deftest gemini-companion-text-differs-where-its-characters-do ()
+  :tags '(pure)
   (gemini-companion-text-test-at-random 200
     (let* ((texts (gemini-companion-text-test-random-texts 2))
            (hunks (gemini-companion-text-diff texts))
@@ -42,6 +43,7 @@
         (should (eq (null hunks) (apply #'equal texts)))))))
 
 (ert-deftest gemini-companion-text-is-merged-to-the-character ()
+  :tags '(pure)
   (gemini-companion-text-test-at-random 100
     (pcase-let* ((`(,base ,mine ,theirs)
                   (mapcar (lambda (text) (split-string text "^SECOND\n"))
@@ -55,6 +57,7 @@
                         (funcall join base theirs))))))))
 
 (ert-deftest gemini-companion-text-conflict-names-the-line ()
+  :tags '(pure)
   (let ((raw (string-to-multibyte "\303\251")))
     (pcase-dolist (`(,mine ,base ,theirs)
                    `(("é\nb\nmine\n" "é\nb\nc\n" "é\nb\ntheirs\n")
