@@ -138,7 +138,7 @@ The variable `propose' is a function that opens it with a text."
       (should (= 3 (gemini-companion-edit-lost-count edit)))
       (should (string-search
                "not UTF-8: the CLI replaces 3 characters"
-               (mapconcat #'cadr (gemini-companion-header--subject edit) "")))
+               (gemini-companion-header--subject edit)))
       (should (equal "not UTF-8" (gemini-companion-auto--objection edit)))
       (cl-letf (((symbol-function 'yes-or-no-p)
                  (lambda (question) (ignore (push question asked)))))
