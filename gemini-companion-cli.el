@@ -281,7 +281,7 @@ that the user chooses."
    'number (or number (gemini-companion-terminal-cli-number here) 1)))
 
 (defun gemini-companion-cli--running-client (here)
-  "Return the client of the first CLI that runs in the directory of HERE.
+  "Return the client of the first running CLI in the directory of HERE.
 The one that the user has chosen for all projects comes first."
   (seq-find (lambda (client)
               (gemini-companion-cli-live-buffer
@@ -309,7 +309,7 @@ it.  The CLI has neither client nor number."
      :path exec-path)))
 
 (defun gemini-companion-cli--local-directory ()
-  "Return the directory in which a CLI for this local buffer starts.
+  "Return the directory of a new CLI for this local buffer.
 Signal an error if the directory of the buffer does not exist."
   (let* ((project (project-current))
          (home (expand-file-name "~/"))
@@ -594,7 +594,7 @@ a terminal may signal any error, and a program may not be executable."
          (cons (or (executable-find program) program) (cdr command)))))))
 
 (defun gemini-companion-cli--command-in-terminal (cli)
-  "Return the command that starts CLI, a list of strings.
+  "Return the command for CLI, a list of strings.
 For a CLI on a remote host, it is a local command that runs it there."
   (pcase-let* (((cl-struct gemini-companion-terminal-cli
                            client resume remote root)
@@ -676,7 +676,7 @@ calls this some time after the start of the CLI."
             (substitute-command-keys "\\[gemini-companion-status]"))))
 
 (defun gemini-companion-cli--refused-search ()
-  "Return the directory where the CLI here searches for Emacs in vain, or nil.
+  "Return the directory in which the CLI here cannot find Emacs, or nil.
 No discovery file is there, as it is in a workspace root."
   (when-let* ((place gemini-companion-cli--place)
               (directory (gemini-companion-cli--search-directory place)))

@@ -124,7 +124,8 @@ On a remote host, it is the workspace root there, if that is known."
 ;;;; History
 
 (defun gemini-companion-compose--remember (text)
-  "Add TEXT to the history, and save that, at most 100 prompts."
+  "Add TEXT to the history, and save that.
+It has 100 elements at most."
   (let ((history-delete-duplicates t)
         print-length print-level)
     (add-to-history 'gemini-companion-compose-history text 100 t)

@@ -195,6 +195,7 @@ They are lists of LINE, SEVERITY and TEXT."
       (mapcar #'gemini-companion-errors-of-flymake (flymake-diagnostics)))))
 
 (defun gemini-companion-errors-of-flymake (diagnostic)
+  "Return the row of DIAGNOSTIC, one of Flymake."
   (let ((type (flymake-diagnostic-type diagnostic))
         (beginning (flymake-diagnostic-beg diagnostic)))
     (gemini-companion-errors--row
@@ -455,7 +456,7 @@ The errors after the edit of CHECK are to be asked for next then."
                        (gemini-companion-text-of-buffer buffer))))))
 
 (defun gemini-companion-errors--find-source (check)
-  "Set the source and the server of CHECK; return nil if nothing checks its file.
+  "Set the source and the server of CHECK; return nil if there is none.
 Return nil, too, if the file may not be shared, or if its texts are too
 large to be sent."
   (pcase-let* (((cl-struct gemini-companion-errors--check file before after) check)

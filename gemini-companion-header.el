@@ -126,7 +126,7 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
           '(("Emacs writes your edits" . "over the CLI's own text"))))))))
 
 (defun gemini-companion-header--of-coding (edit)
-  "Return warnings about a file that is not UTF-8, an alist.
+  "Return warnings about the file of EDIT if it is not UTF-8, an alist.
 For its shape, see `gemini-companion-header--warnings'."
   (let ((count (if (gemini-companion-edit-open-p edit)
                    (gemini-companion-edit-lost-count edit)

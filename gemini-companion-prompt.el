@@ -294,7 +294,7 @@ frame, or with an empty row.")
 The text field of a dialog is a frame in a frame.")
 
 (defun gemini-companion-prompt--screen (task)
-  "Return what the terminal of TASK shows of what is sought, or nil.
+  "Return what is sought for TASK, as it is on the screen, or nil.
 The value is a `gemini-companion-prompt--screen'.  Of matches of a
 regexp, nothing is known but that they are there."
   (pcase-let (((cl-struct gemini-companion-prompt--task
@@ -420,7 +420,7 @@ Return the next phase."
         (t 'queued)))
 
 (defun gemini-companion-prompt--probing (task screen)
-  "Type the text of TASK once SCREEN shows the mark in an ordinary prompt.
+  "Type the text of TASK once the mark on SCREEN is in an ordinary prompt.
 Return the next phase, or nil if the text would be added to another text,
 or be run as a command: the task has ended then."
   (cond ((not (gemini-companion-prompt--steady-p task))
@@ -442,7 +442,7 @@ or be run as a command: the task has ended then."
          'typed)))
 
 (defun gemini-companion-prompt--typed (task screen)
-  "Press Enter once SCREEN shows the text of TASK.
+  "Press Enter once the text of TASK is on SCREEN.
 Return the next phase, or nil if the task has ended.  In the phase
 `retyped', the mark was typed again after the text; if there is no text
 before the mark, the user has deleted the text, so Enter is not pressed."
@@ -551,7 +551,7 @@ taken the previous one."
       t)))
 
 (defun gemini-companion-prompt--delete-mark (task screen)
-  "Delete the marks on SCREEN, which the terminal of TASK shows."
+  "Delete each mark on SCREEN, in the terminal of TASK."
   (gemini-companion-prompt--write
    (gemini-companion-prompt--task-process task)
    (make-string (gemini-companion-prompt--screen-count screen)
@@ -559,7 +559,7 @@ taken the previous one."
                 (if (gemini-companion-prompt--screen-normal screen) ?u ?\177))))
 
 (defun gemini-companion-prompt--type-text (task screen)
-  "Type the text of TASK, and a mark, in place of the marks on SCREEN.
+  "Type the text of TASK, and a mark, in place of what is on SCREEN.
 TASK then seeks the mark, or the text itself if that is a command alone."
   (pcase-let (((cl-struct gemini-companion-prompt--task text process) task))
     (gemini-companion-prompt--delete-mark task screen)

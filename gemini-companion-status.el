@@ -165,7 +165,7 @@ Type \\[describe-mode] there for its keys."
        (buffer-string)))))
 
 (defun gemini-companion-status--passed (findings)
-  "Return the section of the checks that passed, whose FINDINGS are `good'.
+  "Return the section of FINDINGS that are `good'.
 It is a list (HEADING ROWS (LABEL . FUNCTION)), as all sections are; ROWS
 are lists of arguments of `gemini-companion-status--insert'."
   `(,(format (ngettext "%d check passed" "%d checks passed" (length findings))

@@ -107,8 +107,8 @@ the host, and ROOT the workspace root there once the host is connected."
 (put 'gemini-companion-terminal-cli 'permanent-local t)
 
 (defun gemini-companion-terminal-cli-with (cli &rest changes)
-  "Return a copy of CLI with CHANGES, slots and their values.
-For instance, the CHANGES \\='number 2 \\='resume nil."
+  "Return a copy of CLI with other values.
+CHANGES are slots and their values, for instance \\='number 2 \\='resume nil."
   (let ((copy (gemini-companion-terminal-cli-copy cli)))
     (cl-loop for (slot value) on changes by #'cddr
              do (setf (cl-struct-slot-value 'gemini-companion-terminal-cli

@@ -177,7 +177,7 @@ FAILURES, strings."
          (gemini-companion-tools--run verb clients then failures))))))
 
 (defun gemini-companion-tools--write-policy (client)
-  "Write the rule that allows the read-only questions of CLIENT."
+  "Write the rule by which CLIENT may ask read-only questions."
   (gemini-companion-tools--write
    (gemini-companion-tools--policy-file client)
    (format "# Written by M-x gemini-companion-tools, which also deletes it.

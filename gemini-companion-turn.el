@@ -72,7 +72,7 @@ disconnected, or reported no end."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-stop :after ((_part (eql 'session)))
-  "Forget the turns of all sessions, which have ended."
+  "Forget the turn of each session."
   (setq gemini-companion-turn--last nil))
 
 (provide 'gemini-companion-turn)

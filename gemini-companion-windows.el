@@ -265,7 +265,7 @@ Elsewhere, delete only the windows of BUFFERS."
   (gemini-companion-windows--quit (seq-filter #'buffer-live-p buffers)))
 
 (defun gemini-companion-windows--restore-in-tab (layout buffers own-tab)
-  "Restore LAYOUT in the tab that shows BUFFERS and is not the current one.
+  "Restore LAYOUT in the tab of BUFFERS, which is not the current one.
 If OWN-TAB is non-nil, the tab was made for the review: close it, unless
 the user has added other windows to it."
   (let ((frame (gemini-companion-windows--layout-frame layout)))
@@ -321,7 +321,7 @@ selected, too."
             (set-frame-selected-window (window-frame window) window t)))))))
 
 (defun gemini-companion-windows--shown-in (window)
-  "Return what WINDOW shows, a `gemini-companion-windows--shown'."
+  "Return the present state of WINDOW, a `gemini-companion-windows--shown'."
   (gemini-companion-windows--make-shown
    :window window
    :buffer (window-buffer window)

@@ -11,6 +11,7 @@
   "A hook of the part of these tests.")
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'part-test)))
+  "Return two functions of one hook."
   '((gemini-companion-part-test-hook ignore)
     (gemini-companion-part-test-hook identity 90)))
 
