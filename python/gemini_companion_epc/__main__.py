@@ -77,7 +77,9 @@ def main():
 
             return run()
         except ImportError as error:
-            wanted = " ".join("'{}'".format(one) for one in NEEDED_PACKAGES.values())
+            wanted = " ".join(
+                "'{}'".format(package) for package in NEEDED_PACKAGES.values()
+            )
             problem = (
                 "Missing or incompatible Python package: {}; to fix it, run: "
                 "{} -m pip install {}"

@@ -81,9 +81,9 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
         entries = [*os.scandir(directory_of(client))]
     except OSError:
         return []
-    for one in entries:
+    for entry in entries:
         try:
-            found.append((one.path, one.stat(follow_symlinks=False).st_mtime_ns))
+            found.append((entry.path, entry.stat(follow_symlinks=False).st_mtime_ns))
         except OSError:
             continue
     return found
@@ -137,13 +137,13 @@ def ask(client: str, body: bytes, limit: float) -> bytes:
     end = monotonic() + limit
     found = servers(client)
     distances: dict[tuple[int, str], int] = {}
-    for one in found if len(found) > 1 else []:
-        distances[one] = distance(one)
-        if distances[one] == 0:
+    for server in found if len(found) > 1 else []:
+        distances[server] = distance(server)
+        if distances[server] == 0:
             break
-    for one in sorted(found, key=lambda one: distances.get(one, 1)):
+    for server in sorted(found, key=lambda server: distances.get(server, 1)):
         try:
-            return post(*one, body, end - monotonic())
+            return post(*server, body, end - monotonic())
         except TimeoutError:
             raise NoEmacs(SLOW_EMACS) from None
         except (OSError, ValueError):

@@ -55,7 +55,7 @@ class DiscoveryFiles:
         that are not among them are dropped.  The next update writes.
         """
         own = _true_name(str(_ELSEWHERE.directory(self._environ)))
-        new = [one for one in places if _true_name(_directory_in(one)) != own]
+        new = [place for place in places if _true_name(_directory_in(place)) != own]
         for place in new:
             if place not in self._places:
                 self._sweep(_ELSEWHERE, Path(_directory_in(place)))
@@ -70,7 +70,9 @@ class DiscoveryFiles:
         found = []
         for place in self._places:
             true = Path(_true_name(place))
-            containing = [one for one in roots if true.is_relative_to(_true_name(one))]
+            containing = [
+                root for root in roots if true.is_relative_to(_true_name(root))
+            ]
             if containing:
                 found.append([_directory_in(place), containing[0]])
         return found
@@ -112,8 +114,9 @@ class DiscoveryFiles:
         """Write the files in other places, and remove those not wanted there."""
         refused = {directory for directory, _ in self.refused(roots)}
         directories = set(map(_directory_in, self._places)) - refused
-        wanted = {Path(one) / self._path(_ELSEWHERE).name for one in directories}
-        refused_files = {Path(one) / self._path(_ELSEWHERE).name for one in refused}
+        name = self._path(_ELSEWHERE).name
+        wanted = {Path(directory, name) for directory in directories}
+        refused_files = {Path(directory, name) for directory in refused}
         for path in (self._extra | refused_files) - wanted:
             with suppress(OSError):
                 path.unlink()
@@ -219,7 +222,7 @@ def _places_in(path: Path) -> list[Path]:
     places = content_of(path).get("places")
     if not isinstance(places, list):
         return []
-    return [Path(_directory_in(one)) for one in places if isinstance(one, str)]
+    return [Path(_directory_in(place)) for place in places if isinstance(place, str)]
 
 
 def _true_name(path: str) -> str:

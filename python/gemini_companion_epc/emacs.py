@@ -27,7 +27,7 @@ class Emacs(EpcServer):
         self._end_limit = config.end_limit
 
     async def listen(self, methods: Mapping[str, Callable[..., object]]) -> int:
-        run = {name: partial(_run, one) for name, one in methods.items()}
+        run = {name: partial(_run, method) for name, method in methods.items()}
         return await super().listen(run)
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.  `remote.py' starts it.
 // It writes the discovery files, carries connections, sends and reverts files, and ends with its stdin.  Both sides
-// send lines of JSON; see `messages' for those that come here.
+// send lines of JSON, a kind and its values; see `Kind', and `handlers' for those that come here.
 const crypto = require('crypto');
 const childProcess = require('child_process');
 const fs = require('fs');
@@ -22,6 +22,19 @@ const ROOT_MARKS = ['.git', '.hg', '.jj', '.svn', '.bzr', '.project'];
 const CONTAINER_MARKS = ['/.dockerenv', '/run/.containerenv'];
 // Hosts may have one home, and the process ids in files of another host say nothing.
 const HOST = hostName();
+
+// The kinds of lines, as in remote.py.
+const Kind = {
+  HELLO: 'H', // To here: the settings.  From here: the facts of this host.
+  ROOTS: 'R', // From here: the workspace roots, before the files of their rules.
+  OPEN: 'O', // From here: a CLI has opened a connection.
+  DATA: 'D', // Both ways: data of a connection.
+  CLOSE: 'C', // Both ways: the end of a connection.
+  FILE: 'F', // To here: send a file.  From here: its stamp, and its text if that is new.
+  WRITE: 'W', // To here: change a file, then send it.
+  ARRIVED: 'A', // To here: a file that was sent has arrived.
+  BEAT: 'P', // Both ways: a sign of life.
+};
 
 let settings; // Of the last greeting, see `_greet' in remote.py.
 
@@ -67,14 +80,14 @@ const server = net.createServer((connection) => {
   connection.on('data', (data) => {
     if (silent.delete(connection)) {
       connections.set(number, connection);
-      send('O', number);
+      send(Kind.OPEN, number);
     }
-    send('D', number, data.toString('base64'));
+    send(Kind.DATA, number, data.toString('base64'));
   });
   connection.on('error', () => {});
   connection.on('close', () => {
     if (!silent.delete(connection) && connections.delete(number)) {
-      send('C', number);
+      send(Kind.CLOSE, number);
     }
   });
 });
@@ -108,9 +121,9 @@ function trueName(directory) {
 function rootOf(directory) {
   const found = trueName(directory);
   const never = [trueName(os.homedir()), '/'];
-  for (let one = found; !never.includes(one); one = path.dirname(one)) {
-    if (ROOT_MARKS.some((mark) => fs.existsSync(path.join(one, mark)))) {
-      return one;
+  for (let parent = found; !never.includes(parent); parent = path.dirname(parent)) {
+    if (ROOT_MARKS.some((mark) => fs.existsSync(path.join(parent, mark)))) {
+      return parent;
     }
   }
   return never.includes(found) ? null : found;
@@ -120,11 +133,11 @@ function rootOf(directory) {
 function versionOf(program) {
   for (const directory of (process.env.PATH || '').split(':')) {
     try {
-      let one = fs.realpathSync(path.join(directory, program));
-      while (one !== '/' && !fs.existsSync(path.join(one, 'package.json'))) {
-        one = path.dirname(one);
+      let parent = fs.realpathSync(path.join(directory, program));
+      while (parent !== '/' && !fs.existsSync(path.join(parent, 'package.json'))) {
+        parent = path.dirname(parent);
       }
-      return JSON.parse(fs.readFileSync(path.join(one, 'package.json'))).version;
+      return JSON.parse(fs.readFileSync(path.join(parent, 'package.json'))).version;
     } catch {
       // It is in another directory, or not a package.
     }
@@ -166,7 +179,7 @@ function announce() {
     problems,
     versions,
   };
-  send('H', facts, settings.number);
+  send(Kind.HELLO, facts, settings.number);
 }
 
 function writeDiscovery(client, port, roots) {
@@ -213,12 +226,20 @@ function makeOwn(directory) {
 // Remove the files of outposts that have ended, and end those of this Emacs, whose connections were lost unnoticed.
 function sweep(client) {
   const directory = directoryOf(client);
-  for (const name of fs.readdirSync(directory)) {
+  for (const name of filesIn(directory)) {
     const file = path.join(directory, name);
     const content = written.has(file) ? null : readDiscovery(file);
     if (content) {
       sweepOne(file, content, content.authToken === client.content.authToken);
     }
+  }
+}
+
+function filesIn(directory) {
+  try {
+    return fs.readdirSync(directory);
+  } catch {
+    return []; // There is no directory, or it is another user's.
   }
 }
 
@@ -386,7 +407,7 @@ function sendFile(number, name, known, problem) {
   watched.delete(name);
   watched.set(name, facts.stamp); // It comes last, as others may change less often.
   unread++;
-  send('F', facts, number);
+  send(Kind.FILE, facts, number);
 }
 
 // A text waits until the previous one has arrived.
@@ -400,33 +421,36 @@ function watchFiles() {
 
 // Lines from the server
 
-const messages = {
-  // The greeting, again when it has changed.
-  H: greet,
-  // Data for a connection, and its end.
-  D: (number, data) => connections.get(number)?.write(data, 'base64'),
-  C: (number) => connections.get(number)?.destroySoon(), // A stranger might not close it.
-  // Send a file, whose copy has a stamp; or change it before.
-  F: (number, name, stamp) => sendFile(number, name, stamp),
-  W: changeFile,
-  // A file that was sent has arrived.
-  A: () => unread--,
-  // A sign of life, with names of files that are no longer followed.
-  P: answerBeat,
+// By kind, what handles a line.
+const handlers = {
+  [Kind.HELLO]: greet, // Again when the settings have changed.
+  [Kind.DATA]: writeData,
+  [Kind.CLOSE]: closeConnection,
+  [Kind.FILE]: sendFile,
+  [Kind.WRITE]: changeFile,
+  [Kind.ARRIVED]: recordArrival,
+  [Kind.BEAT]: answerBeat,
 };
 
+function writeData(number, data) {
+  connections.get(number)?.write(data, 'base64');
+}
+
+// `destroySoon' writes what is left and does not wait for the other side, as a stranger might not close it.
+function closeConnection(number) {
+  connections.get(number)?.destroySoon();
+}
+
+function recordArrival() {
+  unread--;
+}
+
 function greet(number, data) {
-  for (const client of data.clients) {
-    try {
-      sweep(client);
-    } catch {
-      // There is no directory.
-    }
-  }
+  data.clients.forEach(sweep);
   const roots = Object.fromEntries(data.directories.map((directory) => [directory, rootOf(directory)]));
   settings = { ...data, number, roots };
   // The server takes only what it knows to be in them.
-  send('R', { roots, home: path.resolve(os.homedir()) }, number);
+  send(Kind.ROOTS, { roots, home: path.resolve(os.homedir()) }, number);
   for (const root of new Set(Object.values(roots))) {
     if (root) {
       sendRules(root);
@@ -455,7 +479,7 @@ function changeFile(number, name, expected, text) {
 }
 
 function answerBeat(number, released) {
-  send('P', '', number);
+  send(Kind.BEAT, '', number);
   released?.forEach((name) => watched.delete(name));
   const isComplete = [...written].every(fs.existsSync);
   if (server.listening && !isComplete) {
@@ -475,12 +499,12 @@ for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
   process.on(name, end);
 }
 process.stdin.on('data', () => silence.refresh());
-setInterval(send, BEAT_MS, 'P');
+setInterval(send, BEAT_MS, Kind.BEAT);
 setInterval(watchFiles, WATCH_MS);
 const lines = readline.createInterface(process.stdin);
 lines.on('line', (line) => {
   const [kind, ...values] = JSON.parse(line);
-  messages[kind]?.(...values);
+  handlers[kind]?.(...values);
 });
 lines.on('close', end);
 process.stdout.write('\ngemini-companion-outpost\n');

@@ -48,7 +48,8 @@ class Port:
         # has arrived is closed when there are too many.
         self._unanswered[address] = close
         self._quiet.clear()
-        waiting = [one for one in self._unanswered.values() if one is not None]
+        closings = self._unanswered.values()
+        waiting = [close for close in closings if close is not None]
         for close_oldest in waiting[:-MAX_WAITING]:
             close_oldest()
         try:

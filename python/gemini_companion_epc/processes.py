@@ -70,7 +70,11 @@ def _describe(
             facts["searches"] = str(searched)
         names = " ".join(os.listdir(searched))
         editors = set(re.findall(r"(\d+)\.(?:json|lock)\b", names)) - {str(port)}
-        ends = (one.raddr for one in process.net_connections() if one.raddr)
+        ends = (
+            connection.raddr
+            for connection in process.net_connections()
+            if connection.raddr
+        )
         if any(str(end.port) in editors for end in ends):
             facts["elsewhere"] = True
     return facts

@@ -21,6 +21,7 @@ from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from enum import Enum
 from itertools import count
 from pathlib import Path, PurePosixPath
 from secrets import token_urlsafe
@@ -66,6 +67,33 @@ _DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
 _LONG_LIFE = 60
 _VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+class Kind(str, Enum):
+    """The kinds of lines between an outpost and this process, as in outpost.js.
+
+    A line is a JSON list of its kind and values.  Those to an outpost begin with the
+    number of a request, which the answer repeats, or of a connection.
+    """
+
+    HELLO = "H"
+    """To an outpost: its settings.  From one: the facts of its host."""
+    ROOTS = "R"
+    """From an outpost: the workspace roots, before the files of their rules."""
+    OPEN = "O"
+    """From an outpost: a CLI has opened a connection."""
+    DATA = "D"
+    """Both ways: data of a connection."""
+    CLOSE = "C"
+    """Both ways: the end of a connection."""
+    FILE = "F"
+    """To an outpost: send a file.  From one: its stamp, and its text if that is new."""
+    WRITE = "W"
+    """To an outpost: change a file, then send it."""
+    ARRIVED = "A"
+    """To an outpost: a file that was sent has arrived."""
+    BEAT = "P"
+    """Both ways: a sign of life; to an outpost, with files no longer followed."""
 
 
 @dataclass
@@ -127,12 +155,12 @@ class Mirror:
     def _adopt(self) -> None:
         """Follow the copies that a previous server has left."""
         top = len(self.directory)
-        for one in Path(self.directory).rglob("*"):
-            name, true_name = str(one)[top:], os.path.realpath(one)[top:]
+        for path in Path(self.directory).rglob("*"):
+            name, true_name = str(path)[top:], os.path.realpath(path)[top:]
             if name.startswith(f"/{_DRAFT}"):
-                one.unlink(missing_ok=True)
-            elif one.is_file():
-                self._copies[name] = Copy(true_name, one.stat().st_size)
+                path.unlink(missing_ok=True)
+            elif path.is_file():
+                self._copies[name] = Copy(true_name, path.stat().st_size)
         self.follow(self._copies)
 
     def check(self) -> None:
@@ -154,7 +182,7 @@ class Mirror:
         if local_name is None or posixpath.normpath(path) != path or "\0" in path:
             raise MalformedArgument("filePath must be an absolute path without dots")
         names = local_name, *(directory for _, directory in self._pairs)
-        true_name, *tops = (Path(os.path.realpath(one)) for one in names)
+        true_name, *tops = (Path(os.path.realpath(local)) for local in names)
         if any(true_name.is_relative_to(top) for top in tops):
             return local_name
         # A link in a shared directory may lead to another file on the other host.
@@ -237,8 +265,8 @@ class Mirror:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(text)
             os.utime(draft, ns=(sent.time, sent.time))
-            for one in (copy, name):
-                one.parent.mkdir(parents=True, exist_ok=True)
+            for path in (copy, name):
+                path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(draft, copy)
         finally:
             with suppress(FileNotFoundError):
@@ -253,8 +281,8 @@ class Mirror:
 
         A previous copy of ``path`` with another true name is deleted, too.
         """
-        others = [one for one in self._copies if one != path]
-        excess = sum(self._copies[one].size for one in others)
+        others = [other for other in self._copies if other != path]
+        excess = sum(self._copies[other].size for other in others)
         excess += new.size - _LARGEST_MIRROR
         for other in others:
             if excess > 0 and not self.is_wanted(other):
@@ -269,7 +297,7 @@ class Mirror:
         """Delete the copy of ``path``, unless it is that of another name, too."""
         Path(self.directory + path).unlink(missing_ok=True)
         copy = self._copies.pop(path, None)
-        names = [one.true_name for one in self._copies.values()]
+        names = [other.true_name for other in self._copies.values()]
         if copy is None or copy.true_name in (path, *names):
             return
         true_copy = Path(self.directory + copy.true_name)
@@ -305,7 +333,7 @@ class Tunnel:
     async def open(self, number: int) -> None:
         """Connect the connection ``number`` to the server."""
         if number in self._writers or len(self._writers) >= _MOST_CONNECTIONS:
-            await self._send("C", number)
+            await self._send(Kind.CLOSE, number)
             return
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         self._writers[number] = writer
@@ -314,8 +342,8 @@ class Tunnel:
     async def _carry_back(self, number: int, reader: StreamReader) -> None:
         with suppress(OSError, RemoteError):
             while data := await reader.read(_CHUNK):
-                await self._send("D", number, base64.b64encode(data).decode())
-            await self._send("C", number)
+                await self._send(Kind.DATA, number, base64.b64encode(data).decode())
+            await self._send(Kind.CLOSE, number)
         self._writers.pop(number).close()
         del self._tasks[number]
 
@@ -339,7 +367,7 @@ class Tunnel:
     def carries(self, address: Address) -> bool:
         """Return whether a connection from ``address`` comes from the host."""
         writers = self._writers.values()
-        return any(one.get_extra_info("sockname") == address for one in writers)
+        return any(writer.get_extra_info("sockname") == address for writer in writers)
 
 
 class Outpost:
@@ -377,8 +405,11 @@ class Outpost:
         mirror = self.mirror
         if mirror.local_name(path) == mirror.directory + path:
             self._follow(path)
-            kind, data = ("W", change) if change else ("F", (mirror.stamp(path),))
-            if problem := await self._request(kind, path, *data):
+            if change:
+                answer = self._request(Kind.WRITE, path, *change)
+            else:
+                answer = self._request(Kind.FILE, path, mirror.stamp(path))
+            if problem := await answer:
                 raise RemoteError(problem)
 
     async def _receive(self, sent: SentFile, number: int) -> None:
@@ -395,7 +426,7 @@ class Outpost:
                 self._state = "changed"
                 asyncio.get_running_loop().call_later(_CHANGE, self._report_change)
         self._answer(number, problem)
-        self._send("A")
+        self._send(Kind.ARRIVED)
 
     def _report_change(self) -> None:
         if self._state == "changed":
@@ -412,7 +443,7 @@ class Outpost:
         except MirrorError as error:
             self._fail(error)
             raise
-        self._send("P", 0, released)
+        self._send(Kind.BEAT, 0, released)
 
     def _fail(self, error: Exception) -> None:
         """End the connection with ``error``."""
@@ -457,7 +488,7 @@ class Outpost:
 
     async def _run_once(self) -> str:
         """Run an outpost until it ends, and return why it did."""
-        command = [one.replace(OUTPOST, _PROGRAM) for one in self._remote.command]
+        command = [word.replace(OUTPOST, _PROGRAM) for word in self._remote.command]
         loop = asyncio.get_running_loop()
         try:
             transport, output = await loop.subprocess_exec(
@@ -516,12 +547,12 @@ class Outpost:
 
     async def is_alive(self) -> bool:
         """Wait for a sign of life; return False if the connection is lost."""
-        return self._stdin is not None and not await self._request("P")
+        return self._stdin is not None and not await self._request(Kind.BEAT)
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
         self._follow()
-        clients = [one.remote_description(self.token) for one in REMOTE_CLIENTS]
+        clients = [client.remote_description(self.token) for client in REMOTE_CLIENTS]
         settings = {
             "directories": self._remote.directories,
             "clients": clients,
@@ -529,7 +560,7 @@ class Outpost:
             "limit": _LARGEST_FILE,
             "port": self._facts["port"],
         }
-        self._request("H", settings)
+        self._request(Kind.HELLO, settings)
 
     # Lines
 
@@ -543,7 +574,7 @@ class Outpost:
         """Send ``line``, and wait while the outpost reads slowly."""
         await self._send(*line).drain()
 
-    def _request(self, kind: str, *data: object) -> asyncio.Future[str]:
+    def _request(self, kind: Kind, *data: object) -> asyncio.Future[str]:
         """Send a request, and return the future of its problem, or ""."""
         number = next(self._numbers)
         self._send(kind, number, *data)
@@ -574,17 +605,22 @@ class Outpost:
         """Return what handles ``line``; raise MalformedArgument if it is no line."""
         try:
             kind, key, data = ([*json.loads(line), None, None])[:3]
-            if kind == "F":
-                return self._receive(_sent_file(key), int(data or 0))
-            if kind == "R":
-                return self._take_roots(int(data or 0), _sent_roots(key))
-            if kind == "H":
-                return self._take_answer(int(data or 0), _sent_facts(key))
-            if kind == "P":
-                return self._take_answer(int(data or 0))
-            if kind == "D":
-                return self.tunnel.write(int(key), base64.b64decode(data or ""))
-            return {"O": self.tunnel.open, "C": self.tunnel.close}[kind](int(key))
+            match Kind(kind):
+                case Kind.FILE:
+                    return self._receive(_sent_file(key), int(data or 0))
+                case Kind.ROOTS:
+                    return self._take_roots(int(data or 0), _sent_roots(key))
+                case Kind.HELLO:
+                    return self._take_answer(int(data or 0), _sent_facts(key))
+                case Kind.BEAT:
+                    return self._take_answer(int(data or 0))
+                case Kind.OPEN:
+                    return self.tunnel.open(int(key))
+                case Kind.DATA:
+                    return self.tunnel.write(int(key), base64.b64decode(data or ""))
+                case Kind.CLOSE:
+                    return self.tunnel.close(int(key))
+            raise MalformedArgument(f"{kind} is no line of an outpost")
         except Exception as error:  # whatever the other host has sent
             raise MalformedArgument(repr(error)) from None
 
@@ -622,7 +658,7 @@ class Outpost:
         self._report("connected")
         # They may have changed since the previous outpost.
         for path in self.mirror.followed:
-            self._request("F", path, self.mirror.stamp(path))
+            self._request(Kind.FILE, path, self.mirror.stamp(path))
 
 
 @dataclass(eq=False, repr=False)
@@ -639,7 +675,7 @@ class Remotes:
 
     def start(self, facts: Facts) -> None:
         """Connect the host that Emacs describes, from more directories if it is."""
-        names = [one.name for one in fields(Remote)]
+        names = [slot.name for slot in fields(Remote)]
         remote = Remote(**{name: facts[name] for name in names if name in facts})
         known = self.outposts.get(remote.name)
         if known is None or not known.connect_from(remote.directories):
@@ -663,7 +699,9 @@ class Remotes:
     def of_address(self, address: Address) -> Outpost | None:
         """Return the outpost that carries the connection from ``address``."""
         known = self.outposts.values()
-        return next((one for one in known if one.tunnel.carries(address)), None)
+        return next(
+            (outpost for outpost in known if outpost.tunnel.carries(address)), None
+        )
 
     def remote_name(self, name: str, path: str) -> str | None:
         """Return the name on the host ``name`` of the local file ``path``, or None."""
@@ -694,21 +732,26 @@ def _sent_file(sent: Facts) -> SentFile:
 def _sent_roots(sent: Facts) -> Facts:
     roots = {one: root and clean(root) for one, root in sent["roots"].items()}
     home = clean(sent["home"])
-    if any(len(one) > LONGEST_NAME for one in (home, *filter(None, roots.values()))):
+    if any(
+        len(directory) > LONGEST_NAME
+        for directory in (home, *filter(None, roots.values()))
+    ):
         raise MalformedArgument("a root is too long")
     return {"home": home, "roots": roots}
 
 
 def _sent_facts(sent: Facts) -> Facts:
     versions = sent["versions"]
-    names = [one.name for one in REMOTE_CLIENTS if one.name in versions]
+    names = [client.name for client in REMOTE_CLIENTS if client.name in versions]
     return {
-        **{one: int(sent[one]) for one in ("port", "pid")},
+        **{number: int(sent[number]) for number in ("port", "pid")},
         **_sent_roots(sent),
         "tmp": _shown(sent["tmp"]),
         "node": _version(sent["node"]),
         "container": bool(sent["container"]),
-        "problems": [_shown(one) for one in sent["problems"][: len(REMOTE_CLIENTS)]],
+        "problems": [
+            _shown(problem) for problem in sent["problems"][: len(REMOTE_CLIENTS)]
+        ],
         "versions": [[name, _version(versions[name])] for name in names],
     }
 
@@ -733,7 +776,7 @@ async def _error(stream: StreamReader) -> str:
     last = ""
     while piece := await stream.read(_CHUNK):
         last = (last + piece.decode(errors="replace"))[-1000:]
-    lines = [line for one in last.splitlines() if (line := _shown(one))]
+    lines = [line for part in last.splitlines() if (line := _shown(part))]
     return next((line for line in lines if "Error" in line), "".join(lines[-1:]))
 
 

@@ -265,7 +265,9 @@ class Server:
 
     async def processes(self) -> list[Facts]:
         """Return descriptions of the running CLIs of this user."""
-        directories = {one: self._discovery.directories(one) for one in CLIENTS}
+        directories = {
+            client: self._discovery.directories(client) for client in CLIENTS
+        }
         number = self._port.number
         return await asyncio.to_thread(running, number, directories.__getitem__)
 

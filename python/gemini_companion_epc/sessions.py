@@ -141,14 +141,14 @@ class Session:
 
     def outcomes_of(self, path: str) -> list[QueuedOutcome]:
         """Return the outcomes of ``path`` that wait."""
-        return [one for one in self.outcomes if one.path == path]
+        return [outcome for outcome in self.outcomes if outcome.path == path]
 
     def _lose(self, outcomes: Sequence[QueuedOutcome]) -> None:
         """Drop those of ``outcomes`` for which no call has come, and report them."""
-        for one in outcomes:
-            if one in self.outcomes:
+        for outcome in outcomes:
+            if outcome in self.outcomes:
                 logger.info("Session %s: an outcome is lost", self.short_id)
-                self._drop(one, "outcome-undelivered")
+                self._drop(outcome, "outcome-undelivered")
 
     async def decided(
         self, path: str, proposal: str, call: Call | None = None
@@ -180,10 +180,12 @@ class Session:
     def _answer(self, path: str) -> None:
         """Answer the call that waits for the outcome of ``path``, if there are both."""
         waiting = self.waiting.get(path)
-        for one in self.outcomes_of(path) if waiting else ():
-            if waiting and (one.diff is None or one.diff.proposal == waiting.proposal):
-                self.release(path, one.content is not None)
-                self.acknowledge(one)
+        for outcome in self.outcomes_of(path) if waiting else ():
+            if waiting and (
+                outcome.diff is None or outcome.diff.proposal == waiting.proposal
+            ):
+                self.release(path, outcome.content is not None)
+                self.acknowledge(outcome)
                 return
 
     def release(self, path: str, is_accepted: bool | None = None) -> None:
@@ -337,7 +339,11 @@ class Sessions:
 
     def pids(self) -> list[int]:
         """Return the processes of the sessions, as far as they are known."""
-        return [one.process.pid for one in self._sessions.values() if one.process]
+        return [
+            session.process.pid
+            for session in self._sessions.values()
+            if session.process
+        ]
 
     def end(self, session_id: str, reason: CloseReason = "disconnected") -> None:
         """End the session ``session_id``."""
@@ -438,13 +444,13 @@ class Sessions:
     async def flush(self) -> None:
         """Wait until all outcomes are written, ``end_limit`` at most."""
         sessions = self._sessions.values()
-        await self._end([one.flushed for one in sessions if one.outcomes])
+        await self._end([session.flushed for session in sessions if session.outcomes])
 
     async def end_streams(self) -> None:
         """End all event streams gracefully, waiting ``end_limit`` at most."""
         self._is_ending = True
         sessions = self._sessions.values()
-        streams = [one.stream for one in sessions if one.stream is not None]
+        streams = [session.stream for session in sessions if session.stream is not None]
         for stream in streams:
             stream.end()
         await self._end([stream.closed for stream in streams])
@@ -466,7 +472,9 @@ class Sessions:
         if self._is_ending or not self._may_report:
             # The clients connect again to a successor, or Emacs knows.
             return
-        connected = [one for one in self._sessions.values() if one.stream is not None]
+        connected = [
+            session for session in self._sessions.values() if session.stream is not None
+        ]
         self._wants_context = bool(connected)
         if not connected:
             # Emacs sends the next context when a client connects.

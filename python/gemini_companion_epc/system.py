@@ -183,8 +183,8 @@ def _is_connected(ends: list[Address], pid: int) -> bool:
         process = psutil.Process(pid)
         return is_own_process(process) and any(
             ends == [(host.removeprefix("::ffff:"), port) for host, port in both]
-            for one in process.net_connections(kind="tcp")
-            if all(both := (one.laddr, one.raddr))
+            for connection in process.net_connections(kind="tcp")
+            if all(both := (connection.laddr, connection.raddr))
         )
     return False
 

@@ -7,6 +7,7 @@ import gc
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -853,3 +854,10 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
         assert "mirror" not in reported
         assert reported["roots"] in ([], [[there, there]])
     assert far.connect()["state"] == "connected"
+
+
+def test_both_sides_have_the_same_kinds_of_lines() -> None:
+    source = Path(remote.__file__).with_name("outpost.js").read_text()
+    table = source.partition("const Kind = {")[2].partition("};")[0]
+    kinds = dict(re.findall(r"^  ([A-Z]+): '(.)',", table, re.MULTILINE))
+    assert kinds == {kind.name: kind.value for kind in remote.Kind}
