@@ -33,9 +33,33 @@
 (defvar gemini-companion-context--pending nil
   "Non-nil if something changed since the timer was armed.")
 
-(defvar gemini-companion-context--seen (make-vector 6 nil)
-  "State of the selected buffer at the last notice; the buffer comes first.
+(cl-defstruct (gemini-companion-context--place
+               (:constructor gemini-companion-context--place-make)
+               (:copier nil))
+  "Where the user is, as far as a CLI may have to know it."
+  (buffer nil :documentation "The selected buffer.")
+  (point nil :documentation "Point in it.")
+  (tick nil :documentation "The modification tick of its text.")
+  (mark nil :documentation "The position of the mark if it is active, or nil.")
+  (shape nil :documentation "Non-nil if the selection is no plain region.")
+  (directory nil :documentation "The default directory."))
+
+(defvar gemini-companion-context--seen (gemini-companion-context--place-make)
+  "The `gemini-companion-context--place' at the last notice.
 It is changed in place: a new one would be garbage after each command.")
+
+(cl-defstruct (gemini-companion-context--known
+               (:constructor gemini-companion-context--known-make)
+               (:copier nil))
+  "The buffers that decide what is shared."
+  (terminals nil :documentation "The buffers of terminals.")
+  (files nil :documentation "\
+The buffers of shared files, the last selected one first."))
+
+(defvar gemini-companion-context--basis nil
+  "What the workspace roots were computed from last: (KNOWN . DIRECTORIES).
+KNOWN is a `gemini-companion-context--known', and DIRECTORIES those of its
+terminals.")
 
 (defvar gemini-companion-context-active nil
   "Buffer that visits a file and was selected last, or nil.
@@ -111,21 +135,23 @@ The character is counted in UTF-16 units."
 
 ;;;; Snapshot
 
-(defun gemini-companion-context--buffers ()
-  "Return a list of t, the terminals, and then the buffers of shared files.
-The last selected file comes first.  It is the same list until there may
-be others, and its first element is the caller's."
+(defun gemini-companion-context--known ()
+  "Return the terminals and the buffers of shared files, as a struct.
+It is the same `gemini-companion-context--known' until there may be other
+buffers, or others may be shared."
   (gemini-companion-cache-get
    'buffers
    (lambda ()
-     `(t ,(seq-filter #'gemini-companion-roots-terminal-p (buffer-list))
-         ,@(seq-sort-by
-            #'gemini-companion-context--time #'>
-            (seq-remove #'gemini-companion-privacy-hidden-p
-                        (seq-filter #'gemini-companion-text-visited
-                                    (buffer-list))))))))
+     (gemini-companion-context--known-make
+      :terminals (seq-filter #'gemini-companion-roots-terminal-p (buffer-list))
+      :files (seq-sort-by
+              #'gemini-companion-context--time #'>
+              (seq-remove #'gemini-companion-privacy-hidden-p
+                          (seq-filter #'gemini-companion-text-visited
+                                      (buffer-list))))))))
 
 (defun gemini-companion-context--time (buffer)
+  "Return when the file of BUFFER was selected last, in ms since 1970."
   (buffer-local-value 'gemini-companion-context--selected buffer))
 
 (defun gemini-companion-context-snapshot ()
@@ -135,7 +161,8 @@ active file has `:active' t, `:line' and `:character' (1-based,
 in UTF-16 units), and if there is a selection, `:selected-text' and its
 start, `:start-line' and `:start-character'."
   (cl-loop with active = (gemini-companion-context--refresh-active)
-           for buffer in (cddr (gemini-companion-context--buffers))
+           for buffer in (gemini-companion-context--known-files
+                          (gemini-companion-context--known))
            while (length< names 10)     ; the limit of the client
            for name = (and (buffer-live-p buffer)
                            (gemini-companion-context--name buffer))
@@ -219,16 +246,12 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
     (with-current-buffer buffer
       (kill-local-variable 'gemini-companion-context--selected)))
   (setq gemini-companion-context--timer nil
-        gemini-companion-context--seen (make-vector 6 nil)
+        gemini-companion-context--seen (gemini-companion-context--place-make)
+        gemini-companion-context--basis nil
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--sent nil)
   (gemini-companion-roots-forget))
-
-(defsubst gemini-companion-context--changed-slot-p (slot value)
-  "Record VALUE at SLOT of the state; return non-nil if it is another."
-  (not (eq value (prog1 (aref gemini-companion-context--seen slot)
-                   (aset gemini-companion-context--seen slot value)))))
 
 (defun gemini-companion-context--notice (&optional _)
   "Schedule a report if the selected buffer, point or selection has changed.
@@ -236,38 +259,36 @@ Run after every command and before every redisplay, which also
 detects changes made by Lisp without a command.  Changes within a
 buffer without a file are not reported."
   (with-current-buffer (window-buffer (selected-window))
-    (let* ((previous (aref gemini-companion-context--seen 0))
-           (new (gemini-companion-context--changed-slot-p 0 (current-buffer)))
-           (point (gemini-companion-context--changed-slot-p 1 (point)))
-           (tick (gemini-companion-context--changed-slot-p 2 (buffer-chars-modified-tick)))
-           (mark (gemini-companion-context--changed-slot-p
-                  3 (and mark-active (marker-position (mark-marker)))))
-           (shape (gemini-companion-context--changed-slot-p
-                   4 (and mark-active
-                          (or (bound-and-true-p rectangle-mark-mode)
-                              (bound-and-true-p evil-visual-selection)))))
-           (directory (gemini-companion-context--changed-slot-p 5 default-directory)))
-      (when (or new point tick mark shape directory)
+    (let* ((seen gemini-companion-context--seen)
+           (buffer (gemini-companion-context--place-buffer seen))
+           (directory (gemini-companion-context--place-directory seen)))
+      (when (gemini-companion-context--see seen)
         (gemini-companion-server-log-guarded 'context
-          (when new
-            ;; The next snapshot would be too late: some modes end the selection.
-            (when (and (buffer-live-p previous)
-                       (eq gemini-companion-context-active previous)
-                       (gemini-companion-context--name previous))
-              (gemini-companion-context--record-active))
-            (unless (or (eq (current-buffer) gemini-companion-context-active)
-                        (null (gemini-companion-text-visited (current-buffer))))
-              (gemini-companion-context--select (current-buffer))))
-          (when (or new directory
-                    (gemini-companion-text-visited (current-buffer)))
+          (unless (eq buffer (current-buffer))
+            (gemini-companion-context--leave buffer))
+          (when (or (gemini-companion-text-visited (current-buffer))
+                    (not (eq buffer (current-buffer)))
+                    (not (eq directory default-directory)))
             (gemini-companion-context--schedule)))))))
+
+(defun gemini-companion-context--leave (previous)
+  "Record that the user has gone from the buffer PREVIOUS to the current one.
+PREVIOUS may be dead, or nil."
+  ;; At the next snapshot, some modes have ended the selection in PREVIOUS.
+  (when (and (buffer-live-p previous)
+             (eq gemini-companion-context-active previous)
+             (gemini-companion-context--name previous))
+    (gemini-companion-context--record-active))
+  (unless (or (eq (current-buffer) gemini-companion-context-active)
+              (null (gemini-companion-text-visited (current-buffer))))
+    (gemini-companion-context--select (current-buffer))))
 
 (defun gemini-companion-context--select (buffer)
   "Make BUFFER, which visits a file, the active one."
-  (let* ((buffers (cdr (gemini-companion-context--buffers)))
-         (others (delq buffer (cdr buffers)))
+  (let* ((known (gemini-companion-context--known))
+         (others (delq buffer (gemini-companion-context--known-files known)))
          (now (floor (* 1000 (float-time)))))
-    (setcdr buffers (cons buffer others))
+    (setf (gemini-companion-context--known-files known) (cons buffer others))
     (with-current-buffer buffer
       (setq gemini-companion-context--selected
             ;; For the CLIs, the newest file is the active one, also when the
@@ -277,6 +298,31 @@ buffer without a file are not reported."
               now))))
   (setq gemini-companion-context-active buffer
         gemini-companion-context--active-file nil))
+
+
+(defun gemini-companion-context--see (seen)
+  "Record in SEEN where the user is in the current buffer.
+Return non-nil if that is another `gemini-companion-context--place'."
+  (let ((tick (buffer-chars-modified-tick))
+        (mark (and mark-active (marker-position (mark-marker))))
+        (shape (and mark-active
+                    (or (bound-and-true-p rectangle-mark-mode)
+                        (bound-and-true-p evil-visual-selection)))))
+    (unless (and (eq (gemini-companion-context--place-buffer seen)
+                     (current-buffer))
+                 (eq (gemini-companion-context--place-point seen) (point))
+                 (eq (gemini-companion-context--place-tick seen) tick)
+                 (eq (gemini-companion-context--place-mark seen) mark)
+                 (eq (gemini-companion-context--place-shape seen) shape)
+                 (eq (gemini-companion-context--place-directory seen)
+                     default-directory))
+      (setf (gemini-companion-context--place-buffer seen) (current-buffer)
+            (gemini-companion-context--place-point seen) (point)
+            (gemini-companion-context--place-tick seen) tick
+            (gemini-companion-context--place-mark seen) mark
+            (gemini-companion-context--place-shape seen) shape
+            (gemini-companion-context--place-directory seen) default-directory)
+      t)))
 
 (defun gemini-companion-context--file-changed ()
   "Schedule a report, as the file of the current buffer, if any, has changed.
@@ -329,12 +375,13 @@ It was opened, saved or reverted, and may affect what is shared."
 (defun gemini-companion-context-share-roots ()
   "Return the workspace roots of this Emacs.
 Compute them again only if other buffers may be shared."
-  (let* ((buffers (gemini-companion-context--buffers))
+  (let* ((known (gemini-companion-context--known))
          (directories (mapcar (apply-partially #'buffer-local-value
                                                'default-directory)
-                              (cadr buffers))))
-    (unless (equal directories (car buffers))
-      (setcar buffers directories)
+                              (gemini-companion-context--known-terminals known))))
+    (unless (and (eq known (car gemini-companion-context--basis))
+                 (equal directories (cdr gemini-companion-context--basis)))
+      (setq gemini-companion-context--basis (cons known directories))
       (gemini-companion-roots-update gemini-companion-context-directory))
     gemini-companion-roots-last))
 
