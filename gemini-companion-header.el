@@ -105,6 +105,9 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
   (let ((remarks (gemini-companion-edit-remarks edit))
         (open (gemini-companion-edit-open-p edit)))
     (append
+     (unless (gemini-companion-session-connected-p
+              (gemini-companion-edit-session edit))
+       '(("not connected")))
      (when (gemini-companion-revert-unsaved (gemini-companion-edit-file edit))
        '(("unsaved changes here")))
      (when (memq 'changed remarks)
@@ -165,9 +168,6 @@ For its shape, see `gemini-companion-header--warnings'."
   `(,@(mapcar (lambda (text)
                 (and text (concat ", " text)))
               (list (gemini-companion-edit-objection edit)
-                    (unless (gemini-companion-session-connected-p
-                             (gemini-companion-edit-session edit))
-                      "not connected")
                     (when (eq 'new (gemini-companion-edit-before edit))
                       "new file")
                     (gemini-companion-edit-name edit 'plain)

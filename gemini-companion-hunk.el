@@ -5,10 +5,11 @@
 
 ;;; Commentary:
 
-;; A hunk is one block of changed lines, a list (OLD OLD-COUNT NEW NEW-COUNT) of
-;; lines, from 1 on, in the original and in the proposal.  An excluded hunk is
-;; marked by an overlay in the proposal, whose text stays; the text to be
-;; written is computed from both when it is needed.
+;; A hunk is a block of lines in which two texts differ: the file and the proposal,
+;; or the text before and after a write.  It is a struct, so that nobody takes it
+;; apart by position.  An excluded hunk is marked by an overlay in the proposal,
+;; whose text stays; the text to be written is computed from both texts when it is
+;; needed (`gemini-companion-hunk-remaining-text').
 
 ;;; Code:
 

@@ -1,4 +1,4 @@
-;;; gemini-companion-text.el --- Texts of files and buffers, and their hunks  -*- lexical-binding: t; -*-
+;;; gemini-companion-text.el --- Texts of files and buffers, and their comparison  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -6,17 +6,9 @@
 ;;; Commentary:
 
 ;; Read and write texts in UTF-8: no format is decoded, none of the user's hooks
-;; and file name handlers is called, and line ends stay.  Compare and merge them,
-;; and replace the text of a buffer.
-;;
-;; A page is a buffer whose whole text is computed: when something has changed and
-;; the buffer is visible, the text is computed again, and replaces in the buffer
-;; what differs, so that point and windows stay at their lines.
-;;
-;; A hunk is one block of changed lines, a list (OLD OLD-COUNT NEW NEW-COUNT) of
-;; lines, from 1 on, in the original and in the proposal.  An excluded hunk is
-;; marked by an overlay in the proposal, whose text stays; the text to be
-;; written is computed from both when it is needed.
+;; and file name handlers is called, and line ends stay.  Compare and merge texts
+;; by the programs diff and diff3, for which a text with bytes that are no
+;; characters is printed in ASCII.
 
 ;;; Code:
 

@@ -7,12 +7,18 @@
 (require 'gemini-companion-header)
 (require 'gemini-companion-review-test-helper)
 
+(defun gemini-companion-header-test-connect (diff)
+  "Report that the CLI of DIFF, and no other, is connected."
+  (gemini-companion-server-receive 'sessions-update
+    (list (gemini-companion-edit-session diff))))
+
 (ert-deftest gemini-companion-header-has-warnings-name-and-keys-before-the-rest ()
   (let ((file "src/components/account-settings.py"))
     (gemini-companion-test-with-reviews nil
       (gemini-companion-test-write file "1\n")
       (let ((visiting (find-file-noselect file))
             (diff (gemini-companion-test-show file "2\n")))
+        (gemini-companion-header-test-connect diff)
         (with-current-buffer (gemini-companion-review-main-buffer diff)
           (pcase-dolist
               (`(,unsaved ,changed ,width . ,text)
@@ -45,13 +51,15 @@
                      (,(concat (make-string 50 ?a) ".el") 80
                       "\\` a+\\.\\.\\.a+\\.el  a accept")))
       (let ((diff (gemini-companion-test-show file "2\n")))
+        (gemini-companion-header-test-connect diff)
         (let ((header (gemini-companion-test-header nil width)))
           (should (string-match-p regexp header))
           (should (<= (string-width header) width)))
         (gemini-companion-edit-reject diff)))
     ;; Without a window of the review that is selected, one key answers.
+    (gemini-companion-server-receive 'sessions-update nil)
     (gemini-companion-test-show "b" "2\n")
-    (should (string-match-p "\\` b  .* to answer"
+    (should (string-match-p "\\` not connected; b  .* to answer"
                             (gemini-companion-test-header-text 80)))))
 
 (ert-deftest gemini-companion-header-may-be-computed-at-any-time ()

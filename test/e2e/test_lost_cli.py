@@ -66,7 +66,7 @@ def test_acceptance_reaches_a_cli_that_reconnects_or_is_kept(world: World) -> No
         "one\n", "uno\n", say("all done"), inside=True
     )
     with disconnected(emacs):
-        emacs.wait_for("a.txt, not connected")
+        emacs.wait_for("not connected; a.txt")
         reviews.accept()
     cli.finished("all done", file, "uno\n")
     assert emacs.eval('(e2e-said "not written")') == "nil"
