@@ -103,12 +103,6 @@ Its auto-save file keeps that; the buffer visits no file."
           (set-buffer-modified-p nil)
           (current-buffer)))))
 
-(defun gemini-companion-compose--save-draft ()
-  "Save the draft in this buffer, which is killed.
-Emacs saves it by itself when it exits.  A change of the major mode, which
-runs other hooks, keeps the text."
-  (do-auto-save t t))
-
 (defun gemini-companion-compose--directory ()
   "Return the root of the project here, or else this directory.
 On a remote host, it is the workspace root there, if that is known."
@@ -393,7 +387,9 @@ the CLI does; submit it? "
   (setq header-line-format '(:eval (gemini-companion-compose--header)))
   (add-hook 'completion-at-point-functions
             #'gemini-companion-compose--complete nil t)
-  (add-hook 'kill-buffer-hook #'gemini-companion-compose--save-draft nil t)
+  ;; A draft stays when the companion mode is off, and so does this hook: what the
+  ;; user types there is saved when the buffer is killed.
+  (add-hook 'kill-buffer-hook (apply-partially #'do-auto-save t t) nil t)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-compose--delete-images)
   (setq-local dnd-protocol-alist `(("^file:" . gemini-companion-compose--drop)
