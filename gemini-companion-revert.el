@@ -277,10 +277,11 @@ written, the coding system of the buffer stays."
                      'utf-8-with-signature)
                     ((and (not (re-search-forward "[[:nonascii:]]" nil t))
                           (gemini-companion-revert--in-ascii-p previous))
-                     ;; In ISO 2022, an escape sequence begins other characters.
-                     (unless (memq (coding-system-type previous)
-                                   '(raw-text undecided))
-                       (funcall read (coding-system-base previous)))
+                     ;; In ISO 2022, an escape sequence begins other characters; and
+                     ;; the line ends count as it finds them: in UTF-16, CRLF is
+                     ;; no CRLF in UTF-8, and no-conversion leaves each CR.
+                     (unless (eq 'undecided (coding-system-type previous))
+                       (setq found (funcall read (coding-system-base previous))))
                      previous)
                     (t 'utf-8)))
              (eol (coding-system-eol-type found)))

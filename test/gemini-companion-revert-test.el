@@ -284,6 +284,32 @@ the text that there is then, and the bytes that are saved of that."
         (should (eq 'no-conversion
                     (coding-system-base buffer-file-coding-system)))))))
 
+(ert-deftest gemini-companion-revert-keeps-the-line-ends-of-a-text-in-ascii ()
+  "Whatever the coding system of the buffer was, a save leaves them."
+  (pcase-dolist
+      (`(,coding ,before ,written ,text)
+       '((nil "1\0\r\n2\r\n" "1\0\r\ntwo\r\n" "1\0\r\ntwo\r\n")
+         (nil "\303\251\0\r\n2\r\n" "1\r\ntwo\r\n" "1\r\ntwo\r\n")
+         (nil "1\0\n2\n" "1\r\ntwo\r\n" "1\r\ntwo\r\n")
+         (raw-text "\303\251\351\r\n2\r\n" "1\r\ntwo\r\n" "1\ntwo\n")
+         (raw-text "\303\251\351\r\n2\r\n" "1\ntwo\n" "1\ntwo\n")
+         (utf-16le "1\0\r\0\n\0" "2\0\r\0\n\0" "2\n")
+         (gbk "\xd6\xd0\r\n" "2\r\n" "2\n")
+         (iso-2022-jp "\e$B$\"\e(B\r\n" "2\r\n" "2\n")))
+    (ert-info ((format "%S %S" coding written))
+      (gemini-companion-test-with-directory '()
+        (let ((file (expand-file-name "a"))
+              (inhibit-message t))
+          (gemini-companion-test-write file before)
+          (with-current-buffer (let ((coding-system-for-read coding))
+                                 (find-file-noselect file))
+            (gemini-companion-test-rewrite file written)
+            (gemini-companion-revert file)
+            (should (equal text (buffer-string)))
+            (set-buffer-modified-p t)
+            (save-buffer)
+            (should (equal written (gemini-companion-text-bytes file)))))))))
+
 (ert-deftest gemini-companion-revert-keeps-the-coding-that-was-chosen ()
   (pcase-dolist
       (`(,coding ,how ,before ,written ,text ,bytes)
