@@ -62,7 +62,7 @@
       :enable gemini-companion-edits-to-answer :first t :header "reject")
      ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
       (view list)
-      :enable gemini-companion-edits-to-answer :header "with reason")
+      :enable gemini-companion-edits-to-answer)
      ("c" gemini-companion-list-comment "Comment on this line" (list)
       :enable gemini-companion-edits-to-answer :first t :header "comment")
      ("q" gemini-companion-review-quit "Quit (asks first)" (view)

@@ -91,12 +91,17 @@ and the rest."
                  (gemini-companion-header--warnings edit))
        ,@(gemini-companion-label-place-warnings
           file (gemini-companion-edit-session edit))
-       ,(pcase (gemini-companion-edit-decision edit)
-          ;; The buffers of a dismissed edit stay while the user types in them.
-          ('dismissed (concat name ", closed"))
-          ((and decision (or 'accepted 'rejected))
-           (format "%s, %s" name decision))
-          (_ name)))
+       ,(concat
+         name
+         (pcase (gemini-companion-edit-decision edit)
+           ;; The buffers of a dismissed edit stay while the user types in them.
+           ('dismissed ", closed")
+           ((and decision (or 'accepted 'rejected))
+            (format ", %s" decision)))
+         ;; Not all of what the CLI proposes will be written.
+         (pcase (gemini-companion-edit-counts edit)
+           (`(,_ ,(and excluded (pred (< 0))) . ,_)
+            (format ", %d excluded" excluded)))))
      "; ")))
 
 (defun gemini-companion-header--warnings (edit)
@@ -149,10 +154,8 @@ For its shape, see `gemini-companion-header--warnings'."
          (number (seq-position (gemini-companion-edit-known-hunks edit) hunk)))
     (append
      (pcase (gemini-companion-edit-counts edit)
-       (`(,hunks ,excluded ,added ,removed)
+       (`(,hunks ,_ ,added ,removed)
         (list (concat "  " (gemini-companion-hunk-lines added removed))
-              (unless (zerop excluded)
-                (format ", %d excluded" excluded))
               (if number
                   (format ", hunk %d of %d" (1+ number) hunks)
                 (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))))
