@@ -45,13 +45,13 @@ def test_emacs_learns_where_a_client_runs_searches_and_is_connected(
                 facts = next(facts for facts in known if facts["pid"] == child.pid)
             # A discovery file is written there, too.
             place = str(tmp_path / "place")
-            answer = plist(emacs.call("places-update", [place, place + "/root/x"]))
+            answer = plist(emacs.call("places-update", [place, place + "/roots/x"]))
             assert [name for name, _ in answer["discovery"]][-2:] == ["gemini"] * 2
             assert not answer["refused"]
-            emacs.call("roots-update", [place + "/root"])
-            answer = plist(emacs.call("places-update", [place + "/root/x"]))
+            emacs.call("roots-update", [place + "/roots"])
+            answer = plist(emacs.call("places-update", [place + "/roots/x"]))
             assert answer["refused"] == [
-                [f"{place}/root/x/gemini/ide", f"{place}/root"]
+                [f"{place}/roots/x/gemini/ide", f"{place}/roots"]
             ]
             child.kill()
     assert facts == {
