@@ -42,13 +42,15 @@ Otherwise return its other key, or nil if it has none."
 What comes first stays in a narrow window: what guards text of the user,
 the name of the file, the keys of an answer, other keys, how much changes,
 and the rest."
-  (let ((edit gemini-companion-edit-here))
+  (let* ((edit gemini-companion-edit-here)
+         (warnings (gemini-companion-header--warnings edit))
+         (counts (gemini-companion-edit-counts edit)))
     (gemini-companion-label-header
-     `(,(gemini-companion-header--subject edit)
+     `(,(gemini-companion-header--subject edit warnings counts)
        ,@(gemini-companion-header--answers edit)
        ,@(unless (gemini-companion-edit-decision edit)
-           (append (gemini-companion-header--amount edit)
-                   (gemini-companion-header--rest edit)))))))
+           (append (gemini-companion-header--amount edit counts)
+                   (gemini-companion-header--rest edit warnings)))))))
 
 (defun gemini-companion-header--answers (edit)
   "Return the keys that answer EDIT, if it is open, a list of texts."
@@ -77,8 +79,10 @@ and the rest."
         (list (substitute-command-keys
                "  \\[gemini-companion-review] to answer")))))))
 
-(defun gemini-companion-header--subject (edit)
-  "Return warnings about EDIT, and the name of its file, a text."
+(defun gemini-companion-header--subject (edit warnings counts)
+  "Return WARNINGS about EDIT, and the name of its file, a text.
+For their shape, see `gemini-companion-header--warnings'.  COUNTS are
+those of `gemini-companion-edit-counts'."
   (let* ((file (gemini-companion-edit-file edit))
          (name (propertize (gemini-companion-names-shown
                             (file-name-nondirectory
@@ -88,7 +92,7 @@ and the rest."
     (string-join
      `(,@(mapcar (lambda (warning)
                    (propertize (car warning) 'face 'bold))
-                 (gemini-companion-header--warnings edit))
+                 warnings)
        ,@(gemini-companion-label-place-warnings
           file (gemini-companion-edit-session edit))
        ,(concat
@@ -99,7 +103,7 @@ and the rest."
            ((and decision (or 'accepted 'rejected))
             (format ", %s" decision)))
          ;; Not all of what the CLI proposes will be written.
-         (pcase (gemini-companion-edit-counts edit)
+         (pcase counts
            (`(,_ ,(and excluded (pred (< 0))) . ,_)
             (format ", %d excluded" excluded)))))
      "; ")))
@@ -147,13 +151,14 @@ For its shape, see `gemini-companion-header--warnings'."
           ((memq 'not-utf-8 (gemini-companion-edit-remarks edit))
            '(("not UTF-8: the CLI writes UTF-8"))))))
 
-(defun gemini-companion-header--amount (edit)
-  "Return the size of EDIT, and its place among the open edits, texts."
+(defun gemini-companion-header--amount (edit counts)
+  "Return the size of EDIT, and its place among the open edits, texts.
+COUNTS are those of `gemini-companion-edit-counts'."
   (let* ((edits (gemini-companion-edits-open))
          (hunk (get-text-property (point) 'gemini-companion-hunk))
          (number (seq-position (gemini-companion-edit-known-hunks edit) hunk)))
     (append
-     (pcase (gemini-companion-edit-counts edit)
+     (pcase counts
        (`(,hunks ,_ ,added ,removed)
         (list (concat "  " (gemini-companion-hunk-lines added removed))
               (if number
@@ -166,8 +171,8 @@ For its shape, see `gemini-companion-header--warnings'."
                      (1+ (or (seq-position edits edit #'eq) 0))
                      (length edits)))))))
 
-(defun gemini-companion-header--rest (edit)
-  "Return what is shown of EDIT only where there is room, texts."
+(defun gemini-companion-header--rest (edit warnings)
+  "Return texts about EDIT, with the details of WARNINGS, for wide windows."
   `(,@(mapcar (lambda (text)
                 (and text (concat ", " text)))
               (list (gemini-companion-edit-objection edit)
@@ -179,7 +184,7 @@ For its shape, see `gemini-companion-header--warnings'."
                      (gemini-companion-edit-session edit))))
     ,@(mapcar (lambda (warning)
                 (and (cdr warning) (concat "; " (cdr warning))))
-              (gemini-companion-header--warnings edit))))
+              warnings)))
 
 (defun gemini-companion-header-keys (&optional excluded)
   "Return the keys in this buffer, of a review or the list.
