@@ -7,7 +7,6 @@
 (require 'gemini-companion-auto)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-coding)
-(require 'gemini-companion-header)
 (require 'gemini-companion-review-test-helper)
 
 ;;;; Guessing
@@ -136,9 +135,6 @@ The variable `propose' is a function that opens it with a text."
                      (gemini-companion-test-text
                       (gemini-companion-edit-original edit))))
       (should (= 3 (gemini-companion-edit-lost-count edit)))
-      (should (string-search
-               "not UTF-8: the CLI replaces 3 characters"
-               (gemini-companion-header--subject edit)))
       (should (equal "not UTF-8" (gemini-companion-auto--objection edit)))
       (cl-letf (((symbol-function 'yes-or-no-p)
                  (lambda (question) (ignore (push question asked)))))

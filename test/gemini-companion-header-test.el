@@ -93,4 +93,13 @@
         (should (string-search "  <f9> to answer"
                                (gemini-companion-test-header proposal)))))))
 
+(ert-deftest gemini-companion-header-says-how-many-characters-the-cli-replaces ()
+  (gemini-companion-test-with-reviews nil
+    (gemini-companion-test-write "a" "caf\351\n2\nd\351j\340\n")
+    (let ((edit (gemini-companion-test-show "a" "caf\uFFFD\ntwo\nd\uFFFDj\uFFFD\n")))
+      (should (string-search
+               "not UTF-8: the CLI replaces 3 characters"
+               (gemini-companion-test-header
+                (gemini-companion-review-main-buffer edit)))))))
+
 ;;; gemini-companion-header-test.el ends here
