@@ -38,8 +38,16 @@ there, too, so unlink them before you set this."
 (defconst gemini-companion-install--log "*gemini-companion install*"
   "Name of the buffer with the output of the installation.")
 
-(defvar gemini-companion-install--directory nil
-  "The environment that is being made, or nil.")
+(cl-defstruct gemini-companion-install--job
+  "An installation in progress.
+DIRECTORY is the environment that is being made.  WAYS are those that
+are still to be tried, see `gemini-companion-install--ways', and FAILED
+is the output of those that have failed.  END is called at the end, with
+a report for the user if the installation has failed, or else nil."
+  directory ways (failed "") end)
+
+(defvar gemini-companion-install--job nil
+  "The installation in progress, or nil.")
 
 ;;;; Environments
 
@@ -52,42 +60,56 @@ there, too, so unlink them before you set this."
   (file-exists-p (gemini-companion-install-extension-directory)))
 
 (defun gemini-companion-install--interpreter (directory)
+  "Return the name of Python in the environment DIRECTORY."
   (expand-file-name
    (if (eq system-type 'windows-nt) "Scripts/python.exe" "bin/python")
    directory))
 
 (defun gemini-companion-install--requirements ()
+  "Return the names of the two lists of packages.
+The list of packages that build others comes first."
   (directory-files (expand-file-name "python" gemini-companion-server-directory)
                    t "\\`requirements\\(-build\\)?\\.txt\\'"))
 
-(defun gemini-companion-install--stamp (directory)
-  "Return the name of the file that DIRECTORY, an environment, has if complete."
+(defun gemini-companion-install--stamp-file (directory)
+  "Return the name of the file that only a complete DIRECTORY has.
+DIRECTORY is an environment."
   (expand-file-name "gemini-companion" directory))
 
-(defun gemini-companion-install--environments (&optional all)
-  "Return the environments that are complete, or ALL, the newest first."
+(defun gemini-companion-install--environments ()
+  "Return the directories of environments, complete or not, the newest first."
+  ;; The directory of them all may not exist yet.
   (ignore-error file-error
-    (seq-filter (lambda (directory)
-                  (or all (file-exists-p
-                           (gemini-companion-install--stamp directory))))
-                (nreverse (directory-files gemini-companion-install-directory
-                                           t "\\`venv-")))))
+    (nreverse (directory-files gemini-companion-install-directory
+                               t "\\`venv-"))))
+
+(defun gemini-companion-install--complete-environments ()
+  "Return the directories of complete environments, the newest first."
+  (seq-filter (lambda (directory)
+                (file-exists-p
+                 (gemini-companion-install--stamp-file directory)))
+              (gemini-companion-install--environments)))
 
 (defun gemini-companion-install--foreign-p (directory)
-  "Return non-nil if another running Emacs made DIRECTORY, or is making it."
+  "Return non-nil if another running Emacs made DIRECTORY, or is making it.
+The name of an environment ends in the process ID of its Emacs, as in
+\"venv-20261124T120000000-4711\"."
   (let ((default-directory "/")
         (pid (string-to-number (car (last (split-string directory "-"))))))
-    (and (< 0 pid) (/= pid (emacs-pid)) (eq 0 (signal-process pid 0)))))
+    (and (< 0 pid)
+         (/= pid (emacs-pid))
+         (eq 0 (signal-process pid 0)))))
 
 (defun gemini-companion-install-environment ()
   "Return the newest environment that is complete, or nil.
 If there is one, the user has agreed to an installation."
-  (car (gemini-companion-install--environments)))
+  (car (gemini-companion-install--complete-environments)))
 
-(defun gemini-companion-install--wanted (directory)
-  "Return the stamp that the environment DIRECTORY must have.
-It depends on the lists of packages, and on the Python that the
-environment links to."
+(defun gemini-companion-install--stamp (directory)
+  "Return the stamp that the environment DIRECTORY must have, a string.
+The stamp depends on the lists of packages, and on the Python that the
+environment links to: if one of them changes, the packages are installed
+again."
   (with-temp-buffer
     (mapc #'insert-file-contents-literally
           (gemini-companion-install--requirements))
@@ -100,14 +122,14 @@ environment links to."
       (when-let* ((directory (gemini-companion-install-environment))
                   (python (gemini-companion-install--interpreter directory))
                   ((file-executable-p python))
-                  ((equal (gemini-companion-install--wanted directory)
+                  ((equal (gemini-companion-install--stamp directory)
                           (gemini-companion-text-bytes
-                           (gemini-companion-install--stamp directory)))))
+                           (gemini-companion-install--stamp-file directory)))))
         (list python "-m" "gemini_companion_epc"))))
 
 (defun gemini-companion-install-running-p ()
   "Return non-nil during an installation."
-  (and gemini-companion-install--directory t))
+  (and gemini-companion-install--job t))
 
 ;;;; Installation
 
@@ -172,49 +194,233 @@ the package exec-path-from-shell sets it"
 
 (defun gemini-companion-install--ways (directory)
   "Return the ways to make an environment in DIRECTORY, the best one first.
-A way is a list of commands, each a list (PROGRAM ARG...); the next way is
-tried when the first command of one fails."
-  (let* ((exec-path
-          (seq-remove (lambda (directory)
-                        ;; Python there is 3.9, or only opens a dialog.
-                        (and (eq system-type 'darwin)
-                             (member directory '("/usr/bin" "/usr/bin/"))))
-                      (default-value 'exec-path)))
-         (python (gemini-companion-install--interpreter directory))
-         (install (lambda (&rest command)
-                    (append
-                     (mapcar (lambda (file)
-                               `(,@command "--require-hashes"
-                                           "--no-build-isolation" "-r" ,file))
-                             (gemini-companion-install--requirements))
-                     (list (gemini-companion-install--check
-                            python "check_packages")))))
-         (check "import sys; sys.version_info < (3, 10) and sys.exit(\
-'This Python is older than 3.10: ' + sys.version); import ensurepip, venv")
-         (pip (funcall install python "-m" "pip" "install" "--no-input"
-                       "--use-pep517" "--disable-pip-version-check"
-                       "--progress-bar" "off")))
+A way is a list of commands, each a list (PROGRAM ARG...).  If its first
+command fails, the next way is tried; if another one fails, so does the
+installation."
+  (let ((exec-path
+         (seq-remove (lambda (directory)
+                       ;; On macOS, Python there is 3.9, or only opens a dialog.
+                       (and (eq system-type 'darwin)
+                            (member directory '("/usr/bin" "/usr/bin/"))))
+                     (default-value 'exec-path))))
     (append
      (when-let* ((uv (executable-find "uv")))
-       `(((,uv "venv" "--python" ">=3.10,<3.16" ,directory)
-          ,@(funcall install uv "pip" "install" "--python" python
-                     "--compile-bytecode"))))
-     (cl-loop for name in '("python3.15" "python3.14" "python3.13" "python3.12"
-                            "python3.11" "python3.10" "python3" "python" "py")
-              for program = (executable-find name)
-              when program collect `((,program "-c" ,check)
-                                     (,program "-m" "venv" ,directory)
-                                     ,(gemini-companion-install--check
-                                       python "check_settings")
-                                     ,@pip)))))
+       (list (gemini-companion-install--way-of-uv uv directory)))
+     (mapcar (lambda (program)
+               (gemini-companion-install--way-of-python program directory))
+             (delq nil
+                   (mapcar #'executable-find
+                           '("python3.15" "python3.14" "python3.13"
+                             "python3.12" "python3.11" "python3.10"
+                             "python3" "python" "py")))))))
+
+(defun gemini-companion-install--way-of-uv (uv directory)
+  "Return the way to make DIRECTORY by the program UV.
+For ways, see `gemini-companion-install--ways'."
+  `((,uv "venv" "--python" ">=3.10,<3.16" ,directory)
+    ,@(gemini-companion-install--package-commands
+       directory
+       uv "pip" "install" "--python"
+       (gemini-companion-install--interpreter directory)
+       "--compile-bytecode")))
+
+(defun gemini-companion-install--way-of-python (program directory)
+  "Return the way to make DIRECTORY by PROGRAM, a Python, and pip.
+For ways, see `gemini-companion-install--ways'.  Its first command fails
+if PROGRAM is too old, or lacks a module that is needed."
+  (let ((python (gemini-companion-install--interpreter directory)))
+    `((,program "-c" "import sys; sys.version_info < (3, 10) and sys.exit(\
+'This Python is older than 3.10: ' + sys.version); import ensurepip, venv")
+      (,program "-m" "venv" ,directory)
+      ,(gemini-companion-install--check python "check_settings")
+      ,@(gemini-companion-install--package-commands
+         directory
+         python "-m" "pip" "install" "--no-input" "--use-pep517"
+         "--disable-pip-version-check" "--progress-bar" "off"))))
+
+(defun gemini-companion-install--package-commands (directory &rest installer)
+  "Return the commands that install all packages, and then check them.
+INSTALLER is the beginning of a command that installs packages in the
+environment DIRECTORY, a list (PROGRAM ARG...)."
+  (append
+   (mapcar (lambda (file)
+             (append installer
+                     (list "--require-hashes" "--no-build-isolation" "-r" file)))
+           (gemini-companion-install--requirements))
+   (list (gemini-companion-install--check
+          (gemini-companion-install--interpreter directory)
+          "check_packages"))))
 
 (defun gemini-companion-install-start (end &optional show)
   "Make an environment for the server, without waiting for it.
 At the end call END, with a report for the user if that failed, or
-else nil.  Display the output if SHOW is non-nil."
-  (when gemini-companion-install--directory
+else nil.  Display the output if SHOW is non-nil.  Signal an error if an
+installation is in progress."
+  (when gemini-companion-install--job
     (user-error "Installation already in progress; see the buffer %s"
                 gemini-companion-install--log))
+  (gemini-companion-install--prepare-log show)
+  (message "Installing the Python packages of gemini-companion...")
+  (let ((directory (expand-file-name
+                    (format "venv-%s-%d"
+                            (format-time-string "%Y%m%dT%H%M%S%3N")
+                            (emacs-pid))
+                    gemini-companion-install-directory)))
+    (setq gemini-companion-install--job
+          (make-gemini-companion-install--job
+           :directory directory
+           :ways (gemini-companion-install--ways directory)
+           :end end)))
+  ;; The mode line shows that.
+  (force-mode-line-update t)
+  (gemini-companion-install--try gemini-companion-install--job))
+
+(defun gemini-companion-install--try (job)
+  "Run the first command of the next way of JOB, and then the others.
+If the first one fails, try the way after it."
+  (pcase (pop (gemini-companion-install--job-ways job))
+    ('nil
+     (gemini-companion-install--fail
+      job (concat (gemini-companion-install--job-failed job)
+                  "No working Python")))
+    (`(,first . ,rest)
+     (gemini-companion-install--run-command
+      job first
+      (lambda () (gemini-companion-install--run job rest))
+      (lambda (output)
+        (cl-callf concat (gemini-companion-install--job-failed job) output)
+        (gemini-companion-install--try job))))))
+
+(defun gemini-companion-install--run (job commands)
+  "Run COMMANDS, which must all succeed, one after another; then end JOB."
+  (if commands
+      (gemini-companion-install--run-command
+       job (car commands)
+       (lambda () (gemini-companion-install--run job (cdr commands)))
+       (lambda (output) (gemini-companion-install--fail job output)))
+    (gemini-companion-install--finish job)))
+
+(defun gemini-companion-install--run-command (job command then else)
+  "Run COMMAND, a list (PROGRAM ARG...), for JOB, without waiting for it.
+At its end call THEN without arguments if it has succeeded, or else ELSE
+with its output.  If it cannot be run, or was killed, JOB fails; if JOB
+was cancelled meanwhile, nothing is called."
+  (condition-case problem
+      (let* ((process-environment
+              (gemini-companion-install--environment-variables))
+             (default-directory "/")
+             (start (gemini-companion-install--insert
+                     (format "$ %s\n" (combine-and-quote-strings command)))))
+        (with-file-modes #o700
+          (make-directory gemini-companion-install-directory t))
+        (let ((process
+               (make-process
+                :name "gemini-companion install" :noquery t
+                :buffer gemini-companion-install--log
+                :command command :connection-type 'pipe :coding 'utf-8-unix
+                :sentinel
+                (lambda (process _event)
+                  (unless (process-live-p process)
+                    (gemini-companion-install--command-ended
+                     job process start then else))))))
+          ;; The end of input answers any question.  Sending it fails if the
+          ;; process has ended.
+          (ignore-errors (process-send-eof process))))
+    ;; The directory cannot be made, or the program has gone.
+    (file-error (gemini-companion-install--fail-by-error job problem))))
+
+(defun gemini-companion-install--command-ended (job process start then else)
+  "Go on with JOB after PROCESS, whose output begins at START.
+For THEN and ELSE, see `gemini-companion-install--run-command'."
+  (cond
+   ((not (eq job gemini-companion-install--job)))
+   ((eq 'signal (process-status process))
+    (gemini-companion-install--fail job "Killed by a signal"))
+   ((zerop (process-exit-status process))
+    (funcall then))
+   (t
+    (funcall else (with-current-buffer (process-buffer process)
+                    (buffer-substring start (point-max)))))))
+
+(defun gemini-companion-install--environment-variables ()
+  "Return the environment of the commands, for `process-environment'.
+The settings of pip and uv for proxies and indexes stay."
+  (append '("PYTHONUTF8=1" "NO_COLOR=1" "PYTHONWARNINGS=ignore"
+            ;; Without a value, a variable is unset.
+            "PYTHONHOME" "PYTHONPATH" "__PYVENV_LAUNCHER__"
+            "VIRTUAL_ENV" "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX"
+            "PIP_ROOT" "PIP_USER=0")
+          (default-value 'process-environment)))
+
+;;;; The end of an installation
+
+(defun gemini-companion-install--finish (job)
+  "End JOB, as its environment is complete, and delete the older ones."
+  (let ((new (gemini-companion-install--job-directory job)))
+    (condition-case problem
+        (write-region (gemini-companion-install--stamp new) nil
+                      (gemini-companion-install--stamp-file new) nil 'silent)
+      (file-error (gemini-companion-install--fail-by-error job problem))
+      (:success
+       (setq gemini-companion-install--job nil)
+       (gemini-companion-install--delete-older-than new)
+       (gemini-companion-install--hide-log)
+       (message "Installing the Python packages of gemini-companion...done")
+       (funcall (gemini-companion-install--job-end job) nil)))))
+
+(defun gemini-companion-install--delete-older-than (new)
+  "Delete all environments of this Emacs but NEW and the one before it.
+Another Emacs may use the previous one.  Those that another running Emacs
+has made stay, too."
+  (let ((kept (cons new
+                    (seq-take (gemini-companion-install--complete-environments)
+                              2))))
+    (dolist (old (seq-difference (gemini-companion-install--environments) kept))
+      (unless (gemini-companion-install--foreign-p old)
+        ;; The next installation deletes what cannot be deleted now.
+        (ignore-error file-error (delete-directory old t))))))
+
+(defun gemini-companion-install--fail (job output)
+  "Cancel JOB, and report why it failed, from the OUTPUT of a command."
+  (gemini-companion-part-stop 'install)
+  (let ((sentence (gemini-companion-install--explain output)))
+    (gemini-companion-install--insert (concat "\n" sentence "\n"))
+    (message "Installing the Python packages of gemini-companion...failed")
+    (funcall (gemini-companion-install--job-end job)
+             (format "The Python packages of gemini-companion were not \
+installed.  %s.\n\nTo try again: M-x gemini-companion-mode, or \
+M-x gemini-companion-install-server.\nThe output is in the buffer %s."
+                     sentence gemini-companion-install--log))))
+
+(defun gemini-companion-install--fail-by-error (job problem)
+  "Cancel JOB because of PROBLEM, the data of an error."
+  (let ((text (error-message-string problem)))
+    (gemini-companion-install--insert (concat text "\n"))
+    (gemini-companion-install--fail job text)))
+
+(defun gemini-companion-install--explain (output)
+  "Return a sentence about the problem that OUTPUT shows, and its remedy.
+It is that of the first one of `gemini-companion-install--problems' that
+matches."
+  (let* ((case-fold-search nil)
+         ;; pip and uv wrap lines, also in the middle of a sentence.
+         (output (replace-regexp-in-string "[ \r\n]+" " " output))
+         (problem (seq-find (lambda (problem) (string-match (car problem) output))
+                            gemini-companion-install--problems))
+         ;; The match data are those of the last regexp that was tried.
+         (setting (or (match-string 1 output) "")))
+    (format-spec
+     (cdr problem)
+     `((?m . ,setting)
+       (?d . ,(abbreviate-file-name gemini-companion-install-directory))
+       (?s . "or set `gemini-companion-server-command' to a Python that \
+has the packages")
+       (?p . ,(gemini-companion-install-path-hint))))))
+
+;;;; The buffer with the output
+
+(defun gemini-companion-install--prepare-log (show)
+  "Empty the buffer with the output; display it if SHOW is non-nil."
   (with-current-buffer (get-buffer-create gemini-companion-install--log)
     (let ((inhibit-read-only t)) (erase-buffer))
     (special-mode)
@@ -222,138 +428,35 @@ else nil.  Display the output if SHOW is non-nil."
     (setq-local window-point-insertion-type t)
     (when show
       (gemini-companion-windows-at-once
-        (display-buffer (current-buffer)))))
-  (message "Installing the Python packages of gemini-companion...")
-  (setq gemini-companion-install--directory
-        (expand-file-name (format "venv-%s-%d"
-                                  (format-time-string "%Y%m%dT%H%M%S%3N")
-                                  (emacs-pid))
-                          gemini-companion-install-directory))
-  (force-mode-line-update t)
-  (gemini-companion-install--run
-   (gemini-companion-install--ways gemini-companion-install--directory) "" end))
-
-(defun gemini-companion-install--run (ways failed end)
-  "Run the commands of the first of WAYS whose first command succeeds.
-FAILED is the output of the previous ways, or nil once one is chosen.
-At the end call END, see `gemini-companion-install-start'."
-  (condition-case problem
-      (cond ((null ways)
-             (gemini-companion-install--fail (concat failed "No working Python")
-                                             end))
-            ((car ways)
-             (gemini-companion-install--run-command ways failed end))
-            (t (gemini-companion-install--finish end)))
-    (file-error
-     (let ((text (error-message-string problem)))
-       (gemini-companion-install--insert (concat text "\n"))
-       (gemini-companion-install--fail text end)))))
-
-(defun gemini-companion-install--run-command (ways failed end)
-  "Run the first command of the first of WAYS, and the others after it.
-If it fails and FAILED is non-nil, the output of ways that have failed,
-try the next way; otherwise report that.  END is called at the end, with
-nil or a problem."
-  (with-file-modes #o700
-    (make-directory gemini-companion-install-directory t))
-  (let* ((directory gemini-companion-install--directory)
-         ;; The settings of pip and uv for proxies and indexes stay.
-         (process-environment
-          (append '("PYTHONUTF8=1" "NO_COLOR=1" "PYTHONWARNINGS=ignore"
-                    ;; Without a value, a variable is unset.
-                    "PYTHONHOME" "PYTHONPATH" "__PYVENV_LAUNCHER__"
-                    "VIRTUAL_ENV" "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX"
-                    "PIP_ROOT" "PIP_USER=0")
-                  (default-value 'process-environment)))
-         (default-directory "/")
-         (start (gemini-companion-install--insert
-                 (format "$ %s\n" (combine-and-quote-strings (caar ways)))))
-         (process
-          (make-process
-           :name "gemini-companion install" :noquery t
-           :buffer gemini-companion-install--log
-           :command (caar ways) :connection-type 'pipe :coding 'utf-8-unix
-           :sentinel
-           (lambda (process _event)
-             (when (and (eq directory gemini-companion-install--directory)
-                        (not (process-live-p process)))
-               (pcase (process-exit-status process)
-                 ((guard (eq (process-status process) 'signal))
-                  (gemini-companion-install--fail "Killed by a signal" end))
-                 (0
-                  (gemini-companion-install--run (list (cdar ways)) nil end))
-                 (_
-                  (let ((output (with-current-buffer (process-buffer process)
-                                  (buffer-substring start (point-max)))))
-                    (if failed
-                        (gemini-companion-install--run
-                         (cdr ways) (concat failed output) end)
-                      (gemini-companion-install--fail output end))))))))))
-    ;; The end of input answers any question; the process may have ended.
-    (ignore-errors (process-send-eof process))))
+        (display-buffer (current-buffer))))))
 
 (defun gemini-companion-install--insert (text)
+  "Insert TEXT at the end of the output; return the position after it."
   (with-current-buffer (get-buffer-create gemini-companion-install--log)
     (save-excursion
       (goto-char (point-max))
       (let ((inhibit-read-only t)) (insert text))
       (point))))
 
-(defun gemini-companion-install--finish (end)
-  "Use the environment that was installed, and delete the older ones.
-Then call END with nil."
-  (let* ((new gemini-companion-install--directory)
-         (stamp (gemini-companion-install--stamp new)))
-    (write-region (gemini-companion-install--wanted new) nil stamp nil 'silent)
-    (setq gemini-companion-install--directory nil)
-    (dolist (old (seq-difference
-                  (seq-remove #'gemini-companion-install--foreign-p
-                              (gemini-companion-install--environments 'all))
-                  ;; Another Emacs may use the previous one.
-                  (cons new
-                        (seq-take (gemini-companion-install--environments) 2))))
-      (ignore-error file-error (delete-directory old t))))
+(defun gemini-companion-install--hide-log ()
+  "Quit the windows with the output, but not the selected one."
   (gemini-companion-windows-at-once
     (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
-      (unless (eq window (selected-window)) (quit-restore-window window))))
-  (message "Installing the Python packages of gemini-companion...done")
-  (funcall end nil))
+      (unless (eq window (selected-window))
+        (quit-restore-window window)))))
 
-(defun gemini-companion-install--fail (output end)
-  "Call END with the reason for a failed installation, from its OUTPUT.
-The first one of `gemini-companion-install--problems' that matches
-explains it."
-  (gemini-companion-part-stop 'install)
-  (let* ((case-fold-search nil)
-         ;; pip and uv wrap lines, also in the middle of a sentence.
-         (output (replace-regexp-in-string "[ \r\n]+" " " output))
-         ;; The match data are for the group of its regexp.
-         (problem (seq-find (lambda (problem) (string-match (car problem) output))
-                            gemini-companion-install--problems))
-         (sentence
-          (format-spec
-           (cdr problem)
-           `((?m . ,(or (match-string 1 output) ""))
-             (?d . ,(abbreviate-file-name gemini-companion-install-directory))
-             (?s . "or set `gemini-companion-server-command' to a Python that \
-has the packages")
-             (?p . ,(gemini-companion-install-path-hint))))))
-    (gemini-companion-install--insert (concat "\n" sentence "\n"))
-    (message "Installing the Python packages of gemini-companion...failed")
-    (funcall end (format "The Python packages of gemini-companion were not \
-installed.  %s.\n\nTo try again: M-x gemini-companion-mode, or \
-M-x gemini-companion-install-server.\nThe output is in the buffer %s."
-                         sentence gemini-companion-install--log))))
+;;;; Life
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'install)))
   "Cancel the installation in progress, if any, and delete its environment."
-  (when-let* ((directory gemini-companion-install--directory))
-    (setq gemini-companion-install--directory nil)
+  (when-let* ((job gemini-companion-install--job))
+    (setq gemini-companion-install--job nil)
     (when-let* ((process (get-buffer-process gemini-companion-install--log)))
       (delete-process process))
-    ;; A child of the process may still write there; the next installation
-    ;; deletes the rest.
-    (ignore-errors (delete-directory directory t))))
+    ;; A child of the process may still write there, so that the directory is
+    ;; not empty; the next installation deletes the rest.
+    (ignore-error file-error
+      (delete-directory (gemini-companion-install--job-directory job) t))))
 
 (provide 'gemini-companion-install)
 ;;; gemini-companion-install.el ends here
