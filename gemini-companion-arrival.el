@@ -42,8 +42,9 @@ selects a review that is shown."
 ;;;; State
 
 (defvar gemini-companion-arrival-show-function #'ignore
-  "Function that shows an edit, and returns its view.
-It is called with the edit, and `select' if the user asked for it, `next'
+  "Function that shows an edit, and records its view.
+That is done by `gemini-companion-edit-set-view'.  The function is
+called with the edit, and `select' if the user asked for it, `next'
 if it takes the place of a review that the user has just answered, or nil
 if it appears by itself.")
 

@@ -970,7 +970,8 @@ in the terminal, %s writes its own text"
   (gemini-companion-edit--notify edit 'closed))
 
 (defun gemini-companion-edit-show (edit function)
-  "Show EDIT by FUNCTION, which is called with EDIT; its value is the view.
+  "Show EDIT by calling FUNCTION with it, and report whether it is shown.
+FUNCTION opens a view, and records that by `gemini-companion-edit-set-view'.
 If it signals an error, record that as the problem of EDIT."
   (setf (gemini-companion-edit-problem edit) nil)
   (condition-case problem
@@ -982,7 +983,7 @@ If it signals an error, record that as the problem of EDIT."
         (when (gemini-companion-watch-touched-p
                (gemini-companion-edit-watch edit))
           (gemini-companion-edit--read edit))
-        (setf (gemini-companion-edit-view edit) (funcall function edit)))
+        (funcall function edit))
     (error
      (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
      (setf (gemini-companion-edit-original-buffer edit) nil
@@ -1003,14 +1004,14 @@ If it signals an error, record that as the problem of EDIT."
     (gemini-companion-edit--take edit 'automatic)))
 
 (defun gemini-companion-edit-set-view (edit view)
-  "Record that EDIT is shown in VIEW, or in none if that is nil."
+  "Record that EDIT is shown in VIEW, or in none if that is nil.
+This is called by what opens and closes a view, and by nothing else."
   (setf (gemini-companion-edit-view edit) view))
 
 (defun gemini-companion-edit-hide (edit)
   "Close the view of EDIT, if it has one."
   (when (gemini-companion-edit-view edit)
     (gemini-companion-edit--notify edit 'hide)
-    (setf (gemini-companion-edit-view edit) nil)
     (gemini-companion-edit--notify edit 'hidden)))
 
 (defun gemini-companion-edit-ask (edit ask)

@@ -196,7 +196,7 @@ also as a part of another line, becomes a part of it."
 ;;;; Views
 
 (defun gemini-companion-review--show (edit &optional select)
-  "Show EDIT, and return its view, or signal an error.
+  "Show EDIT in a view, or signal an error.
 For SELECT, see `gemini-companion-arrival-show-function'."
   (unless gemini-companion-review-view
     (user-error "No review of %s, as `gemini-companion-review-view' is nil"
@@ -212,8 +212,7 @@ For SELECT, see `gemini-companion-arrival-show-function'."
                 (gemini-companion-review--open
                  edit (gemini-companion-review--kind edit)
                  gemini-companion-review--unrequested))))
-    (gemini-companion-review--focus view select)
-    view))
+    (gemini-companion-review--focus view select)))
 
 (defun gemini-companion-review--frame (edit requested)
   "Return the frame for a review of EDIT, one that displays its CLI or its file.

@@ -18,7 +18,7 @@ diffs that have a view now."
                                            (gemini-companion-edits)))))
        (gemini-companion-test-with-diffs ,files
            (gemini-companion-test-diff-start
-            #'always
+            #'gemini-companion-test-show-nowhere
             (lambda (diff)
               (push (gemini-companion-test-outcome diff) outcomes)))
            nil

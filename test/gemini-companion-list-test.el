@@ -460,7 +460,7 @@ a:3-4: as digits, please\na:4-5: to the end"
 (ert-deftest gemini-companion-list-shows-what-was-accepted-and-not-written ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
     ;; The CLI ignores it.
-    (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
+    (gemini-companion-test-diff-start #'gemini-companion-test-show-nowhere #'ignore)
     (gemini-companion-list-test-open 1 1 "a" "one\n")
     (gemini-companion-list-test-key "a" "+1 −1  a")
     (gemini-companion-test-in-the-end (gemini-companion-edits-kept))

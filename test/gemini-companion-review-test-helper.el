@@ -45,6 +45,23 @@ SHOW is a function that shows them, or nil for reviews."
   (gemini-companion-part-start 'auto)
   (gemini-companion-part-start 'arrival))
 
+(cl-defstruct (gemini-companion-test-view
+               (:include gemini-companion-view)
+               (:constructor gemini-companion-test-make-view)
+               (:copier nil))
+  "A view of an edit that is in no window.")
+
+(defun gemini-companion-test-show-nowhere (edit &rest _)
+  "Record that EDIT is shown, in no window."
+  (gemini-companion-edit-set-view
+   edit (gemini-companion-test-make-view :edit edit)))
+
+(cl-defmethod gemini-companion-view-follow
+  ((view gemini-companion-test-view) event)
+  "Close VIEW if EVENT is `hide', and ignore other events."
+  (when (eq 'hide event)
+    (gemini-companion-edit-set-view (gemini-companion-view-edit view) nil)))
+
 (defmacro gemini-companion-test-messages (&rest body)
   "Evaluate BODY, and return the messages meanwhile, the last one first."
   (declare (indent 0) (debug t))
@@ -107,7 +124,7 @@ For ID and SESSION see `gemini-companion-test-open'."
            (gemini-companion-part-start 'state)
            (gemini-companion-server-receive 'sessions-update (list session))
            (gemini-companion-test-diff-start
-            (lambda (&rest _) t)
+            #'gemini-companion-test-show-nowhere
             (lambda (diff)
               (when (memq (gemini-companion-edit-decision diff)
                           '(accepted automatic))
