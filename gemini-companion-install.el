@@ -399,9 +399,9 @@ M-x gemini-companion-install-server.\nThe output is in the buffer %s."
     (gemini-companion-install--fail job text)))
 
 (defun gemini-companion-install--explain (output)
-  "Return a sentence about the problem that OUTPUT shows, and its remedy.
-It is that of the first one of `gemini-companion-install--problems' that
-matches."
+  "Return a sentence about the problem in OUTPUT, and its remedy.
+The first one of `gemini-companion-install--problems' that matches has
+the sentence."
   (let* ((case-fold-search nil)
          ;; pip and uv wrap lines, also in the middle of a sentence.
          (output (replace-regexp-in-string "[ \r\n]+" " " output))

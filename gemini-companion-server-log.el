@@ -23,6 +23,9 @@
   (setq-local truncate-lines t
               revert-buffer-function #'gemini-companion-server-log--show))
 
+(define-key gemini-companion-events-mode-map
+  [remap quit-window] #'gemini-companion-quit-window)
+
 (defun gemini-companion-server-log-record (direction method &optional args)
   "Record that METHOD was called with ARGS.
 DIRECTION is `sent' or `received', as seen from Emacs, or `failed'

@@ -17,9 +17,9 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
-(require 'gemini-companion-windows-at-once)
 
 (declare-function json-encode "json")
 (declare-function deferred:callback-post "deferred")
@@ -80,16 +80,29 @@ server starts next."
 The first attempt after a crash is always immediate.
 The soak test crashes it more often, and sets this to more.")
 
-(defvar gemini-companion-server--properties nil
-  "Arguments of `gemini-companion-server-start', or nil without a server.")
+(cl-defstruct gemini-companion-server--callbacks
+  "The functions of the mode that the server calls.
+For the slots, see `gemini-companion-server-start'."
+  command roots offer-tools on-ready on-end)
+
+(defvar gemini-companion-server--callbacks nil
+  "The functions of the mode, or nil without a server.")
+
+(cl-defstruct gemini-companion-server--post
+  "A call of METHOD with a state, which has no answer yet.
+NEXT is a list of the state to post when the answer has come, or nil."
+  method next)
 
 (defvar gemini-companion-server--current nil
   "Process in use: ready, at its first start, or crashed and not replaced yet.
-Its properties are the `connection' to it; `info', a plist, see
-`gemini-companion-server-info', or nil before its first answer; `timer',
-for what comes next, or if that does not come in time; `secret'; and
-`posts', an alist of (METHOD) or (METHOD VALUE): posts without an
-answer, and the value to post next, if any.")
+Each process has these properties:
+`connection', the manager of EPC, or nil before the process has a port;
+`info', a plist, see `gemini-companion-server-info', or nil before the
+  first answer;
+`timer', for what comes next, or if that does not come in time;
+`secret', by which Emacs and the process know each other;
+`posts', a list of the `gemini-companion-server--post' without an answer;
+`reason', why Emacs has killed the process, a string, or nil.")
 
 (defvar gemini-companion-server--next nil
   "Process that will replace the current one, or nil.")
@@ -104,16 +117,15 @@ answer, and the value to post next, if any.")
   "Seconds before each of the attempts left.")
 
 (defun gemini-companion-server--callable-p (process)
+  "Return non-nil if PROCESS, which may be nil, runs and has answered hello."
   (and process
        (process-get process 'info)
        (process-live-p process)))
 
 (defun gemini-companion-server--used-p (process)
+  "Return non-nil if PROCESS is the current one, or will replace it."
   (memq process (list gemini-companion-server--current
                       gemini-companion-server--next)))
-
-(defun gemini-companion-server--property (key &rest args)
-  (apply (plist-get gemini-companion-server--properties key) args))
 
 (defun gemini-companion-server--environment ()
   "Return the environment of the server.
@@ -138,39 +150,51 @@ shadows a module."
 (defun gemini-companion-server--settings (process)
   "Return the settings of the server PROCESS, a plist.
 It is sent as JSON on the first line of its standard input."
-  `( :secret ,(process-get process 'secret)
-     :emacs_pid ,(emacs-pid)
-     :roots ,(vconcat (gemini-companion-server--property :roots))
-     :places ,(vconcat gemini-companion-server--places)
-     ,@(when gemini-companion-log-file
-         `(:log_file ,(expand-file-name gemini-companion-log-file)))
-     ,@(unless (gemini-companion-server--property :offer-tools)
-         '(:offer_tools :json-false))
-     ;; What it takes over from the current process, if that has been ready.
-     ,@(when-let* ((current gemini-companion-server--current)
-                   (info (process-get current 'info)))
-         (let ((ready (gemini-companion-server-ready-p)))
-           `( :port ,(plist-get info :port) :token ,(plist-get info :token)
-              :is_successor ,(if ready t :json-false)
-              ;; Another user may know the token: a program that had the port
-              ;; for a while may have received it.
-              :is_exposed ,(if (and ready (not (plist-get info :is-exposed)))
-                               :json-false
-                             t))))))
+  (let ((callbacks gemini-companion-server--callbacks))
+    `( :secret ,(process-get process 'secret)
+       :emacs_pid ,(emacs-pid)
+       :roots ,(vconcat (funcall (gemini-companion-server--callbacks-roots
+                                  callbacks)))
+       :places ,(vconcat gemini-companion-server--places)
+       ,@(when gemini-companion-log-file
+           `(:log_file ,(expand-file-name gemini-companion-log-file)))
+       ,@(unless (funcall (gemini-companion-server--callbacks-offer-tools
+                           callbacks))
+           '(:offer_tools :json-false))
+       ,@(gemini-companion-server--inheritance))))
+
+(defun gemini-companion-server--inheritance ()
+  "Return the settings that a new process takes over, a plist.
+It is nil at the first start, and if the current process has never been
+ready."
+  (when-let* ((current gemini-companion-server--current)
+              (info (process-get current 'info)))
+    (let* ((restart-p (gemini-companion-server-ready-p))
+           ;; After a crash, another user may know the token: a program that had
+           ;; the port for a while may have received it.
+           (exposed-p (or (not restart-p) (plist-get info :is-exposed))))
+      `( :port ,(plist-get info :port)
+         :token ,(plist-get info :token)
+         :is_successor ,(if restart-p t :json-false)
+         :is_exposed ,(if exposed-p t :json-false)))))
 
 ;;;; Start and stop
 
-(defun gemini-companion-server-start (&rest properties)
+(cl-defun gemini-companion-server-start
+    (&key command roots offer-tools on-ready on-end)
   "Start the server, without waiting for it.
-PROPERTIES is a plist.  `:command', `:roots' and `:offer-tools' are
-functions without arguments that are called for each process: they
-return its command (nil if its packages are missing), the initial
-workspace roots, and whether CLIs that connect are offered reviews.
+COMMAND, ROOTS and OFFER-TOOLS are functions without arguments that are
+called for each process: they return its command (nil if its packages are
+missing), the initial workspace roots, a list, and whether CLIs that
+connect are offered reviews.
 
-`:on-ready' is called when the server can be called, with HOW as for
-`gemini-companion-part-ready', and `:on-end' with a report for the user
-when it could not start or crashed too often."
-  (setq gemini-companion-server--properties properties
+ON-READY is called when the server can be called, with HOW as for
+`gemini-companion-part-ready', and ON-END with a report for the user when
+it could not start or crashed too often."
+  (setq gemini-companion-server--callbacks
+        (make-gemini-companion-server--callbacks
+         :command command :roots roots :offer-tools offer-tools
+         :on-ready on-ready :on-end on-end)
         gemini-companion-server--delays-left gemini-companion-server-delays)
   (condition-case problem
       (setq gemini-companion-server--current (gemini-companion-server--open))
@@ -180,11 +204,11 @@ when it could not start or crashed too often."
 (defun gemini-companion-server-restart ()
   "Replace the server's process by a new one.
 CLIs stay connected, and open reviews stay open."
-  (cond ((gemini-companion-server-ready-p))
-        ((gemini-companion-server-running-p)
-         (user-error "The server is starting; try again soon"))
-        ((user-error "The server is not running; %s starts it"
-                     (substitute-command-keys "\\[gemini-companion-mode]"))))
+  (unless (gemini-companion-server-ready-p)
+    (if (gemini-companion-server-running-p)
+        (user-error "The server is starting; try again soon")
+      (user-error "The server is not running; %s starts it"
+                  (substitute-command-keys "\\[gemini-companion-mode]"))))
   (unless gemini-companion-server--next
     (setq gemini-companion-server--next (gemini-companion-server--open))))
 
@@ -192,7 +216,7 @@ CLIs stay connected, and open reviews stay open."
   "Stop the server, if there is one, without waiting for it."
   (let ((processes (list gemini-companion-server--current
                          gemini-companion-server--next)))
-    (setq gemini-companion-server--properties nil
+    (setq gemini-companion-server--callbacks nil
           gemini-companion-server--places nil
           gemini-companion-server--current nil
           gemini-companion-server--next nil)
@@ -200,14 +224,15 @@ CLIs stay connected, and open reviews stay open."
       (gemini-companion-server--expect-end process)
       (unless (process-live-p process)
         (gemini-companion-server--undiscover process))
-      ;; At the end of its input it rejects open diffs, ends its streams and
-      ;; deletes its discovery files; one that is suspended or has exited cannot.
+      ;; At the end of its input the server rejects open diffs, ends its streams
+      ;; and deletes its discovery files.  A process that has exited has no input.
       (ignore-errors (process-send-eof process)))))
 
 (defun gemini-companion-server--open ()
   "Start a process of the server and return it.
 Signal an error if there is no program for it."
-  (let ((command (gemini-companion-server--property :command))
+  (let ((command (funcall (gemini-companion-server--callbacks-command
+                           gemini-companion-server--callbacks)))
         (process-environment (gemini-companion-server--environment))
         (exec-path (default-value 'exec-path))
         ;; Before Python 3.11 the current directory is searched for modules.
@@ -236,7 +261,7 @@ M-x gemini-companion-install-server"))
 
 (defun gemini-companion-server--instruct (process)
   "Send the server PROCESS its settings.
-It fails after 30 seconds without an answer."
+PROCESS fails after 30 seconds without an answer."
   (require 'json)
   (process-put process 'timer
                (run-at-time 30 nil #'gemini-companion-server--fail process
@@ -244,15 +269,17 @@ It fails after 30 seconds without an answer."
   (condition-case problem
       (let ((line (json-encode (gemini-companion-server--settings process))))
         ;; Sending fails if the process has exited, which its sentinel reports.
-        ;; If Emacs does not know that yet, it then drops unread output.
+        ;; If Emacs does not know that yet, Emacs then drops unread output.
         (accept-process-output process 0 nil 1)
         (ignore-errors (process-send-string process (concat line "\n"))))
+    ;; A function of the mode, or a value that is no JSON.
     (error (gemini-companion-server--fail
             process (error-message-string problem)))))
 
 (defun gemini-companion-server--read (process string)
   "Keep STRING, the last output of PROCESS; call hello if it has a port.
-The port is on a line of its own."
+The port is on a line of its own.  This is the filter of the process,
+which keeps at least the last 32 KB for a report."
   (with-current-buffer (process-buffer process)
     (goto-char (point-max))
     (insert string)
@@ -262,47 +289,71 @@ The port is on a line of its own."
     (when (and (gemini-companion-server--used-p process)
                (not (process-get process 'connection))
                (re-search-forward "^\\([0-9]+\\)\r?\n" nil t))
-      (condition-case problem
-          (progn
-            (gemini-companion-server--epc-open
-             process (string-to-number (match-string 1)))
-            (gemini-companion-server-ask
-             'hello
-             (list (process-get process 'secret)
-                   gemini-companion-server-version)
-             (apply-partially #'gemini-companion-server--ready process)
-             (apply-partially #'gemini-companion-server--fail process)
-             process))
-        ;; EPC may not be installed.
-        (error (gemini-companion-server--fail
-                process (error-message-string problem)))))))
+      (gemini-companion-server--greet
+       process (string-to-number (match-string 1))))))
+
+(defun gemini-companion-server--greet (process port)
+  "Connect to PORT of PROCESS, and call hello, its first method."
+  (condition-case problem
+      (progn
+        (gemini-companion-server--epc-open process port)
+        (gemini-companion-server-ask
+         'hello
+         (list (process-get process 'secret)
+               gemini-companion-server-version)
+         (apply-partially #'gemini-companion-server--ready process)
+         (apply-partially #'gemini-companion-server--fail process)
+         process))
+    ;; EPC may not be installed, and nothing may listen at the port.
+    (error (gemini-companion-server--fail
+            process (error-message-string problem)))))
 
 (defun gemini-companion-server--handle (process method &rest args)
-  "Answer a call of METHOD with ARGS by PROCESS, if it is in use."
+  "Answer a call of METHOD with ARGS by PROCESS, if it is in use.
+EPC calls this.  The value is one for Python, or a deferred object if it
+is known later.  Private files among ARGS are deleted."
   (gemini-companion-server-log-record 'received method args)
-  (let* ((private (plist-get (process-get process 'info) :files))
-         (files nil)
-         (args (mapcar (lambda (arg)
-                         (pcase arg
-                           ((and `(:file ,(and (pred stringp) file))
-                                 (guard (string-prefix-p private file)))
-                            (push file files)
-                            (gemini-companion-text-read file))
-                           (_ arg)))
-                       args)))
+  (let ((files (delq nil (mapcar (apply-partially
+                                  #'gemini-companion-server--private-file
+                                  process)
+                                 args))))
     (unwind-protect
         (when (gemini-companion-server--used-p process)
-          (let ((value (apply #'gemini-companion-server-receive method args)))
+          (let ((value (apply #'gemini-companion-server-receive method
+                              (mapcar (apply-partially
+                                       #'gemini-companion-server--unpack process)
+                                      args))))
             (if (functionp value)
-                (let ((later (deferred:new #'identity)))
-                  (funcall value (lambda (value)
-                                   (deferred:callback-post
-                                    later
-                                    (gemini-companion-server--plain value))))
-                  later)
+                (gemini-companion-server--defer value)
               (gemini-companion-server--plain
                (gemini-companion-server--pack process value)))))
       (mapc #'delete-file files))))
+
+(defun gemini-companion-server--private-file (process arg)
+  "Return the file that ARG, an argument of a call by PROCESS, names, or nil.
+The server sends a large text as (:file FILE), a private file."
+  (pcase arg
+    ((and `(:file ,(and (pred stringp) file))
+          (guard (string-prefix-p
+                  (plist-get (process-get process 'info) :files) file)))
+     file)))
+
+(defun gemini-companion-server--unpack (process arg)
+  "Return ARG, an argument of a call by PROCESS, or its text if that is a file."
+  (let ((file (gemini-companion-server--private-file process arg)))
+    (if file
+        (gemini-companion-text-read file)
+      arg)))
+
+(defun gemini-companion-server--defer (function)
+  "Return a deferred object for the value that FUNCTION knows later.
+FUNCTION is called with a function to call with the value."
+  (let ((later (deferred:new #'identity)))
+    (funcall function
+             (lambda (value)
+               (deferred:callback-post
+                later (gemini-companion-server--plain value))))
+    later))
 
 ;;;; Calls of the server
 
@@ -337,6 +388,8 @@ function to call with the value."
     (ignore-error file-error (delete-file file))))
 
 (defun gemini-companion-server--fail (process reason)
+  "Kill PROCESS if it is in use, because of REASON, a sentence for the report.
+Its sentinel then gives up, or replaces it."
   (when (and (gemini-companion-server--used-p process)
              (process-live-p process))
     (process-put process 'reason reason)
@@ -386,67 +439,98 @@ leaves the discovery file.  It can be called until it ends."
               'recovered))))))
 
 (defun gemini-companion-server--use (process how)
+  "Make PROCESS, which can be called, the current one.
+HOW is as for `gemini-companion-part-ready'."
   (setq gemini-companion-server--current process
         gemini-companion-server--next nil)
-  (gemini-companion-server--property :on-ready how)
-  ;; Clients wait until it knows the diffs.
+  (funcall (gemini-companion-server--callbacks-on-ready
+            gemini-companion-server--callbacks)
+           how)
+  ;; Clients wait until the process knows the diffs.
   (gemini-companion-server-call 'serve))
 
 (defun gemini-companion-server--ended (process)
-  "Release all resources of PROCESS, which has exited, and replace it."
+  "Release all resources of PROCESS, which has exited, and go on without it.
+The sentinel calls this."
   (let ((report (gemini-companion-server--report process)))
-    (cancel-timer (process-get process 'timer))
-    (kill-buffer (process-buffer process))
-    (when-let* ((connection (process-get process 'connection)))
-      ;; A process that has crashed may have sent a proposal before.
-      (while (accept-process-output (epc:connection-process
-                                     (epc:manager-connection connection))
-                                    0 nil 1))
-      (epc:stop-epc connection))
-    (cond ((not (gemini-companion-server--used-p process))
-           (gemini-companion-server--undiscover process))
-          ((eq process gemini-companion-server--next)
-           (setq gemini-companion-server--next nil)
-           (if (gemini-companion-server-ready-p)
-               (display-warning
-                'gemini-companion
-                (concat "Restart failed; the previous server is still running.  "
-                        report))
-             (gemini-companion-server--recover report)))
-          ((gemini-companion-server--callable-p gemini-companion-server--next)
-           (gemini-companion-server--use gemini-companion-server--next
-                                         'restarted))
-          ((null (process-get process 'info))
-           (gemini-companion-server--give-up report))
-          (t
-           (setq gemini-companion-server--died (float-time))
-           (when (< 60 (- gemini-companion-server--died
-                          (plist-get (process-get process 'info) :since)))
-             (setq gemini-companion-server--delays-left
-                   gemini-companion-server-delays))
-           (unless gemini-companion-server--next
-             (gemini-companion-server--recover report 'now))))))
+    (gemini-companion-server--release process)
+    (pcase (gemini-companion-server--end-of process)
+      ('unused
+       (gemini-companion-server--undiscover process))
+      ('successor
+       (setq gemini-companion-server--next nil)
+       (if (gemini-companion-server-ready-p)
+           (display-warning
+            'gemini-companion
+            (concat "Restart failed; the previous server is still running.  "
+                    report))
+         (gemini-companion-server--recover report)))
+      ('replaced
+       (gemini-companion-server--use gemini-companion-server--next 'restarted))
+      ('start
+       (gemini-companion-server--give-up report))
+      ('crash
+       (gemini-companion-server--crashed process report)))))
+
+(defun gemini-companion-server--release (process)
+  "Release the timer, the buffer and the connection of PROCESS."
+  (cancel-timer (process-get process 'timer))
+  (kill-buffer (process-buffer process))
+  (when-let* ((connection (process-get process 'connection)))
+    ;; A process that has crashed may have sent a proposal before.
+    (while (accept-process-output (epc:connection-process
+                                   (epc:manager-connection connection))
+                                  0 nil 1))
+    (epc:stop-epc connection)))
+
+(defun gemini-companion-server--end-of (process)
+  "Return what the end of PROCESS is, a symbol.
+`unused': of one that was stopped.  `successor': of one that was to
+replace the current one.  `replaced': of the current one, whose successor
+is ready.  `start': of the current one, which has never been ready.
+`crash': of the current one, unexpectedly."
+  (cond ((not (gemini-companion-server--used-p process)) 'unused)
+        ((eq process gemini-companion-server--next) 'successor)
+        ((gemini-companion-server--callable-p gemini-companion-server--next)
+         'replaced)
+        ((process-get process 'info) 'crash)
+        (t 'start)))
+
+(defun gemini-companion-server--crashed (process report)
+  "Replace PROCESS, which was the current one and crashed; REPORT has the reason.
+A process that ran for a minute may be replaced as often as the first
+one."
+  (setq gemini-companion-server--died (float-time))
+  (when (< 60 (- gemini-companion-server--died
+                 (plist-get (process-get process 'info) :since)))
+    (setq gemini-companion-server--delays-left gemini-companion-server-delays))
+  ;; A process that was to replace the current one goes on.
+  (unless gemini-companion-server--next
+    (gemini-companion-server--recover report 'now)))
 
 (defun gemini-companion-server--recover (report &optional now)
   "Start a process for the crashed server, or give up with REPORT.
-Start it immediately if NOW is non-nil."
+Wait for the next one of `gemini-companion-server--delays-left', but not
+if NOW is non-nil; give up if none is left."
   (if-let* ((delay (pop gemini-companion-server--delays-left)))
-      (process-put
-       gemini-companion-server--current 'timer
-       (run-at-time
-        (if now 0 delay) nil
-        (lambda ()
-          (condition-case problem
-              (setq gemini-companion-server--next
-                    (gemini-companion-server--open))
-            (error (gemini-companion-server--recover
-                    (concat (error-message-string problem) "\n\n"
-                            report)))))))
+      (process-put gemini-companion-server--current 'timer
+                   (run-at-time (if now 0 delay) nil
+                                #'gemini-companion-server--open-next report))
     (gemini-companion-server--give-up report)))
+
+(defun gemini-companion-server--open-next (report)
+  "Start the process that will replace the crashed one, which REPORT is about.
+If it cannot be started, try again later."
+  (condition-case problem
+      (setq gemini-companion-server--next (gemini-companion-server--open))
+    (error
+     (gemini-companion-server--recover
+      (concat (error-message-string problem) "\n\n" report)))))
 
 (defun gemini-companion-server--give-up (report)
   "Stop the server, and have the mode show REPORT and how to go on."
-  (let ((on-end (plist-get gemini-companion-server--properties :on-end)))
+  (let ((on-end (gemini-companion-server--callbacks-on-end
+                 gemini-companion-server--callbacks)))
     (gemini-companion-server-stop)
     (funcall on-end (format "The gemini-companion server is not running.  %s
 
@@ -473,16 +557,16 @@ M-x gemini-companion-install-server")))))
 
 (defun gemini-companion-server-running-p ()
   "Return non-nil if there is a server, ready or not."
-  (and gemini-companion-server--properties t))
+  (and gemini-companion-server--callbacks t))
 
 (defun gemini-companion-server-info ()
   "Return a description of the server that can be called, or nil.
-A plist of the `:pid' and the `:command' of its process; `:since',
-when that became ready, in seconds since 1970; and its answer to
-hello: `:version', `:port', `:token', `:discovery', lists of a client
-and the name of its discovery file, `:files', with which the names of
-its private files begin, and `:is-exposed', which is non-nil if another
-user may know the token."
+It is a plist.  Of the process: `:pid' and `:command'; and `:since', the
+time when it became ready, in seconds since 1970.  Its answer to hello:
+`:version', `:port' and `:token'; `:discovery', lists of a client and the
+name of its discovery file, as (\"gemini\" \"/tmp/.../server-1.json\");
+`:files', with which the names of its private files begin; and
+`:is-exposed', non-nil if another user may know the token."
   (when (gemini-companion-server-ready-p)
     (process-get gemini-companion-server--current 'info)))
 
@@ -518,19 +602,7 @@ current one if it is ready.  Return non-nil if the call was sent."
   (when-let* ((process (or process
                            (and (gemini-companion-server-ready-p)
                                 gemini-companion-server--current)))
-              (answer
-               (let ((print-escape-control-characters nil)
-                     (print-escape-multibyte nil)
-                     (print-circle nil)
-                     (print-integers-as-characters nil)
-                     (args (mapcar (apply-partially
-                                    #'gemini-companion-server--pack process)
-                                   args)))
-                 (gemini-companion-server-log-record 'sent method args)
-                 ;; The process may have died, and its sentinel not run.
-                 (ignore-errors
-                   (epc:call-deferred (process-get process 'connection) method
-                                      (gemini-companion-server--plain args))))))
+              (answer (gemini-companion-server--send process method args)))
     (deferred:error
      (deferred:nextc answer
        (lambda (value)
@@ -538,40 +610,72 @@ current one if it is ready.  Return non-nil if the call was sent."
          (with-demoted-errors "Handling an answer of the server: %S"
            (funcall done value))))
      (lambda (problem)
-       (funcall (or failed (lambda (_problem) (funcall done nil)))
-                ;; Errors of the process are printed strings, with quotes.
-                (string-trim (if (stringp problem)
-                                 problem
-                               (error-message-string problem))
-                             "\"" "\""))))
+       (if failed
+           (funcall failed (gemini-companion-server--problem-text problem))
+         (funcall done nil))))
     t))
+
+(defun gemini-companion-server--send (process method args)
+  "Send PROCESS a call of METHOD with ARGS, and return the deferred answer.
+Return nil if PROCESS has ended.  Signal an error if a large text among
+ARGS cannot be written to a file."
+  (let ((print-escape-control-characters nil)
+        (print-escape-multibyte nil)
+        (print-circle nil)
+        (print-integers-as-characters nil)
+        (args (mapcar (apply-partially #'gemini-companion-server--pack process)
+                      args)))
+    (gemini-companion-server-log-record 'sent method args)
+    ;; The process may have died, and its sentinel not run.
+    (ignore-errors
+      (epc:call-deferred (process-get process 'connection) method
+                         (gemini-companion-server--plain args)))))
+
+(defun gemini-companion-server--problem-text (problem)
+  "Return the message of PROBLEM, with which a call has failed.
+An error of the process is a printed string, with quotes; one of Emacs is
+the data of the error."
+  (string-trim (if (stringp problem) problem (error-message-string problem))
+               "\"" "\""))
 
 (defun gemini-companion-server-post (method value)
   "Call METHOD of the server with VALUE, a state.
 While an earlier post of METHOD has no answer, only the latest VALUE
 is kept, so that a process that does not read never blocks Emacs."
-  (when-let* (((gemini-companion-server-ready-p))
-              (process gemini-companion-server--current))
-    (if-let* ((post (assq method (process-get process 'posts))))
-        (setcdr post (list value))
-      (let ((post (list method)))
-        (push post (process-get process 'posts))
-        (gemini-companion-server-ask
-         method (list value)
-         (lambda (_)
-           (cl-callf2 delq post (process-get process 'posts))
-           (when (and (cdr post) (eq process gemini-companion-server--current))
-             (gemini-companion-server-post method (cadr post)))))))))
+  (when (gemini-companion-server-ready-p)
+    (let* ((process gemini-companion-server--current)
+           (unanswered (cl-find method (process-get process 'posts)
+                                :key #'gemini-companion-server--post-method)))
+      (if unanswered
+          (setf (gemini-companion-server--post-next unanswered) (list value))
+        (let ((post (make-gemini-companion-server--post :method method)))
+          (push post (process-get process 'posts))
+          (gemini-companion-server-ask
+           method (list value)
+           (lambda (_) (gemini-companion-server--posted process post))))))))
+
+(defun gemini-companion-server--posted (process post)
+  "Send the next state after POST, which PROCESS has answered, if there is one."
+  (cl-callf2 delq post (process-get process 'posts))
+  (when-let* ((next (gemini-companion-server--post-next post))
+              ((eq process gemini-companion-server--current)))
+    (gemini-companion-server-post (gemini-companion-server--post-method post)
+                                  (car next))))
+
+(defun gemini-companion-server--epc-connect (port)
+  "Return a connection of EPC to PORT of this machine.
+If nothing listens there, signal an error, and leave no buffer."
+  (let ((connection nil))
+    (unwind-protect
+        (setq connection (epc:connect "127.0.0.1" port))
+      ;; EPC leaves its buffer if it cannot connect.
+      (unless connection
+        (kill-buffer (format "*epc con %d*" epc:uid))))))
 
 (defun gemini-companion-server--epc-open (process port)
   "Connect to PORT of PROCESS; signal an error if it cannot connect."
   (require 'epc)
-  (let* ((connection (condition-case problem
-                         (epc:connect "127.0.0.1" port)
-                       (error
-                        ;; EPC leaves its buffer.
-                        (kill-buffer (format "*epc con %d*" epc:uid))
-                        (signal (car problem) (cdr problem)))))
+  (let* ((connection (gemini-companion-server--epc-connect port))
          (manager (make-epc:manager :title "gemini-companion" :port port
                                     :connection connection)))
     ;; EPC's own name for the buffer lacks the space that hides it.
@@ -607,11 +711,6 @@ Python can read neither properties nor bytes in place of characters."
         ((multibyte-string-p value) (substring-no-properties value))
         (t (decode-coding-string (substring-no-properties value)
                                  'utf-8-unix))))
-
-;;;; Event log
-
-(define-key gemini-companion-events-mode-map
-  [remap quit-window] #'gemini-companion-quit-window)
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here
