@@ -69,8 +69,10 @@ mood-line hide.  Takes effect at once."
 ;;;; State
 
 (defvar gemini-companion-last-problem nil
-  "Reason why the server did not start or has ended, a string, or nil.")
+  "Reason why the server did not start or has ended, a string, or nil.
+The status shows it.  Turning on the mode clears it.")
 
+;; The parts read this before -context is loaded.
 (defvar gemini-companion-context-directory)
 
 ;;;; Menu
@@ -119,10 +121,17 @@ ENTRY is a row of `gemini-companion-commands'."
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
 
+(defconst gemini-companion--parts-used-later
+  '(prompt compose tools list status)
+  "The parts whose files are loaded when a command of them is called.
+The files of the others are loaded as the mode is turned on.")
+
 (defun gemini-companion--feature (part)
+  "Return the feature of PART, a symbol such as `edit'."
   (intern (format "gemini-companion-%s" part)))
 
 (defun gemini-companion--loaded-parts ()
+  "Return the parts whose files are loaded, in starting order."
   (seq-filter (lambda (part) (featurep (gemini-companion--feature part)))
               gemini-companion--parts))
 
@@ -139,30 +148,41 @@ The file of each has the methods of `gemini-companion-part-start',
 (defun gemini-companion-lighter ()
   "Return the mode line construct.
 See the Info node `(gemini-companion)The mode line'."
-  (let ((lighters
-         (cond ((gemini-companion-install-running-p)
-                '((" installing"
-                   . "Installing the Python packages of the server")))
-               ((not (gemini-companion-server-ready-p))
-                '(("..." . "The server is starting")))
-               (t (delq nil (mapcar #'gemini-companion-part-lighter
-                                    (gemini-companion--loaded-parts)))))))
+  (let ((elements (gemini-companion--lighter-elements)))
     `(:propertize
-      ,(mapconcat #'car
-                  (cons '(" ")
-                        (seq-sort-by (lambda (lighter)
-                                       (if (string-suffix-p " " (car lighter)) 0 1))
-                                     #'< (cons '("Gemini") lighters)))
-                  "")
+      ,(gemini-companion--lighter-text (mapcar #'car elements))
       mouse-face mode-line-highlight
       local-map ,gemini-companion--lighter-map
       help-echo ,(lambda (&rest _)
-                   (string-join
-                    (cl-loop for help in `(,@(mapcar #'cdr lighters)
-                                           "mouse-1: menu, mouse-2: status")
-                             when (if (functionp help) (funcall help) help)
-                             collect it)
-                    "\n")))))
+                   (gemini-companion--lighter-help (mapcar #'cdr elements))))))
+
+(defun gemini-companion--lighter-elements ()
+  "Return what the mode line displays, elements as `-part-lighter' returns them.
+For example, ((\"?1 \" . \"1 edit to review\") (\"[2]\" . \"2 CLIs\"))."
+  (cond ((gemini-companion-install-running-p)
+         '((" installing" . "Installing the Python packages of the server")))
+        ((not (gemini-companion-server-ready-p))
+         '(("..." . "The server is starting")))
+        (t
+         (delq nil (mapcar #'gemini-companion-part-lighter
+                           (gemini-companion--loaded-parts))))))
+
+(defun gemini-companion--lighter-text (texts)
+  "Return the text of the mode line, \"Gemini\" between TEXTS.
+Those that end in a space come before it."
+  (let ((first-p (apply-partially #'string-suffix-p " ")))
+    (concat " "
+            (mapconcat #'identity (seq-filter first-p texts) "")
+            "Gemini"
+            (mapconcat #'identity (seq-remove first-p texts) ""))))
+
+(defun gemini-companion--lighter-help (lines)
+  "Return the tooltip of the mode line.
+It has LINES, strings or functions that return a string or nil."
+  (string-join
+   (delq nil (mapcar (lambda (line) (if (functionp line) (funcall line) line))
+                     (append lines '("mouse-1: menu, mouse-2: status"))))
+   "\n"))
 
 ;;;; Mode
 
@@ -193,13 +213,14 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
             map)
   (cond (gemini-companion-mode
          (gemini-companion--turn-on))
-        ((and (called-interactively-p 'any)
-              ;; The user may also quit the question.
-              (setq gemini-companion-mode t)
-              (not (gemini-companion-edit-drop-p)))
-         (user-error "Mode not turned off, as a proposal has edits"))
-        (t
+        ((called-interactively-p 'any)
+         ;; The mode stays on if the user says no, or quits the question.
+         (setq gemini-companion-mode t)
+         (unless (gemini-companion-edit-drop-p)
+           (user-error "Mode not turned off, as a proposal has edits"))
          (setq gemini-companion-mode nil)
+         (gemini-companion--turn-off 'rejected))
+        (t
          (gemini-companion--turn-off 'rejected))))
 
 (defconst gemini-companion--misc-info
@@ -214,12 +235,16 @@ Install the packages of the server first, if needed."
     (setq gemini-companion-last-problem nil
           gemini-companion-context-directory default-directory)
     (setq-default mode-line-misc-info
-                  `(,@(remove gemini-companion--misc-info
-                              (default-value 'mode-line-misc-info))
-                    ,gemini-companion--misc-info))
-    (cond ((gemini-companion-install-running-p))
-          ((gemini-companion-install-command) (gemini-companion--start))
-          (t (gemini-companion--offer-installation)))))
+                  (append (remove gemini-companion--misc-info
+                                  (default-value 'mode-line-misc-info))
+                          (list gemini-companion--misc-info)))
+    (cond ((gemini-companion-install-running-p)
+           ;; Its end starts the server.
+           nil)
+          ((gemini-companion-install-command)
+           (gemini-companion--start))
+          (t
+           (gemini-companion--offer-installation)))))
 
 (defun gemini-companion--start ()
   "Start the server, and the parts once Emacs does nothing else."
@@ -238,14 +263,14 @@ Install the packages of the server first, if needed."
     (gemini-companion--begin)))
 
 (defun gemini-companion--begin ()
-  "Load the parts that are needed from the beginning, and start them."
+  "Load the parts that are needed from the beginning, and start them.
+A timer calls this, so the server may have been stopped before; at the
+start of Emacs, so that parts may be started twice."
   (when (gemini-companion-server-running-p)
     (require 'epc)
-    (mapc #'require (mapcar #'gemini-companion--feature
-                            ;; The others when used.
-                            (seq-difference
-                             gemini-companion--parts
-                             '(prompt compose tools list status))))
+    (dolist (part (seq-difference gemini-companion--parts
+                                  gemini-companion--parts-used-later))
+      (require (gemini-companion--feature part)))
     (when (gemini-companion-install-extension-p)
       (require 'gemini-companion-tools))
     (mapc #'gemini-companion-part-start (gemini-companion--loaded-parts))))
@@ -274,22 +299,26 @@ An error must not prevent that."
 ;;;; Server
 
 (defun gemini-companion--ready (how)
-  "Tell the parts that the server can be called; for HOW, see there."
+  "Tell the parts and the user that the server can be called.
+For HOW, see `gemini-companion-part-ready'."
   (dolist (part (gemini-companion--loaded-parts))
     (with-demoted-errors "Starting a part of gemini-companion: %S"
       (gemini-companion-part-ready part how)))
   (pcase how
-    ('started (with-demoted-errors "`gemini-companion-ready-hook' failed: %S"
-                (run-hooks 'gemini-companion-ready-hook)))
-    ('restarted (message "gemini-companion server was restarted"))
-    ('resumed (message "gemini-companion server crashed and was restarted%s"
-                       (if-let* ((remedy (gemini-companion-session-reconnect
-                                          "if that reports a disconnection")))
-                           (concat "; " remedy)
-                         ""))))
+    ('started
+     (with-demoted-errors "`gemini-companion-ready-hook' failed: %S"
+       (run-hooks 'gemini-companion-ready-hook)))
+    ('restarted
+     (message "gemini-companion server was restarted"))
+    ('resumed
+     (let ((remedy (gemini-companion-session-reconnect
+                    "if that reports a disconnection")))
+       (message "gemini-companion server crashed and was restarted%s"
+                (if remedy (concat "; " remedy) "")))))
   (force-mode-line-update t))
 
 (defun gemini-companion--ended (reason)
+  "Turn the mode off, as the server cannot run, and display REASON as a warning."
   (setq gemini-companion-mode nil
         gemini-companion-last-problem reason)
   (gemini-companion--turn-off 'dismissed)
@@ -297,66 +326,42 @@ An error must not prevent that."
   (force-mode-line-update t)
   (display-warning 'gemini-companion reason :error))
 
-;;;###autoload
-(defun gemini-companion-customize ()
-  "Set the options of gemini-companion."
-  (interactive)
-  (mapc #'require (mapcar #'gemini-companion--feature gemini-companion--parts))
-  (customize-group 'gemini-companion))
-
-;;;###autoload
-(defun gemini-companion-restart ()
-  "Restart the server; CLIs stay connected, reviews stay open.
-Install its packages first if an update of this package needs others."
-  (interactive)
-  (if (or (not (gemini-companion-server-ready-p))
-          (gemini-companion-install-command))
-      (gemini-companion-server-restart)
-    (gemini-companion-install-server))
-  ;; `emacsclient --eval' prints the value.
-  nil)
-
 ;;;; Installation
 
 (defun gemini-companion--offer-installation ()
   "Offer to install the packages of the server, and start it then.
 If packages were installed before, do not ask again.  While Emacs is
 starting, postpone all that until it has started."
-  (cond
-   ((or noninteractive
-        ;; No frame can show a question.
-        (and (daemonp)
-             (equal "initial_terminal" (terminal-name))
-             (not (gemini-companion-install-environment))))
-    (gemini-companion--ended
-     "The Python packages of gemini-companion are not installed.  \
+  (let ((agreed (gemini-companion-install-environment)))
+    (cond
+     ((or noninteractive
+          ;; No frame can show a question.
+          (and (not agreed)
+               (daemonp)
+               (equal "initial_terminal" (terminal-name))))
+      (gemini-companion--ended
+       "The Python packages of gemini-companion are not installed.  \
 M-x gemini-companion-install-server installs them; then turn on \
 `gemini-companion-mode' again."))
-   ((null after-init-time)
-    (add-hook 'emacs-startup-hook #'gemini-companion--turn-on))
-   ((gemini-companion-install-environment)
-    (gemini-companion-install-start #'gemini-companion--installed))
-   ((ignore-error quit
-      (y-or-n-p (format "Install the Python packages (70 MB) in %s? "
-                        (abbreviate-file-name
-                         gemini-companion-install-directory))))
-    (gemini-companion-install-start #'gemini-companion--installed 'show))
-   (t
-    (setq gemini-companion-mode nil)
-    (gemini-companion--turn-off 'dismissed)
-    (message "Nothing installed, gemini-companion is off; \
+     ((null after-init-time)
+      (add-hook 'emacs-startup-hook #'gemini-companion--turn-on))
+     (agreed
+      (gemini-companion-install-start #'gemini-companion--installed))
+     ((gemini-companion--confirm-installation-p)
+      (gemini-companion-install-start #'gemini-companion--installed 'show))
+     (t
+      (setq gemini-companion-mode nil)
+      (gemini-companion--turn-off 'dismissed)
+      (message "Nothing installed, gemini-companion is off; \
 M-x gemini-companion-mode asks again, \
-`gemini-companion-server-command' sets a Python of your own"))))
+`gemini-companion-server-command' sets a Python of your own")))))
 
-;;;###autoload
-(defun gemini-companion-install-server ()
-  "Install the Python packages of the server, or install them again.
-A running server is restarted to use them."
-  (interactive)
-  (when gemini-companion-server-command
-    (user-error "`gemini-companion-server-command' is set; set it to nil to \
-install the packages"))
-  (gemini-companion-install-start #'gemini-companion--installed 'show))
+(defun gemini-companion--confirm-installation-p ()
+  "Return non-nil if the user agrees to an installation; nil also after C-g."
+  (ignore-error quit
+    (y-or-n-p (format "Install the Python packages (70 MB) in %s? "
+                      (abbreviate-file-name
+                       gemini-companion-install-directory)))))
 
 (defun gemini-companion--installed (problem)
   "Start or restart the server with the new packages, if the mode is on.
@@ -407,6 +412,37 @@ They use this one, so `unload-feature' needs its argument FORCE."
 (dolist (file '(compose list status tools))
   (defalias (intern (format "gemini-companion-%s-unload-function" file))
     #'gemini-companion--clear))
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-customize ()
+  "Set the options of gemini-companion."
+  (interactive)
+  (mapc #'require (mapcar #'gemini-companion--feature gemini-companion--parts))
+  (customize-group 'gemini-companion))
+
+;;;###autoload
+(defun gemini-companion-restart ()
+  "Restart the server; CLIs stay connected, reviews stay open.
+Install its packages first if an update of this package needs others."
+  (interactive)
+  (if (or (not (gemini-companion-server-ready-p))
+          (gemini-companion-install-command))
+      (gemini-companion-server-restart)
+    (gemini-companion-install-server))
+  ;; `emacsclient --eval' prints the value.
+  nil)
+
+;;;###autoload
+(defun gemini-companion-install-server ()
+  "Install the Python packages of the server, or install them again.
+A running server is restarted to use them."
+  (interactive)
+  (when gemini-companion-server-command
+    (user-error "`gemini-companion-server-command' is set; set it to nil to \
+install the packages"))
+  (gemini-companion-install-start #'gemini-companion--installed 'show))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here
