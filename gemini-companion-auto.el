@@ -77,7 +77,7 @@ line and the list show."
           ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
            "file changed since the proposal")
           ((gemini-companion-revert-unsaved file) "unsaved changes here")
-          ((memq 'not-utf-8 (gemini-companion-edit-remarks edit)) "not UTF-8")
+          ((gemini-companion-edit-shown-in edit) "not UTF-8")
           ((< 0 (progn (ignore-errors (gemini-companion-edit-hunks edit))
                        (gemini-companion-edit-lost-count edit)))
            "characters would be lost")

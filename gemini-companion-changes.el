@@ -96,7 +96,7 @@ signal an error and change nothing.  Return a message; or nil if FILE
 is remote, and later call DONE with nil, or with the problem.  Without
 DONE, offer to resolve a conflict."
   ;; The bytes that a CLI could not decode are in no hunk; the last one has them.
-  (when (and (memq 'not-utf-8 (gemini-companion-edit-remarks edit))
+  (when (and (gemini-companion-edit-shown-in edit)
              (equal (list hunk) (gemini-companion-changes--hunks edit)))
     (setq hunk nil))
   (let* ((file (gemini-companion-edit-file edit))

@@ -89,17 +89,17 @@ a review; the user may edit the second."
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (coding 'utf-8-unix :documentation "In which the CLI reads and writes the file.")
-  (shown-in nil :documentation "In which lines are displayed that the CLI
-cannot read, as they are not UTF-8; nil if there are none.")
+  (shown-in nil :documentation "The coding system in which lines are displayed
+that the CLI cannot read, as they are not UTF-8; nil if there are none.")
   (lost 0 :documentation "How many characters its proposal loses, with all hunks;
 see `gemini-companion-edit-lost-count'.")
   (watch nil :documentation "The watch of its file while it is open.")
   (awaited nil :documentation "The write of its file that is awaited since it
 has ended, a `gemini-companion-written'.")
   (remarks nil :documentation "What is to be known of its file: a list of
-`changed' since the proposal, `not-utf-8', `undoes' if the CLI does not know
-what the user has made of its last edit of that file, and `loss-accepted' if
-the user has accepted that characters are lost.")
+`changed' since the proposal, `undoes' if the CLI does not know what the user
+has made of its last edit of that file, and `loss-accepted' if the user has
+accepted that characters are lost.")
   (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
@@ -279,42 +279,59 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
 ;; from UTF-8, or as the file is, with plain line ends and, if the CLI restores it,
 ;; without a byte order mark.  But what the CLI cannot decode is as the file has it,
 ;; so that each character that it replaces is a difference.
+;; The bytes of a file that is not UTF-8 say little about its coding system, and
+;; Qwen Code guesses one; its proposal shows which.
+(defun gemini-companion-edit--coding-of-cli (edit bytes text)
+  "Return the coding system in which the CLI of EDIT reads and writes its file.
+BYTES are those of the file, which are not UTF-8, and TEXT is a text that
+the CLI has made of them, such as its proposal."
+  (if (gemini-companion-edit-client-get edit :keeps-coding)
+      (gemini-companion-coding-guess
+       bytes text
+       (delq nil (list (gemini-companion-edit--coding-of-buffer edit)
+                       (gemini-companion-coding-declared
+                        (gemini-companion-edit-file edit) bytes))))
+    'utf-8-unix))
+
+(defun gemini-companion-edit--coding-of-buffer (edit)
+  "Return the coding system of the buffer of EDIT's file, or nil if it has none."
+  (when-let* ((buffer (gemini-companion-names-buffer
+                       (gemini-companion-edit-file edit))))
+    (gemini-companion-coding-of-buffer buffer)))
+
 (defun gemini-companion-edit--set-coding (edit bytes text)
-  "Record the coding system of the file of EDIT for its CLI.
+  "Record in which coding systems the CLI and Emacs read the file of EDIT.
 BYTES are those of the file, or a symbol if they are not known, and TEXT is
 a text that the CLI has made of them, such as its proposal."
-  (let* ((file (gemini-companion-edit-file edit))
-         (buffer (gemini-companion-names-buffer file))
-         (own (and buffer (gemini-companion-coding-of-buffer buffer)))
-         (utf-8 (or (not (stringp bytes)) (gemini-companion-coding-utf-8-p bytes)))
-         (coding (if (or utf-8
-                         (not (gemini-companion-edit-client-get edit :keeps-coding)))
-                     'utf-8-unix
-                   (gemini-companion-coding-guess
-                    bytes text
-                    (delq nil
-                          (list own (gemini-companion-coding-declared file bytes)))))))
+  (let* ((undecoded (and (stringp bytes)
+                         (not (gemini-companion-coding-utf-8-p bytes))))
+         (coding (if undecoded
+                     (gemini-companion-edit--coding-of-cli edit bytes text)
+                   'utf-8-unix)))
     (setf (gemini-companion-edit-coding edit) coding
           (gemini-companion-edit-shown-in edit)
-          (and (not utf-8)
+          (and undecoded
                (eq 'utf-8-unix coding)
-               (or own (gemini-companion-coding-of-file file bytes))))
-    (if (gemini-companion-edit-shown-in edit)
-        (cl-pushnew 'not-utf-8 (gemini-companion-edit-remarks edit))
-      (cl-callf2 remq 'not-utf-8 (gemini-companion-edit-remarks edit)))))
+               (or (gemini-companion-edit--coding-of-buffer edit)
+                   (gemini-companion-coding-of-file
+                    (gemini-companion-edit-file edit) bytes))))))
 
 (defun gemini-companion-edit-decode (edit bytes)
   "Return the text of BYTES, which the file of EDIT has."
   (decode-coding-string bytes (gemini-companion-edit-coding edit)))
 
+(defun gemini-companion-edit--decode-shown (edit bytes)
+  "Return the text of BYTES, which the file of EDIT has, for the user.
+Lines that the CLI cannot read are as Emacs reads them."
+  (if-let* ((shown-in (gemini-companion-edit-shown-in edit)))
+      (gemini-companion-coding-decode-undecoded bytes shown-in)
+    (gemini-companion-edit-decode edit bytes)))
+
 (defun gemini-companion-edit-decode-before (edit)
   "Return the text that the file of EDIT had, with its line ends.
-It must be known.  Lines that the CLI cannot read are as Emacs reads them."
-  (let ((bytes (gemini-companion-edit-before edit))
-        (shown-in (gemini-companion-edit-shown-in edit)))
-    (if shown-in
-        (gemini-companion-coding-decode-undecoded bytes shown-in)
-      (gemini-companion-edit-decode edit bytes))))
+Its bytes must be known.  Lines that the CLI cannot read are as Emacs reads
+them."
+  (gemini-companion-edit--decode-shown edit (gemini-companion-edit-before edit)))
 
 (defun gemini-companion-edit-as-visited (edit text)
   "Return TEXT, of EDIT, as the current buffer has it, which visits its file.
@@ -359,7 +376,7 @@ Record the remarks on it, and update the buffer of the original."
       (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
-        (gemini-companion-replace-text (gemini-companion-edit--text-before edit))
+        (gemini-companion-replace-text (gemini-companion-edit--read-original edit))
         (set-buffer-modified-p nil)))))
 
 (defun gemini-companion-edit-keepable-p (file)
@@ -369,29 +386,30 @@ Record the remarks on it, and update the buffer of the original."
     (<= (file-attribute-size attributes) gemini-companion-edit--most-bytes)))
 
 (defun gemini-companion-edit--text-before (edit)
-  "Return the text before EDIT, decoded as its CLI decodes it.
-If it was not kept, as it is too large, it is that of the file now, whose
-coding system becomes that of EDIT."
-  (gemini-companion-edit--plain
-   edit
-   (pcase (gemini-companion-edit-before edit)
-     ('new "")
-     ('unknown
-      ;; The text before was too large to keep, or has changed.
-      (let ((bytes (gemini-companion-text-bytes (gemini-companion-edit-file edit))))
-        (gemini-companion-edit--set-coding edit bytes
-                                           (gemini-companion-edit-proposed edit))
-        (if-let* ((shown-in (gemini-companion-edit-shown-in edit)))
-            (gemini-companion-coding-decode-undecoded bytes shown-in)
-          (gemini-companion-edit-decode edit bytes))))
-     (_ (gemini-companion-edit-decode-before edit)))))
+  "Return the text before EDIT, as its CLI sees it, or \"\" of a new file.
+It must have been kept."
+  (if (eq 'new (gemini-companion-edit-before edit))
+      ""
+    (gemini-companion-edit--plain edit (gemini-companion-edit-decode-before edit))))
+
+(defun gemini-companion-edit--read-original (edit)
+  "Return the text before EDIT, which is open, for the buffer of the original.
+A file that is too large to be kept is read now, and its coding systems are
+recorded."
+  (if (not (eq 'unknown (gemini-companion-edit-before edit)))
+      (gemini-companion-edit--text-before edit)
+    (let ((bytes (gemini-companion-text-bytes (gemini-companion-edit-file edit))))
+      (gemini-companion-edit--set-coding edit bytes
+                                         (gemini-companion-edit-proposed edit))
+      (gemini-companion-edit--plain
+       edit (gemini-companion-edit--decode-shown edit bytes)))))
 
 (defun gemini-companion-edit-original (edit)
   "Return a read-only buffer with the text before EDIT, which is open."
   (or (gemini-companion-edit-original-buffer edit)
       (with-current-buffer (gemini-companion-edit--make-buffer
                             edit "*gemini original: %s*"
-                            (gemini-companion-edit--text-before edit))
+                            (gemini-companion-edit--read-original edit))
         (buffer-disable-undo)
         (setq buffer-read-only t)
         (setf (gemini-companion-edit-original-buffer edit) (current-buffer)))))
@@ -1423,6 +1441,7 @@ yet, is not recorded again."
                          (and (or (null turn)
                                   (not (gemini-companion-turn-reported turn))
                                   (eq turn (gemini-companion-edit-turn edit)))
+                              (not (eq 'unknown (gemini-companion-edit-before edit)))
                               (gemini-companion-edit--same-written-p
                                (or before "")
                                (gemini-companion-edit--text-before edit))))))

@@ -148,7 +148,7 @@ For its shape, see `gemini-companion-header--warnings'."
                                  "not UTF-8: the CLI replaces %d characters"
                                  count)
                        count))))
-          ((memq 'not-utf-8 (gemini-companion-edit-remarks edit))
+          ((gemini-companion-edit-shown-in edit)
            '(("not UTF-8: the CLI writes UTF-8"))))))
 
 (defun gemini-companion-header--amount (edit counts)

@@ -196,6 +196,7 @@ The variable `propose' is a function that opens it with a text."
                 (should (equal text (gemini-companion-test-text
                                      (gemini-companion-edit-original edit))))
                 (should-not (gemini-companion-edit-remarks edit))
+                (should-not (gemini-companion-edit-shown-in edit))
                 (gemini-companion-edit-accept edit)
                 (gemini-companion-test-write "a" (encode-coding-string after coding))
                 (should (gemini-companion-edit-in-file-p edit))

@@ -429,6 +429,15 @@ if `answer' is non-nil."
                        ("a" unreviewed unknown "last\n"))
                      (gemini-companion-edits-test-reported))))))
 
+(ert-deftest gemini-companion-edits-records-a-write-of-a-file-that-is-gone ()
+  "The text before the first edit was too large to be kept."
+  (gemini-companion-test-with-edits
+      `(("a" ,(make-string (* 6 1024 1024) ?x)))
+    (gemini-companion-edit-reject (gemini-companion-test-open "a" "1\n" 1 session))
+    (delete-file "a")
+    (gemini-companion-edit-written session (expand-file-name "a") "A\n" "1\n")
+    (should (equal '(rejected unreviewed) (gemini-companion-edits-test-states)))))
+
 (ert-deftest gemini-companion-edits-records-a-reviewed-edit-once ()
   (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
     (gemini-companion-test-accept "a" "1\n" 1 session)
