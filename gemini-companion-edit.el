@@ -604,33 +604,30 @@ That is for its proposal as it was compared last, without excluded hunks."
       (max 0 lost))))
 
 (defun gemini-companion-edit-counts (edit)
-  "Return a list (HUNKS EXCLUDED ADDED REMOVED), or nil if no hunks are known.
-That is the number of hunks of EDIT, of those that are excluded or were
-reverted, and of the lines that the other hunks add and remove."
+  "Return the `gemini-companion-hunk-counts' of EDIT, or nil if it has no hunks.
+They are those of the last comparison.  Hunks that were reverted count as
+excluded ones."
   (when-let* ((hunks (gemini-companion-edit-known-hunks edit)))
-    (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
-           (excluded (if proposal (gemini-companion-hunk-excluded proposal)
-                       (gemini-companion-edit-undone edit)))
-           (left excluded))
-      ;; HUNKS and LEFT are in the order of lines.
-      (cl-loop for hunk in hunks
-               if (equal hunk (car left)) do (pop left)
-               else sum (gemini-companion-hunk-new-count hunk) into added
-               and sum (gemini-companion-hunk-old-count hunk) into removed
-               finally return
-               (list (length hunks) (length excluded) added removed)))))
+    (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
+      (gemini-companion-hunk-count
+       hunks
+       (if proposal
+           (gemini-companion-hunk-excluded proposal)
+         (gemini-companion-edit-undone edit))))))
 
 (defun gemini-companion-edit-lines (edits)
-  "Return the numbers of lines that EDITS add and remove, a text.
-Return nil if there are none, or the hunks of one are unknown."
+  "Return the numbers of lines that EDITS add and remove, such as \"+3 -1\".
+Return nil if there are no EDITS, or the hunks of one are unknown."
   (when edits
     (ignore-errors
-      (cl-loop for edit in edits
-               for (_ _ more less) = (and (gemini-companion-edit-hunks edit)
-                                          (gemini-companion-edit-counts edit))
-               sum (or more 0) into added
-               sum (or less 0) into removed
-               finally return (gemini-companion-hunk-lines added removed)))))
+      (let ((added 0)
+            (removed 0))
+        (dolist (edit edits)
+          (gemini-companion-edit-hunks edit)
+          (when-let* ((counts (gemini-companion-edit-counts edit)))
+            (cl-incf added (gemini-companion-hunk-counts-added counts))
+            (cl-incf removed (gemini-companion-hunk-counts-removed counts))))
+        (gemini-companion-hunk-lines added removed)))))
 
 (defun gemini-companion-edit-total (edits)
   "Return a list of texts, the number of files of EDITS and of their lines.
@@ -651,12 +648,18 @@ EDIT is the current one by default.  For PLAIN, see
           (pcase (and (equal (gemini-companion-edit--texts-state edit)
                              (gemini-companion-edit-compared edit))
                       (gemini-companion-edit-counts edit))
-            (`(,hunks ,excluded ,added ,removed)
+            ((cl-struct gemini-companion-hunk-counts hunks excluded added removed)
              (format ": %s (%s)"
                      (if (zerop excluded)
                          (format (ngettext "%d hunk" "%d hunks" hunks) hunks)
                        (format "%d of %d hunks" (- hunks excluded) hunks))
                      (gemini-companion-hunk-lines added removed))))))
+
+(defun gemini-companion-edit--hunk-left-p (edit)
+  "Return non-nil if EDIT would have a hunk left without one more of them."
+  (when-let* ((counts (gemini-companion-edit-counts edit)))
+    (< (1+ (gemini-companion-hunk-counts-excluded counts))
+       (gemini-companion-hunk-counts-hunks counts))))
 
 (defun gemini-companion-edit-toggle (edit hunk)
   "Exclude HUNK from the proposal of EDIT, or restore it.
@@ -672,8 +675,7 @@ excluded now.  Ask before excluding the last one."
       (user-error "%s cannot write the bytes that this hunk replaces"
                   (gemini-companion-edit--title edit)))
     (unless (prog1 (or (member hunk (gemini-companion-hunk-excluded proposal))
-                       (pcase (gemini-companion-edit-counts edit)
-                         (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks)))
+                       (gemini-companion-edit--hunk-left-p edit)
                        (y-or-n-p "This is the only remaining hunk; exclude it? "))
               (gemini-companion-edit-unsettled edit))
       (user-error "Hunk not excluded"))

@@ -82,7 +82,7 @@ and the rest."
 (defun gemini-companion-header--subject (edit warnings counts)
   "Return WARNINGS about EDIT, and the name of its file, a text.
 For their shape, see `gemini-companion-header--warnings'.  COUNTS are
-those of `gemini-companion-edit-counts'."
+the `gemini-companion-hunk-counts' of EDIT, or nil."
   (let* ((file (gemini-companion-edit-file edit))
          (name (propertize (gemini-companion-names-shown
                             (file-name-nondirectory
@@ -103,9 +103,9 @@ those of `gemini-companion-edit-counts'."
            ((and decision (or 'accepted 'rejected))
             (format ", %s" decision)))
          ;; Not all of what the CLI proposes will be written.
-         (pcase counts
-           (`(,_ ,(and excluded (pred (< 0))) . ,_)
-            (format ", %d excluded" excluded)))))
+         (when (and counts (< 0 (gemini-companion-hunk-counts-excluded counts)))
+           (format ", %d excluded"
+                   (gemini-companion-hunk-counts-excluded counts)))))
      "; ")))
 
 (defun gemini-companion-header--warnings (edit)
@@ -153,13 +153,13 @@ For its shape, see `gemini-companion-header--warnings'."
 
 (defun gemini-companion-header--amount (edit counts)
   "Return the size of EDIT, and its place among the open edits, texts.
-COUNTS are those of `gemini-companion-edit-counts'."
+COUNTS are its `gemini-companion-hunk-counts', or nil."
   (let* ((edits (gemini-companion-edits-open))
          (hunk (get-text-property (point) 'gemini-companion-hunk))
          (number (seq-position (gemini-companion-edit-known-hunks edit) hunk)))
     (append
      (pcase counts
-       (`(,hunks ,_ ,added ,removed)
+       ((cl-struct gemini-companion-hunk-counts hunks added removed)
         (list (concat "  " (gemini-companion-hunk-lines added removed))
               (if number
                   (format ", hunk %d of %d" (1+ number) hunks)

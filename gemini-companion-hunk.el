@@ -23,7 +23,7 @@
 The lines are dimmed, too."
   :group 'gemini-companion-reviews)
 
-;;;; Hunks
+;;;; State
 
 (cl-defstruct (gemini-companion-hunk
                (:constructor gemini-companion-hunk-make
@@ -35,6 +35,15 @@ lines, the line is the one that follows.  Lines are counted from 1 on:
 between \"a\nb\n\" and \"a\nX\nY\nb\n\" is the hunk 2, 0, 2, 2.  Hunks with
 the same numbers are `equal'."
   old old-count new new-count)
+
+(cl-defstruct (gemini-companion-hunk-counts
+               (:constructor gemini-companion-hunk--make-counts)
+               (:copier nil))
+  "How much an edit changes: its HUNKS, a number, and the EXCLUDED ones of them.
+ADDED and REMOVED are the numbers of lines of the others."
+  (hunks 0) (excluded 0) (added 0) (removed 0))
+
+;;;; Hunks
 
 (defun gemini-companion-hunk-old-end (hunk)
   "Return the number of the line after those of HUNK in the first text."
@@ -79,6 +88,21 @@ Signal an error if they cannot be compared."
       (goto-char (point-min))
       (forward-line (1- line))
       (point))))
+
+(defun gemini-companion-hunk-count (hunks excluded)
+  "Return the `gemini-companion-hunk-counts' of HUNKS.
+EXCLUDED are those whose lines do not count.  Both lists are in the order of
+lines."
+  (let ((counts (gemini-companion-hunk--make-counts
+                 :hunks (length hunks) :excluded (length excluded))))
+    (dolist (hunk hunks)
+      (if (equal hunk (car excluded))
+          (pop excluded)
+        (cl-incf (gemini-companion-hunk-counts-added counts)
+                 (gemini-companion-hunk-new-count hunk))
+        (cl-incf (gemini-companion-hunk-counts-removed counts)
+                 (gemini-companion-hunk-old-count hunk))))
+    counts))
 
 (defun gemini-companion-hunk-lines (added removed)
   "Return a text for ADDED and REMOVED numbers of lines."

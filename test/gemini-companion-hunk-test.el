@@ -121,7 +121,9 @@ The hunks were just compared."
         (buffer (gemini-companion-review-main-buffer diff)))
     (should (equal text (gemini-companion-edit-text diff)))
     (should (equal (length gemini-companion-hunk-test-marks)
-                   (nth 1 (or (gemini-companion-edit-counts diff) '(0 0)))))
+                   (if-let* ((counts (gemini-companion-edit-counts diff)))
+                       (gemini-companion-hunk-counts-excluded counts)
+                     0)))
     (with-current-buffer buffer
       (if (derived-mode-p 'gemini-companion-unified-mode)
           (when (gemini-companion-edit-hunks diff)
@@ -279,6 +281,16 @@ One hunk must change, the one at point."
             (when (memq (or (car-safe (car steps)) (car steps))
                         '(compare switch file))
               (gemini-companion-hunk-test-check diff))))))))
+
+(ert-deftest gemini-companion-hunk-excluded-ones-count-without-their-lines ()
+  (let* ((hunks (list (gemini-companion-hunk-make 1 1 1 2)
+                      (gemini-companion-hunk-make 4 0 5 3)
+                      (gemini-companion-hunk-make 6 2 10 0)))
+         (counts (gemini-companion-hunk-count hunks (list (nth 1 hunks)))))
+    (should (= 3 (gemini-companion-hunk-counts-hunks counts)))
+    (should (= 1 (gemini-companion-hunk-counts-excluded counts)))
+    (should (= 2 (gemini-companion-hunk-counts-added counts)))
+    (should (= 3 (gemini-companion-hunk-counts-removed counts)))))
 
 (ert-deftest gemini-companion-hunk-what-is-shown-is-what-is-sent ()
   :tags '(pure)
