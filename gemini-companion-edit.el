@@ -157,7 +157,19 @@ If SESSION is non-nil, return only its edits."
               gemini-companion-edit--all))
 
 (defun gemini-companion-edit--of-id (id)
+  "Return the edit that the server knows by ID, or nil."
   (cl-find id gemini-companion-edit--all :key #'gemini-companion-edit-id))
+
+(defun gemini-companion-edit--of-file (true-name)
+  "Return the edits of the file TRUE-NAME, the last one first."
+  (seq-filter (lambda (edit)
+                (equal true-name (gemini-companion-edit-true-name edit)))
+              gemini-companion-edit--all))
+
+(defun gemini-companion-edit--others-of-file (edit)
+  "Return the other edits of the file of EDIT, the last one first."
+  (remq edit (gemini-companion-edit--of-file
+              (gemini-companion-edit-true-name edit))))
 
 (defun gemini-companion-edit-open-p (edit)
   "Return non-nil if EDIT awaits an answer."
@@ -232,46 +244,69 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
   (gemini-companion-client-get
    (plist-get (gemini-companion-edit-session edit) :client) key))
 
+(defun gemini-companion-edit--turn-of (session)
+  "Return the turn of an edit of SESSION that arrives now.
+For a CLI that reports no turns, that is the one of its last edit, if that
+is open or a minute old at most, or else a new one."
+  (let ((last (cl-find session gemini-companion-edit--all
+                       :key #'gemini-companion-edit-session
+                       :test #'gemini-companion-session-same-p)))
+    (cond ((gemini-companion-session-turn session))
+          ((and last
+                (or (gemini-companion-edit-open-p last)
+                    (< (- (float-time) (gemini-companion-edit-time last)) 60)))
+           (gemini-companion-edit-turn last))
+          (t (gemini-companion-turn-make)))))
+
+(defun gemini-companion-edit--places (edit)
+  "Return how many of the hundred places for edits EDIT takes, 1 or more.
+It takes one for each 400 kB of its texts."
+  (let ((bytes 0))
+    (dolist (text (list (gemini-companion-edit-before edit)
+                        (gemini-companion-edit-after edit)))
+      (when (stringp text)
+        (cl-incf bytes (string-bytes text))))
+    (max 1 (/ bytes 400000))))
+
+(defun gemini-companion-edit--pruned (edits)
+  "Return EDITS, the last one first, without old ones for which is no place.
+There are a hundred places.  An edit under review, one whose CLI does not
+have the outcome, and one with a text that can be recovered stay."
+  (let ((kept (gemini-companion-edits-kept))
+        (places 100)
+        (left nil))
+    (dolist (edit edits)
+      (cl-decf places (gemini-companion-edit--places edit))
+      (when (or (<= 0 places)
+                (gemini-companion-edit-proposal-buffer edit)
+                (gemini-companion-edit-outcome edit)
+                (memq edit kept))
+        (push edit left)))
+    (nreverse left)))
+
 (defun gemini-companion-edit--add (edit)
-  "Keep EDIT, in its turn, and the last hundred edits, or 40 MB of texts."
-  (let* ((session (gemini-companion-edit-session edit))
-         (kept (gemini-companion-edits-kept))
-         (last (cl-find session gemini-companion-edit--all
-                        :key #'gemini-companion-edit-session
-                        :test #'gemini-companion-session-same-p))
-         (room 100))
-    (setf (gemini-companion-edit-turn edit)
-          (cond ((gemini-companion-session-turn session))
-                ((and last
-                      (or (gemini-companion-edit-open-p last)
-                          (< (- (float-time) (gemini-companion-edit-time last))
-                             60)))
-                 (gemini-companion-edit-turn last))
-                (t (gemini-companion-turn-make))))
-    (setq gemini-companion-edit--all
-          (seq-filter
-           (pcase-lambda ((and edit (cl-struct gemini-companion-edit before after
-                                               proposal-buffer outcome)))
-             (let ((bytes (cl-loop for text in (list before after)
-                                   if (stringp text) sum (string-bytes text))))
-               (cl-decf room (max 1 (/ bytes 400000)))
-               (or (<= 0 room) proposal-buffer outcome (memq edit kept))))
-           (cons edit gemini-companion-edit--all)))))
+  "Record EDIT, which is new, in its turn; old edits may be dropped."
+  (setf (gemini-companion-edit-turn edit)
+        (gemini-companion-edit--turn-of (gemini-companion-edit-session edit)))
+  (setq gemini-companion-edit--all
+        (gemini-companion-edit--pruned (cons edit gemini-companion-edit--all))))
 
 (defun gemini-companion-edit--notify (edit event)
-  "Call the functions for EDIT and EVENT, also those of the user."
+  "Call the functions for EDIT and EVENT, also those of the user.
+For the events, see `gemini-companion-edit-functions'.  The views that display
+EDIT follow first."
   (force-mode-line-update t)
   (dolist (view (list (gemini-companion-edit-view edit)
                       gemini-companion-edits-view))
     (with-demoted-errors "Updating a review: %S"
       (gemini-companion-view-follow view event)))
-  (pcase-dolist (`(,hook . ,args)
-                 `((gemini-companion-edit-functions ,edit ,event)
-                   ,@(pcase event
-                       ('shown `((gemini-companion-edit-opened-functions ,edit)))
-                       ('closed
-                        `((gemini-companion-edit-closed-functions ,edit))))))
-    (apply #'run-hook-wrapped hook #'gemini-companion-text-call args)))
+  (run-hook-wrapped 'gemini-companion-edit-functions
+                    #'gemini-companion-text-call edit event)
+  (pcase event
+    ('shown (run-hook-wrapped 'gemini-companion-edit-opened-functions
+                              #'gemini-companion-text-call edit))
+    ('closed (run-hook-wrapped 'gemini-companion-edit-closed-functions
+                               #'gemini-companion-text-call edit))))
 
 ;;;; Texts
 
@@ -666,19 +701,22 @@ EDIT is the current one by default.  For PLAIN, see
 HUNK is one of `gemini-companion-edit-hunks'.  Return non-nil if it is
 excluded now.  Ask before excluding the last one."
   (gemini-companion-edit-unsettled edit)
-  (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
+  (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
+         (excluded (member hunk (gemini-companion-hunk-excluded proposal))))
     ;; The bytes would be displayed as if they stayed, and be replaced.
-    (when (and (not (member hunk (gemini-companion-hunk-excluded proposal)))
+    (when (and (not excluded)
                (gemini-companion-coding-undecoded-p
                 (gemini-companion-hunk-old-text
                  hunk (gemini-companion-edit-original edit))))
       (user-error "%s cannot write the bytes that this hunk replaces"
                   (gemini-companion-edit--title edit)))
-    (unless (prog1 (or (member hunk (gemini-companion-hunk-excluded proposal))
-                       (gemini-companion-edit--hunk-left-p edit)
-                       (y-or-n-p "This is the only remaining hunk; exclude it? "))
-              (gemini-companion-edit-unsettled edit))
-      (user-error "Hunk not excluded"))
+    (let ((sure (or excluded
+                    (gemini-companion-edit--hunk-left-p edit)
+                    (y-or-n-p "This is the only remaining hunk; exclude it? "))))
+      ;; The edit may end while the question is asked.
+      (gemini-companion-edit-unsettled edit)
+      (unless sure
+        (user-error "Hunk not excluded")))
     (prog1 (gemini-companion-hunk-toggle
             hunk (gemini-companion-edit-original edit) proposal)
       (gemini-companion-edit--notify edit 'toggled))))
@@ -859,28 +897,44 @@ OVER is nil, or the text that the user has accepted and that Emacs writes
 over what the CLI writes."
   (when (gemini-companion-edit-open-p edit)
     (gemini-companion-edit--end-others edit)
-    (gemini-companion-edit--await edit decision over)
-    (setf (gemini-companion-edit-decision edit) decision
-          (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
-    (unless (eq decision 'dismissed)
-      (condition-case problem
-          (gemini-companion-edit--send edit)
-        ((error quit)
-         ;; An edit whose outcome was lost can be answered again.
-         (gemini-companion-watch-stop (gemini-companion-written-watch
-                                       (gemini-companion-edit-awaited edit)))
-         (setf (gemini-companion-edit-decision edit) nil
-               (gemini-companion-edit-after edit) nil
-               (gemini-companion-edit-awaited edit) nil)
-         (signal (car problem) (cdr problem)))))
+    (gemini-companion-edit--decide edit decision over)
     (gemini-companion-watch-stop (gemini-companion-edit-watch edit))
-    (when (and (memq decision '(dismissed rejected))
-               ;; Copilot CLI may write the file between these two.
-               (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
-               (not (gemini-companion-edit--written-before-p edit)))
-      (gemini-companion-edit--read edit))
+    (when (memq decision '(dismissed rejected))
+      (gemini-companion-edit--read-refused edit))
     (setf (gemini-companion-edit-time edit) (float-time))
     (gemini-companion-edit--notify edit 'settled)))
+
+(defun gemini-companion-edit--decide (edit decision over)
+  "Set the DECISION about EDIT, await its write, and send its outcome.
+For OVER, see `gemini-companion-edit--settle'.  If the outcome cannot be sent,
+or the user quits meanwhile, EDIT stays open, and can be answered again."
+  (gemini-companion-edit--await edit decision over)
+  (setf (gemini-companion-edit-decision edit) decision
+        (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
+  (unless (eq decision 'dismissed)
+    (let ((sent nil))
+      (unwind-protect
+          (progn (gemini-companion-edit--send edit)
+                 (setq sent t))
+        (unless sent
+          (gemini-companion-edit--undecide edit))))))
+
+(defun gemini-companion-edit--undecide (edit)
+  "Make EDIT, whose outcome was not sent, an open one again."
+  (gemini-companion-watch-stop
+   (gemini-companion-written-watch (gemini-companion-edit-awaited edit)))
+  (setf (gemini-companion-edit-decision edit) nil
+        (gemini-companion-edit-after edit) nil
+        (gemini-companion-edit-awaited edit) nil))
+
+(defun gemini-companion-edit--read-refused (edit)
+  "Record the text of the file of EDIT, which was refused, if it has changed.
+But if the CLI had written it already, record that, and keep the text before."
+  ;; Copilot CLI may write the file after it was found not to have done that:
+  ;; what it wrote, read as the text before, would make an edit of +0 -0.
+  (when (and (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
+             (not (gemini-companion-edit--note-early-write edit)))
+    (gemini-companion-edit--read edit)))
 
 (defun gemini-companion-edit--await (edit decision over)
   "Await the write of EDIT by its CLI after the DECISION about it.
@@ -899,19 +953,22 @@ For OVER, see `gemini-companion-edit--settle'."
 (defun gemini-companion-edit--pending-p (edit)
   "Return non-nil if the CLI of EDIT cannot have written its file yet.
 Qwen Code writes the files of an answer once all its edits have ended."
-  (let ((turn (gemini-companion-edit-turn edit)))
-    (and (cl-find turn (gemini-companion-edits-open)
-                  :key #'gemini-companion-edit-turn)
-         ;; If a later one is written, that was done: what is open is of another
-         ;; answer.  A turn that is not reported may last as long as the session,
-         ;; in which each further review would put off the report about EDIT.
-         (not (seq-some (lambda (other)
-                          (and (eq turn (gemini-companion-edit-turn other))
-                               (< (gemini-companion-edit-time edit)
-                                  (gemini-companion-edit-time other))
-                               (eq 'written
-                                   (gemini-companion-edit-file-state other))))
-                        gemini-companion-edit--all)))))
+  (and (cl-find (gemini-companion-edit-turn edit) (gemini-companion-edits-open)
+                :key #'gemini-companion-edit-turn)
+       (not (gemini-companion-edit--later-written-p edit))))
+
+(defun gemini-companion-edit--later-written-p (edit)
+  "Return non-nil if an edit of EDIT's turn that ended later was written.
+What is open in that turn is then of another answer.  A turn that is not
+reported may last as long as the session; without this, each further review
+in it would put off the report about EDIT."
+  (seq-some (lambda (other)
+              (and (eq (gemini-companion-edit-turn edit)
+                       (gemini-companion-edit-turn other))
+                   (< (gemini-companion-edit-time edit)
+                      (gemini-companion-edit-time other))
+                   (eq 'written (gemini-companion-edit-file-state other))))
+            gemini-companion-edit--all))
 
 (defun gemini-companion-edit--past-p (edit)
   "Return non-nil if the turn of EDIT has ended, as far as that is known."
@@ -1113,7 +1170,10 @@ For EVENT and the value, see `gemini-companion-written'."
 (defun gemini-companion-edit--file-written (edit)
   "Record whether another program's write of the file of EDIT is that edit.
 Return `found' if it is, `likely' if it may be, or nil."
-  (when-let* (((gemini-companion-edit--awaited-in-turn-p edit))
+  ;; What was refused, and is written in the next turn, is another edit.
+  (when-let* (((or (gemini-companion-edit--accepted-p edit)
+                   (gemini-companion-edit--in-turn-p
+                    edit (gemini-companion-edit-session edit))))
               (bytes (or (gemini-companion-edit--bytes edit) 'unknown))
               (how (gemini-companion-edit--attributed edit bytes)))
     ;; The user may have reverted it before that was noticed.
@@ -1122,12 +1182,11 @@ Return `found' if it is, `likely' if it may be, or nil."
       (gemini-companion-edit--notify edit 'written))
     (car how)))
 
-(defun gemini-companion-edit--awaited-in-turn-p (edit)
-  "Return non-nil if EDIT may be written in the turn of its CLI.
-What was refused, and is written in the next turn, is another edit."
-  (let ((turn (gemini-companion-session-turn (gemini-companion-edit-session edit))))
-    (or (gemini-companion-edit--accepted-p edit)
-        (null turn)
+(defun gemini-companion-edit--in-turn-p (edit session)
+  "Return non-nil if EDIT may be of the current turn of SESSION.
+It may if the CLI has not reported that turn."
+  (let ((turn (gemini-companion-session-turn session)))
+    (or (null turn)
         (not (gemini-companion-turn-reported turn))
         (eq turn (gemini-companion-edit-turn edit)))))
 
@@ -1142,16 +1201,22 @@ BYTES is `unknown' if the file is too large.  The value is nil or a cons:
 edit, `likely' and the text of EDIT from which the file was made."
   (let* ((exact (and (stringp bytes)
                      (gemini-companion-edit--text-in-file edit bytes)))
+         (rivals (and (stringp bytes) (gemini-companion-edit--rivals edit)))
          ;; A CLI that ignores the user's text has written its own.
          (text (if (gemini-companion-edit-client-get edit :writes-own-text)
                    (gemini-companion-edit-proposed edit)
                  (gemini-companion-edit-after edit))))
     (cond (exact
-           (unless (gemini-companion-edit--others-p edit bytes 'rank)
+           (unless (seq-some (lambda (rival)
+                               (and (gemini-companion-edit--precedes-p rival edit)
+                                    (gemini-companion-edit--text-in-file rival
+                                                                         bytes)))
+                             rivals)
              (cons 'found exact)))
           ((and (gemini-companion-edit--accepted-p edit)
-                (not (and (stringp bytes)
-                          (gemini-companion-edit--others-p edit bytes)))
+                (not (seq-some (lambda (rival)
+                                 (gemini-companion-edit--text-in-file rival bytes))
+                               rivals))
                 (gemini-companion-edit--changed-there-p edit text bytes))
            (cons 'likely text)))))
 
@@ -1166,42 +1231,53 @@ the proposal."
 (defun gemini-companion-edit--changed-there-p (edit text bytes)
   "Return non-nil if the file of EDIT has changed at a difference of TEXT.
 BYTES are those of the file; if it is not known which these are, or the
-previous ones, it has.  It has, too, if TEXT makes no difference.  A change
-that has lines of another edit, and none of TEXT, is of that one."
+previous ones, it has.  It has, too, if TEXT makes no difference."
   (or (symbolp bytes)
       (eq 'unknown (gemini-companion-edit-before edit))
       (let* ((before (gemini-companion-edit--text-before edit))
-             (hunks (gemini-companion-edit--differences before text)))
-        (or (null hunks)
-            (seq-some
-             (lambda (change)
-               (and (seq-some (apply-partially #'gemini-companion-edit--overlap-p
-                                               change)
-                              hunks)
-                    (or (gemini-companion-edit--share-p change hunks)
-                        (not (seq-some
-                              (apply-partially #'gemini-companion-edit--share-p
-                                               change)
-                              (gemini-companion-edit--hunks-of-others edit))))))
+             (expected (gemini-companion-edit--differences before text)))
+        (or (null expected)
+            (gemini-companion-edit--any-of-edit-p
+             edit
              (gemini-companion-edit--differences
-              before (gemini-companion-edit-decode edit bytes)))))))
+              before (gemini-companion-edit-decode edit bytes))
+             expected)))))
 
-(defun gemini-companion-edit--hunks-of-others (edit)
-  "Return the differences that each other edit of EDIT's file has made.
-Only those of its turn, or that are still expected, count."
-  (cl-loop for other in gemini-companion-edit--all
-           when (and (not (eq edit other))
-                     (gemini-companion-edit--accepted-p other)
-                     (equal (gemini-companion-edit-true-name edit)
-                            (gemini-companion-edit-true-name other))
-                     (or (eq (gemini-companion-edit-turn edit)
-                             (gemini-companion-edit-turn other))
-                         (gemini-companion-written-live-p
-                          (gemini-companion-edit-awaited other)))
-                     (not (eq 'unknown (gemini-companion-edit-before other))))
-           collect (gemini-companion-edit--differences
-                    (gemini-companion-edit--text-before other)
-                    (gemini-companion-edit-after other))))
+(defun gemini-companion-edit--any-of-edit-p (edit changes expected)
+  "Return non-nil if one of CHANGES of EDIT's file may be one of EXPECTED.
+Both are lists of `gemini-companion-edit--difference's; EXPECTED are those
+that EDIT makes.  A change may be one of them if it is at the same place; but
+if it has lines of another edit, and none of EXPECTED, it is of that one."
+  (when-let* ((there (seq-filter
+                      (lambda (change)
+                        (seq-some (apply-partially
+                                   #'gemini-companion-edit--overlap-p change)
+                                  expected))
+                      changes)))
+    (or (seq-some (lambda (change)
+                    (gemini-companion-edit--share-p change expected))
+                  there)
+        (let ((others (gemini-companion-edit--differences-of-others edit)))
+          (seq-some (lambda (change)
+                      (not (gemini-companion-edit--share-p change others)))
+                    there)))))
+
+(defun gemini-companion-edit--differences-of-others (edit)
+  "Return the differences that other edits of EDIT's file have made, a list.
+Only edits of its turn, or that are still expected, count.  The elements are
+`gemini-companion-edit--difference's."
+  (seq-mapcat
+   (lambda (other)
+     (when (and (gemini-companion-edit--accepted-p other)
+                (or (eq (gemini-companion-edit-turn edit)
+                        (gemini-companion-edit-turn other))
+                    (gemini-companion-written-live-p
+                     (gemini-companion-edit-awaited other)))
+                (not (eq 'unknown (gemini-companion-edit-before other))))
+       (gemini-companion-edit--differences
+        (gemini-companion-edit--text-before other)
+        (gemini-companion-edit-after other))))
+   (gemini-companion-edit--others-of-file edit)))
 
 (cl-defstruct (gemini-companion-edit--difference
                (:constructor gemini-companion-edit--difference (hunk lines))
@@ -1241,51 +1317,52 @@ One that only adds lines is at the place between two lines."
      (gemini-companion-hunk-old a) (gemini-companion-hunk-old-end a)
      (gemini-companion-hunk-old b) (gemini-companion-hunk-old-end b))))
 
-(defun gemini-companion-edit--others-p (edit bytes &optional rank)
-  "Return non-nil if the BYTES of the file of EDIT are the text of another edit.
-That edit has ended, and its write is awaited, was just noticed, or came
-later.  If RANK is non-nil, EDIT has that text, too; then the other one
-counts only if it precedes; see `gemini-companion-edit--precedes-p'."
-  (seq-some (lambda (other)
-              (and (not (eq edit other))
-                   (gemini-companion-edit-decision other)
-                   (equal (gemini-companion-edit-true-name edit)
-                          (gemini-companion-edit-true-name other))
-                   (let ((awaited (gemini-companion-edit-awaited other)))
-                     (or (and awaited (gemini-companion-written-found-now-p awaited))
-                         (gemini-companion-written-live-p awaited)
+(defun gemini-companion-edit--rivals (edit)
+  "Return other edits that may have written the file of EDIT, a list.
+They have ended, and their write is awaited, was just noticed, or came
+later."
+  (seq-filter (lambda (other)
+                (and (gemini-companion-edit-decision other)
+                     (or (gemini-companion-edit--found-now-p other)
+                         (gemini-companion-written-live-p
+                          (gemini-companion-edit-awaited other))
                          (< (gemini-companion-edit-time edit)
-                            (gemini-companion-edit-time other))))
-                   (or (not rank) (gemini-companion-edit--precedes-p other edit))
-                   (gemini-companion-edit--text-in-file other bytes)))
-            gemini-companion-edit--all))
+                            (gemini-companion-edit-time other)))))
+              (gemini-companion-edit--others-of-file edit)))
+
+(defun gemini-companion-edit--found-p (edit)
+  "Return non-nil if the write of EDIT was found, maybe some time ago."
+  (when-let* ((awaited (gemini-companion-edit-awaited edit)))
+    (gemini-companion-written-found awaited)))
+
+(defun gemini-companion-edit--found-now-p (edit)
+  "Return non-nil if the file of EDIT is as EDIT was found to have written it."
+  (when-let* ((awaited (gemini-companion-edit-awaited edit)))
+    (gemini-companion-written-found-now-p awaited)))
+
+(defun gemini-companion-edit--delayed-p (edit)
+  "Return non-nil if the CLI of EDIT writes its file only after other answers."
+  (when-let* ((awaited (gemini-companion-edit-awaited edit)))
+    (gemini-companion-written-pending-p awaited)))
 
 (defun gemini-companion-edit--precedes-p (a b)
   "Return non-nil if a text that the edits A and B have is rather that of A.
 That is so if it was found to be A's already; or if A alone was accepted; or
 if both were, and were not found, and A was before B or does not have to
 wait for other answers.  If both were refused, the last one is written."
-  (pcase-let* ((`(,found-a ,found-b)
-                (mapcar (lambda (edit)
-                          (when-let* ((awaited (gemini-companion-edit-awaited edit)))
-                            (gemini-companion-written-found awaited)))
-                        (list a b)))
-               (`(,pending-a ,pending-b)
-                (mapcar (lambda (edit)
-                          (when-let* ((awaited (gemini-companion-edit-awaited edit)))
-                            (gemini-companion-written-pending-p awaited)))
-                        (list a b)))
-               (later (< (gemini-companion-edit-time b)
-                         (gemini-companion-edit-time a))))
-    (cond ((and found-a (gemini-companion-written-found-now-p
-                         (gemini-companion-edit-awaited a))))
+  (let ((later (< (gemini-companion-edit-time b) (gemini-companion-edit-time a))))
+    (cond ((gemini-companion-edit--found-now-p a) t)
           ((not (gemini-companion-edit--accepted-p b))
            (or (gemini-companion-edit--accepted-p a) later))
           ((not (gemini-companion-edit--accepted-p a)) nil)
-          ((or found-a found-b) nil)
-          ((and pending-b (not pending-a)) t)
-          ((and pending-a (not pending-b)) nil)
-          (t (not later)))))
+          ((or (gemini-companion-edit--found-p a)
+               (gemini-companion-edit--found-p b))
+           nil)
+          (t (pcase (list (and (gemini-companion-edit--delayed-p a) t)
+                          (and (gemini-companion-edit--delayed-p b) t))
+               ('(nil t) t)
+               ('(t nil) nil)
+               (_ (not later)))))))
 
 (defun gemini-companion-edit--set-written (edit text)
   "Record that EDIT was written with TEXT, which is one of its texts.
@@ -1302,9 +1379,9 @@ is reported."
     (setf (gemini-companion-edit-after edit) text
           (gemini-companion-edit-file-state edit) 'written)))
 
-(defun gemini-companion-edit--written-before-p (edit)
-  "Return non-nil if the CLI of EDIT had written the file when it was refused.
-Record that.  Qwen Code writes it before it closes the review."
+(defun gemini-companion-edit--note-early-write (edit)
+  "Record whether the CLI of EDIT had written the file when it was refused.
+Qwen Code writes it before it closes the review.  Return non-nil if it had."
   (when-let* (((gemini-companion-watch-written-p (gemini-companion-edit-watch edit)))
               (bytes (gemini-companion-edit--bytes edit))
               (how (gemini-companion-edit--attributed edit bytes)))
@@ -1312,17 +1389,17 @@ Record that.  Qwen Code writes it before it closes the review."
     t))
 
 (defun gemini-companion-edit--file-unwritten (edit)
-  "Record that the CLI of EDIT has not written its file."
-  (unless (gemini-companion-edit-file-state edit)
-    (let ((accepted (gemini-companion-edit--accepted-p edit)))
-      (unless (and accepted (gemini-companion-edit--superseded-p edit))
-        ;; A user who interrupts Gemini CLI leaves a review that it ignores.
-        (when accepted
-          (gemini-companion-edit--keep
-           edit (gemini-companion-edit-after edit)
-           "%s was accepted but was not written; %s shows the text"))
-        (setf (gemini-companion-edit-file-state edit) 'unwritten)
-        (gemini-companion-edit--notify edit 'unwritten)))))
+  "Record that the CLI of EDIT has not written its file, if that is so."
+  (let ((accepted (gemini-companion-edit--accepted-p edit)))
+    (unless (or (gemini-companion-edit-file-state edit)
+                (and accepted (gemini-companion-edit--superseded-p edit)))
+      ;; A user who interrupts Gemini CLI leaves a review that it ignores.
+      (when accepted
+        (gemini-companion-edit--keep
+         edit (gemini-companion-edit-after edit)
+         "%s was accepted but was not written; %s shows the text"))
+      (setf (gemini-companion-edit-file-state edit) 'unwritten)
+      (gemini-companion-edit--notify edit 'unwritten))))
 
 (defun gemini-companion-edit--superseded-p (edit)
   "Return non-nil if EDIT may have been written, and written over at once.
@@ -1331,19 +1408,15 @@ same text, and the file has changed where EDIT changes it, by no save."
   (and (gemini-companion-written-alone-p (gemini-companion-edit-awaited edit))
        (seq-some
         (lambda (other)
-          (when-let* (((not (eq edit other)))
-                      ((equal (gemini-companion-edit-true-name edit)
-                              (gemini-companion-edit-true-name other)))
-                      (awaited (gemini-companion-edit-awaited other))
-                      ((gemini-companion-written-found awaited)))
-            (or (and (eq (gemini-companion-edit-turn edit)
-                         (gemini-companion-edit-turn other))
-                     (< (gemini-companion-edit-time edit)
-                        (gemini-companion-edit-time other)))
-                (gemini-companion-edit--same-written-p
-                 (gemini-companion-edit-after edit)
-                 (gemini-companion-edit-after other)))))
-        gemini-companion-edit--all)
+          (and (gemini-companion-edit--found-p other)
+               (or (and (eq (gemini-companion-edit-turn edit)
+                            (gemini-companion-edit-turn other))
+                        (< (gemini-companion-edit-time edit)
+                           (gemini-companion-edit-time other)))
+                   (gemini-companion-edit--same-written-p
+                    (gemini-companion-edit-after edit)
+                    (gemini-companion-edit-after other)))))
+        (gemini-companion-edit--others-of-file edit))
        (gemini-companion-edit--changed-there-p
         edit (gemini-companion-edit-after edit)
         (or (gemini-companion-edit--bytes edit) 'unknown))))
@@ -1352,12 +1425,9 @@ same text, and the file has changed where EDIT changes it, by no save."
   "Notice what became of the edits of EDIT's file that have ended.
 Emacs writes no accepted text over that file for them any more: what comes
 now may be EDIT."
-  (dolist (other gemini-companion-edit--all)
+  (dolist (other (gemini-companion-edit--others-of-file edit))
     (let ((awaited (gemini-companion-edit-awaited other)))
-      (when (and (not (eq edit other))
-                 (gemini-companion-written-live-p awaited)
-                 (equal (gemini-companion-edit-true-name edit)
-                        (gemini-companion-edit-true-name other)))
+      (when (gemini-companion-written-live-p awaited)
         (gemini-companion-edit--look other)
         (gemini-companion-written-end-over awaited)))))
 
@@ -1383,95 +1453,105 @@ Qwen Code writes the files of an answer at its end, and merges two edits of
 a file only if the user has not changed the second one."
   (and (gemini-companion-edit-open-p edit)
        (seq-some (lambda (other)
-                   (and (not (eq edit other))
-                        (gemini-companion-edit--accepted-p other)
+                   (and (gemini-companion-edit--accepted-p other)
                         (null (gemini-companion-edit-file-state other))
                         (eq (gemini-companion-edit-turn edit)
                             (gemini-companion-edit-turn other))
-                        (equal (gemini-companion-edit-true-name edit)
-                               (gemini-companion-edit-true-name other))
                         (gemini-companion-written-live-p
                          (gemini-companion-edit-awaited other))))
-                 gemini-companion-edit--all)))
+                 (gemini-companion-edit--others-of-file edit))))
+
+(defun gemini-companion-edit--text-of-cli (edit)
+  "Return the text that the CLI of EDIT takes for that of its file, or nil.
+A CLI that writes its own text, over which Emacs has written the one that
+the user has accepted, does not know that one in the same turn, until it
+reads the file again.  Return nil if the CLI knows the text of the file."
+  (when-let* (((gemini-companion-edit-client-get edit :writes-own-text))
+              (last (seq-find #'gemini-companion-edit-written-p
+                              (gemini-companion-edit--others-of-file edit)))
+              ((eq (gemini-companion-edit-turn edit)
+                   (gemini-companion-edit-turn last)))
+              ((not (equal (gemini-companion-edit-proposed last)
+                           (gemini-companion-edit-after last)))))
+    (gemini-companion-edit-proposed last)))
 
 (defun gemini-companion-edit--undoes-p (edit text)
   "Return non-nil if lines of the user are lost by TEXT, for the file of EDIT.
-A CLI that writes its own text, over which Emacs has written the one that
-the user has accepted, does not know that one in the same turn, until it
-reads the file again."
-  (when-let* (((gemini-companion-edit-client-get edit :writes-own-text))
-              (last (seq-find (lambda (other)
-                                (and (not (eq edit other))
-                                     (equal (gemini-companion-edit-true-name edit)
-                                            (gemini-companion-edit-true-name other))
-                                     (gemini-companion-edit-written-p other)))
-                              gemini-companion-edit--all))
-              ((eq (gemini-companion-edit-turn edit)
-                   (gemini-companion-edit-turn last)))
-              (base (gemini-companion-edit-proposed last))
-              ((not (equal base (gemini-companion-edit-after last))))
+These are lines that the user has made of the CLI's previous edit of the file,
+which the CLI does not know; see `gemini-companion-edit--text-of-cli'."
+  (when-let* ((base (gemini-companion-edit--text-of-cli edit))
               ((not (eq 'unknown (gemini-companion-edit-before edit)))))
-    (let ((mine (gemini-companion-edit--text-before edit)))
-      (seq-some
-       (lambda (first)
-         (let ((first (gemini-companion-edit--difference-hunk first)))
-           (seq-some (lambda (second)
-                       (let ((second (gemini-companion-edit--difference-hunk second)))
-                         (gemini-companion-hunk-touch-p
-                          (gemini-companion-hunk-new first)
-                          (gemini-companion-hunk-new-end first)
-                          (gemini-companion-hunk-old second)
-                          (gemini-companion-hunk-old-end second))))
-                     (gemini-companion-edit--differences mine text))))
-       (gemini-companion-edit--differences base mine)))))
+    (let* ((mine (gemini-companion-edit--text-before edit))
+           (of-user (gemini-companion-edit--differences base mine))
+           (of-text (gemini-companion-edit--differences mine text)))
+      (seq-some (lambda (change)
+                  (seq-some (apply-partially #'gemini-companion-edit--changes-p
+                                             change)
+                            of-user))
+                of-text))))
+
+(defun gemini-companion-edit--changes-p (second first)
+  "Return non-nil if the difference SECOND changes lines that FIRST has made."
+  (let ((first (gemini-companion-edit--difference-hunk first))
+        (second (gemini-companion-edit--difference-hunk second)))
+    (gemini-companion-hunk-touch-p
+     (gemini-companion-hunk-new first) (gemini-companion-hunk-new-end first)
+     (gemini-companion-hunk-old second) (gemini-companion-hunk-old-end second))))
 
 (defun gemini-companion-edit-written (session file before after)
   "Record that SESSION has written FILE, maybe without a review.
 BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
 the current one.  An edit between these texts, of this turn or not reported
 yet, is not recorded again."
-  (let* ((true-name (gemini-companion-text-true-name file))
-         (turn (gemini-companion-session-turn session))
-         (edit (seq-find
-                (lambda (edit)
-                  (and (equal true-name (gemini-companion-edit-true-name edit))
-                       (gemini-companion-edit--same-written-p
-                        after (gemini-companion-edit-text edit))
-                       ;; The report of its prompt may have been lost.
-                       (if (gemini-companion-edit-written-p edit)
-                           (not (gemini-companion-edit-reported edit))
-                         (and (or (null turn)
-                                  (not (gemini-companion-turn-reported turn))
-                                  (eq turn (gemini-companion-edit-turn edit)))
-                              (not (eq 'unknown (gemini-companion-edit-before edit)))
-                              (gemini-companion-edit--same-written-p
-                               (or before "")
-                               (gemini-companion-edit--text-before edit))))))
-                gemini-companion-edit--all)))
-    (unless edit
-      (setq edit (gemini-companion-edit--make
-                  :id (gensym) :session session :file file
-                  :decision 'unreviewed :proposed after :after after))
-      (gemini-companion-edit--set-coding
-       edit
-       (and (gemini-companion-edit-keepable-p file)
-            (ignore-error file-error (gemini-companion-text-bytes file)))
-       after)
-      (setf (gemini-companion-edit-before edit)
-            (cond ((null before) 'new)
-                  ;; The CLI could not decode it.
-                  ((string-search "\uFFFD" before) 'unknown)
-                  (t
-                   (let ((bytes (encode-coding-string
-                                 before (gemini-companion-edit-coding edit))))
-                     (if (equal before (gemini-companion-edit-decode edit bytes))
-                         bytes
-                       ;; Emacs does not have some of its characters there.
-                       'unknown)))))
-      (gemini-companion-edit--add edit))
+  (let ((edit (or (gemini-companion-edit--of-write session file before after)
+                  (gemini-companion-edit--record-write session file before
+                                                       after))))
     (setf (gemini-companion-edit-reported edit) t
           (gemini-companion-edit-file-state edit) 'written)
     (gemini-companion-edit--notify edit 'written)))
+
+(defun gemini-companion-edit--of-write (session file before after)
+  "Return the recorded edit that is a reported write, or nil.
+For the arguments, see `gemini-companion-edit-written'."
+  (seq-find
+   (lambda (edit)
+     (and (gemini-companion-edit--same-written-p
+           after (gemini-companion-edit-text edit))
+          (if (gemini-companion-edit-written-p edit)
+              ;; The report of its prompt may have been lost.
+              (not (gemini-companion-edit-reported edit))
+            (and (gemini-companion-edit--in-turn-p edit session)
+                 (not (eq 'unknown (gemini-companion-edit-before edit)))
+                 (gemini-companion-edit--same-written-p
+                  (or before "") (gemini-companion-edit--text-before edit))))))
+   (gemini-companion-edit--of-file (gemini-companion-text-true-name file))))
+
+(defun gemini-companion-edit--record-write (session file before after)
+  "Record a reported write as a new edit, and return that.
+For the arguments, see `gemini-companion-edit-written'."
+  (let ((edit (gemini-companion-edit--make
+               :id (gensym) :session session :file file
+               :decision 'unreviewed :proposed after :after after)))
+    (gemini-companion-edit--set-coding edit
+                                       (gemini-companion-edit--bytes edit)
+                                       after)
+    (setf (gemini-companion-edit-before edit)
+          (if before
+              (gemini-companion-edit--encoded edit before)
+            'new))
+    (gemini-companion-edit--add edit)
+    edit))
+
+(defun gemini-companion-edit--encoded (edit text)
+  "Return the bytes of TEXT in the file of EDIT, or `unknown'.
+TEXT is as the CLI has read it.  Its bytes are unknown if the CLI could not
+decode them, or if Emacs does not have some of its characters in that coding
+system."
+  (let ((bytes (encode-coding-string text (gemini-companion-edit-coding edit))))
+    (if (or (string-search "\uFFFD" text)
+            (not (equal text (gemini-companion-edit-decode edit bytes))))
+        'unknown
+      bytes)))
 
 (defun gemini-companion-edit-set-reverted (edit state &optional undone)
   "Set the file state STATE of EDIT, of which the hunks UNDONE are reverted."
@@ -1537,32 +1617,35 @@ CLI does not know into the proposal, that is not overwritten."
               (gemini-companion-edit--undoes-p edit (gemini-companion-edit-text edit)))
          "This edit of %s undoes yours of the previous one; accept anyway? ")))
 
+(defun gemini-companion-edit--loss-accepted-p (edit)
+  "Return non-nil if the user has accepted a loss in EDIT's file and turn."
+  (seq-some (lambda (other)
+              (and (memq 'loss-accepted (gemini-companion-edit-remarks other))
+                   (eq (gemini-companion-edit-turn edit)
+                       (gemini-companion-edit-turn other))))
+            (gemini-companion-edit--of-file
+             (gemini-companion-edit-true-name edit))))
+
 (defun gemini-companion-edit--loss-refused-p (edit)
   "Return non-nil if the user objects to characters that are lost by EDIT.
 Ask once for a file and turn."
   (ignore-errors (gemini-companion-edit-hunks edit))
   (let ((count (gemini-companion-edit-lost-count edit)))
-    (unless (or (= 0 count)
-                (seq-some
-                 (lambda (other)
-                   (and (memq 'loss-accepted (gemini-companion-edit-remarks other))
-                        (eq (gemini-companion-edit-turn edit)
-                            (gemini-companion-edit-turn other))
-                        (equal (gemini-companion-edit-true-name edit)
-                               (gemini-companion-edit-true-name other))))
-                 gemini-companion-edit--all))
-      (if (gemini-companion-edit-ask
-           edit
-           (lambda ()
-             (yes-or-no-p
-              (format (ngettext
-                       "%s is not UTF-8: %s replaces %d character; accept anyway? "
-                       "%s is not UTF-8: %s replaces %d characters; accept anyway? "
-                       count)
-                      (gemini-companion-edit-name edit)
-                      (gemini-companion-edit--title edit) count))))
-          (ignore (cl-pushnew 'loss-accepted (gemini-companion-edit-remarks edit)))
-        t))))
+    (cond ((or (= 0 count) (gemini-companion-edit--loss-accepted-p edit))
+           nil)
+          ((gemini-companion-edit-ask
+            edit
+            (lambda ()
+              (yes-or-no-p
+               (format (ngettext
+                        "%s is not UTF-8: %s replaces %d character; accept anyway? "
+                        "%s is not UTF-8: %s replaces %d characters; accept anyway? "
+                        count)
+                       (gemini-companion-edit-name edit)
+                       (gemini-companion-edit--title edit) count))))
+           (cl-pushnew 'loss-accepted (gemini-companion-edit-remarks edit))
+           nil)
+          (t t))))
 
 (defun gemini-companion-edit--answered (edit text)
   "Close the view of EDIT, which the user has settled; report TEXT in one line.
