@@ -88,7 +88,8 @@ The user's own hooks for Ediff do not run."
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-original edit))
          (proposal (gemini-companion-edit-proposal-buffer edit)))
-    (select-window (gemini-companion-ediff--make-window original edit keep))
+    (select-window
+     (gemini-companion-windows-make-for-ediff original edit keep))
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
         (widen)
@@ -176,53 +177,22 @@ The user's own hooks for Ediff do not run."
 
 ;;;; Windows
 
-(define-error 'gemini-companion-ediff-too-small
-  "This frame is too small for Ediff" 'user-error)
-
-(defun gemini-companion-ediff--make-window (buffer edit &optional keep)
-  "Show BUFFER of EDIT in a window that fits Ediff, and return the window.
-If KEEP is non-nil, the selected window stays visible."
-  (let* ((terminal (gemini-companion-windows-terminal edit))
-         (window (gemini-companion-windows-make
-                  buffer edit gemini-companion-windows-ediff-lines
-                  gemini-companion-windows-ediff-columns keep)))
-    (when (or (null window)
-              ;; Beside a unified diff, the terminal may stay visible.
-              (and keep terminal
-                   (not (gemini-companion-windows-terminal edit))))
-      (signal 'gemini-companion-ediff-too-small nil))
-    window))
-
 (defun gemini-companion-ediff--lay-out ()
   "Lay out the session of the control panel, which is current.
-It replaces its remaining windows, not the whole frame, as Ediff itself
-does.  If all windows exist, do nothing."
+Ediff calls this before it would lay out the whole frame itself, which it
+then finds done.  If all windows exist, do nothing."
   (unless (ediff-keep-window-config (current-buffer))
     (gemini-companion-windows-at-once
-      (let* ((panel (current-buffer))
-             (ignore-window-parameters t)
-             (window-min-height 1)
-             ;; Other windows keep their sizes.
-             (window-combination-limit t)
-             (switch-to-buffer-obey-display-actions nil)
-             (ediff-use-long-help-message nil)
-             (windows (gemini-companion-ediff--windows))
-             (there (car windows))
-             bottom)
-        (save-current-buffer
-          (mapc #'delete-window (cdr windows)))
-        ;; Ediff dedicates the window of the panel.
-        (set-window-dedicated-p there nil)
-        (set-window-parameter there 'mode-line-format nil)
-        (setq bottom (split-window there -2 'below)
-              ediff-window-A there
-              ediff-window-B (split-window there nil 'right))
-        (set-window-buffer ediff-window-A ediff-buffer-A)
-        (set-window-buffer ediff-window-B ediff-buffer-B)
-        (select-window bottom)
-        (ediff-setup-control-buffer panel)
-        (set-window-parameter bottom 'mode-line-format 'none)
-        (window-resize bottom (- 1 (window-total-height bottom)) nil t)
+      (let ((panel (current-buffer))
+            (switch-to-buffer-obey-display-actions nil)
+            (ediff-use-long-help-message nil))
+        (gemini-companion-windows-lay-out-ediff
+         (gemini-companion-ediff--windows) ediff-buffer-A ediff-buffer-B
+         (lambda (original proposal)
+           (with-current-buffer panel
+             (setq ediff-window-A original
+                   ediff-window-B proposal))
+           (ediff-setup-control-buffer panel)))
         (gemini-companion-ediff--write-panel)))))
 
 (defun gemini-companion-ediff--windows ()
@@ -293,23 +263,13 @@ The texts are widened."
 
 (cl-defmethod gemini-companion-view-compare ((view gemini-companion-ediff-view))
   "Compare again in the session of VIEW, and leave the windows alone."
-  (let* ((panel (gemini-companion-ediff--panel view))
-         (message-log-max nil)
-         (window (get-buffer-window panel t)))
+  (let ((message-log-max nil))
     (gemini-companion-text-keeping-message
-      (gemini-companion-windows-at-once
-        (with-selected-frame (window-frame window)
-          ;; Window configurations do not have point of the current buffer.
-          (save-excursion
-            (save-window-excursion
-              ;; Ediff selects the selected window again meanwhile.
-              (select-window
-               (or window
-                   (gemini-companion-ediff--make-window
-                    panel (gemini-companion-view-edit view)))
-               'norecord)
-              (with-current-buffer panel
-                (gemini-companion-ediff-compare-again)))))))))
+      ;; Ediff goes on in the window that is selected, and selects it again.
+      (gemini-companion-windows-call-in-panel
+       (gemini-companion-ediff--panel view)
+       (gemini-companion-view-edit view)
+       #'gemini-companion-ediff-compare-again))))
 
 (cl-defmethod gemini-companion-view-mark
   ((view gemini-companion-ediff-view) _redraw)

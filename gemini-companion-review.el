@@ -292,38 +292,38 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
 
 (defun gemini-companion-review--open (edit kind &optional keep chosen)
   "Open a view of EDIT of KIND on the selected frame, and return it.
-If Ediff has no room or fails, it is a unified diff; if that fails,
-restore the windows.  If KEEP is non-nil, the selected window stays
-visible and selected.  CHOSEN is the kind that the user has chosen, or nil."
-  (let ((selected (selected-window))
-        (used (seq-sort-by #'window-use-time #'< (window-list)))
-        view)
+If Ediff has no room or fails, it is a unified diff; if that fails, signal
+the error again.  The arguments are as those of
+`gemini-companion-review--open-kind'."
+  (condition-case problem
+      (gemini-companion-review--open-kind edit kind keep chosen)
+    ((error quit)
+     (when (or (eq kind 'diff) (eq 'quit (car problem)))
+       (signal (car problem) (cdr problem)))
+     (unless (eq (car problem) 'gemini-companion-windows-too-small)
+       (message "%s; showing a unified diff" (error-message-string problem)))
+     (gemini-companion-review--open-kind edit 'diff keep chosen))))
+
+(defun gemini-companion-review--open-kind (edit kind keep chosen)
+  "Open a view of EDIT of KIND on the selected frame, and return it.
+If KEEP is non-nil, the selected window stays visible and selected.
+CHOSEN is the kind that the user has chosen, or nil.  If that fails, close
+the view, restore the windows, and signal the error again."
+  (let ((view (funcall (alist-get kind gemini-companion-review-kinds)
+                       :edit edit :kind kind :chosen chosen)))
     (condition-case problem
         (gemini-companion-windows-try
          (lambda (layout)
-           (setq view (funcall (alist-get kind gemini-companion-review-kinds)
-                               :edit edit :kind kind :chosen chosen
-                               :layout layout))
+           (setf (gemini-companion-view-layout view) layout)
            (save-current-buffer
              (gemini-companion-view-open view keep))
-           (gemini-companion-review--record-windows view)
-           (when keep
-             ;; A rule of the user may have made a tab for it.
-             (unless (window-live-p selected)
-               (tab-bar-switch-to-recent-tab))
-             (when (window-live-p selected)
-               (select-window selected)
-               ;; Emacs goes to the last one if this one is deleted.
-               (mapc #'window-bump-use-time (seq-filter #'window-live-p used))))
-           (gemini-companion-edit-set-view edit view)))
+           (gemini-companion-review--record-windows view))
+         keep)
       ((error quit)
-       (when view
-         (gemini-companion-view-close view))
-       (when (or (eq kind 'diff) (eq 'quit (car problem)))
-         (signal (car problem) (cdr problem)))
-       (unless (eq (car problem) 'gemini-companion-ediff-too-small)
-         (message "%s; showing a unified diff" (error-message-string problem)))
-       (gemini-companion-review--open edit 'diff keep chosen)))))
+       (gemini-companion-view-close view)
+       (signal (car problem) (cdr problem))))
+    (gemini-companion-edit-set-view edit view)
+    view))
 
 (defun gemini-companion-review--record-windows (view)
   "Record the frame and windows of VIEW, and the window of the CLI there.
@@ -359,9 +359,7 @@ of files."
                (eq (frame-terminal frame) (frame-terminal)))
       (select-frame-set-input-focus frame))
     (when lay-out
-      (mapc #'quit-restore-window
-            (gemini-companion-windows-covering
-             (selected-frame) (gemini-companion-view-buffers view)))
+      (gemini-companion-windows-uncover (gemini-companion-view-buffers view))
       (setq view (gemini-companion-review--fit view)))
     (when-let* ((window (seq-some #'get-buffer-window
                                   (gemini-companion-view-buffers view))))

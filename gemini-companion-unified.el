@@ -50,20 +50,6 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
               glyphless-char-display gemini-companion-text-glyphless)
   (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
 
-;;;; State
-
-(defconst gemini-companion-unified--least-lines 8
-  "Minimum number of lines of a window for a diff.")
-
-(defconst gemini-companion-unified--least-lines-of-file 12
-  "Minimum number of lines of the window of a file that a diff takes.")
-
-(defconst gemini-companion-unified--least-columns 60
-  "Minimum width of a window for a diff, beside others.")
-
-(defvar gemini-companion-unified--previous nil
-  "Cons of the edit that was reviewed last in one window, and that window.")
-
 ;;;; View
 
 (cl-defstruct (gemini-companion-unified-view
@@ -80,8 +66,8 @@ of the file where the user was, or nil."
   "Show VIEW as a unified diff; KEEP is as in the generic function."
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-original edit))
-         (window (gemini-companion-unified--window edit keep))
-         (row (gemini-companion-unified--row edit window))
+         (place (gemini-companion-windows-place-of-diff edit keep))
+         (row (gemini-companion-unified--row edit place))
          (buffer (with-current-buffer original ; for its directory
                    (generate-new-buffer
                     (format "*gemini diff: %s*"
@@ -100,7 +86,7 @@ of the file where the user was, or nil."
       (gemini-companion-edit-adopt edit)
       (gemini-companion-header-set)
       (gemini-companion-page-refresh))
-    (gemini-companion-unified--display buffer edit window keep)
+    (gemini-companion-windows-show-diff buffer edit place keep)
     (unless (and row (gemini-companion-unified--restore-row row))
       (gemini-companion-unified--reveal))))
 
@@ -133,28 +119,6 @@ of the file where the user was, or nil."
   "Kill the buffer of the diff of VIEW."
   (gemini-companion-edit-discard (car (gemini-companion-view-buffers view))))
 
-(defun gemini-companion-unified--window (edit &optional keep)
-  "Return the window of this frame for a review of EDIT in one window.
-It is the window of the edit before in this turn, or one that shows the
-file.  Return nil if there is none, if it is low, or if KEEP is non-nil
-and the user works there."
-  (pcase-let ((`(,last . ,window) gemini-companion-unified--previous)
-              (file (gemini-companion-names-buffer
-                     (gemini-companion-edit-file edit)))
-              (others (list (gemini-companion-windows-terminal edit)
-                            (and keep (or (minibuffer-selected-window)
-                                          (selected-window))))))
-    (seq-find (lambda (window)
-                (and (eq (window-frame window) (selected-frame))
-                     (<= gemini-companion-unified--least-lines-of-file
-                         (window-body-height window))
-                     (not (memq window others))))
-              (append (and (window-live-p window)
-                           (eq (gemini-companion-edit-turn last)
-                               (gemini-companion-edit-turn edit))
-                           (list window))
-                      (and file (get-buffer-window-list file))))))
-
 (defun gemini-companion-unified--row (edit window)
   "Return the line of point in WINDOW and its row, a cons.
 Return nil if WINDOW does not show the file of EDIT."
@@ -184,39 +148,6 @@ If none is, return nil, with point where it was."
                                              (gemini-companion-unified-change))))))
       (goto-char (or visible first))
       visible)))
-
-(defun gemini-companion-unified--display (buffer edit window &optional keep)
-  "Show and select BUFFER, the view of EDIT, in WINDOW unless that is nil.
-If KEEP is non-nil, the selected window stays visible.  The user's
-`display-buffer-alist' comes first."
-  (select-window
-   (or (display-buffer
-        buffer
-        (list (list (lambda (buffer _)
-                      (when window
-                        (set-window-dedicated-p window nil)
-                        (set-window-buffer window buffer)
-                        window))
-                    ;; The terminal may be in the selected window.
-                    (lambda (buffer alist)
-                      (unless (or (gemini-companion-windows-terminal edit)
-                                  (< (window-body-height)
-                                     gemini-companion-unified--least-lines))
-                        (display-buffer-same-window buffer alist)))
-                    (lambda (buffer _)
-                      (gemini-companion-windows-make
-                       buffer edit
-                       gemini-companion-unified--least-lines
-                       gemini-companion-unified--least-columns
-                       keep))
-                    ;; Where all windows are dedicated, Emacs would make a new
-                    ;; frame.
-                    (lambda (&rest _) 'fail))
-              '(inhibit-switch-frame . t)
-              (cons 'inhibit-same-window keep)))
-       (user-error "No window for the review of %s"
-                   (gemini-companion-edit-name edit))))
-  (setq gemini-companion-unified--previous (cons edit (selected-window))))
 
 ;;;; Text
 
@@ -370,8 +301,7 @@ fold that it is in."
                          (line-number-at-pos nil 'absolute)
                        (gemini-companion-view-line view)))
                (column (gemini-companion-unified--column)))
-    (gemini-companion-windows-at-once
-      (set-window-buffer (selected-window) (if back buffer proposal)))
+    (gemini-companion-windows-exchange (if back buffer proposal))
     (with-current-buffer (window-buffer)
       (cond ((not back)
              (gemini-companion-header-set)

@@ -5,21 +5,25 @@
 
 ;;; Commentary:
 
-;; The frame and the windows of a review: make a window that leaves the terminal
-;; of the CLI and the selected window visible, record the layout before the
-;; review, and restore it afterwards, also on another tab.  A window for other
-;; buffers, such as the list, hides none of these.
+;; The windows of a review: make a window that leaves the terminal of the CLI and
+;; the selected window visible, lay out a unified diff or an Ediff session there,
+;; record the layout before the review, and restore it afterwards, also on another
+;; tab.  A window for other buffers, such as the list, hides none of these.
+;;
+;; No other file makes, deletes or resizes windows, or gives them a buffer, but by
+;; `display-buffer'.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-names)
 (require 'gemini-companion-session)
 (require 'gemini-companion-windows-at-once)
 
 (defvar gemini-companion-review-view)
 
-;;;; Windows for a review
+;;;; State
 
 (defconst gemini-companion-windows--side-columns 80
   "Least width of each of two windows beside each other.")
@@ -30,6 +34,38 @@
 
 (defconst gemini-companion-windows-ediff-lines 15
   "Least height of an Ediff session.  With less, a unified diff shows more.")
+
+(defconst gemini-companion-windows--diff-columns 60
+  "Least width of the window of a unified diff, beside others.")
+
+(defconst gemini-companion-windows--diff-lines 8
+  "Least height of the window of a unified diff.")
+
+(defconst gemini-companion-windows--taken-lines 12
+  "Least height of the window of a file that a unified diff takes.")
+
+(defvar gemini-companion-windows--last-diff nil
+  "Cons (EDIT . WINDOW) of the last unified diff, or nil.
+WINDOW may be deleted, or show another buffer meanwhile.")
+
+(cl-defstruct (gemini-companion-windows--layout
+               (:constructor gemini-companion-windows--make-layout)
+               (:copier nil))
+  "The windows of a frame before a review.
+FRAME has them, CONFIGURATION is the value of `current-window-configuration',
+and SELECTED the selected window, with the marker POINT at its point.  A
+configuration does not keep that point if other windows show its buffer."
+  frame configuration selected point)
+
+(cl-defstruct (gemini-companion-windows--shown
+               (:constructor gemini-companion-windows--make-shown)
+               (:copier nil))
+  "What a window shows that the user may have changed during a review.
+QUIT is its parameter `quit-restore'; the other slots are what the
+functions of these names return."
+  window buffer edges start point quit margins)
+
+;;;; A window for a review
 
 (defun gemini-companion-windows-make (buffer edit lines columns &optional keep)
   "Show BUFFER of EDIT in a window of the selected frame, and return it.
@@ -55,11 +91,16 @@ LINES and COLUMNS are its least height and width."
          (window (or beside
                      (unless used (car (gemini-companion-windows--main))))))
     (when window
-      (set-window-dedicated-p window nil)
-      (set-window-buffer window buffer)
+      (gemini-companion-windows--fill window buffer)
       (unless beside
         (delete-other-windows window))
       window)))
+
+(defun gemini-companion-windows--fill (window buffer)
+  "Show BUFFER in WINDOW, also if that is dedicated, and return WINDOW."
+  (set-window-dedicated-p window nil)
+  (set-window-buffer window buffer)
+  window)
 
 (defun gemini-companion-windows--main ()
   "Return the windows of the selected frame, but for its side windows."
@@ -135,6 +176,134 @@ If NARROW is non-nil, any width will do for one above or below.  See
                 (or narrow (<= columns width)))
            (split-window window (- most) (cadr sides))))))
 
+;;;; A unified diff
+
+(defun gemini-companion-windows-place-of-diff (edit &optional keep)
+  "Return the window of this frame that a unified diff of EDIT takes, or nil.
+That is the window of the previous diff if this was in the same turn, or
+one that shows the file.  The terminal of the CLI is none, nor is a low
+window or, if KEEP is non-nil, the one where the user works."
+  (pcase-let* ((`(,last . ,last-window) gemini-companion-windows--last-diff)
+               (file (gemini-companion-names-buffer
+                      (gemini-companion-edit-file edit)))
+               (kept (list (gemini-companion-windows-terminal edit)
+                           (and keep (or (minibuffer-selected-window)
+                                         (selected-window)))))
+               (candidates
+                (append (and (window-live-p last-window)
+                             (eq (gemini-companion-edit-turn last)
+                                 (gemini-companion-edit-turn edit))
+                             (list last-window))
+                        (and file (get-buffer-window-list file)))))
+    (seq-find (lambda (window)
+                (and (eq (window-frame window) (selected-frame))
+                     (<= gemini-companion-windows--taken-lines
+                         (window-body-height window))
+                     (not (memq window kept))))
+              candidates)))
+
+(defun gemini-companion-windows-show-diff (buffer edit place &optional keep)
+  "Show BUFFER, the unified diff of EDIT, and select its window.
+PLACE is the value of `gemini-companion-windows-place-of-diff'.  If it is
+nil, that is the selected window, unless the terminal of the CLI is on
+the frame, or else one that is made.  If KEEP is non-nil, the selected
+window stays visible.  The user's `display-buffer-alist' comes first.
+Signal a `user-error' if no window may show it."
+  (let* ((in-place (lambda (buffer _alist)
+                     (when place
+                       (gemini-companion-windows--fill place buffer))))
+         (in-selected (lambda (buffer alist)
+                        ;; The terminal may be in the selected window.
+                        (unless (or (gemini-companion-windows-terminal edit)
+                                    (< (window-body-height)
+                                       gemini-companion-windows--diff-lines))
+                          (display-buffer-same-window buffer alist))))
+         (in-new (lambda (buffer _alist)
+                   (gemini-companion-windows-make
+                    buffer edit
+                    gemini-companion-windows--diff-lines
+                    gemini-companion-windows--diff-columns
+                    keep)))
+         ;; Where all windows are dedicated, Emacs would make a new frame.
+         (nowhere (lambda (_buffer _alist) 'fail))
+         (window (display-buffer
+                  buffer `((,in-place ,in-selected ,in-new ,nowhere)
+                           (inhibit-switch-frame . t)
+                           (inhibit-same-window . ,keep)))))
+    (unless window
+      (user-error "No window for the review of %s"
+                  (gemini-companion-edit-name edit)))
+    (select-window window)
+    (setq gemini-companion-windows--last-diff (cons edit window))))
+
+(defun gemini-companion-windows-exchange (buffer)
+  "Show BUFFER in the selected window, in place of another one of its review."
+  (gemini-companion-windows-at-once
+    (set-window-buffer (selected-window) buffer)))
+
+;;;; An Ediff session
+
+(define-error 'gemini-companion-windows-too-small
+  "This frame is too small for Ediff" 'user-error)
+
+(defun gemini-companion-windows-make-for-ediff (buffer edit &optional keep)
+  "Show BUFFER of EDIT in a window that fits Ediff, and return the window.
+If KEEP is non-nil, the selected window stays visible.  If there is no
+room, signal `gemini-companion-windows-too-small'."
+  (let* ((terminal (gemini-companion-windows-terminal edit))
+         (window (gemini-companion-windows-make
+                  buffer edit gemini-companion-windows-ediff-lines
+                  gemini-companion-windows-ediff-columns keep)))
+    (when (or (null window)
+              ;; Beside a unified diff, the terminal may stay visible.
+              (and keep terminal
+                   (not (gemini-companion-windows-terminal edit))))
+      (signal 'gemini-companion-windows-too-small nil))
+    window))
+
+(defun gemini-companion-windows-lay-out-ediff (windows original proposal set-up)
+  "Show the buffers ORIGINAL and PROPOSAL beside each other, above a panel.
+They take the place of WINDOWS, those that their session has, at least
+one; other windows stay as they are.  Call SET-UP with the windows of
+ORIGINAL and PROPOSAL while that of the panel is selected, to which it
+gives a buffer."
+  (let* ((ignore-window-parameters t)
+         (window-min-height 1)
+         ;; Other windows keep their sizes.
+         (window-combination-limit t)
+         (window (car windows)))
+    (save-current-buffer
+      (mapc #'delete-window (cdr windows)))
+    ;; Ediff dedicates the window of the panel, which may be the one that is left.
+    (set-window-dedicated-p window nil)
+    (set-window-parameter window 'mode-line-format nil)
+    (let ((panel-window (split-window window -2 'below))
+          (proposal-window (split-window window nil 'right)))
+      (set-window-buffer window original)
+      (set-window-buffer proposal-window proposal)
+      (select-window panel-window)
+      (funcall set-up window proposal-window)
+      (set-window-parameter panel-window 'mode-line-format 'none)
+      (window-resize panel-window (- 1 (window-total-height panel-window))
+                     nil t))))
+
+(defun gemini-companion-windows-call-in-panel (panel edit function)
+  "Call FUNCTION in the buffer PANEL of EDIT, with a window of it selected.
+That may be on another frame; if no window shows PANEL, it is one that is
+made for this.  In the end, the windows are as before, and so is point of
+the current buffer."
+  (gemini-companion-windows-at-once
+    (let ((window (get-buffer-window panel t)))
+      (with-selected-frame (window-frame window)
+        ;; A window configuration does not have point of the current buffer.
+        (save-excursion
+          (save-window-excursion
+            (select-window
+             (or window (gemini-companion-windows-make-for-ediff panel edit))
+             'norecord)
+            (with-current-buffer panel
+              (funcall function))))))))
+
 ;;;; Other buffers
 
 (defun gemini-companion-windows-for-list ()
@@ -166,7 +335,12 @@ This is an action function of `display-buffer'."
     (set-window-buffer window buffer)
     window))
 
-(defun gemini-companion-windows-covering (frame buffers)
+(defun gemini-companion-windows-uncover (buffers)
+  "Quit the windows of this frame that cover BUFFERS, which are then shown."
+  (mapc #'quit-restore-window
+        (gemini-companion-windows--covering (selected-frame) buffers)))
+
+(defun gemini-companion-windows--covering (frame buffers)
   "Return the windows of FRAME in which another buffer covers one of BUFFERS.
 They show that one again when the other buffer is quit."
   (seq-filter (lambda (window)
@@ -177,23 +351,6 @@ They show that one again when the other buffer is quit."
               (window-list frame 'no-minibuffer)))
 
 ;;;; Layout
-
-(cl-defstruct (gemini-companion-windows--layout
-               (:constructor gemini-companion-windows--make-layout)
-               (:copier nil))
-  "The windows of a frame before a review.
-FRAME has them, CONFIGURATION is the value of `current-window-configuration',
-and SELECTED the selected window, with the marker POINT at its point.  A
-configuration does not keep that point if other windows show its buffer."
-  frame configuration selected point)
-
-(cl-defstruct (gemini-companion-windows--shown
-               (:constructor gemini-companion-windows--make-shown)
-               (:copier nil))
-  "What a window shows that the user may have changed during a review.
-QUIT is its parameter `quit-restore'; the other slots are what the
-functions of these names return."
-  window buffer edges start point quit margins)
 
 (defun gemini-companion-windows--layout-now ()
   "Return the layout of the selected frame."
@@ -208,15 +365,34 @@ functions of these names return."
      :selected (selected-window)
      :point (set-marker (make-marker) (window-point) (window-buffer)))))
 
-(defun gemini-companion-windows-try (function)
-  "Call FUNCTION with the layout of the frame, which is restored if that fails.
-The layout is for `gemini-companion-windows-restore-after-review'."
-  (let ((layout (gemini-companion-windows--layout-now)))
+(defun gemini-companion-windows-try (function &optional keep)
+  "Return the value of FUNCTION, which is called to open a review.
+Its argument is the layout of the frame until then, which is for
+`gemini-companion-windows-restore-after-review'.  If FUNCTION fails,
+restore the layout, and signal the error again.  If KEEP is non-nil, the
+selected window is selected again in the end."
+  (let ((layout (gemini-companion-windows--layout-now))
+        (used (seq-sort-by #'window-use-time #'< (window-list))))
     (condition-case problem
-        (funcall function layout)
+        (prog1 (funcall function layout)
+          (when keep
+            (gemini-companion-windows--select-again
+             (gemini-companion-windows--layout-selected layout) used)))
       ((error quit)
        (gemini-companion-windows--restore layout)
        (signal (car problem) (cdr problem))))))
+
+(defun gemini-companion-windows--select-again (window used)
+  "Select WINDOW, which was selected before a review was opened.
+USED are the windows of then, the one that was used last at the end; they
+keep their order, as far as they are left."
+  ;; A rule of the user in `display-buffer-alist' may have made a tab for the review.
+  (unless (window-live-p window)
+    (tab-bar-switch-to-recent-tab))
+  (when (window-live-p window)
+    (select-window window)
+    ;; If WINDOW is deleted, Emacs selects the one that was used last.
+    (mapc #'window-bump-use-time (seq-filter #'window-live-p used))))
 
 (defun gemini-companion-windows--restore (layout)
   "Restore LAYOUT, but no prompt.  Windows of a terminal follow its output."
@@ -260,7 +436,7 @@ Elsewhere, delete only the windows of BUFFERS."
         (delete-window window)))
      ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                     buffers)
-          (gemini-companion-windows-covering frame buffers))
+          (gemini-companion-windows--covering frame buffers))
       (gemini-companion-windows--restore-around layout buffers))))
   (gemini-companion-windows--quit (seq-filter #'buffer-live-p buffers)))
 

@@ -314,6 +314,19 @@ A section with another name has place 3.")
                                        3 nil #'equal))
                           #'< sections)))))))
 
+(ert-deftest gemini-companion-windows-are-set-only-in-their-files ()
+  (let ((regexp (rx (or "(" "#'")
+                    (or "delete-other-windows" "delete-window"
+                        "save-window-excursion" "set-window-buffer"
+                        "set-window-configuration" "set-window-dedicated-p"
+                        "set-window-parameter" "split-window"
+                        (seq "split-window-" (or "below" "right"))
+                        "window-resize")
+                    symbol-end)))
+    (gemini-companion-manual-test-in-each-file file
+      (unless (string-prefix-p "gemini-companion-windows" file)
+        (should-not (re-search-forward regexp nil t))))))
+
 (ert-deftest gemini-companion-long-functions-have-docstrings ()
   (let ((without nil))
     (gemini-companion-manual-test-in-each-file file
