@@ -29,6 +29,7 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-windows-at-once)
@@ -134,7 +135,7 @@ may be installed there."
 
 (defun gemini-companion-cli--save (option value)
   "Set OPTION to VALUE, and save that if the user's file can be written."
-  (with-demoted-errors "Option not saved: %S"
+  (gemini-companion-server-log-guarded "Option not saved"
     (customize-save-variable option value)))
 
 (defun gemini-companion-cli--offer-settings (cli)

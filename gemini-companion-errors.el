@@ -419,17 +419,23 @@ there are none, or if they are not known within
   "Continue the first check, and end those whose time is up.
 A timer calls this while there are checks."
   (dolist (check gemini-companion-errors--checks)
-    (condition-case nil
-        (save-match-data
-          (cond ((< (gemini-companion-errors--check-end check) (float-time))
-                 (if (eq 'others (gemini-companion-errors--check-state check))
-                     ;; What is known of other files is enough.
-                     (gemini-companion-errors--finish check)
-                   (gemini-companion-errors--end check nil)))
-                ((eq check (car gemini-companion-errors--checks))
-                 (gemini-companion-errors--continue check))))
-      ;; A server has ended, or a buffer was killed: nobody knows the errors.
-      (error (gemini-companion-errors--end check nil)))))
+    ;; If a server has ended, or a buffer was killed, the errors are not known.
+    (unless (gemini-companion-server-log-guarded 'errors
+              (save-match-data
+                (gemini-companion-errors--step-of check))
+              t)
+      (gemini-companion-errors--end check nil))))
+
+(defun gemini-companion-errors--step-of (check)
+  "Continue CHECK if it is the first one, or end it if its time is up."
+  (cond ((<= (float-time) (gemini-companion-errors--check-end check))
+         (when (eq check (car gemini-companion-errors--checks))
+           (gemini-companion-errors--continue check)))
+        ((eq 'others (gemini-companion-errors--check-state check))
+         ;; What is known of other files is enough.
+         (gemini-companion-errors--finish check))
+        (t
+         (gemini-companion-errors--end check nil))))
 
 (defun gemini-companion-errors--continue (check)
   "Do the next step of CHECK, by its state, or end it if it cannot be done."

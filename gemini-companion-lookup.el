@@ -33,7 +33,7 @@ DETAILS, see the method for KIND.")
 The match data, which a timer or a filter must not change, are kept."
   (declare (indent 1) (debug t))
   (let ((problem (make-symbol "problem")))
-    `(condition-case ,problem
+    `(condition-case-unless-debug ,problem
          (save-match-data
            (let ((inhibit-message t)
                  (message-log-max nil))

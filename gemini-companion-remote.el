@@ -15,6 +15,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'map)
 
@@ -190,7 +191,8 @@ sentence if that is not possible."
                     (when-let* ((answer (gemini-companion-remote--answer
                                          name directory)))
                       (remove-hook 'gemini-companion-remote-changed-hook check)
-                      (with-demoted-errors "Connecting a remote CLI: %S"
+                      (gemini-companion-server-log-guarded
+                          "Connecting a remote CLI"
                         (apply connected answer))))))
     (add-hook 'gemini-companion-remote-changed-hook check))
   ;; The edits of the previous connection may need the previous mirror.

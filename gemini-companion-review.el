@@ -20,6 +20,7 @@
 (require 'gemini-companion-idle)
 (require 'gemini-companion-names)
 (require 'gemini-companion-review-answered)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-view)
@@ -446,7 +447,7 @@ It is nil where no line and no hunk is."
                        (gemini-companion-view-buffers view)))))
     (if (not (gemini-companion-idle-between-commands-p))
         (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame edit)
-      (with-demoted-errors "Following the size of the frame: %S"
+      (gemini-companion-server-log-guarded "Following the size of the frame"
         (with-selected-frame frame
           (with-current-buffer (window-buffer)
             (gemini-companion-review--fit

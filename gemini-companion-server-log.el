@@ -14,6 +14,8 @@
 (require 'ring)
 (require 'seq)
 
+;;;; State
+
 (defvar gemini-companion-server-log--events (make-ring 500)
   "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
 
@@ -26,10 +28,12 @@
 (define-key gemini-companion-events-mode-map
   [remap quit-window] #'gemini-companion-quit-window)
 
+;;;; Events
+
 (defun gemini-companion-server-log-record (direction method &optional args)
   "Record that METHOD was called with ARGS.
 DIRECTION is `sent' or `received', as seen from Emacs, or `failed'
-for an error here."
+for an error here.  METHOD is a symbol, or a string after an error."
   (ring-insert gemini-companion-server-log--events
                (list (current-time) direction method
                      (mapcar #'gemini-companion-server-log--shortened
@@ -42,15 +46,32 @@ for an error here."
 
 (defmacro gemini-companion-server-log-guarded (name &rest body)
   "Run BODY, and record an error in it under NAME instead of signaling it.
-Emacs drops some hook functions that fail, or skips the rest of them."
+Return the value of BODY, or nil after an error.  NAME is a symbol, such
+as `context', or a string, such as \"Stopping a part\", which is displayed
+with the error, too: for what runs once, and not at each key.
+
+Emacs drops some hook functions that fail, or skips the rest of them, and
+an error in one part of a loop ends the loop.  With `debug-on-error', the
+debugger is entered."
   (declare (indent 1) (debug t))
   (let ((problem (make-symbol "problem")))
-    `(condition-case ,problem
+    `(condition-case-unless-debug ,problem
          (progn ,@body)
-       (error (gemini-companion-server-log-record
-               'failed ,name (list (symbol-name (car ,problem))))))))
+       (error (gemini-companion-server-log--failed ,name ,problem)))))
+
+(defun gemini-companion-server-log--failed (name problem)
+  "Record PROBLEM, the data of an error, under NAME; return nil.
+For NAME, see `gemini-companion-server-log-guarded'.  The log has only the
+symbol of the error, as its message may contain text of a file."
+  (gemini-companion-server-log-record 'failed name
+                                      (list (symbol-name (car problem))))
+  (when (stringp name)
+    (message "%s: %s" name (error-message-string problem)))
+  nil)
 
 (defun gemini-companion-server-log--shortened (value)
+  "Return VALUE, an argument of a call, with long strings cut, also in lists.
+For example, \"abc... (90000 characters)\" with 300 of its characters."
   (cond ((and (stringp value) (< 300 (length value)))
          (format "%s... (%d characters)" (substring value 0 300)
                  (length value)))
@@ -68,10 +89,12 @@ Emacs drops some hook functions that fail, or skips the rest of them."
       (insert (format-time-string "%H:%M:%S.%3N" time)
               (alist-get direction '((sent . " -> ") (received . " <- ")
                                      (failed . " !! ")))
-              (symbol-name method)
+              (format "%s" method)
               (mapconcat (lambda (arg) (format " %S" arg)) args "")
               "\n"))
     (goto-char (point-max))))
+
+;;;; Commands
 
 ;;;###autoload
 (defun gemini-companion-events-buffer ()

@@ -196,7 +196,7 @@ it could not start or crashed too often."
          :command command :roots roots :offer-tools offer-tools
          :on-ready on-ready :on-end on-end)
         gemini-companion-server--delays-left gemini-companion-server-delays)
-  (condition-case problem
+  (condition-case-unless-debug problem
       (setq gemini-companion-server--current (gemini-companion-server--open))
     (error
      (gemini-companion-server--give-up (error-message-string problem)))))
@@ -266,7 +266,7 @@ PROCESS fails after 30 seconds without an answer."
   (process-put process 'timer
                (run-at-time 30 nil #'gemini-companion-server--fail process
                             "No answer within 30 seconds"))
-  (condition-case problem
+  (condition-case-unless-debug problem
       (let ((line (json-encode (gemini-companion-server--settings process))))
         ;; Sending fails if the process has exited, which its sentinel reports.
         ;; If Emacs does not know that yet, Emacs then drops unread output.
@@ -294,7 +294,7 @@ which keeps at least the last 32 KB for a report."
 
 (defun gemini-companion-server--greet (process port)
   "Connect to PORT of PROCESS, and call hello, its first method."
-  (condition-case problem
+  (condition-case-unless-debug problem
       (progn
         (gemini-companion-server--epc-open process port)
         (gemini-companion-server-ask
@@ -521,7 +521,7 @@ if NOW is non-nil; give up if none is left."
 (defun gemini-companion-server--open-next (report)
   "Start the process that will replace the crashed one, which REPORT is about.
 If it cannot be started, try again later."
-  (condition-case problem
+  (condition-case-unless-debug problem
       (setq gemini-companion-server--next (gemini-companion-server--open))
     (error
      (gemini-companion-server--recover
@@ -607,7 +607,7 @@ current one if it is ready.  Return non-nil if the call was sent."
      (deferred:nextc answer
        (lambda (value)
          ;; An error here is not one of the call.
-         (with-demoted-errors "Handling an answer of the server: %S"
+         (gemini-companion-server-log-guarded "Handling an answer of the server"
            (funcall done value))))
      (lambda (problem)
        (if failed

@@ -282,7 +282,7 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
   (seq-mapcat
    (pcase-lambda (`(,title . ,check))
      (mapcar (apply-partially #'cons title)
-             (condition-case problem
+             (condition-case-unless-debug problem
                  (funcall check directory)
                (error `((bad ,(error-message-string problem)))))))
    gemini-companion-status-checks))

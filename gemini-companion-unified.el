@@ -19,6 +19,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-page)
 (require 'gemini-companion-review)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-view)
@@ -79,7 +80,7 @@ of the file where the user was, or nil."
                         (1+ (gemini-companion-unified-draw-last-line original)))))
     (with-current-buffer buffer
       ;; A failing hook of the user must not prevent the review.
-      (with-demoted-errors "Mode for the review: %S"
+      (gemini-companion-server-log-guarded "Mode for the review"
         (gemini-companion-unified-mode))
       (gemini-companion-page-set-up
        (lambda () (gemini-companion-unified--write view)) nil)

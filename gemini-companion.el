@@ -31,6 +31,8 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
+(require 'gemini-companion-text)
 (require 'map)
 
 (declare-function feature-file "loadhist")
@@ -283,7 +285,7 @@ Close their views immediately if NOW is non-nil."
   (gemini-companion-edit-settle-all state now)
   (gemini-companion-server-stop)
   (dolist (part (reverse (gemini-companion--loaded-parts)))
-    (with-demoted-errors "Stopping a part of gemini-companion: %S"
+    (gemini-companion-server-log-guarded "Stopping a part of gemini-companion"
       (gemini-companion-part-stop part)))
   (setq gemini-companion-context-directory nil)
   (setq-default mode-line-misc-info
@@ -293,7 +295,7 @@ Close their views immediately if NOW is non-nil."
 (defun gemini-companion--leave ()
   "Turn everything off before Emacs exits.
 An error must not prevent that."
-  (with-demoted-errors "Ending gemini-companion: %S"
+  (gemini-companion-server-log-guarded "Ending gemini-companion"
     (gemini-companion--turn-off 'rejected 'now)))
 
 ;;;; Server
@@ -302,12 +304,12 @@ An error must not prevent that."
   "Tell the parts and the user that the server can be called.
 For HOW, see `gemini-companion-part-ready'."
   (dolist (part (gemini-companion--loaded-parts))
-    (with-demoted-errors "Starting a part of gemini-companion: %S"
+    (gemini-companion-server-log-guarded "Starting a part of gemini-companion"
       (gemini-companion-part-ready part how)))
   (pcase how
     ('started
-     (with-demoted-errors "`gemini-companion-ready-hook' failed: %S"
-       (run-hooks 'gemini-companion-ready-hook)))
+     (run-hook-wrapped 'gemini-companion-ready-hook
+                       #'gemini-companion-text-call))
     ('restarted
      (message "gemini-companion server was restarted"))
     ('resumed

@@ -74,13 +74,17 @@ test without Eglot."
 
 (defun gemini-companion-test-answer-of (kind file &rest args)
   "Return the answer to the question of KIND about FILE with ARGS."
-  (let ((answer nil))
-    (apply (if (eq kind 'edited)
-               #'gemini-companion-errors-after-edit
-             (apply-partially #'gemini-companion-lookup kind))
-           (lambda (value) (setq answer (list value)))
-           (and file (expand-file-name file)) args)
-    (car (gemini-companion-test-eventually answer))))
+  (let ((answer nil)
+        (ask (if (eq kind 'edited)
+                 #'gemini-companion-errors-after-edit
+               (apply-partially #'gemini-companion-lookup kind))))
+    ;; An error is answered, not signaled.
+    (gemini-companion-test-demoted
+      (apply ask (lambda (value) (setq answer (list value)))
+             (and file (expand-file-name file)) args)
+      (gemini-companion-test-wait (lambda () answer)))
+    (should answer)
+    (car answer)))
 
 (defun gemini-companion-lookup-test-references (file symbol)
   "Return the lines of the references to SYMBOL in FILE, or the problem."

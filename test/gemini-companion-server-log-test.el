@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'ert-x)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-server-test-helper)
 
@@ -23,5 +24,29 @@
                       "[0-9:.]+ <- open-diff 8 (:id \"x\") \"/a\" \"b\"$"))
         (should (string-match-p (concat "^" line) (buffer-string))))
       (kill-buffer))))
+
+(ert-deftest gemini-companion-events-have-the-errors-of-what-is-guarded ()
+  (save-window-excursion
+    (ert-with-message-capture messages
+      (gemini-companion-test-demoted
+        (gemini-companion-server-log-guarded 'context (error "A secret"))
+        (gemini-companion-server-log-guarded "Stopping" (error "Too late")))
+      (should (string-search "Stopping: Too late" messages))
+      (should-not (string-search "secret" messages)))
+    (should (equal 1 (gemini-companion-server-log-guarded 'context 1)))
+    (gemini-companion-events-buffer)
+    (with-current-buffer "*gemini-companion events*"
+      (dolist (event '("context" "Stopping"))
+        (should (string-search (format " !! %s \"error\"" event)
+                               (buffer-string))))
+      (should-not (string-search "secret" (buffer-string)))
+      (kill-buffer))))
+
+(ert-deftest gemini-companion-events-leave-errors-to-the-debugger ()
+  (let ((debug-on-error t)
+        (entered nil))
+    (let ((debugger (lambda (&rest _) (setq entered t))))
+      (gemini-companion-server-log-guarded 'context (error "A bug")))
+    (should entered)))
 
 ;;; gemini-companion-server-log-test.el ends here

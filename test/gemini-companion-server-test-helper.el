@@ -72,11 +72,14 @@ each process: timers that limit its time are running as well."
   (let (warning)
     (cl-letf (((symbol-function 'display-warning)
                (lambda (_type message &rest _) (setq warning message))))
-      (funcall start)
-      (gemini-companion-test-eventually
-        (unless (gemini-companion-test-processes)
-          (gemini-companion-test-run-timers))
-        warning))
+      (gemini-companion-test-demoted
+        (funcall start)
+        (gemini-companion-test-wait
+         (lambda ()
+           (unless (gemini-companion-test-processes)
+             (gemini-companion-test-run-timers))
+           warning))))
+    (should warning)
     warning))
 
 (defun gemini-companion-test-failure (&rest command)

@@ -17,7 +17,8 @@
   `(let ((gemini-companion-status-checks ,table))
      (unwind-protect
          (save-window-excursion
-           (gemini-companion-status)
+           ;; An error in a check is displayed.
+           (gemini-companion-test-demoted (gemini-companion-status))
            ,@body)
        (kill-buffer "*gemini-companion status*"))))
 
@@ -104,15 +105,15 @@
           (should (= 1 (how-many (regexp-quote text) (point-min))))))
       (should-not (funcall shown "One: Fine"))
       (search-forward "[Sh")
-      (push-button)
+      (gemini-companion-test-demoted (push-button))
       (should (apply #'< (mapcar shown '("6 is not" "Four: No program" "Odd"
                                          "2 checks passed" "One: Fine"))))
       (should (equal "[Hide]" (button-label (button-at (point)))))
-      (push-button)
+      (gemini-companion-test-demoted (push-button))
       (should-not (funcall shown "One: Fine"))
       (goto-char (point-min))
       (forward-button 1)
-      (push-button)
+      (gemini-companion-test-demoted (push-button))
       (should (equal "Not connected: No CLI runs in the open projects [Start]"
                      (gemini-companion-status-test--verdict))))))
 

@@ -33,8 +33,10 @@ Return what it returned last."
     value))
 
 (defmacro gemini-companion-test-demoted (&rest body)
-  "Evaluate BODY as without ERT, where `with-demoted-errors' demotes.
-BODY must not have assertions, which need what is bound here."
+  "Evaluate BODY, in which errors are handled as without ERT.
+ERT of Emacs 28 sets `debug-on-error', with which
+`condition-case-unless-debug' handles none.  BODY must not have
+assertions, which need that."
   (declare (indent 0) (debug t))
   `(let ((debug-on-error nil))
      ,@body))

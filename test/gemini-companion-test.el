@@ -94,7 +94,8 @@
              ;; Every operation on a name fails.
              (file-name-handler-alist
               (list (cons "" (lambda (&rest _) (error "In the package"))))))
-        (run-hooks 'find-file-hook)
+        (gemini-companion-test-demoted
+          (run-hooks 'find-file-hook))
         (should called)))))
 
 (ert-deftest gemini-companion-mode-errors-in-an-answer-do-not-repeat-it ()
