@@ -811,8 +811,8 @@ edited text is kept."
     (setf (gemini-companion-edit-watch edit)
           (gemini-companion-watch-start
            file
-           (lambda (_watch changed now)
-             (and changed (gemini-companion-edit--file-changed edit now)))))
+           (lambda (_watch changed occasion)
+             (and changed (gemini-companion-edit--file-changed edit occasion)))))
     (gemini-companion-edit--add edit)
     (when (gemini-companion-edit--undoes-p edit proposal)
       (push 'undoes (gemini-companion-edit-remarks edit)))
@@ -1138,10 +1138,10 @@ key, if it is non-nil."
 
 ;;;; The file
 
-(defun gemini-companion-edit--file-changed (edit now)
+(defun gemini-companion-edit--file-changed (edit occasion)
   "Follow a change of the file of EDIT; return nil if that has to wait.
-If the file has the proposed text, dismiss EDIT, else update its view,
-between two commands unless NOW is non-nil."
+If the file has the proposed text, dismiss EDIT, else update its view; on
+OCCASION nil, see `gemini-companion-watch-check', only between commands."
   (cond ((gemini-companion-edit-in-file-p edit
                                           (gemini-companion-edit-proposed edit))
          (gemini-companion-edit--settle edit 'dismissed)
@@ -1151,7 +1151,7 @@ between two commands unless NOW is non-nil."
                     (gemini-companion-edit-name edit)
                     (gemini-companion-edit--title edit)))
          t)
-        ((or now (gemini-companion-idle-between-commands-p))
+        ((or occasion (gemini-companion-idle-between-commands-p))
          (gemini-companion-edit--read edit)
          (gemini-companion-edit--notify edit 'file-changed)
          t)))
@@ -1598,7 +1598,7 @@ its own text; reject the proposal, or leave at least one character"))
 Ask only if the CLI would write over a change of the file, or lose characters."
   ;; A large file counts as written if it is as at the previous check.
   (dotimes (_ 2)
-    (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'now))
+    (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'command))
   (or (not (gemini-companion-edit-open-p edit))
       (when-let* ((format (gemini-companion-edit--overwrites edit)))
         (not (gemini-companion-edit-ask

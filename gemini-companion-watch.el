@@ -13,42 +13,58 @@
 ;; a CLI has written until then is noticed; after that, what Emacs has written is
 ;; the state from which changes count.  Without this, a file that the user saves
 ;; would count as written by the CLI from which it is expected.
+;;
+;; `revert' watches files whose buffers are to follow, `written' those that a CLI
+;; is expected to write, and `edit' those of open reviews.
 
 ;;; Code:
 
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 
 ;;;; State
 
+;; A stamp is a value of `gemini-companion-watch-stamp'.
 (cl-defstruct (gemini-companion-watch
                (:constructor gemini-companion-watch--make)
                (:copier nil))
-  "A FILE that is watched, whose TRUE-NAME is that of the beginning.
-FUNCTION is as in `gemini-companion-watch-start'.  A stamp is the value
-of `gemini-companion-watch-stamp'.  FIRST is the stamp at the start, LAST
-the one at the last check, and FOLLOWED the last one for which FUNCTION
-has returned non-nil.  OWN is the stamp after which a change is one by
-another program: that of the start, or of the last write by this Emacs.
-SAVED are the bytes that Emacs has written to a remote file whose copy FILE
-does not have them yet, or nil, and HASH is that of the bytes of FILE after
-the last write by this Emacs, if there was one: a program that only touches
-the file has not written it.  BUSY is non-nil during a check, whose
-function may run hooks by which the file is checked again."
-  file function first own last followed timer saved hash busy
-  (true-name (or (gemini-companion-text-true-name file) file)))
+  "A file that is watched.
+Its parts read FILE, LAST and OWN; all else is for this file."
+  (file nil :documentation "The name of the file, or of the copy of a remote one.")
+  (function nil :documentation "See `gemini-companion-watch-start'.")
+  (timer nil :documentation "The timer of the next check.")
+  (busy nil :documentation "Non-nil during a check, whose function may run
+hooks by which the file is checked again.")
+  (first nil :documentation "The stamp at the start.")
+  (last nil :documentation "The stamp at the last check.")
+  (followed nil :documentation "The stamp of the last change that FUNCTION has
+followed, as its value was non-nil; or that at the start.")
+  (own nil :documentation "The stamp after which a change is one by another
+program: that at the start, or of the last write by this Emacs.")
+  (hash nil :documentation "Hash of the bytes after the last write by this
+Emacs, if there was one: a program that only touches the file has not
+written it.")
+  (saved nil :documentation "The bytes that Emacs has saved to a remote file
+and its copy, FILE, does not have yet, or nil.")
+  (true-name (or (gemini-companion-text-true-name file) file)
+             :documentation "The true name of FILE at the start."))
 
 (defvar gemini-companion-watch--all nil
   "The watches that were started and not stopped, the last one first.")
 
 (defun gemini-companion-watch-stamp (file)
-  "Return the time, size and inode of FILE, or nil if it does not exist.
-Follow symbolic links."
+  "Return the (TIME SIZE INODE) of FILE, or nil if it does not exist.
+Follow symbolic links.  Stamps are compared by `equal'."
   (when-let* ((attributes (gemini-companion-text-attributes file)))
     (list (file-attribute-modification-time attributes)
           (file-attribute-size attributes)
           (file-attribute-inode-number attributes))))
+
+(defun gemini-companion-watch--stamp-now (watch)
+  "Return the present stamp of the file of WATCH."
+  (gemini-companion-watch-stamp (gemini-companion-watch-file watch)))
 
 ;;;; Start and stop
 
@@ -59,9 +75,9 @@ Follow symbolic links."
 (defun gemini-companion-watch-start (file function &optional changed)
   "Check FILE repeatedly, and call FUNCTION each time; return the watch.
 The arguments are the watch, a value that is non-nil if FILE has changed,
-and NOW of `gemini-companion-watch-check'.  The second one stays non-nil
-until FUNCTION returns non-nil.  If CHANGED is non-nil, FILE has changed
-before."
+and OCCASION of `gemini-companion-watch-check'.  The second one stays
+non-nil until FUNCTION returns non-nil, which means that it has followed
+the change.  If CHANGED is non-nil, FILE has changed before."
   (let* ((stamp (gemini-companion-watch-stamp file))
          (watch (gemini-companion-watch--make
                  :file file :function function
@@ -82,7 +98,8 @@ before."
   (memq watch gemini-companion-watch--all))
 
 (defun gemini-companion-watch--tick (watch delay)
-  "Check WATCH, and again after DELAY seconds."
+  "Check WATCH, and again after DELAY seconds, then ever later.
+This is called by a timer."
   (setf (gemini-companion-watch-timer watch)
         (run-at-time delay nil #'gemini-companion-watch--tick
                      watch (min 0.5 (* 1.5 delay))))
@@ -90,58 +107,73 @@ before."
 
 ;;;; Checks
 
-(defun gemini-companion-watch-check (watch &optional now)
+(defun gemini-companion-watch-check (watch &optional occasion)
   "Check WATCH at once.
-NOW is `command' if a command needs the result.  It is `look' if what was
-written must only be noticed, while no buffer may be changed, as before
-it is saved, and `read' if, moreover, Emacs has just read the file.  A file
-that is not written completely has not changed yet: a small one is complete
-unless it is empty, a large one if it is as at the last check."
+OCCASION is what the check is for:
+- nil, that of the timer: nothing is urgent, and a command may be in
+  progress;
+- `command': a command that is about to begin needs the result;
+- `look': what was written must be noticed before Emacs writes the file;
+- `read': Emacs has just read the file, whose buffer has its time.
+See `gemini-companion-watch-may-revert-p' for what they permit."
   (unless (gemini-companion-watch-busy watch)
     (setf (gemini-companion-watch-busy watch) t)
     (unwind-protect
-        (gemini-companion-watch--check watch now)
+        (gemini-companion-watch--check watch occasion)
       (setf (gemini-companion-watch-busy watch) nil))))
 
-(defun gemini-companion-watch--check (watch now)
-  "Check WATCH; for NOW, see `gemini-companion-watch-check'."
-  (let* ((stamp (gemini-companion-watch-stamp
-                 (gemini-companion-watch-file watch)))
-         (changed (and (not (equal stamp (gemini-companion-watch-followed watch)))
-                       (or (equal stamp (gemini-companion-watch-last watch))
-                           (null stamp)
-                           ;; A program writes less than 64 KiB in one call.
-                           (< 0 (nth 1 stamp) 65536)))))
+(defun gemini-companion-watch-may-revert-p (occasion)
+  "Return non-nil if the function of a watch may change a buffer.
+OCCASION is that of `gemini-companion-watch-check'.  While Emacs saves or
+reads a file, its buffer must stay as it is."
+  (memq occasion '(nil command)))
+
+(defun gemini-companion-watch--check (watch occasion)
+  "Check WATCH, which is not busy with another check.
+For OCCASION, see `gemini-companion-watch-check'."
+  (let* ((stamp (gemini-companion-watch--stamp-now watch))
+         (changed (gemini-companion-watch--changed-p watch stamp)))
     (setf (gemini-companion-watch-last watch) stamp)
     (when (and changed
-               (not (equal stamp (gemini-companion-watch-own watch)))
-               (or (gemini-companion-watch--same-bytes-p watch)
-                   (and (not (eq now 'read))
-                        (gemini-companion-watch--of-emacs-p watch))))
+               (gemini-companion-watch--last-by-emacs-p watch occasion))
       (gemini-companion-watch--set-own watch))
-    (with-demoted-errors "Following a file: %S"
-      (when (and (funcall (gemini-companion-watch-function watch)
-                          watch changed now)
-                 changed)
-        (setf (gemini-companion-watch-followed watch) stamp)))))
+    (gemini-companion-server-log-guarded 'watch
+      (let ((followed (funcall (gemini-companion-watch-function watch)
+                               watch changed occasion)))
+        (when (and changed followed)
+          (setf (gemini-companion-watch-followed watch) stamp))))))
 
-(defun gemini-companion-watch-touched-p (watch)
-  "Return non-nil if the file of WATCH was touched since the start."
-  (not (equal (gemini-companion-watch-first watch)
-              (gemini-companion-watch-stamp
-               (gemini-companion-watch-file watch)))))
+(defun gemini-companion-watch--changed-p (watch stamp)
+  "Return non-nil if the file of WATCH has changed, and is complete.
+STAMP is its present stamp.  A small file is complete unless it is empty,
+a large or an empty one if it is as at the last check."
+  (and (not (equal stamp (gemini-companion-watch-followed watch)))
+       (or (null stamp)
+           (equal stamp (gemini-companion-watch-last watch))
+           ;; A program writes less than 64 KiB in one call.
+           (< 0 (nth 1 stamp) 65536))))
 
-(defun gemini-companion-watch-written-p (watch)
-  "Return non-nil if another program has written the file of WATCH.
-That is the case until this Emacs writes it."
-  (not (member (gemini-companion-watch-stamp (gemini-companion-watch-file watch))
-               (list nil (gemini-companion-watch-own watch)))))
-
-(defun gemini-companion-watch--of-emacs-p (watch)
+(defun gemini-companion-watch--last-by-emacs-p (watch occasion)
   "Return non-nil if the last change of the file of WATCH is one by Emacs.
-A formatter may write it after a save, without the hooks of one, and then
-sets the time of its buffer.  A file that Emacs has read has such a time,
-too, but what was written is noticed then, by a hook."
+A program that has written the bytes that Emacs had written counts as
+Emacs.  For OCCASION, see `gemini-companion-watch-check'."
+  (and (not (equal (gemini-companion-watch-last watch)
+                   (gemini-companion-watch-own watch)))
+       (or (gemini-companion-watch--same-bytes-p watch)
+           (and (not (eq occasion 'read))
+                (gemini-companion-watch--of-buffer-p watch)))))
+
+(defun gemini-companion-watch--same-bytes-p (watch)
+  "Return non-nil if the file of WATCH has the bytes that Emacs has written."
+  (when-let* ((hash (gemini-companion-watch-hash watch)))
+    (equal hash (gemini-companion-watch--hash (gemini-companion-watch-file watch)))))
+
+(defun gemini-companion-watch--of-buffer-p (watch)
+  "Return non-nil if the file of WATCH is as its buffer was saved.
+A remote file is, if its copy has the bytes that were saved; a local one,
+if its buffer has its time: a formatter that is run in Emacs may write the
+file without the hooks of a save, and then sets that time.  A buffer that
+was just read has it, too, so this is not asked on the occasion `read'."
   (let ((file (gemini-companion-watch-file watch)))
     (if-let* ((saved (gemini-companion-watch-saved watch)))
         (equal saved (gemini-companion-text-bytes file))
@@ -151,41 +183,55 @@ too, but what was written is noticed then, by a hook."
           (time-equal-p (visited-file-modtime)
                         (car (gemini-companion-watch-last watch))))))))
 
-(defun gemini-companion-watch--same-bytes-p (watch)
-  "Return non-nil if the file of WATCH has the bytes that Emacs has written."
-  (when-let* ((hash (gemini-companion-watch-hash watch)))
-    (equal hash (gemini-companion-watch--hash (gemini-companion-watch-file watch)))))
-
 (defun gemini-companion-watch--hash (file)
   "Return a hash of the bytes of FILE, or nil if it is large or not there."
   (when-let* ((attributes (gemini-companion-text-attributes file))
               ((< (file-attribute-size attributes) (* 5 1024 1024))))
+    ;; FILE may have been deleted meanwhile, or be unreadable.
     (ignore-error file-error
       (secure-hash 'sha256 (gemini-companion-text-bytes file)))))
 
-;;;; Writes by Emacs
+(defun gemini-companion-watch-touched-p (watch)
+  "Return non-nil if the file of WATCH was touched since the start."
+  (not (equal (gemini-companion-watch-first watch)
+              (gemini-companion-watch--stamp-now watch))))
+
+(defun gemini-companion-watch-written-p (watch)
+  "Return non-nil if another program has written the file of WATCH.
+That is the case until this Emacs writes it.  A file that is not there
+was not written."
+  (let ((stamp (gemini-companion-watch--stamp-now watch)))
+    (and stamp
+         (not (equal stamp (gemini-companion-watch-own watch))))))
+
+;;;; What was written before
 
 (defun gemini-companion-watch-look (file)
-  "Notice what other programs have written to FILE until now."
-  (let ((true-name (gemini-companion-text-true-name file)))
-    (gemini-companion-watch--look
-     (seq-filter (lambda (watch)
-                   (equal true-name (gemini-companion-watch-true-name watch)))
-                 gemini-companion-watch--all)
-     'look)))
+  "Notice what other programs have written to FILE until now.
+Call this before Emacs writes FILE, but by a save, which has a hook."
+  (gemini-companion-watch--check-all (gemini-companion-watch--of file) 'look))
 
-(defun gemini-companion-watch--look (watches now)
-  "Check each of WATCHES; for NOW, see `gemini-companion-watch-check'."
-  (dolist (watch watches)
-    ;; A large file counts as written if it is as at the previous check.
-    (dotimes (_ 2)
-      (when (gemini-companion-watch-live-p watch)
-        (gemini-companion-watch-check watch now)))))
-
-(defun gemini-companion-watch-visited (now)
+(defun gemini-companion-watch-visited (occasion)
   "Check the watches of the file that the current buffer visits.
-For NOW, see `gemini-companion-watch-check'."
-  (gemini-companion-watch--look (gemini-companion-watch--here) now))
+For OCCASION, see `gemini-companion-watch-check'."
+  (gemini-companion-watch--check-all (gemini-companion-watch--here) occasion))
+
+(defun gemini-companion-watch--check-all (watches occasion)
+  "Check each of WATCHES, so that its function notices a large file, too.
+For OCCASION, see `gemini-companion-watch-check'."
+  (dolist (watch watches)
+    ;; A large file counts as complete if it is as at the check before.
+    (dotimes (_ 2)
+      ;; The function may stop it.
+      (when (gemini-companion-watch-live-p watch)
+        (gemini-companion-watch-check watch occasion)))))
+
+(defun gemini-companion-watch--of (file)
+  "Return the watches of FILE, whatever its name."
+  (let ((true-name (gemini-companion-text-true-name file)))
+    (seq-filter (lambda (watch)
+                  (equal true-name (gemini-companion-watch-true-name watch)))
+                gemini-companion-watch--all)))
 
 (defun gemini-companion-watch--here ()
   "Return the watches of the file that the current buffer visits."
@@ -194,8 +240,11 @@ For NOW, see `gemini-companion-watch-check'."
                  (gemini-companion-watch-true-name watch)))
               gemini-companion-watch--all))
 
+;;;; Writes by Emacs
+
 (defmacro gemini-companion-watch-writing (file &rest body)
-  "Evaluate BODY, which writes FILE, so that this counts as a write by Emacs."
+  "Evaluate BODY, which writes FILE, so that this counts as a write by Emacs.
+Return the value of BODY."
   (declare (indent 1) (debug t))
   (let ((name (make-symbol "name")))
     `(let ((,name ,file))
@@ -207,12 +256,10 @@ For NOW, see `gemini-companion-watch-check'."
 (defun gemini-companion-watch-wrote (file &optional bytes)
   "Record that this Emacs has just written FILE.
 If FILE is the copy of a remote file, BYTES are what it will have soon."
-  (let ((true-name (gemini-companion-text-true-name file)))
-    (dolist (watch gemini-companion-watch--all)
-      (when (equal true-name (gemini-companion-watch-true-name watch))
-        (if bytes
-            (setf (gemini-companion-watch-saved watch) bytes)
-          (gemini-companion-watch--set-own watch))))))
+  (dolist (watch (gemini-companion-watch--of file))
+    (if bytes
+        (setf (gemini-companion-watch-saved watch) bytes)
+      (gemini-companion-watch--set-own watch))))
 
 (defun gemini-companion-watch--set-own (watch)
   "Record that this Emacs has just written the file of WATCH."
@@ -221,31 +268,37 @@ If FILE is the copy of a remote file, BYTES are what it will have soon."
           (gemini-companion-watch-hash watch) (gemini-companion-watch--hash file)
           (gemini-companion-watch-saved watch) nil)))
 
+(defun gemini-companion-watch--saved (watch)
+  "Record in WATCH that the current buffer, which visits its file, was saved.
+A remote file is saved, and its copy gets the new text later."
+  (let ((file (gemini-companion-watch-file watch)))
+    (if (gemini-companion-names-of-copy file)
+        (setf (gemini-companion-watch-saved watch)
+              (encode-coding-string (gemini-companion-text-of-buffer)
+                                    (or buffer-file-coding-system 'utf-8-unix)))
+      ;; With another time, another program has written the file since.
+      (when (time-equal-p (visited-file-modtime)
+                          (car (gemini-companion-watch-stamp file)))
+        (gemini-companion-watch--set-own watch)))))
+
+;;;; Life
+
+;; Most files are watched by nothing: the hooks of each save and each file that is
+;; visited must cost nothing then.
 (defun gemini-companion-watch--before-save ()
   "Notice what other programs have written, before Emacs writes over it."
   (when gemini-companion-watch--all
     (gemini-companion-watch-visited 'look)))
 
+(defun gemini-companion-watch--after-save ()
+  "Record that this Emacs has written the file of the current buffer."
+  (when gemini-companion-watch--all
+    (mapc #'gemini-companion-watch--saved (gemini-companion-watch--here))))
+
 (defun gemini-companion-watch--after-read ()
   "Notice what other programs have written, which Emacs has just read."
   (when gemini-companion-watch--all
     (gemini-companion-watch-visited 'read)))
-
-(defun gemini-companion-watch--after-save ()
-  "Record that this Emacs has written the file of the current buffer."
-  (when gemini-companion-watch--all
-    (dolist (watch (gemini-companion-watch--here))
-      (let ((file (gemini-companion-watch-file watch)))
-        (cond ((gemini-companion-names-of-copy file)
-               ;; The host sends the new text later.
-               (setf (gemini-companion-watch-saved watch)
-                     (encode-coding-string (gemini-companion-text-of-buffer)
-                                           (or buffer-file-coding-system
-                                               'utf-8-unix))))
-              ;; With another time, another program has written the file since.
-              ((time-equal-p (visited-file-modtime)
-                             (car (gemini-companion-watch-stamp file)))
-               (gemini-companion-watch--set-own watch)))))))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'watch)))
   "Tell writes by Emacs from those by other programs."

@@ -61,8 +61,8 @@ it, as keywords and values."
     (setf (gemini-companion-written-watch written)
           (gemini-companion-watch-start
            file
-           (lambda (_watch changed now)
-             (gemini-companion-written--check written changed now))
+           (lambda (_watch changed occasion)
+             (gemini-companion-written--check written changed occasion))
            ;; A CLI may have written it before it closed the review.
            'changed))
     (gemini-companion-written--set-own written)
@@ -106,15 +106,16 @@ What it wrote over the CLI's text does not count."
 
 ;;;; Checks
 
-(defun gemini-companion-written--check (written changed now)
+(defun gemini-companion-written--check (written changed occasion)
   "Follow the file of WRITTEN, which has CHANGED if that is non-nil.
-Revert its buffer, unless a command is in progress or NOW forbids that,
-and return non-nil if that was done; see `gemini-companion-watch-start'."
+Revert its buffer, unless a command is in progress or OCCASION forbids
+it, and return non-nil if that was done; see
+`gemini-companion-watch-start'."
   (let* ((watch (gemini-companion-written-watch written))
          (stamp (gemini-companion-watch-last watch))
          (free (and changed
-                    (not (memq now '(look read)))
-                    (gemini-companion-revert-free-p now))))
+                    (gemini-companion-watch-may-revert-p occasion)
+                    (gemini-companion-revert-free-p occasion))))
     (when (and changed stamp
                (not (member stamp (list (gemini-companion-watch-own watch)
                                         (gemini-companion-written-seen written)))))
@@ -124,7 +125,7 @@ and return non-nil if that was done; see `gemini-companion-watch-start'."
     (when free
       (gemini-companion-revert-now (gemini-companion-watch-file watch)
                                    (gemini-companion-written-keys written)))
-    (unless (or changed now)
+    (unless (or changed occasion)
       (gemini-companion-written--count written))
     free))
 
