@@ -370,7 +370,7 @@ prompts, the last first, and `saved' what would be saved."
             (gemini-companion-run)))
         (pcase-dolist (text '("Setting not saved (Opening output file: Not a "
                               "; set ide.enabled to true where that file is made"
-                              "Option not saved: (error \"File is write-p"))
+                              "Option not saved: File is write-protected"))
           (should (string-search text shown)))))
     (should (equal 1 (length gemini-companion-run-test-started)))))
 
