@@ -104,6 +104,17 @@ See `gemini-companion-server-search-in'.")
                 (executable-find (car (gemini-companion-cli-command client))))
               (mapcar #'car gemini-companion-client-table)))
 
+(defun gemini-companion-cli-clients ()
+  "Return the names of the connected CLIs, or else of the installed ones.
+A CLI that has run counts as installed.  The value has at least one name."
+  (let* ((all (mapcar #'car gemini-companion-client-table))
+         (connected (mapcar (lambda (session) (plist-get session :client))
+                            (gemini-companion-sessions))))
+    (or (seq-intersection all connected)
+        (seq-union (gemini-companion-cli-installed)
+                   (seq-filter #'gemini-companion-client-has-run-p all))
+        (list (car all)))))
+
 (defun gemini-companion-cli--choose-client (another remote)
   "Return the CLI to start; ask if several are installed.
 Unless ANOTHER is non-nil, do so once, and set the option
@@ -193,8 +204,8 @@ For findings, see `gemini-companion-status-checks'; this one has a remedy."
            (gemini-companion-cli--search-obstacle client searched))
       (and directory
            (seq-find (lambda (finding) (memq (car finding) '(bad note)))
-                     (append
-                      (gemini-companion-part-findings 'roots directory)
+                     (cons
+                      (gemini-companion-roots-finding directory)
                       ;; The settings of a CLI on a remote host are there.
                       (unless (file-remote-p directory)
                         ;; Only the first setting is needed to connect.
@@ -767,7 +778,7 @@ The header line has REASON, and keys that start the CLI again."
   (mapcan (lambda (buffer)
             (with-current-buffer buffer
               (when gemini-companion-cli--failure
-                (list (gemini-companion-cli--failure-finding)))))
+                (list (cons "Start" (gemini-companion-cli--failure-finding))))))
           (buffer-list)))
 
 (defun gemini-companion-cli--failure-finding ()

@@ -238,5 +238,9 @@ first that exists, else the first."
 It exists once the CLI has run."
   (file-name-directory (gemini-companion-client-file client :user-settings)))
 
+(defun gemini-companion-client-has-run-p (client)
+  "Return non-nil if CLIENT has its directory in the home directory."
+  (file-directory-p (gemini-companion-client-home client)))
+
 (provide 'gemini-companion-client)
 ;;; gemini-companion-client.el ends here

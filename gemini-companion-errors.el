@@ -753,8 +753,8 @@ number, and the first one."
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'errors)) _directory)
   "Return a finding if no program knows the errors of an open file."
   (unless (seq-some #'gemini-companion-errors-checker (buffer-list))
-    '((note "Nothing checks an open file, so there are no errors to send"
-            "Start Eglot, Flymake or Flycheck in a file."))))
+    '(("Links" note "Nothing checks an open file, so there are no errors to send"
+       "Start Eglot, Flymake or Flycheck in a file."))))
 
 (defun gemini-companion-errors--before-revert ()
   "Remember the errors of this buffer, or request them.

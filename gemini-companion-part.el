@@ -44,10 +44,12 @@ the tooltip or a function that returns that line."
   nil)
 
 (cl-defgeneric gemini-companion-part-findings (_part _directory)
-  "Return what is to be known of PART for a CLI in DIRECTORY.
-PART is a file of the package, by its name, which may have nothing to
-start.  The value is a list of findings; see
-`gemini-companion-status-checks'."
+  "Return what is to be known of PART for a CLI that runs in DIRECTORY.
+The value is an alist of (TITLE . FINDING), in any order; for findings,
+see `gemini-companion-status-checks'.  For example:
+  ((\"Project\" good \"A CLI may connect from ~/src/p\"))
+The status calls this for each part that is loaded, and puts its findings
+in the order of `gemini-companion-status-titles'."
   nil)
 
 (cl-defgeneric gemini-companion-part-stop (_part)

@@ -12,6 +12,7 @@
 
 (require 'format-spec)
 (require 'gemini-companion-client)
+(require 'gemini-companion-client-settings)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
@@ -302,7 +303,73 @@ another directory")
 M-x gemini-companion-connect"))
      title problem)))
 
+;;;; Findings
+
+(defun gemini-companion-remote--findings (name remote)
+  "Return the findings about the connected host NAME, such as \"/ssh:far:\".
+REMOTE is a plist, the value of `gemini-companion-names-remotes' for NAME."
+  (pcase-let (((map :problems :node :tmp :port :container :versions) remote)
+              (title (gemini-companion-names-title name)))
+    `(,@(mapcar (lambda (problem)
+                  `(bad ,(format "%s: the discovery file could not be written \
+(%s)" title problem)
+                        ,(substitute-command-keys
+                          "Correct that, or set TMPDIR there to a directory \
+of your own, then type \\[gemini-companion-connect].")))
+                problems)
+      ,@(seq-mapcat (pcase-lambda (`(,client ,version))
+                      (gemini-companion-remote--client-findings
+                       client version name))
+                    versions)
+      (note ,(format "%s is connected (port %s there, Node.js %s)"
+                     title port node)
+            ,(format "If a CLI there does not connect: it must trust its \
+directory, use the temporary directory %s%s, and reach 127.0.0.1, which a \
+firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
+                     tmp
+                     (if container
+                         ", have REMOTE_CONTAINERS=1 in its environment"
+                       ""))))))
+
+(defun gemini-companion-remote--client-findings (client version name)
+  "Return the findings about CLIENT with VERSION on the host NAME.
+They are about its version, and the settings that it needs to connect."
+  (pcase-let* (((map :title :oldest :package :required)
+                (cdr (assoc client gemini-companion-client-table)))
+               (host (gemini-companion-names-title name))
+               (`(,project ,user) (gemini-companion-remote-settings client))
+               (files
+                `(,@(mapcar (apply-partially #'expand-file-name project)
+                            (gemini-companion-names-roots name))
+                  ,(gemini-companion-names-copy (concat name user)))))
+    `(,@(when (and oldest (version< version oldest))
+          `((bad ,(format "%s %s on %s cannot find Emacs; %s or later is needed"
+                          title version host oldest)
+                 ,(format "To update it there: npm install -g %s" package))))
+      ,@(seq-mapcat
+         (pcase-lambda (`(,keys ,value ,problem ,command))
+           (unless (equal value (gemini-companion-client-settings-get files keys))
+             `((bad ,(format "%s on %s" problem host)
+                    ,(format "Type %s in %s there." command title)))))
+         required))))
+
 ;;;; Life
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'remote)) _directory)
+  "Return the findings about the remote hosts, connected or lost."
+  (mapcar
+   (apply-partially #'cons "Remote host")
+   (seq-mapcat
+    (pcase-lambda (`(,name . ,remote))
+      (pcase (plist-get remote :state)
+        ("connected"
+         (gemini-companion-remote--findings name remote))
+        ((or "lost" "ended")
+         `((bad ,(gemini-companion-remote-explain name))))
+        (_
+         `((wait ,(format "%s is being connected"
+                          (gemini-companion-names-title name)))))))
+    gemini-companion-names-remotes)))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'remote)) _how)
   "Connect the hosts to a server that became ready."

@@ -152,35 +152,44 @@ is in none of the last computed roots."
 
 ;;;; Status
 
-(cl-defmethod gemini-companion-part-findings ((_part (eql 'roots)) directory)
-  "Return the finding about whether a CLI in DIRECTORY may connect."
+(defun gemini-companion-roots-finding (directory)
+  "Return the finding about whether a CLI in DIRECTORY may connect.
+Return nil without a server, and for a remote DIRECTORY of a host that is
+connected.  For findings, see `gemini-companion-status-checks'."
   (cond
    ((null (gemini-companion-server-info)) nil)
    ;; Emacs 28 asks the remote host to abbreviate.
    ((file-remote-p directory)
     (unless (assoc (file-remote-p directory) gemini-companion-names-remotes)
-      `((note ,(format "%s, the host of this directory, is not connected"
-                       (gemini-companion-names-title (file-remote-p directory)))
-              ,(substitute-command-keys
-                "Type \\[gemini-companion-connect] in a buffer of that \
-host.")))))
+      `(note ,(format "%s, the host of this directory, is not connected"
+                      (gemini-companion-names-title (file-remote-p directory)))
+             ,(substitute-command-keys
+               "Type \\[gemini-companion-connect] in a buffer of that \
+host."))))
    ((and (not (member (file-name-as-directory directory)
                       (list (expand-file-name "~/") "/")))
          (car (gemini-companion-roots-outermost
                (file-name-as-directory (file-truename directory)))))
-    `((good ,(format "A CLI may connect from %s"
-                     (abbreviate-file-name directory)))))
+    `(good ,(format "A CLI may connect from %s"
+                    (abbreviate-file-name directory))))
    ((gemini-companion-privacy-directory-hidden-p directory)
-    `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
+    `(bad ,(format "%s is excluded from sharing, so no CLI can connect \
 from there" (gemini-companion-names-absolute directory))
-           "See `gemini-companion-excluded', and `gemini-companion-share' in \
-its .dir-locals.el.")))
+          "See `gemini-companion-excluded', and `gemini-companion-share' in \
+its .dir-locals.el."))
    (t
-    `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
+    `(bad ,(format "%s is in none of the workspace roots, so no CLI can \
 connect from there" (gemini-companion-names-absolute directory))
-           "Start it in a project, or open a file of that project, then type \
+          "Start it in a project, or open a file of that project, then type \
 /ide enable, or /ide in Copilot CLI.  The home directory and / are never \
-roots.")))))
+roots."))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'roots)) directory)
+  "Return the finding about whether a CLI in DIRECTORY may connect."
+  (when-let* ((finding (gemini-companion-roots-finding directory)))
+    (list (cons "Project" finding))))
 
 (provide 'gemini-companion-roots)
 ;;; gemini-companion-roots.el ends here

@@ -25,7 +25,6 @@
 (require 'gemini-companion-page)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-remote)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-server-log)
@@ -37,18 +36,24 @@
 
 ;;;; State
 
+(defconst gemini-companion-status-titles
+  '("Server" "Start" "CLI" "Settings" "Sharing" "Remote host" "Running CLIs"
+    "Project" "Links")
+  "Titles of findings, what a CLI needs first to open a review at the top.
+The first finding in this order that is `bad' or `wait' is the verdict if
+no CLI is connected; those with other titles come last.")
+
 (defvar gemini-companion-status-checks
-  `(("Server" . gemini-companion-status--server)
+  '(("Server" . gemini-companion-status--server)
     ("CLI" . gemini-companion-status--installed)
     ("Settings" . gemini-companion-status--settings)
     ("Sharing" . gemini-companion-status--sharing)
-    ("Remote host" . gemini-companion-status--remotes)
     ("Running CLIs" . gemini-companion-status--running)
-    ("Project" . ,(apply-partially #'gemini-companion-part-findings 'roots))
     ("Links" . gemini-companion-status--links))
-  "Alist of (TITLE . FUNCTION), the checks in their order.
+  "Alist of (TITLE . FUNCTION), the checks of the status itself.
 Each function is called with the user's directory, and returns a list of
-findings, which may be empty.
+findings, which may be empty.  The other parts have their checks in
+methods of `gemini-companion-part-findings'.
 
 A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK is
 `good'; `bad' for a problem that keeps a CLI from connecting or from
@@ -131,7 +136,7 @@ Type \\[describe-mode] there for its keys."
   "Write the status into the current buffer: the verdict, and the sections."
   (let* ((directory default-directory)
          (findings (let ((default-directory temporary-file-directory))
-                     (gemini-companion-status--findings directory)))
+                     (gemini-companion-status-findings directory)))
          (verdict (unless (gemini-companion-sessions)
                     (seq-find (lambda (finding)
                                 (memq (nth 1 finding) '(bad wait)))
@@ -276,15 +281,38 @@ That is the arguments of `gemini-companion-status--insert'."
 
 ;;;; Checks
 
-(defun gemini-companion-status--findings (directory)
-  "Check all in DIRECTORY, and return the findings.
-They are lists (TITLE MARK TEXT REMEDY ACTION...)."
+(defun gemini-companion-status-findings (directory)
+  "Return the findings of all parts that are loaded, for a CLI in DIRECTORY.
+The value is an alist of (TITLE . FINDING) in the order of
+`gemini-companion-status-titles'; for findings, see
+`gemini-companion-status-checks'."
+  (seq-sort-by
+   (lambda (finding)
+     (or (seq-position gemini-companion-status-titles (car finding))
+         (length gemini-companion-status-titles)))
+   #'<
+   (seq-mapcat (lambda (part)
+                 (gemini-companion-status--findings-or-error
+                  (format "Part %s" part)
+                  (apply-partially #'gemini-companion-part-findings
+                                   part directory)))
+               (gemini-companion-loaded-parts))))
+
+(defun gemini-companion-status--findings-or-error (title check)
+  "Return the value of CHECK, a function that returns an alist of findings.
+If it signals an error, return one about that, with TITLE."
+  (condition-case-unless-debug problem
+      (funcall check)
+    (error `((,title bad ,(error-message-string problem))))))
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'status)) directory)
+  "Return the findings of `gemini-companion-status-checks' in DIRECTORY."
   (seq-mapcat
    (pcase-lambda (`(,title . ,check))
-     (mapcar (apply-partially #'cons title)
-             (condition-case-unless-debug problem
-                 (funcall check directory)
-               (error `((bad ,(error-message-string problem)))))))
+     (gemini-companion-status--findings-or-error
+      title
+      (lambda ()
+        (mapcar (apply-partially #'cons title) (funcall check directory)))))
    gemini-companion-status-checks))
 
 (defun gemini-companion-status--server (_directory)
@@ -310,35 +338,19 @@ They are lists (TITLE MARK TEXT REMEDY ACTION...)."
 
 ;;;; Installed CLIs and their settings
 
-(defun gemini-companion-status--clients ()
-  "Return the names of the connected CLIs, or else of the installed ones.
-A CLI that has run counts as installed.  That is at least the first one."
-  (let ((all (mapcar #'car gemini-companion-client-table)))
-    (or (seq-intersection all (mapcar (lambda (session)
-                                        (plist-get session :client))
-                                      (gemini-companion-sessions)))
-        (seq-union (gemini-companion-cli-installed)
-                   (seq-filter #'gemini-companion-status--has-run-p all))
-        (list (car all)))))
-
-(defun gemini-companion-status--has-run-p (client)
-  "Return non-nil if CLIENT has its directory in the home directory."
-  (file-directory-p (gemini-companion-client-home client)))
-
-(defun gemini-companion-status--installed (directory)
-  "Return the findings about the programs of CLIs, and their failures.
+(defun gemini-companion-status--installed (_directory)
+  "Return the findings about the programs of CLIs.
 The environment is that of the buffer where the status was called, which
-`gemini-companion-run' uses in DIRECTORY."
+`gemini-companion-run' uses."
   (let* ((origin (if (buffer-live-p gemini-companion-status--origin)
                      gemini-companion-status--origin
                    (current-buffer)))
          (exec-path (buffer-local-value 'exec-path origin))
          (process-environment (buffer-local-value 'process-environment origin)))
-    (append (gemini-companion-part-findings 'cli directory)
-            (mapcan (lambda (client)
-                      (cons (gemini-companion-status--client client)
-                            (gemini-companion-status--node client)))
-                    (gemini-companion-status--clients)))))
+    (mapcan (lambda (client)
+              (cons (gemini-companion-status--client client)
+                    (gemini-companion-status--node client)))
+            (gemini-companion-cli-clients))))
 
 (defun gemini-companion-status--node (client)
   "Return a list of the finding about the Node.js of CLIENT, or nil.
@@ -405,7 +417,7 @@ Return nil if its program is no script whose first line names that."
   "Return the finding about the discovery file or the version of CLIENT."
   (pcase-let* (((map :title :package :node :oldest)
                 (cdr (assoc client gemini-companion-client-table)))
-               (has-run (gemini-companion-status--has-run-p client))
+               (has-run (gemini-companion-client-has-run-p client))
                ((map :discovery) (gemini-companion-server-info))
                (found-by (cadr (assoc client discovery)))
                (program (car (gemini-companion-cli-command client)))
@@ -450,7 +462,7 @@ Without a session these are the settings that a CLI needs to connect."
                       (gemini-companion-client-settings-findings
                        client directory #'gemini-companion-status--runs-p)
                       1))
-           (gemini-companion-status--clients))))
+           (gemini-companion-cli-clients))))
     (if (or sessions (not (assq 'good findings)))
         findings
       ;; One CLI that can connect is enough.
@@ -486,75 +498,16 @@ and the ignore files, such as .geminiignore.")
       `((note ,(format "%s is not shared" (gemini-companion-names-absolute name))
               ,remedy)))))
 
-(defun gemini-companion-status--remotes (_directory)
-  "Return the findings about the remote hosts, connected or lost."
-  (seq-mapcat
-   (pcase-lambda (`(,name . ,remote))
-     (pcase (plist-get remote :state)
-       ("connected" (gemini-companion-status--remote name remote))
-       ((or "lost" "ended")
-        `((bad ,(gemini-companion-remote-explain name))))
-       (_ `((wait ,(format "%s is being connected"
-                           (gemini-companion-names-title name)))))))
-   gemini-companion-names-remotes))
-
-(defun gemini-companion-status--remote (name remote)
-  "Return the findings about the connected host NAME, such as \"/ssh:far:\".
-REMOTE is a plist, the value of `gemini-companion-names-remotes' for NAME."
-  (pcase-let (((map :problems :node :tmp :port :container :versions) remote)
-              (title (gemini-companion-names-title name)))
-    `(,@(mapcar (lambda (problem)
-                  `(bad ,(format "%s: the discovery file could not be written \
-(%s)" title problem)
-                        ,(substitute-command-keys
-                          "Correct that, or set TMPDIR there to a directory \
-of your own, then type \\[gemini-companion-connect].")))
-                problems)
-      ,@(seq-mapcat (pcase-lambda (`(,client ,version))
-                      (gemini-companion-status--remote-client
-                       client version name))
-                    versions)
-      (note ,(format "%s is connected (port %s there, Node.js %s)"
-                     title port node)
-            ,(format "If a CLI there does not connect: it must trust its \
-directory, use the temporary directory %s%s, and reach 127.0.0.1, which a \
-firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
-                     tmp
-                     (if container
-                         ", have REMOTE_CONTAINERS=1 in its environment"
-                       ""))))))
-
-(defun gemini-companion-status--remote-client (client version name)
-  "Return the findings about CLIENT with VERSION on the host NAME.
-They are about its version, and the settings that it needs to connect."
-  (pcase-let* (((map :title :oldest :package :required)
-                (cdr (assoc client gemini-companion-client-table)))
-               (host (gemini-companion-names-title name))
-               (`(,project ,user) (gemini-companion-remote-settings client))
-               (files
-                `(,@(mapcar (apply-partially #'expand-file-name project)
-                            (gemini-companion-names-roots name))
-                  ,(gemini-companion-names-copy (concat name user)))))
-    `(,@(when (and oldest (version< version oldest))
-          `((bad ,(format "%s %s on %s cannot find Emacs; %s or later is needed"
-                          title version host oldest)
-                 ,(format "To update it there: npm install -g %s" package))))
-      ,@(seq-mapcat
-         (pcase-lambda (`(,keys ,value ,problem ,command))
-           (unless (equal value (gemini-companion-client-settings-get files keys))
-             `((bad ,(format "%s on %s" problem host)
-                    ,(format "Type %s in %s there." command title)))))
-         required))))
-
-(defun gemini-companion-status--links (directory)
-  "Return the findings about the links of CLIs that run in DIRECTORY.
-Return one with a button to link them if there is no extension."
-  (when (seq-some (lambda (client) (gemini-companion-client-get client :link))
-                  (gemini-companion-status--clients))
-    (if (gemini-companion-install-extension-p)
-        (gemini-companion-part-findings 'tools directory)
-      '((note "No CLI is linked, so none receives errors or asks about code"
-              nil ("Link" . gemini-companion-tools))))))
+(defun gemini-companion-status--links (_directory)
+  "Return a list of the finding with a button to link CLIs, or nil.
+It is nil if they are linked, and the part `tools' knows more of that, or
+if none can be linked."
+  (when (and (seq-some (lambda (client)
+                         (gemini-companion-client-get client :link))
+                       (gemini-companion-cli-clients))
+             (not (gemini-companion-install-extension-p)))
+    '((note "No CLI is linked, so none receives errors or asks about code"
+            nil ("Link" . gemini-companion-tools)))))
 
 ;;;; Running CLIs
 

@@ -153,28 +153,32 @@ With such a file, CLIENT asks no confirmation for our questions."
           '("source"))))
 
 (defun gemini-companion-tools--run (verb clients then &optional failures)
-  "Run the command `extensions VERB' of each of CLIENTS.
-VERB is \"link\" or \"uninstall\".  Then call THEN with a list of the
-FAILURES, strings."
+  "Run the command `extensions VERB' of each of CLIENTS, one after another.
+VERB is \"link\" or \"uninstall\", and may take seconds; nothing waits for
+it.  At the end call THEN with a list of the FAILURES, as (\"Qwen Code: exit
+status 1\"), including those that are passed here."
   (if (null clients)
       (funcall then (reverse failures))
     (let* ((default-directory (gemini-companion-install-extension-directory))
-           (client (pop clients))
-           (link (gemini-companion-client-get client :link)))
+           (client (car clients))
+           (link (gemini-companion-client-get client :link))
+           (arguments (if (equal verb (car link))
+                          (cons (directory-file-name default-directory)
+                                (cdr link))
+                        (list gemini-companion-tools--name))))
       (gemini-companion-cli-program
        "gemini-companion-link"
-       `(,@(gemini-companion-cli-command client) "extensions" ,verb
-         ,@(if (equal verb (car link))
-               (cons (directory-file-name default-directory) (cdr link))
-             (list gemini-companion-tools--name)))
+       `(,@(gemini-companion-cli-command client) "extensions" ,verb ,@arguments)
        ;; Qwen Code asks whether to continue.
        "y\n"
        (lambda (_output problem)
-         (when problem
-           (push (format "%s: %s" (gemini-companion-client-title client)
-                         problem)
-                 failures))
-         (gemini-companion-tools--run verb clients then failures))))))
+         (gemini-companion-tools--run
+          verb (cdr clients) then
+          (if problem
+              (cons (format "%s: %s" (gemini-companion-client-title client)
+                            problem)
+                    failures)
+            failures)))))))
 
 (defun gemini-companion-tools--write-policy (client)
   "Write the rule by which CLIENT may ask read-only questions."
@@ -189,127 +193,14 @@ decision = \"allow\"
 priority = 100
 " gemini-companion-tools--server)))
 
-;;;; Life
-
-(cl-defmethod gemini-companion-part-ready ((_part (eql 'tools)) _how)
-  "Start answering questions if the extension exists."
-  (when (gemini-companion-install-extension-p)
-    (gemini-companion-tools--write-extension)
-    (gemini-companion-part-start 'errors)
-    (gemini-companion-server-call 'tools-update t)))
-
-(cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
-  "Stop answering questions."
-  (gemini-companion-server-call 'tools-update nil)
-  (gemini-companion-part-stop 'errors))
-
-;;;; Questions
-
-(cl-defmethod gemini-companion-server-receive
-  ((_method (eql 'ask)) kind facts &rest texts)
-  "Return a function that answers a question of KIND, maybe later.
-It is about FACTS, a plist, and TEXTS."
-  (lambda (answer)
-    (save-match-data
-      (pcase-let (((map :path :symbol :line :after :event) facts)
-                  ;; Sharing may be paused while a server looks something up.
-                  (unless-paused
-                   (lambda (value)
-                     (funcall answer (if gemini-companion-context-paused
-                                         '(:problem "Sharing is paused in Emacs")
-                                       value)))))
-        (pcase kind
-          ('edited
-           (apply #'gemini-companion-tools--edited facts answer texts))
-          ('turn
-           (gemini-companion-tools--report facts (intern event))
-           (funcall answer nil))
-          (_
-           (gemini-companion-lookup
-            kind unless-paused path symbol line after)))))))
-
-(defun gemini-companion-tools--report (facts event)
-  "Report EVENT of the CLI that FACTS name; return its session, or nil."
-  (when-let* ((session (seq-find (lambda (session)
-                                   (memql (plist-get session :pid)
-                                          (plist-get facts :pids)))
-                                 (gemini-companion-sessions))))
-    (gemini-companion-state-report session event (plist-get facts :prompt))
-    session))
-
-(defun gemini-companion-tools--edited (facts answer before after)
-  "Follow an edit that a CLI has written; call ANSWER with the new errors.
-FACTS names the file and the CLI; BEFORE, nil for a new file, and AFTER
-are its texts."
-  (pcase-let* (((map :path :client) facts)
-               (session (or (gemini-companion-tools--report facts 'edit)
-                            ;; A CLI may be linked, and not connected.
-                            (list :id (concat "?" client) :client client))))
-    ;; The record of the edit comes first: the revert of its buffer shows that an
-    ;; edit that was undone is there again.
-    (gemini-companion-edit-written session path before after)
-    (gemini-companion-revert path)
-    (gemini-companion-errors-after-edit answer path before after)))
-
-;;;; Status
-
-(cl-defmethod gemini-companion-part-findings ((_part (eql 'tools)) directory)
-  "Return the findings about the links of CLIs that run in DIRECTORY."
-  (append
-   (cl-loop
-    for client in (gemini-companion-tools--clients)
-    for title = (gemini-companion-client-title client)
-    collect
-    (cond
-     ((not (gemini-companion-tools-linked-p client))
-      `(note ,(format "%s is not linked" title)
-             "M-x gemini-companion-tools unlinks all CLIs; run it again to \
-link them."))
-     ((gemini-companion-tools--untrusted-p client directory)
-      `(note ,(format "%s is linked, but: %s is not trusted, so questions \
-are not offered and edits are not reported"
-                      title (abbreviate-file-name directory))
-             ,(format "To trust the directory, type %s in %s there."
-                      (gemini-companion-client-get client :trust) title)))
-     (t `(good ,(format "%s is linked" title)))))
-   (gemini-companion-part-findings 'errors directory)))
-
-(defun gemini-companion-tools--untrusted-p (client directory)
-  "Return non-nil if CLIENT requires trust and does not trust DIRECTORY.
-It runs no hooks of extensions there.  A remote DIRECTORY is never
-untrusted, as the settings here do not count."
-  (and (not (file-remote-p directory))
-       (eq t (or (gemini-companion-client-settings-get
-                  (gemini-companion-client-settings-files client directory)
-                  '("security" "folderTrust" "enabled"))
-                 (gemini-companion-client-get client :distrusts)))
-       (seq-every-p
-        (pcase-lambda (`(,trusted . ,trust))
-          (not (pcase trust
-                 ("TRUST_FOLDER" (file-in-directory-p directory trusted))
-                 ("TRUST_PARENT" (file-in-directory-p
-                                  directory (file-name-directory trusted))))))
-        (gemini-companion-client-settings-get
-         (gemini-companion-tools--file client "trustedFolders.json") nil))))
-
-;;;; Command
-
-;;;###autoload
-(defun gemini-companion-tools ()
-  "Link the CLIs to this Emacs, or unlink them.
-After each edit, the new errors that Eglot, Flymake or Flycheck finds
-are reported to a linked CLI.  Its model may ask for the references and
-the definition of a symbol, and for the diagnostics of a file.
-
-An extension is written into `gemini-companion-install-directory',
-and a link to it for each CLI that is installed; a CLI finds it when
-it starts next.  The same command deletes both."
-  (interactive)
-  (when (get-process "gemini-companion-link")
-    (user-error "CLIs are still being linked or unlinked; wait for the message"))
-  (if (gemini-companion-install-extension-p)
-      (gemini-companion-tools--unlink)
-    (gemini-companion-tools--link)))
+(defun gemini-companion-tools--delete-policy (client)
+  "Delete the rule that `gemini-companion-tools--write-policy' wrote, if any.
+Delete its directory, too, unless CLIENT has other policies there."
+  (when-let* ((policy (gemini-companion-tools--policy-file client))
+              ((file-exists-p policy)))
+    (delete-file policy)
+    (ignore-error file-error
+      (delete-directory (file-name-directory policy)))))
 
 (defun gemini-companion-tools--link ()
   "Ask whether to link the installed CLIs, write the extension and link them."
@@ -349,19 +240,156 @@ without confirmation? " (gemini-companion-client-title client)))
    "uninstall"
    (seq-filter #'gemini-companion-tools-linked-p
                (gemini-companion-tools--clients))
-   (lambda (failed)
-     (dolist (policy (delq nil (mapcar #'gemini-companion-tools--policy-file
-                                       (gemini-companion-tools--linkable))))
-       (when (file-exists-p policy)
-         (delete-file policy)
-         ;; The directory may have other policies.
-         (ignore-error file-error
-           (delete-directory (file-name-directory policy)))))
+   (lambda (failures)
+     (mapc #'gemini-companion-tools--delete-policy
+           (gemini-companion-tools--linkable))
      (delete-directory (gemini-companion-install-extension-directory) t)
-     (if failed
+     (if failures
          (message "Deleted the extension, but not its links; %s"
-                  (string-join failed "; "))
+                  (string-join failures "; "))
        (message "Deleted the extension and its links")))))
+
+;;;; Questions
+
+(cl-defmethod gemini-companion-server-receive
+  ((_method (eql 'ask)) kind facts &rest texts)
+  "Return a function that answers a question of KIND, maybe later.
+It is about FACTS, a plist, and TEXTS."
+  (lambda (answer)
+    (save-match-data
+      (gemini-companion-tools--answer kind facts texts answer))))
+
+(defun gemini-companion-tools--answer (kind facts texts answer)
+  "Call ANSWER with the answer to a question of KIND, now or later.
+KIND is `edited', which a hook asks after an edit, with the TEXTS before
+and after; `turn', by which a hook reports an `:event'; or one of
+`gemini-companion-lookup'.  FACTS is a plist, as (:path \"/p/a.el\" :line 3)."
+  (pcase-let (((map :path :symbol :line :after :event) facts))
+    (pcase kind
+      ('edited
+       (apply #'gemini-companion-tools--edited facts answer texts))
+      ('turn
+       (gemini-companion-tools--report facts (intern event))
+       (funcall answer nil))
+      (_
+       (gemini-companion-lookup
+        kind
+        (apply-partially #'gemini-companion-tools--answer-unless-paused answer)
+        path symbol line after)))))
+
+(defun gemini-companion-tools--answer-unless-paused (answer value)
+  "Call ANSWER with VALUE, or with a problem if sharing is paused.
+The user may have paused it while a language server looked something up."
+  (funcall answer (if gemini-companion-context-paused
+                      '(:problem "Sharing is paused in Emacs")
+                    value)))
+
+(defun gemini-companion-tools--report (facts event)
+  "Report EVENT of the CLI that FACTS name; return its session, or nil."
+  (when-let* ((session (seq-find (lambda (session)
+                                   (memql (plist-get session :pid)
+                                          (plist-get facts :pids)))
+                                 (gemini-companion-sessions))))
+    (gemini-companion-state-report session event (plist-get facts :prompt))
+    session))
+
+(defun gemini-companion-tools--edited (facts answer before after)
+  "Follow an edit that a CLI has written; call ANSWER with the new errors.
+FACTS names the file and the CLI; BEFORE, nil for a new file, and AFTER
+are its texts."
+  (pcase-let* (((map :path :client) facts)
+               (session (or (gemini-companion-tools--report facts 'edit)
+                            ;; A CLI may be linked, and not connected.
+                            (list :id (concat "?" client) :client client))))
+    ;; The record of the edit comes first: the revert of its buffer shows that an
+    ;; edit that was undone is there again.
+    (gemini-companion-edit-written session path before after)
+    (gemini-companion-revert path)
+    (gemini-companion-errors-after-edit answer path before after)))
+
+;;;; Findings
+
+(defun gemini-companion-tools--finding (client directory)
+  "Return the finding about the link of CLIENT, for one that runs in DIRECTORY.
+For findings, see `gemini-companion-status-checks'."
+  (let ((title (gemini-companion-client-title client)))
+    (cond
+     ((not (gemini-companion-tools-linked-p client))
+      `(note ,(format "%s is not linked" title)
+             "M-x gemini-companion-tools unlinks all CLIs; run it again to \
+link them."))
+     ((gemini-companion-tools--untrusted-p client directory)
+      `(note ,(format "%s is linked, but: %s is not trusted, so questions \
+are not offered and edits are not reported"
+                      title (abbreviate-file-name directory))
+             ,(format "To trust the directory, type %s in %s there."
+                      (gemini-companion-client-get client :trust) title)))
+     (t `(good ,(format "%s is linked" title))))))
+
+(defun gemini-companion-tools--untrusted-p (client directory)
+  "Return non-nil if CLIENT requires trust and does not trust DIRECTORY.
+CLIENT runs no hooks of extensions there.  A remote DIRECTORY is never
+untrusted, as the settings here do not count."
+  (and (not (file-remote-p directory))
+       (eq t (or (gemini-companion-client-settings-get
+                  (gemini-companion-client-settings-files client directory)
+                  '("security" "folderTrust" "enabled"))
+                 (gemini-companion-client-get client :distrusts)))
+       (not (seq-some
+             (pcase-lambda (`(,name . ,trust))
+               (pcase trust
+                 ("TRUST_FOLDER"
+                  (file-in-directory-p directory name))
+                 ("TRUST_PARENT"
+                  (file-in-directory-p directory (file-name-directory name)))))
+             (gemini-companion-client-settings-get
+              (gemini-companion-tools--file client "trustedFolders.json")
+              nil)))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'tools)) directory)
+  "Return the findings about the links of CLIs that run in DIRECTORY.
+Include those of the part `errors', which starts and stops with this one."
+  (when (and (gemini-companion-install-extension-p)
+             (seq-intersection (gemini-companion-tools--linkable)
+                               (gemini-companion-cli-clients)))
+    (append
+     (mapcar (lambda (client)
+               (cons "Links" (gemini-companion-tools--finding client directory)))
+             (gemini-companion-tools--clients))
+     (gemini-companion-part-findings 'errors directory))))
+
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'tools)) _how)
+  "Start answering questions if the extension exists."
+  (when (gemini-companion-install-extension-p)
+    (gemini-companion-tools--write-extension)
+    (gemini-companion-part-start 'errors)
+    (gemini-companion-server-call 'tools-update t)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
+  "Stop answering questions."
+  (gemini-companion-server-call 'tools-update nil)
+  (gemini-companion-part-stop 'errors))
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-tools ()
+  "Link the CLIs to this Emacs, or unlink them.
+After each edit, the new errors that Eglot, Flymake or Flycheck finds
+are reported to a linked CLI.  Its model may ask for the references and
+the definition of a symbol, and for the diagnostics of a file.
+
+An extension is written into `gemini-companion-install-directory',
+and a link to it for each CLI that is installed; a CLI finds it when
+it starts next.  The same command deletes both."
+  (interactive)
+  (when (get-process "gemini-companion-link")
+    (user-error "CLIs are still being linked or unlinked; wait for the message"))
+  (if (gemini-companion-install-extension-p)
+      (gemini-companion-tools--unlink)
+    (gemini-companion-tools--link)))
 
 (provide 'gemini-companion-tools)
 ;;; gemini-companion-tools.el ends here

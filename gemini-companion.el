@@ -117,8 +117,8 @@ ENTRY is a row of `gemini-companion-commands'."
 ;;;; Parts
 
 (defconst gemini-companion--parts
-  '(install remote state session watch revert edit notify auto arrival changes
-    context review cli resume prompt compose tools list status)
+  '(install remote state session roots watch revert edit notify auto arrival
+    changes context review cli resume prompt compose tools list status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
@@ -132,7 +132,7 @@ The files of the others are loaded as the mode is turned on.")
   "Return the feature of PART, a symbol such as `edit'."
   (intern (format "gemini-companion-%s" part)))
 
-(defun gemini-companion--loaded-parts ()
+(defun gemini-companion-loaded-parts ()
   "Return the parts whose files are loaded, in starting order."
   (seq-filter (lambda (part) (featurep (gemini-companion--feature part)))
               gemini-companion--parts))
@@ -167,7 +167,7 @@ For example, ((\"?1 \" . \"1 edit to review\") (\"[2]\" . \"2 CLIs\"))."
          '(("..." . "The server is starting")))
         (t
          (delq nil (mapcar #'gemini-companion-part-lighter
-                           (gemini-companion--loaded-parts))))))
+                           (gemini-companion-loaded-parts))))))
 
 (defun gemini-companion--lighter-text (texts)
   "Return the text of the mode line, \"Gemini\" between TEXTS.
@@ -275,7 +275,7 @@ start of Emacs, so that parts may be started twice."
       (require (gemini-companion--feature part)))
     (when (gemini-companion-install-extension-p)
       (require 'gemini-companion-tools))
-    (mapc #'gemini-companion-part-start (gemini-companion--loaded-parts))))
+    (mapc #'gemini-companion-part-start (gemini-companion-loaded-parts))))
 
 (defun gemini-companion--turn-off (state &optional now)
   "Stop the server and the parts; settle open edits with STATE.
@@ -284,7 +284,7 @@ Close their views immediately if NOW is non-nil."
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
   (gemini-companion-edit-settle-all state now)
   (gemini-companion-server-stop)
-  (dolist (part (reverse (gemini-companion--loaded-parts)))
+  (dolist (part (reverse (gemini-companion-loaded-parts)))
     (gemini-companion-server-log-guarded "Stopping a part of gemini-companion"
       (gemini-companion-part-stop part)))
   (setq gemini-companion-context-directory nil)
@@ -303,7 +303,7 @@ An error must not prevent that."
 (defun gemini-companion--ready (how)
   "Tell the parts and the user that the server can be called.
 For HOW, see `gemini-companion-part-ready'."
-  (dolist (part (gemini-companion--loaded-parts))
+  (dolist (part (gemini-companion-loaded-parts))
     (gemini-companion-server-log-guarded "Starting a part of gemini-companion"
       (gemini-companion-part-ready part how)))
   (pcase how

@@ -166,7 +166,7 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
            (buffer (progn (gemini-companion-run) (window-buffer))))
       (with-current-buffer buffer
         (gemini-companion-test-eventually (stringp header-line-format))
-        (pcase-let ((`((,mark ,text ,remedy . ,_))
+        (pcase-let ((`((,_title ,mark ,text ,remedy . ,_))
                      (gemini-companion-part-findings 'cli directory)))
           (should (eq 'bad mark))
           (should (string-match-p
@@ -242,8 +242,8 @@ r resumes a conversation, q quits"
         (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
         (should (string-search "Not started; g restarts it" header-line-format))
         (let ((overriding-local-map '(keymap (?c . gemini-companion-connect))))
-          (should (equal '((note "ssh:far, the host of this directory, is not \
-connected" "Type c in a buffer of that host."))
+          (should (equal '(("Project" note "ssh:far, the host of this directory, \
+is not connected" "Type c in a buffer of that host."))
                          (gemini-companion-part-findings
                           'roots "/ssh:far:/"))))
         (gemini-companion-run))

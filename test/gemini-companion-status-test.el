@@ -11,16 +11,23 @@
 (require 'gemini-companion-server-test-helper)
 (require 'gemini-companion-status)
 
-(defmacro gemini-companion-status-test--with-status (table &rest body)
-  "Run BODY in the status buffer, whose findings are those of TABLE."
+(defmacro gemini-companion-status-test--with-status (checks &rest body)
+  "Run BODY in the status buffer, whose findings are those of CHECKS.
+That is a value of `gemini-companion-status-checks', or `all' for what all
+parts find."
   (declare (indent 1))
-  `(let ((gemini-companion-status-checks ,table))
-     (unwind-protect
-         (save-window-excursion
-           ;; An error in a check is displayed.
-           (gemini-companion-test-demoted (gemini-companion-status))
-           ,@body)
-       (kill-buffer "*gemini-companion status*"))))
+  `(let* ((checks ,checks)
+          (parts (symbol-function 'gemini-companion-loaded-parts))
+          (gemini-companion-status-checks
+           (if (eq checks 'all) gemini-companion-status-checks checks)))
+     (cl-letf (((symbol-function 'gemini-companion-loaded-parts)
+                (if (eq checks 'all) parts (lambda () '(status)))))
+       (unwind-protect
+           (save-window-excursion
+             ;; An error in a check is displayed.
+             (gemini-companion-test-demoted (gemini-companion-status))
+             ,@body)
+         (kill-buffer "*gemini-companion status*")))))
 
 (ert-deftest gemini-companion-status-test-shows-what-is-never-shared ()
   (gemini-companion-test-with-directory '(("a" "") (".env" "SECRET=1"))
@@ -41,8 +48,7 @@
       (with-temp-buffer
         (setq default-directory directory
               gemini-companion-session-remote-directory terminal)
-        (gemini-companion-status-test--with-status
-            gemini-companion-status-checks
+        (gemini-companion-status-test--with-status 'all
           (should (equal "/far:/directory/" default-directory)))))))
 
 (ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
@@ -117,6 +123,36 @@
       (should (equal "Not connected: No CLI runs in the open projects [Start]"
                      (gemini-companion-status-test--verdict))))))
 
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'status-test)) _)
+  "Return a finding with a title that the status does not know, and others."
+  '(("Else" bad "Last") ("Sharing" bad "Third") ("Server" wait "First")
+    ("CLI" good "Second")))
+
+(ert-deftest gemini-companion-status-test-verdict-depends-on-no-order-of-parts ()
+  (let ((gemini-companion-status-checks
+         (list (cons "Project" (lambda (_) '((bad "Fourth")))))))
+    (dolist (parts '((status-test status) (status status-test)))
+      (cl-letf (((symbol-function 'gemini-companion-loaded-parts)
+                 (lambda () parts)))
+        (should (equal '("First" "Second" "Third" "Fourth" "Last")
+                       (mapcar #'caddr (gemini-companion-status-findings "/"))))
+        (unwind-protect
+            (save-window-excursion
+              (gemini-companion-status)
+              (should (equal "Not connected: First"
+                             (gemini-companion-status-test--verdict))))
+          (kill-buffer "*gemini-companion status*"))))))
+
+(ert-deftest gemini-companion-status-test-names-a-part-that-fails ()
+  (cl-letf (((symbol-function 'gemini-companion-part-findings)
+             (lambda (part _directory)
+               (if (eq part 'revert)
+                   (error "It is broken")
+                 '(("Server" good "Fine"))))))
+    (should (equal '("Part revert" bad "It is broken")
+                   (gemini-companion-test-demoted
+                     (car (last (gemini-companion-status-findings "/"))))))))
+
 (ert-deftest gemini-companion-status-test-follows-the-sessions-while-visible ()
   (let ((checked 0))
     (gemini-companion-status-test--with-status
@@ -150,9 +186,13 @@
        ,@body)))
 
 (defun gemini-companion-status-test--find (title &optional directory)
-  "Return the findings of the check TITLE for DIRECTORY."
-  (funcall (alist-get title gemini-companion-status-checks nil nil #'equal)
-           (or directory "/")))
+  "Return the findings with TITLE for a CLI in DIRECTORY, without their title."
+  (let ((titled-p (lambda (row) (equal title (car row)))))
+    (let ((gemini-companion-status-checks
+           (seq-filter titled-p gemini-companion-status-checks)))
+      (mapcar #'cdr
+              (seq-filter titled-p (gemini-companion-status-findings
+                                    (or directory "/")))))))
 
 (defun gemini-companion-status-test--marks (title &optional directory)
   "Return the mark of each such finding of TITLE and DIRECTORY."
@@ -173,7 +213,7 @@
   (gemini-companion-status-test--with-home
     (let ((exec-path nil)
           (gemini-companion-last-problem nil))
-      (gemini-companion-status-test--with-status gemini-companion-status-checks
+      (gemini-companion-status-test--with-status 'all
         (goto-char (point-min))
         (should (looking-at "Not connected: gemini-companion-mode is off"))
         (should (search-forward "npm install" nil t))

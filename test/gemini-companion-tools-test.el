@@ -114,8 +114,8 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
 
 (defun gemini-companion-tools-test-shown (directory)
   "Return the status of the links, as in DIRECTORY, as a text."
-  (format "%s" (funcall (cdr (assoc "Links" gemini-companion-status-checks))
-                        directory)))
+  (format "%s" (seq-filter (lambda (finding) (equal "Links" (car finding)))
+                           (gemini-companion-status-findings directory))))
 
 (ert-deftest gemini-companion-tools-status-shows-why-a-cli-does-not-ask ()
   (gemini-companion-tools-test-with-home
