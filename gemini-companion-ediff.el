@@ -6,8 +6,11 @@
 ;;; Commentary:
 
 ;; The Ediff view of a review.  A is the original, read-only; B is the proposal,
-;; editable.  The session does not affect other Ediff sessions of the user.
-;; Loaded with the first review of this kind, because it loads Ediff.
+;; editable; the control panel, one line, is below them, and has the keys.  What
+;; Ediff calls a difference, with a number, is a hunk of the edit, with which it is
+;; paired by its first line.  The session does not affect other Ediff sessions of
+;; the user.  The file is loaded with the first review of this kind, because it loads
+;; Ediff.
 
 ;;; Code:
 
@@ -40,46 +43,22 @@
     map)
   "Keys in the control panel of a review.")
 
-;;;; Current hunk
-
-(defun gemini-companion-ediff--selected ()
-  "Display which hunk is current, and if it is excluded.
-The control panel is current.  The lines get signs, as in a unified diff:
-some users cannot tell the colors of hunks apart.  On a side without
-lines, display an empty line instead of Ediff's color on the next one."
-  (let ((valid (ediff-valid-difference-p))
-        (excluded (gemini-companion-ediff--excluded-p)))
-    (pcase-dolist (`(,side ,overlay ,sign ,face)
-                   `((A ,ediff-current-diff-overlay-A "-" ediff-current-diff-A)
-                     (B ,ediff-current-diff-overlay-B "+" ediff-current-diff-B)))
-      (when (and overlay (overlay-buffer overlay))
-        (when valid
-          (move-overlay overlay (ediff-get-diff-posn side 'beg)
-                        (ediff-get-diff-posn side 'end)))
-        (overlay-put overlay 'before-string
-                     (and valid
-                          (= (overlay-start overlay) (overlay-end overlay))
-                          ;; An excluded hunk without lines has a line of its own
-                          ;; already.
-                          (not excluded)
-                          (propertize "\n" 'face 'gemini-companion-other-hunk)))
-        (overlay-put overlay 'line-prefix
-                     (propertize (if excluded "x" sign)
-                                 'face (list 'bold face)))
-        (overlay-put overlay 'wrap-prefix (propertize " " 'face face)))))
-  (gemini-companion-ediff--write-panel))
-
-;;;; View
+;;;; State
 
 (cl-defstruct (gemini-companion-ediff-view
                (:include gemini-companion-view)
                (:constructor gemini-companion-ediff-make)
                (:copier nil))
   "A review as an Ediff session.
-Its buffers are the control panel, the proposal and the original.")
+Its buffers are the control panel, the proposal and the original.  All
+other state of the session is in variables of Ediff that are local to the
+panel.")
 
 (defun gemini-companion-ediff--panel (view)
+  "Return the control panel of VIEW, or nil if its session has not begun."
   (car (gemini-companion-view-buffers view)))
+
+;;;; Opening
 
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-ediff-view) keep)
@@ -95,51 +74,62 @@ The user's own hooks for Ediff do not run."
         (widen)
         (gemini-companion-highlight (gemini-companion-edit-file edit))))
     (setf (gemini-companion-view-hunks view) (gemini-companion-edit-hunks edit))
-    ;; The original is current now: other buffers may have local values,
-    ;; which would be bound instead of the default ones.
-    (let ((change-major-mode-hook nil)
-          (ediff-before-setup-hook nil)
-          (ediff-mode-hook
-           (list (lambda ()
-                   (setf (gemini-companion-view-buffers view)
-                         (list (current-buffer) proposal original))
-                   (gemini-companion-ediff--set-up edit)
-                   (gemini-companion-ediff--set-up-texts original proposal))))
-          (ediff-prepare-buffer-hook nil)
-          (ediff-startup-hook nil)
-          (ediff-make-buffers-readonly-at-startup nil)
-          (ediff-coding-system-for-write 'utf-8-emacs-unix))
-      (gemini-companion-text-keeping-message
-        (ediff-buffers original proposal
-                       (list (lambda ()
-                               (when (< 0 ediff-number-of-differences)
-                                 (ediff-jump-to-difference 1)))))))
+    (gemini-companion-text-keeping-message
+      (gemini-companion-ediff--start view original proposal))
     ;; Windows display the first buffers in the buffer list.
     (bury-buffer ediff-registry-buffer)))
 
-(defun gemini-companion-ediff--set-up-texts (original proposal)
-  "Set up the buffers ORIGINAL and PROPOSAL until the view is closed."
-  (dolist (buffer (list original proposal))
-    (with-current-buffer buffer
-      (setq-local face-remapping-alist
-                  (append '(;; Changed words are bold, as in a unified diff.
-                            (ediff-fine-diff-A bold ediff-fine-diff-A)
-                            (ediff-fine-diff-B bold ediff-fine-diff-B)
-                            ;; Ediff's own are unreadable in some themes.
-                            (ediff-even-diff-A gemini-companion-other-hunk)
-                            (ediff-even-diff-B gemini-companion-other-hunk)
-                            (ediff-odd-diff-A gemini-companion-other-hunk)
-                            (ediff-odd-diff-B gemini-companion-other-hunk))
-                          face-remapping-alist)
-                  ;; Place for the signs of the current hunk.
-                  line-prefix " "
-                  wrap-prefix " ")))
-  (with-current-buffer original
-    (setq header-line-format " File on disk"))
-  (with-current-buffer proposal
-    (gemini-companion-header-set)))
+(defun gemini-companion-ediff--start (view original proposal)
+  "Start the session of VIEW, with the buffers ORIGINAL and PROPOSAL.
+ORIGINAL is current: another buffer may have local values of these
+variables, which would be bound instead of the default ones."
+  (let ((change-major-mode-hook nil)
+        (ediff-before-setup-hook nil)
+        (ediff-mode-hook
+         ;; Ediff runs it in the new panel, before anything that may fail: a view
+         ;; that has its buffers can be closed.
+         (list (lambda ()
+                 (setf (gemini-companion-view-buffers view)
+                       (list (current-buffer) proposal original))
+                 (gemini-companion-ediff--set-up-panel
+                  (gemini-companion-view-edit view))
+                 (mapc #'gemini-companion-ediff--set-up-text
+                       (list original proposal))
+                 (with-current-buffer original
+                   (setq header-line-format " File on disk"))
+                 (with-current-buffer proposal
+                   (gemini-companion-header-set)))))
+        (ediff-prepare-buffer-hook nil)
+        (ediff-startup-hook nil)
+        (ediff-make-buffers-readonly-at-startup nil)
+        (ediff-coding-system-for-write 'utf-8-emacs-unix))
+    (ediff-buffers original proposal
+                   (list #'gemini-companion-ediff--go-to-first))))
 
-(defun gemini-companion-ediff--set-up (edit)
+(defun gemini-companion-ediff--go-to-first ()
+  "Go to the first hunk of a new session.
+Ediff calls this at the end of its start, in the control panel."
+  (when (< 0 ediff-number-of-differences)
+    (ediff-jump-to-difference 1)))
+
+(defun gemini-companion-ediff--set-up-text (buffer)
+  "Set up BUFFER, one of the texts, until `gemini-companion-ediff--leave-text'."
+  (with-current-buffer buffer
+    (setq-local face-remapping-alist
+                (append '(;; Changed words are bold, as in a unified diff.
+                          (ediff-fine-diff-A bold ediff-fine-diff-A)
+                          (ediff-fine-diff-B bold ediff-fine-diff-B)
+                          ;; Ediff's own are unreadable in some themes.
+                          (ediff-even-diff-A gemini-companion-other-hunk)
+                          (ediff-even-diff-B gemini-companion-other-hunk)
+                          (ediff-odd-diff-A gemini-companion-other-hunk)
+                          (ediff-odd-diff-B gemini-companion-other-hunk))
+                        face-remapping-alist)
+                ;; Place for the signs of the current hunk.
+                line-prefix " "
+                wrap-prefix " ")))
+
+(defun gemini-companion-ediff--set-up-panel (edit)
   "Set up the control panel, which is current and new, for the review of EDIT."
   (gemini-companion-edit-adopt edit)
   (setq-local ediff-mode-map gemini-companion-ediff--panel-map
@@ -147,33 +137,36 @@ The user's own hooks for Ediff do not run."
               ediff-before-setup-windows-hook
               (list #'gemini-companion-ediff--lay-out)
               ediff-after-setup-windows-hook nil
-              ediff-select-hook (list #'gemini-companion-ediff--selected)
+              ediff-select-hook (list #'gemini-companion-ediff--show-current)
               ediff-unselect-hook nil
               vertical-scroll-bar nil
               ediff-grab-mouse nil
               ediff-verbose-p nil
               ;; The user's own program and options may hide changes.
               ediff-diff-program diff-command
-              ;; As when the session starts.
-              ediff-coding-system-for-write ediff-coding-system-for-write
               ediff-ignore-similar-regions nil
               ediff-diff-options ""
-              ediff-diff-ok-lines-regexp "^" ; else it may kill this
-              ;; A null character would make the texts binary.
+              ;; The value of `gemini-companion-ediff--start', for each comparison.
+              ediff-coding-system-for-write ediff-coding-system-for-write
+              ;; Ediff ends the session at a line of diff that does not match, such
+              ;; as a warning.
+              ediff-diff-ok-lines-regexp "^"
+              ;; With a null character, diff would take the texts for binary files.
               ediff-actual-diff-options "--text")
   (dolist (hook '(window-selection-change-functions
                   window-size-change-functions))
-    (add-hook hook
-              (lambda (window)
-                ;; The keys are in the header line while the review is selected.
-                (force-mode-line-update t)
-                ;; Any buffer may be current.
-                (with-current-buffer (window-buffer window)
-                  (gemini-companion-ediff--write-panel)))
-              nil t))
+    (add-hook hook #'gemini-companion-ediff--window-changed nil t))
   (when (bound-and-true-p global-display-line-numbers-mode)
     ;; A global mode for line numbers would number the panel after the next command.
     (display-line-numbers-mode -1)))
+
+(defun gemini-companion-ediff--window-changed (window)
+  "Write the panel in WINDOW again, as that was selected, left or resized.
+Emacs calls this at a redisplay, in any buffer."
+  ;; The keys are in the header line while the review is selected.
+  (force-mode-line-update t)
+  (with-current-buffer (window-buffer window)
+    (gemini-companion-ediff--write-panel)))
 
 ;;;; Windows
 
@@ -219,23 +212,57 @@ The control panel is current."
 
 (defun gemini-companion-ediff--write-panel ()
   "Write the current hunk and the keys into the control panel.
-It is current.  Where its keys do not work, they are dimmed."
+It is current; if it is in no window, do nothing.  Where its keys do not
+work, as it is not selected, they are dimmed."
   (when-let* ((window (and gemini-companion-edit-here (get-buffer-window))))
-    (let ((excluded (gemini-companion-ediff--excluded-p)))
+    (let* ((excluded (gemini-companion-ediff--excluded-p))
+           (hunk (concat (format " Hunk %d of %d"
+                                 (1+ ediff-current-difference)
+                                 ediff-number-of-differences)
+                         (when excluded
+                           (concat ", " (propertize "excluded" 'face 'bold))))))
       (with-silent-modifications
         (erase-buffer)
         (insert (gemini-companion-label-fit
-                 (cons (concat (format " Hunk %d of %d"
-                                       (1+ ediff-current-difference)
-                                       ediff-number-of-differences)
-                               (and excluded
-                                    (concat ", " (propertize "excluded"
-                                                             'face 'bold))))
-                       (gemini-companion-header-keys excluded))
+                 (cons hunk (gemini-companion-header-keys excluded))
                  (1- (window-width window))))
         (unless (eq window (selected-window))
           (add-face-text-property (point-min) (point-max) 'shadow)))
       (goto-char (point-min)))))
+
+;;;; Current hunk
+
+(defun gemini-companion-ediff--show-current ()
+  "Display which hunk is current, and whether it is excluded.
+The control panel is current.  Ediff calls this when it has selected
+another difference."
+  (gemini-companion-ediff--mark-side
+   'A ediff-current-diff-overlay-A "-" 'ediff-current-diff-A)
+  (gemini-companion-ediff--mark-side
+   'B ediff-current-diff-overlay-B "+" 'ediff-current-diff-B)
+  (gemini-companion-ediff--write-panel))
+
+(defun gemini-companion-ediff--mark-side (side overlay sign face)
+  "Mark the current difference on SIDE, `A' or `B', with OVERLAY and SIGN.
+The lines get signs, as in a unified diff: some users cannot tell the
+colors of hunks apart.  The sign has FACE; that of an excluded hunk is x.
+Without lines on SIDE, display an empty line instead of Ediff's color on
+the next one.  If Ediff uses no colors, OVERLAY is nil or in no buffer."
+  (when (and overlay (overlay-buffer overlay))
+    (let ((valid (ediff-valid-difference-p))
+          (excluded (gemini-companion-ediff--excluded-p)))
+      (when valid
+        (move-overlay overlay (ediff-get-diff-posn side 'beg)
+                      (ediff-get-diff-posn side 'end)))
+      (overlay-put overlay 'before-string
+                   (and valid
+                        (= (overlay-start overlay) (overlay-end overlay))
+                        ;; The mark of an excluded hunk displays a line already.
+                        (not excluded)
+                        (propertize "\n" 'face 'gemini-companion-other-hunk)))
+      (overlay-put overlay 'line-prefix
+                   (propertize (if excluded "x" sign) 'face (list 'bold face)))
+      (overlay-put overlay 'wrap-prefix (propertize " " 'face face)))))
 
 (defun gemini-companion-ediff--excluded-p ()
   "Return non-nil if the current hunk is excluded.
@@ -244,22 +271,24 @@ The control panel is current."
     (member (gemini-companion-ediff--hunk ediff-current-difference)
             (gemini-companion-hunk-excluded ediff-buffer-B))))
 
-;;;; Hunks
+(defun gemini-companion-ediff--hunk (number)
+  "Return the hunk where Ediff's difference NUMBER begins, or nil.
+Numbers begin at 0.  The control panel is current."
+  (cl-find (gemini-companion-text-line ediff-buffer-B
+                                       (ediff-get-diff-posn 'B 'beg number))
+           (gemini-companion-edit-known-hunks gemini-companion-edit-here)
+           :key #'gemini-companion-hunk-new))
 
-(defun gemini-companion-ediff-compare-again ()
-  "Compare the file and the proposal again, and display the hunks.
-The texts are widened."
-  (interactive)
-  ;; Ediff compares and shows what is accessible, and a new first line of the file
-  ;; is before its bounds.
-  (dolist (bounds (seq-filter #'overlayp ediff-wide-bounds))
-    (with-current-buffer (overlay-buffer bounds)
-      (widen)
-      (move-overlay bounds (point-min) (point-max))))
-  (ediff-update-diffs)
-  (setf (gemini-companion-view-hunks (gemini-companion-review-of-buffer))
-        (gemini-companion-edit-hunks gemini-companion-edit-here))
-  (gemini-companion-ediff--selected))
+(defun gemini-companion-ediff--difference-at (side position)
+  "Return the number of Ediff's difference at POSITION on SIDE, or nil.
+SIDE is `A' or `B'.  The control panel is current."
+  (seq-find (lambda (number)
+              (<= (ediff-get-diff-posn side 'beg number)
+                  position
+                  (ediff-get-diff-posn side 'end number)))
+            (number-sequence 0 (1- ediff-number-of-differences))))
+
+;;;; Hunks
 
 (cl-defmethod gemini-companion-view-compare ((view gemini-companion-ediff-view))
   "Compare again in the session of VIEW, and leave the windows alone."
@@ -275,33 +304,20 @@ The texts are widened."
   ((view gemini-companion-ediff-view) _redraw)
   "Display in VIEW whether the current hunk is excluded."
   (with-current-buffer (gemini-companion-ediff--panel view)
-    (gemini-companion-ediff--selected)))
+    (gemini-companion-ediff--show-current)))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-ediff-view))
   "Return the hunk of VIEW at point, in the panel the current one of Ediff."
-  (let ((panel (gemini-companion-ediff--panel view))
-        (buffer (current-buffer))
+  (let ((buffer (current-buffer))
         (position (point)))
-    (with-current-buffer panel
-      (when-let* ((side (if (eq buffer ediff-buffer-A) 'A 'B))
-                  (n (if (eq buffer panel)
-                         (and (ediff-valid-difference-p)
-                              ediff-current-difference)
-                       (seq-find
-                        (lambda (n)
-                          (<= (ediff-get-diff-posn side 'beg n)
-                              position
-                              (ediff-get-diff-posn side 'end n)))
-                        (number-sequence 0 (1- ediff-number-of-differences))))))
-        (gemini-companion-ediff--hunk n)))))
-
-(defun gemini-companion-ediff--hunk (n)
-  "Return the hunk where Ediff's difference N begins, or nil.
-The control panel is current."
-  (cl-find (gemini-companion-text-line ediff-buffer-B
-                                       (ediff-get-diff-posn 'B 'beg n))
-           (gemini-companion-edit-known-hunks gemini-companion-edit-here)
-           :key #'gemini-companion-hunk-new))
+    (with-current-buffer (gemini-companion-ediff--panel view)
+      (when-let* ((number
+                   (cond ((not (eq buffer (current-buffer)))
+                          (gemini-companion-ediff--difference-at
+                           (if (eq buffer ediff-buffer-A) 'A 'B) position))
+                         ((ediff-valid-difference-p)
+                          ediff-current-difference))))
+        (gemini-companion-ediff--hunk number)))))
 
 (cl-defmethod gemini-companion-view-move
   ((view gemini-companion-ediff-view) count)
@@ -341,30 +357,61 @@ hooks of the user, many of which kill the compared buffers."
     (when (buffer-live-p panel)
       (with-current-buffer panel
         (ediff-delete-temp-files)
-        (ediff-clear-diff-vector 'ediff-difference-vector-A 'fine-diffs-also)
-        (ediff-clear-diff-vector 'ediff-difference-vector-B 'fine-diffs-also)
-        (mapc #'delete-overlay
-              (seq-filter #'overlayp `(,ediff-current-diff-overlay-A
-                                       ,ediff-current-diff-overlay-B
-                                       ,@ediff-wide-bounds)))
-        (dolist (side (list ediff-buffer-A ediff-buffer-B))
-          (when (buffer-live-p side)
-            (with-current-buffer side
-              (setq ediff-this-buffer-ediff-sessions
-                    (delq panel ediff-this-buffer-ediff-sessions))
-              (mapc #'kill-local-variable
-                    '( mode-line-buffer-identification mode-line-format
-                       face-remapping-alist line-prefix wrap-prefix)))))
+        (gemini-companion-ediff--delete-overlays)
+        (dolist (text (list ediff-buffer-A ediff-buffer-B))
+          (when (buffer-live-p text)
+            (gemini-companion-ediff--leave-text text panel)))
         (mapc #'gemini-companion-edit-discard
               (list ediff-diff-buffer ediff-custom-diff-buffer
                     ediff-fine-diff-buffer ediff-error-buffer
                     (get-buffer ediff-tmp-buffer) (get-buffer ediff-msg-buffer)
                     panel)))
-      (setq ediff-session-registry (delq panel ediff-session-registry))
-      (if (or ediff-session-registry
-              (get-buffer-window "*Ediff Registry*" t))
-          (ediff-update-registry)
-        (gemini-companion-edit-discard (get-buffer "*Ediff Registry*"))))))
+      (gemini-companion-ediff--unregister panel))))
+
+(defun gemini-companion-ediff--delete-overlays ()
+  "Delete the overlays of the session from both texts.
+The control panel is current."
+  (ediff-clear-diff-vector 'ediff-difference-vector-A 'fine-diffs-also)
+  (ediff-clear-diff-vector 'ediff-difference-vector-B 'fine-diffs-also)
+  (mapc #'delete-overlay
+        (seq-filter #'overlayp `(,ediff-current-diff-overlay-A
+                                 ,ediff-current-diff-overlay-B
+                                 ,@ediff-wide-bounds))))
+
+(defun gemini-companion-ediff--leave-text (buffer panel)
+  "Remove from BUFFER what it has for the session of PANEL."
+  (with-current-buffer buffer
+    (setq ediff-this-buffer-ediff-sessions
+          (delq panel ediff-this-buffer-ediff-sessions))
+    (mapc #'kill-local-variable
+          '( mode-line-buffer-identification mode-line-format
+             face-remapping-alist line-prefix wrap-prefix))))
+
+(defun gemini-companion-ediff--unregister (panel)
+  "Remove the session of PANEL from the registry of Ediff.
+The user may display it, or have other sessions; else it goes, too."
+  (setq ediff-session-registry (delq panel ediff-session-registry))
+  (if (or ediff-session-registry
+          (get-buffer-window "*Ediff Registry*" t))
+      (ediff-update-registry)
+    (gemini-companion-edit-discard (get-buffer "*Ediff Registry*"))))
+
+;;;; Commands
+
+(defun gemini-companion-ediff-compare-again ()
+  "Compare the file and the proposal again, and display the hunks.
+The texts are widened."
+  (interactive)
+  ;; Ediff compares and shows what is accessible, and a new first line of the file
+  ;; is before its bounds.
+  (dolist (bounds (seq-filter #'overlayp ediff-wide-bounds))
+    (with-current-buffer (overlay-buffer bounds)
+      (widen)
+      (move-overlay bounds (point-min) (point-max))))
+  (ediff-update-diffs)
+  (setf (gemini-companion-view-hunks (gemini-companion-review-of-buffer))
+        (gemini-companion-edit-hunks gemini-companion-edit-here))
+  (gemini-companion-ediff--show-current))
 
 (provide 'gemini-companion-ediff)
 ;;; gemini-companion-ediff.el ends here
