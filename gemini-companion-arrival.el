@@ -15,6 +15,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-turn)
@@ -89,7 +90,7 @@ It waits again, also if a connection was lost."
                                                    'gemini-companion-edit-here
                                                    (window-buffer window)))
                                     collect (window-frame window))))
-      (gemini-companion-edit-hide edit))))
+      (gemini-companion-proposal-hide edit))))
 
 (defun gemini-companion-arrival--follow (edit event)
   (pcase event
@@ -128,7 +129,7 @@ the view: keys would go to another buffer."
                                         (window-buffer)))
                               (gemini-companion-idle-user-p)
                             (gemini-companion-idle-between-commands-p)))))
-      (gemini-companion-edit-finish edit))))
+      (gemini-companion-proposal-finish edit))))
 
 (defun gemini-companion-arrival--show-next ()
   "Show the next edit if none is shown and the user is idle.
@@ -219,8 +220,8 @@ The command that shows or selects EDIT is never omitted."
   "Show EDIT, and select it if SELECT is non-nil.
 If that fails, show why; the CLI's own prompt can still answer it."
   (gemini-companion-windows-at-once
-    (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
-    (gemini-companion-edit-show
+    (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
+    (gemini-companion-proposal-show
      edit (lambda (edit)
             (funcall gemini-companion-arrival-show-function edit select))))
   (cond ((not (gemini-companion-edit-view edit))
@@ -245,7 +246,7 @@ user's changes of its proposal."
       (gemini-companion-view-follow view 'select)
     (gemini-companion-windows-at-once
       (when-let* ((shown (gemini-companion-edit-shown)))
-        (gemini-companion-edit-hide shown))
+        (gemini-companion-proposal-hide shown))
       (gemini-companion-arrival--show edit 'select))))
 
 ;;;; After an answer
@@ -262,7 +263,7 @@ until it does, so that the windows do not jump."
            (gemini-companion-arrival--show next 'next))
           ((gemini-companion-arrival--next-expected-p edit)
            (gemini-companion-view-follow (gemini-companion-edit-view edit) 'waits))
-          (t (gemini-companion-edit-finish edit)))))
+          (t (gemini-companion-proposal-finish edit)))))
 
 (defun gemini-companion-arrival--next-expected-p (edit)
   "Return non-nil if the next edit may soon take the place of settled EDIT."

@@ -11,6 +11,9 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-session)
@@ -50,13 +53,13 @@ By default, that is the CLI at point, or if there is none, any CLI."
   (condition-case problem
       (let ((lines (if-let* ((objection (gemini-companion-auto--objection edit)))
                        (user-error "%s" objection)
-                     (gemini-companion-edit-lines (list edit)))))
-        (gemini-companion-edit-offer edit nil)
+                     (gemini-companion-edit-hunks-lines (list edit)))))
+        (gemini-companion-proposal-offer edit nil)
         (unless (active-minibuffer-window)
           (message "Auto-accepted edit of %s%s" (gemini-companion-edit-name edit)
                    (if lines (format " (%s)" lines) ""))))
     (error
-     (gemini-companion-edit-offer
+     (gemini-companion-proposal-offer
       edit (concat "not auto-accepted: " (error-message-string problem))))))
 
 (defun gemini-companion-auto--objection (edit)
@@ -68,7 +71,7 @@ line and the list show."
                (`(,root ,own) (gemini-companion-roots-outermost
                                name (gemini-companion-edit-session edit))))
     (cond ((gemini-companion-text-unreadable-reason file))
-          ((gemini-companion-edit-emptied-p edit) "no text is left")
+          ((gemini-companion-edit-texts-emptied-p edit) "no text is left")
           ((not own) "outside the project of the CLI")
           ((string-match-p
             (string-join gemini-companion-auto--active "\\|")
@@ -79,7 +82,7 @@ line and the list show."
           ((gemini-companion-revert-unsaved file) "unsaved changes here")
           ((gemini-companion-edit-shown-in edit) "not UTF-8")
           ((< 0 (progn (ignore-errors (gemini-companion-edit-hunks edit))
-                       (gemini-companion-edit-lost-count edit)))
+                       (gemini-companion-edit-hunks-lost-count edit)))
            "characters would be lost")
           ((memq 'undoes (gemini-companion-edit-remarks edit))
            "undoes your edits of this turn"))))

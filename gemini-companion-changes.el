@@ -17,6 +17,9 @@
 
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
@@ -55,13 +58,13 @@
                ((null (gemini-companion-text-attributes file))
                 "was deleted or renamed since; nothing to revert")
                ;; Qwen Code writes all files of an answer at its end.
-               ((gemini-companion-edit-awaited-p edit) "is not written yet")
+               ((gemini-companion-file-state-awaited-p edit) "is not written yet")
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
                 "has other symbolic links since; revert this edit by hand")
-               ((not (gemini-companion-edit-keepable-p file)) "is too large")
+               ((not (gemini-companion-edit-texts-keepable-p file)) "is too large")
                ((and (eq 'new before)
-                     (or unsaved (not (gemini-companion-edit-in-file-p edit))))
+                     (or unsaved (not (gemini-companion-edit-texts-in-file-p edit))))
                 "was new and has changed since; delete it by hand")
                (unsaved (gemini-companion-revert-obstacle unsaved)))))
       (user-error "%s %s" (gemini-companion-edit-name edit) why))
@@ -82,7 +85,7 @@
                          (gemini-companion-edit-hunks edit)
                        (error t)))))
      "was not changed by this edit")
-    ((guard (gemini-companion-edit-in-file-p edit)) nil)
+    ((guard (gemini-companion-edit-texts-in-file-p edit)) nil)
     ((or 'unwritten 'dismissed) "was not written")
     ((and (or 'reverted 'deleted) state) (format "was %s already" state))))
 
@@ -102,17 +105,17 @@ DONE, offer to resolve a conflict."
   (let* ((file (gemini-companion-edit-file edit))
          ;; The bytes are read before the checks: the file may be replaced
          ;; meanwhile.
-         (old (and (gemini-companion-edit-keepable-p file)
+         (old (and (gemini-companion-edit-texts-keepable-p file)
                    (gemini-companion-text-bytes file)))
          (unsaved (gemini-companion-revert-unsaved file))
          (now (if unsaved
                   (gemini-companion-revert-text unsaved)
-                (and old (gemini-companion-edit-decode edit old))))
+                (and old (gemini-companion-edit-texts-decode edit old))))
          (new (eq 'new (gemini-companion-edit-before edit)))
          exact)
     (gemini-companion-changes-check edit hunk)
     (setq exact (not (or hunk unsaved
-                         (not (gemini-companion-edit-in-file-p edit)))))
+                         (not (gemini-companion-edit-texts-in-file-p edit)))))
     (pcase (cond (new '(nil))
                  ((not exact) (gemini-companion-changes--merged
                                edit (and hunk (list hunk)) now unsaved))
@@ -189,7 +192,7 @@ in the file, either.  Return a message."
         (_ (gemini-companion-revert file)))
       ;; From A to B, C and B: without the first, none of them is in the file.
       (dolist (other (and exact (gemini-companion-changes--later edit)))
-        (gemini-companion-edit-set-reverted other 'reverted))
+        (gemini-companion-file-state-set-reverted other 'reverted))
       (gemini-companion-changes--set-undone
        edit state (if hunk
                       (seq-sort-by #'gemini-companion-hunk-new #'<
@@ -205,8 +208,8 @@ in the file, either.  Return a message."
   "Record that the hunks UNDONE of EDIT are reverted.
 If these are all, its file state is STATE."
   (if (equal undone (gemini-companion-changes--all-hunks edit))
-      (gemini-companion-edit-set-reverted edit state)
-    (gemini-companion-edit-set-reverted edit 'written undone)))
+      (gemini-companion-file-state-set-reverted edit state)
+    (gemini-companion-file-state-set-reverted edit 'written undone)))
 
 (defun gemini-companion-changes--undo-entry (edit)
   "Return an undo entry with the state of EDIT, to set it again."
@@ -218,7 +221,7 @@ If these are all, its file state is STATE."
   "Set STATE and UNDONE of EDIT again, unless its file is newer than TIME."
   (when (equal time (visited-file-modtime))
     (push (gemini-companion-changes--undo-entry edit) buffer-undo-list)
-    (gemini-companion-edit-set-reverted edit state undone)))
+    (gemini-companion-file-state-set-reverted edit state undone)))
 
 (defun gemini-companion-changes--conflict (edit hunk line offer)
   "Signal that reverting EDIT, or its HUNK, conflicts with LINE of the file.
@@ -250,7 +253,7 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
   "Check whether what was reverted of EDIT has gone from its file.
 If it had gone before a later edit, that one has written it again."
   (when-let* ((now (ignore-error file-error
-                     (gemini-companion-edit-decode
+                     (gemini-companion-edit-texts-decode
                       edit (gemini-companion-text-bytes
                             (gemini-companion-edit-file edit))))))
     (let* ((undone (or (gemini-companion-edit-undone edit)
@@ -283,7 +286,7 @@ With UNNOTICED non-nil, include one of which that is not recorded yet."
                             (gemini-companion-edit-true-name other))
                      (or (gemini-companion-edit-written-p other)
                          (and unnoticed
-                              (gemini-companion-edit-in-file-p
+                              (gemini-companion-edit-texts-in-file-p
                                other (gemini-companion-edit-text other))))))
               (cdr (memq edit (gemini-companion-edits)))))
 
@@ -299,7 +302,7 @@ file.  The value is as that of `gemini-companion-text-merged'."
   (let ((written (gemini-companion-text-fit
                   (if buffer
                       (with-current-buffer buffer
-                        (gemini-companion-edit-as-visited
+                        (gemini-companion-edit-texts-as-visited
                          edit (gemini-companion-edit-after edit)))
                     (gemini-companion-edit-after edit))
                   now
@@ -316,9 +319,9 @@ With BUFFER non-nil, which visits the file and has the text NOW, return it as
 that has it.  For a file, bytes that a CLI could not read stay bytes."
   (let ((text (if buffer
                   (with-current-buffer buffer
-                    (gemini-companion-edit-as-visited
-                     edit (gemini-companion-edit-decode-before edit)))
-                (gemini-companion-edit-decode
+                    (gemini-companion-edit-texts-as-visited
+                     edit (gemini-companion-edit-texts-decode-before edit)))
+                (gemini-companion-edit-texts-decode
                  edit (gemini-companion-edit-before edit))))
         (marked-p (apply-partially #'string-prefix-p "\uFEFF")))
     (concat
@@ -491,7 +494,7 @@ An indirect buffer has no marks, and none of those that were cloned."
             (let ((lines (gemini-companion-changes--lines
                           edit (gemini-companion-changes--hunks edit)
                           (gemini-companion-revert-text (current-buffer)) later
-                          (gemini-companion-edit-as-visited
+                          (gemini-companion-edit-texts-as-visited
                            edit (gemini-companion-edit-after edit))))
                   (previous 1))
               (setq later (append lines later))
@@ -772,7 +775,7 @@ See `gemini-companion-next-change'."
                (`(,edit . ,hunk) (gemini-companion-changes--change mark))
                (shown (make-overlay (overlay-start mark) (overlay-end mark))))
     (overlay-put shown 'face 'gemini-companion-changed)
-    (gemini-companion-edit-call-with-texts
+    (gemini-companion-edit-texts-call
      edit (lambda (old _new)
             (with-current-buffer old
               (goto-char (point-max))
@@ -829,7 +832,7 @@ With ALL, a prefix argument, keep those in all files of the turn."
              (mapc #'gemini-companion-changes--keep edits)))
     (gemini-companion-changes--report
      (format "Kept %s; %d left"
-             (string-join (gemini-companion-edit-total edits) ", ")
+             (string-join (gemini-companion-edit-hunks-total edits) ", ")
              (length gemini-companion-changes-left)))))
 
 ;;;; Life

@@ -27,6 +27,7 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-server)
 (require 'gemini-companion-server-log)
@@ -932,7 +933,7 @@ CLIs there lose their connection, and their reviews are closed."
   (message "Disconnected from %s" (gemini-companion-names-title name))
   (dolist (edit (gemini-companion-edits-open))
     (when (equal name (plist-get (gemini-companion-edit-session edit) :remote))
-      (gemini-companion-edit-close edit 'disconnected)))
+      (gemini-companion-proposal-close edit 'disconnected)))
   (gemini-companion-server-call 'remote-stop name)
   (gemini-companion-remote-drop name))
 

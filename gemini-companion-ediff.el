@@ -16,6 +16,8 @@
 
 (require 'ediff)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
 (require 'gemini-companion-header)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
@@ -65,7 +67,7 @@ panel.")
   "Show VIEW as an Ediff session; KEEP is as in the generic function.
 The user's own hooks for Ediff do not run."
   (let* ((edit (gemini-companion-view-edit view))
-         (original (gemini-companion-edit-original edit))
+         (original (gemini-companion-edit-texts-original edit))
          (proposal (gemini-companion-edit-proposal-buffer edit)))
     (select-window
      (gemini-companion-windows-make-for-ediff original edit keep))

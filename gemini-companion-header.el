@@ -12,6 +12,9 @@
 
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
@@ -44,7 +47,7 @@ the name of the file, the keys of an answer, other keys, how much changes,
 and the rest."
   (let* ((edit gemini-companion-edit-here)
          (warnings (gemini-companion-header--warnings edit))
-         (counts (gemini-companion-edit-counts edit)))
+         (counts (gemini-companion-edit-hunks-counts edit)))
     (gemini-companion-label-header
      `(,(gemini-companion-header--subject edit warnings counts)
        ,@(gemini-companion-header--answers edit)
@@ -123,12 +126,12 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
        '(("file changed since the proposal")))
      (when (memq 'undoes remarks)
        '(("undoes your edits" . "yours are those of the previous proposal")))
-     (when (gemini-companion-edit-follows-p edit)
+     (when (gemini-companion-file-state-follows-p edit)
        '(("edits may not be written"
           . "another edit of this file is not written yet")))
      (gemini-companion-header--of-coding edit)
      (when (and open
-                (or (gemini-companion-edit-edited-p edit)
+                (or (gemini-companion-edit-texts-edited-p edit)
                     (gemini-companion-hunk-marks
                      (gemini-companion-edit-proposal-buffer edit))))
        (append
@@ -141,7 +144,7 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
   "Return warnings about the file of EDIT if it is not UTF-8, an alist.
 For its shape, see `gemini-companion-header--warnings'."
   (let ((count (if (gemini-companion-edit-open-p edit)
-                   (gemini-companion-edit-lost-count edit)
+                   (gemini-companion-edit-hunks-lost-count edit)
                  0)))
     (cond ((< 0 count)
            `((,(format (ngettext "not UTF-8: the CLI replaces %d character"
@@ -164,7 +167,7 @@ COUNTS are its `gemini-companion-hunk-counts', or nil."
               (if number
                   (format ", hunk %d of %d" (1+ number) hunks)
                 (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks)))))
-     (list (when (gemini-companion-edit-edited-p edit)
+     (list (when (gemini-companion-edit-texts-edited-p edit)
              ", edited")
            (when (cdr edits)
              (format ", edit %d of %d"

@@ -17,6 +17,8 @@
 (require 'gemini-companion-auto)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
@@ -133,7 +135,7 @@ files and lines, how long it took, and the prompt, as far as known."
            (gemini-companion-list--fit
             (propertize (apply #'gemini-companion-list--columns
                                (format-time-string "%H:%M" began)
-                               `(,@(gemini-companion-edit-total edits)
+                               `(,@(gemini-companion-edit-hunks-total edits)
                                  ,took))
                         'face 'shadow)
             (gemini-companion-list--columns
@@ -166,7 +168,7 @@ WIDTH is that of the column with the states of edits."
                               ""))
          (state (concat "    "
                         (string-pad (gemini-companion-list--label edit) width)
-                        (format "%10s  " (or (gemini-companion-edit-lines
+                        (format "%10s  " (or (gemini-companion-edit-hunks-lines
                                               (list edit))
                                              "?"))))
          (remarks (propertize (apply #'gemini-companion-list--columns
@@ -382,7 +384,7 @@ LAST is the last one."
                         "    empty file\n"
                       "    no difference\n"))
               ('failed "    cannot be compared\n")
-              (_ (gemini-companion-edit-call-with-texts edit draw)))))))
+              (_ (gemini-companion-edit-texts-call edit draw)))))))
 
 (defun gemini-companion-list--insert-comments (comments)
   "Insert COMMENTS below their lines of the diff in the current buffer.

@@ -12,6 +12,7 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-part)
@@ -187,7 +188,7 @@ It is nil for a turn that was short, or while something waits."
               (ended (gemini-companion-turn-ended turn))
               ((<= gemini-companion-notify-turn-seconds
                    (- ended (gemini-companion-turn-began turn)))))
-    (let ((total (gemini-companion-edit-total
+    (let ((total (gemini-companion-edit-hunks-total
                   (seq-filter (lambda (edit)
                                 (and (eq turn (gemini-companion-edit-turn edit))
                                      (gemini-companion-edit-written-p edit)))

@@ -31,6 +31,7 @@
 
 (require 'gemini-companion-client)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
@@ -648,12 +649,12 @@ It is relative to the directory of the CLI if that is known."
 (defun gemini-companion-prompt--reject-with-comments (edit)
   "Reject EDIT with its comments as the reason, if it has any.
 Return non-nil if so.  This is the value of
-`gemini-companion-edit-reject-function'."
+`gemini-companion-proposal-reject-function'."
   (when (gemini-companion-edit-comments edit)
     (gemini-companion-edit-reject-with-reason edit "")
     t))
 
-(setq gemini-companion-edit-reject-function
+(setq gemini-companion-proposal-reject-function
       #'gemini-companion-prompt--reject-with-comments)
 
 ;;;; Commands

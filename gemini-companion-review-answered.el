@@ -16,6 +16,7 @@
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-proposal)
 
 ;;;; State
 
@@ -232,7 +233,7 @@ for text does no more, nor do such keys that were typed with it."
             0)))
     (when (and here typed)
       (gemini-companion-review-answered--read-evil-argument here))
-    (gemini-companion-edit-finish edit)
+    (gemini-companion-proposal-finish edit)
     (set-buffer (window-buffer))
     (unless typed
       (let ((there (key-binding keys t)))

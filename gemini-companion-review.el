@@ -15,10 +15,13 @@
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-names)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-review-answered)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
@@ -286,7 +289,7 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
                     (seq-every-p
                      (lambda (buffer)
                        (<= (nth 1 (buffer-line-statistics buffer)) 4000))
-                     (list (gemini-companion-edit-original edit)
+                     (list (gemini-companion-edit-texts-original edit)
                            (gemini-companion-edit-proposal-buffer edit))))))
       gemini-companion-review-view
     'diff))
@@ -515,7 +518,7 @@ show what each CLI is doing.  With prefix argument LIST, list the edits."
   (interactive)
   (let* ((edit (gemini-companion-edit-unsettled nil))
          (view (gemini-companion-edit-view edit)))
-    (pcase (car (gemini-companion-edit-ask
+    (pcase (car (gemini-companion-proposal-ask
                  edit
                  (lambda ()
                    (read-multiple-choice
@@ -561,7 +564,7 @@ Accepting sends the rest."
                    "No hunk here; %s goes to the next one"
                    (gemini-companion-header-shortest-key
                     'gemini-companion-review-next-hunk)))))
-    (if (gemini-companion-edit-toggle (gemini-companion-edit-current) hunk)
+    (if (gemini-companion-edit-hunks-toggle (gemini-companion-edit-current) hunk)
         (message "Hunk excluded; %s restores it"
                  (gemini-companion-header-shortest-key
                   'gemini-companion-review-toggle-hunk))

@@ -15,6 +15,7 @@
 
 (require 'gemini-companion-client)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-session)
 (require 'gemini-companion-turn)
 
@@ -130,7 +131,7 @@ turn, `question' or `edit'."
 (defun gemini-companion-state--interrupt (edits)
   "Dismiss EDITS, about which a CLI no longer asks."
   (dolist (edit edits)
-    (gemini-companion-edit-close edit 'interrupted)))
+    (gemini-companion-proposal-close edit 'interrupted)))
 
 (defun gemini-companion-state--sessions-changed (&rest _)
   "Make the records those of the connected CLIs.

@@ -21,8 +21,8 @@
 (require 'gemini-companion-client)
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-context)
-(require 'gemini-companion-edit)
 (require 'gemini-companion-errors)
+(require 'gemini-companion-file-state)
 (require 'gemini-companion-install)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-part)
@@ -303,7 +303,7 @@ are its texts."
                             (list :id (concat "?" client) :client client))))
     ;; The record of the edit comes first: the revert of its buffer shows that an
     ;; edit that was undone is there again.
-    (gemini-companion-edit-written session path before after)
+    (gemini-companion-file-state-record session path before after)
     (gemini-companion-revert path)
     (gemini-companion-errors-after-edit answer path before after)))
 

@@ -13,6 +13,7 @@
 
 (require 'diff-mode)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-texts)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-page)
@@ -152,7 +153,7 @@ For UNFOLDED and CONTEXT, see `gemini-companion-unified-draw-insert'."
      :numbers (format (if (zerop last) "%%2$%ds " "%%1$%1$ds %%2$%1$ds ") width)
      :excluded (and open (gemini-companion-hunk-excluded proposal))
      :edits (and open
-                 (gemini-companion-edit-edited-p edit)
+                 (gemini-companion-edit-texts-edited-p edit)
                  (cl-loop for hunk
                           in (gemini-companion-hunk-compare
                               (gemini-companion-edit-proposed edit)

@@ -14,6 +14,8 @@
 ;;; Code:
 
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
@@ -66,7 +68,7 @@ of the file where the user was, or nil."
   ((view gemini-companion-unified-view) keep)
   "Show VIEW as a unified diff; KEEP is as in the generic function."
   (let* ((edit (gemini-companion-view-edit view))
-         (original (gemini-companion-edit-original edit))
+         (original (gemini-companion-edit-texts-original edit))
          (place (gemini-companion-windows-place-of-diff edit keep))
          (row (gemini-companion-unified--row edit place))
          (buffer (with-current-buffer original ; for its directory
@@ -167,7 +169,7 @@ If none is, return nil, with point where it was."
              (if hunks
                  (gemini-companion-unified-draw-insert
                   edit
-                  (gemini-companion-edit-original edit)
+                  (gemini-companion-edit-texts-original edit)
                   (gemini-companion-edit-proposal-buffer edit)
                   (gemini-companion-unified--with-user-line
                    hunks (gemini-companion-unified-view-user-line view))

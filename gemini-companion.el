@@ -37,8 +37,8 @@
 
 (declare-function feature-file "loadhist")
 ;; Loaded with the parts, while the server starts.
-(autoload 'gemini-companion-edit-drop-p "gemini-companion-edit")
-(autoload 'gemini-companion-edit-settle-all "gemini-companion-edit")
+(autoload 'gemini-companion-proposal-drop-p "gemini-companion-proposal")
+(autoload 'gemini-companion-proposal-settle-all "gemini-companion-proposal")
 (autoload 'gemini-companion-session-reconnect "gemini-companion-session")
 (autoload 'gemini-companion-context-share-roots "gemini-companion-context")
 (defvar gemini-companion-review-view)
@@ -98,7 +98,7 @@ ENTRY is a row of `gemini-companion-commands'."
     `("Gemini"
       ["Review" nil :active nil :visible ,open
        :label (or (gemini-companion-commands-state
-                   'gemini-companion-edit-summary)
+                   'gemini-companion-edit-hunks-summary)
                   "No review is displayed")]
       ["Go to the review" gemini-companion-review :visible ,open]
       ,@(mapcar (lambda (entry) (gemini-companion--menu-item entry open))
@@ -117,8 +117,8 @@ ENTRY is a row of `gemini-companion-commands'."
 ;;;; Parts
 
 (defconst gemini-companion--parts
-  '(install remote state session roots watch revert edit notify auto arrival
-    changes context review cli resume prompt compose tools list status)
+  '(install remote state session roots watch revert edit proposal notify auto
+    arrival changes context review cli resume prompt compose tools list status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
@@ -218,7 +218,7 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
         ((called-interactively-p 'any)
          ;; The mode stays on if the user says no, or quits the question.
          (setq gemini-companion-mode t)
-         (unless (gemini-companion-edit-drop-p)
+         (unless (gemini-companion-proposal-drop-p)
            (user-error "Mode not turned off, as a proposal has edits"))
          (setq gemini-companion-mode nil)
          (gemini-companion--turn-off 'rejected))
@@ -282,7 +282,7 @@ start of Emacs, so that parts may be started twice."
 Close their views immediately if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
-  (gemini-companion-edit-settle-all state now)
+  (gemini-companion-proposal-settle-all state now)
   (gemini-companion-server-stop)
   (dolist (part (reverse (gemini-companion-loaded-parts)))
     (gemini-companion-server-log-guarded "Stopping a part of gemini-companion"

@@ -14,7 +14,7 @@
 (require 'gemini-companion)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-cli)
-(require 'gemini-companion-edit)
+(require 'gemini-companion-file-state)
 (require 'gemini-companion-terminal)
 (require 'seq)
 (require 'term)
@@ -90,8 +90,8 @@ has 500 marks."
     (save-window-excursion
       (with-current-buffer (find-file file)
         (when (eq side 'ours)
-          (gemini-companion-edit-written '(:id "bench") file (funcall text "old")
-                                         (funcall text "new"))
+          (gemini-companion-file-state-record '(:id "bench") file (funcall text "old")
+                                              (funcall text "new"))
           (bench-commands--check-marks))
         (redisplay t)
         (garbage-collect)
@@ -148,7 +148,7 @@ The files are in DIRECTORY, and are not visited."
         (write-region "new\n" nil file nil 'silent)
         (when (= 50 number)
           (setq began (get-internal-run-time)))
-        (gemini-companion-edit-written session file nil "new\n")))
+        (gemini-companion-file-state-record session file nil "new\n")))
     (/ (* 1000 (float-time (time-subtract (get-internal-run-time) began))) 10)))
 
 ;;;; Parts

@@ -20,8 +20,8 @@
 (defconst bench-review--bound 30
   "Seconds after which a review that is not displayed is an error.")
 
-(declare-function gemini-companion-edit-accept "gemini-companion-edit")
-(declare-function gemini-companion-edit-reject "gemini-companion-edit")
+(declare-function gemini-companion-edit-accept "gemini-companion-proposal")
+(declare-function gemini-companion-edit-reject "gemini-companion-proposal")
 (declare-function gemini-companion-edits-open "gemini-companion-edit")
 (defvar gemini-companion-review-arrival)
 

@@ -20,7 +20,7 @@
       (gemini-companion-test-eventually
         (equal '((4 . automatic) (3 . automatic)) outcomes))
       ;; Its frame was deleted, for example.
-      (gemini-companion-edit-hide shown)
+      (gemini-companion-proposal-hide shown)
       (gemini-companion-test-eventually (gemini-companion-edit-view shown))
       (should (equal (list shown other) (gemini-companion-edits-open))))))
 

@@ -54,7 +54,7 @@
       (gemini-companion-test-with-edits '(("a" ""))
         (let ((file (expand-file-name "a")))
           (gemini-companion-test-write file written)
-          (gemini-companion-edit-written session file reported "new\n")
+          (gemini-companion-file-state-record session file reported "new\n")
           (gemini-companion-changes-revert (car (gemini-companion-edits)))
           (should (equal expected (gemini-companion-text-bytes file))))))))
 
@@ -142,7 +142,7 @@
   "Accept TEXT for FILE, of SESSION, revert its buffer, and return the edit."
   (prog1 (gemini-companion-test-accept file text 1 session)
     (gemini-companion-revert-now (expand-file-name file))
-    (gemini-companion-edit-written session (expand-file-name file) nil text)))
+    (gemini-companion-file-state-record session (expand-file-name file) nil text)))
 
 (defun gemini-companion-changes-test-marked (file)
   "Return the lines that have a mark in FILE, a buffer or the name of its file."
@@ -539,8 +539,8 @@
     (let ((edit (gemini-companion-test-accept
                  "a" "L1 é\n\0 é\nthree é\nL4 é\nL5\n"))
           (file (expand-file-name "a")))
-      (gemini-companion-edit-written session file nil
-                                     "L1 é\n\0 é\nthree é\nL4 é\nL5\n")
+      (gemini-companion-file-state-record session file nil
+                                          "L1 é\n\0 é\nthree é\nL4 é\nL5\n")
       (with-current-buffer (find-file-noselect file)
         (should (eq 'raw-text (coding-system-type buffer-file-coding-system)))
         (gemini-companion-next-change)
@@ -571,7 +571,7 @@
                           (save-buffer))
                         accepted "one\n2\n3\n4\n5!\n6\n7\n8\nnine\n")))
         (gemini-companion-test-write "a" written)
-        (gemini-companion-edit-written session (expand-file-name "a") nil written)
+        (gemini-companion-file-state-record session (expand-file-name "a") nil written)
         (with-current-buffer (find-file-noselect "a" t)
           (revert-buffer t t)
           (buffer-enable-undo)
@@ -759,7 +759,7 @@
             (gemini-companion-changes-revert edit hunk))
           (should (equal after (gemini-companion-text-bytes "a")))
           (gemini-companion-test-write "a" now)
-          (gemini-companion-edit-set-reverted edit 'written)
+          (gemini-companion-file-state-set-reverted edit 'written)
           (gemini-companion-changes-revert edit)
           (should (equal after (gemini-companion-text-bytes "a"))))))))
 
@@ -778,7 +778,7 @@
         (gemini-companion-test-write
          "a" "caf\357\277\275\n2\n3\nPLAIN\n5\n6\nth\357\277\275\n")
         (gemini-companion-revert-now (expand-file-name "a"))
-        (gemini-companion-edit-set-reverted edit 'written)
+        (gemini-companion-file-state-set-reverted edit 'written)
         (while hunks
           (gemini-companion-changes--mark)
           (should (equal hunks
@@ -806,7 +806,7 @@ which is saved then.  Assert that each has the text UNDONE in CODING."
         (dolist (unsaved '(nil t))
           (funcall write proposed)
           (gemini-companion-revert-now (expand-file-name "a"))
-          (gemini-companion-edit-set-reverted edit 'written)
+          (gemini-companion-file-state-set-reverted edit 'written)
           (goto-char (point-max))
           (when unsaved
             (insert "mine\n"))

@@ -133,8 +133,8 @@ The variable `propose' is a function that opens it with a text."
                      (gemini-companion-edit-hunks edit)))
       (should (equal "café\n2\ndéjà\n4\n"
                      (gemini-companion-test-text
-                      (gemini-companion-edit-original edit))))
-      (should (= 3 (gemini-companion-edit-lost-count edit)))
+                      (gemini-companion-edit-texts-original edit))))
+      (should (= 3 (gemini-companion-edit-hunks-lost-count edit)))
       (should (equal "not UTF-8" (gemini-companion-auto--objection edit)))
       (cl-letf (((symbol-function 'yes-or-no-p)
                  (lambda (question) (ignore (push question asked)))))
@@ -161,8 +161,8 @@ The variable `propose' is a function that opens it with a text."
 (ert-deftest gemini-companion-coding-lost-characters-of-excluded-hunks-stay ()
   (gemini-companion-coding-test-with "gemini" "\351\n2\n3\n4\n"
     (let ((edit (funcall propose "\uFFFD\n2\n3\nfour\n")))
-      (gemini-companion-edit-toggle edit (car (gemini-companion-edit-hunks edit)))
-      (should (= 0 (gemini-companion-edit-lost-count edit)))
+      (gemini-companion-edit-hunks-toggle edit (car (gemini-companion-edit-hunks edit)))
+      (should (= 0 (gemini-companion-edit-hunks-lost-count edit)))
       (gemini-companion-edit-accept edit)
       (should (equal "\303\251\n2\n3\nfour\n" (gemini-companion-text-bytes "a"))))))
 
@@ -173,7 +173,7 @@ The variable `propose' is a function that opens it with a text."
       (should (string-search
                "cannot write the bytes"
                (gemini-companion-test-refusal
-                 (gemini-companion-edit-toggle
+                 (gemini-companion-edit-hunks-toggle
                   edit (car (gemini-companion-edit-hunks edit)))))))))
 
 (ert-deftest gemini-companion-coding-of-qwen-code-is-that-of-its-proposal ()
@@ -194,12 +194,12 @@ The variable `propose' is a function that opens it with a text."
                 (should (equal (list (gemini-companion-hunk-make 3 1 3 1))
                                (gemini-companion-edit-hunks edit)))
                 (should (equal text (gemini-companion-test-text
-                                     (gemini-companion-edit-original edit))))
+                                     (gemini-companion-edit-texts-original edit))))
                 (should-not (gemini-companion-edit-remarks edit))
                 (should-not (gemini-companion-edit-shown-in edit))
                 (gemini-companion-edit-accept edit)
                 (gemini-companion-test-write "a" (encode-coding-string after coding))
-                (should (gemini-companion-edit-in-file-p edit))
+                (should (gemini-companion-edit-texts-in-file-p edit))
                 (gemini-companion-changes-revert edit)
                 (should (equal bytes (gemini-companion-text-bytes "a")))))))))))
 
@@ -242,11 +242,11 @@ The variable `propose' is a function that opens it with a text."
   (gemini-companion-coding-test-with "qwen" "caf\351 cr\350me\n2\n"
     (let ((edit (funcall propose "café crème\n→ 2\n")))
       (gemini-companion-edit-hunks edit)
-      (should (= 1 (gemini-companion-edit-lost-count edit)))
+      (should (= 1 (gemini-companion-edit-hunks-lost-count edit)))
       (should (gemini-companion-auto--objection edit))
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
         (gemini-companion-edit-accept edit))
       (gemini-companion-test-write "a" "caf\351 cr\350me\n? 2\n")
-      (should (gemini-companion-edit-in-file-p edit)))))
+      (should (gemini-companion-edit-texts-in-file-p edit)))))
 
 ;;; gemini-companion-coding-test.el ends here

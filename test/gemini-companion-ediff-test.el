@@ -72,7 +72,7 @@
         (setq outcomes nil)
         (let ((edit (gemini-companion-test-show "a" "new\n")))
           (when ended
-            (gemini-companion-edit-close edit 'closed)))
+            (gemini-companion-proposal-close edit 'closed)))
         (kill-buffer buffer)
         (should (equal (unless ended '((1 rejected nil))) outcomes))
         (should-not (gemini-companion-test-buffers buffers))

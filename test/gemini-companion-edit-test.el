@@ -40,8 +40,8 @@
                    ("exit" ,(lambda (_)
                               (and (run-hook-with-args-until-failure
                                     'kill-emacs-query-functions)
-                                   (gemini-companion-edit-settle-all 'rejected
-                                                               'now))))))
+                                   (gemini-companion-proposal-settle-all 'rejected
+                                                                         'now))))))
     (pcase-dolist (`(,answer . ,status)
                    '((nil . pending) (t . rejected) (closed . dismissed)))
       (ert-info ((format "%s %s" what answer))
@@ -65,14 +65,14 @@
 (ert-deftest gemini-companion-edit-keeps-edits-where-it-cannot-ask ()
   (pcase-dolist
       (`(,status . ,end)
-       `((rejected . ,(lambda (_) (gemini-companion-edit-settle-all 'rejected)))
-         (dismissed . ,(lambda (_) (gemini-companion-edit-settle-all 'dismissed)))
+       `((rejected . ,(lambda (_) (gemini-companion-proposal-settle-all 'rejected)))
+         (dismissed . ,(lambda (_) (gemini-companion-proposal-settle-all 'dismissed)))
          (rejected
           . ,(lambda (diff)
                (kill-buffer (gemini-companion-edit-proposal-buffer diff))))
          (dismissed . ,(lambda (_)
                          (should (equal "mine new\n" (gemini-companion-server-receive
-                                                      'close-diff 1 'closed)))))))
+                                                         'close-diff 1 'closed)))))))
     (gemini-companion-edit-test-with '(("a" "old\n"))
       (let ((diff (gemini-companion-edit-test-edited)))
         (funcall end diff)
@@ -420,10 +420,10 @@ if `answer' is non-nil."
 (ert-deftest gemini-companion-edits-records-what-was-written-without-review ()
   (gemini-companion-test-with-edits nil
     (let ((file (expand-file-name "a")))
-      (gemini-companion-edit-written session file "é\n" "new\n")
-      (gemini-companion-edit-written session file nil "newer\n")
+      (gemini-companion-file-state-record session file "é\n" "new\n")
+      (gemini-companion-file-state-record session file nil "newer\n")
       ;; A CLI takes any file for UTF-8.
-      (gemini-companion-edit-written session file "caf\uFFFD\n" "last\n")
+      (gemini-companion-file-state-record session file "caf\uFFFD\n" "last\n")
       (should (equal '(("a" unreviewed "\303\251\n" "new\n")
                        ("a" unreviewed new "newer\n")
                        ("a" unreviewed unknown "last\n"))
@@ -435,7 +435,7 @@ if `answer' is non-nil."
       `(("a" ,(make-string (* 6 1024 1024) ?x)))
     (gemini-companion-edit-reject (gemini-companion-test-open "a" "1\n" 1 session))
     (delete-file "a")
-    (gemini-companion-edit-written session (expand-file-name "a") "A\n" "1\n")
+    (gemini-companion-file-state-record session (expand-file-name "a") "A\n" "1\n")
     (should (equal '(rejected unreviewed) (gemini-companion-edits-test-states)))))
 
 (ert-deftest gemini-companion-edits-records-a-reviewed-edit-once ()
@@ -457,11 +457,11 @@ if `answer' is non-nil."
                       unreviewed unreviewed)
                      ("link/b" "B\n" "2\n" accepted unreviewed accepted accepted
                       unreviewed unreviewed)))
-      (gemini-companion-edit-written session (expand-file-name file) before after)
+      (gemini-companion-file-state-record session (expand-file-name file) before after)
       (ert-info (file)
         (should (equal states (gemini-companion-edits-test-states)))))
     (should (equal "4 files"
-                   (car (gemini-companion-edit-total (gemini-companion-edits)))))))
+                   (car (gemini-companion-edit-hunks-total (gemini-companion-edits)))))))
 
 (ert-deftest gemini-companion-edits-records-an-edit-once-if-no-prompt-was-reported ()
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
@@ -483,16 +483,16 @@ if `answer' is non-nil."
   (gemini-companion-test-with-edits nil
     (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
       (dotimes (i 105)
-        (gemini-companion-edit-written session (format "/f%d" i) nil "x\n"))
+        (gemini-companion-file-state-record session (format "/f%d" i) nil "x\n"))
       (pcase-let ((`(,first . ,others) (gemini-companion-edits)))
         (should (eq open first))
         (should (= 100 (length others)))
         (should (equal "/f5" (gemini-companion-edit-file (car others)))))
       (dotimes (_ 20)
-        (gemini-companion-edit-written session "/large" nil
-                                       (make-string (* 4 1024 1024) ?x)))
+        (gemini-companion-file-state-record session "/large" nil
+                                            (make-string (* 4 1024 1024) ?x)))
       (should (> 12 (length (gemini-companion-edits))))
-      (gemini-companion-edit-settle-all 'rejected 'now))
+      (gemini-companion-proposal-settle-all 'rejected 'now))
     (gemini-companion-part-stop 'edit)
     (should-not (gemini-companion-edits))))
 
@@ -530,8 +530,8 @@ if `answer' is non-nil."
             (funcall begin)
             (dolist (event order)
               (if (eq event 'report)
-                  (gemini-companion-edit-written session buffer-file-name
-                                                 "A\n" "1\n")
+                  (gemini-companion-file-state-record session buffer-file-name
+                                                      "A\n" "1\n")
                 (gemini-companion-test-write "a" "1\n")
                 (gemini-companion-test-eventually
                   (equal "1\n" (buffer-string)))))
@@ -661,7 +661,7 @@ It does not find the place of the second one if the user has changed that."
         (let* ((one (gemini-companion-test-accept "a" "A\n2\n3\n4\n5\n" 1 session))
                (two (gemini-companion-test-open "a" "1\n2\nC\n4\n5\n" 2 session))
                three)
-          (should (gemini-companion-edit-follows-p two))
+          (should (gemini-companion-file-state-follows-p two))
           (with-current-buffer (gemini-companion-edit-proposal-buffer two)
             (goto-char 5)
             (insert "mine "))
@@ -722,7 +722,7 @@ It does not find the place of the second one if the user has changed that."
       (gemini-companion-test-open "b" "new\n" 2)
       (cl-letf (((symbol-function 'gemini-companion-server-call)
                  (lambda (method id &rest _) (push (list method id) calls))))
-        (gemini-companion-part-ready 'edit 'resumed))
+        (gemini-companion-part-ready 'proposal 'resumed))
       (should (equal '((diff-rejected 2) (adopt-diff 1)) calls))
       (should (equal (list known) (gemini-companion-edits-open))))))
 
@@ -736,7 +736,7 @@ It does not find the place of the second one if the user has changed that."
       (gemini-companion-edit-accept diff)
       ;; The server has crashed before it could report that this was delivered.
       (gemini-companion-edit-accept (gemini-companion-test-open "b" "new\n" 2))
-      (gemini-companion-edit-written nil (expand-file-name "b") nil "new\n")
+      (gemini-companion-file-state-record nil (expand-file-name "b") nil "new\n")
       ;; Once is enough.
       (dolist (id '(1 1 2))
         (gemini-companion-server-receive 'outcome-undelivered id))

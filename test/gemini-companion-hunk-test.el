@@ -121,7 +121,7 @@ The hunks were just compared."
         (buffer (gemini-companion-review-main-buffer diff)))
     (should (equal text (gemini-companion-edit-text diff)))
     (should (equal (length gemini-companion-hunk-test-marks)
-                   (if-let* ((counts (gemini-companion-edit-counts diff)))
+                   (if-let* ((counts (gemini-companion-edit-hunks-counts diff)))
                        (gemini-companion-hunk-counts-excluded counts)
                      0)))
     (with-current-buffer buffer

@@ -27,7 +27,7 @@
                         file "new\n" 1 `(:client "gemini" ,@session)))
                  (expected (concat expected key)))
             (when objection
-              (gemini-companion-edit-offer diff objection))
+              (gemini-companion-proposal-offer diff objection))
             (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) width)))
               (should (member expected
                               (gemini-companion-test-messages

@@ -116,9 +116,9 @@ question in the minibuffer."
       (gemini-companion-list-test-open 2 1 "b" "C\n")
       (gemini-companion-edit-reject
        (gemini-companion-list-test-open 3 2 "new" "N\n"))
-      (gemini-companion-edit-written two (concat directory "x") "" "1\n2\n")
-      (gemini-companion-edit-written '(:id "?qwen" :client "qwen")
-                                      "/gemini-companion-test" nil "1\n")
+      (gemini-companion-file-state-record two (concat directory "x") "" "1\n2\n")
+      (gemini-companion-file-state-record '(:id "?qwen" :client "qwen")
+                                          "/gemini-companion-test" nil "1\n")
       (gemini-companion-list-test-shows
        "  shown  +2 −1  a"
        "  waiting  +1 −1  b"
@@ -143,7 +143,7 @@ question in the minibuffer."
                      ("new" "n\n" "+1 −0")))
       (let ((diff (gemini-companion-list-test-open 1 1 file text)))
         (gemini-companion-list-test-go-to (format "%s  %s" lines file))
-        (gemini-companion-edit-close diff 'lost)))
+        (gemini-companion-proposal-close diff 'lost)))
     (gemini-companion-list-test-open 1 1 "a" "one\n")
     (gemini-companion-list-test-go-to "+0 −2  a")
     (gemini-companion-test-write "a" "1\n")
@@ -155,7 +155,7 @@ question in the minibuffer."
 
 (ert-deftest gemini-companion-list-shows-colors-and-line-numbers ()
   (gemini-companion-list-test-with nil
-    (gemini-companion-edit-written
+    (gemini-companion-file-state-record
      (gemini-companion-test-session "s1" 1) (concat directory "a.el")
      "(setq a 1)\r\n(setq b 2)\r\n" "(setq a 1)\r\n(defun b ())\r\n")
     (gemini-companion-list-test-key "TAB" "+1 −1  a.el")
@@ -403,7 +403,7 @@ a:3-4: as digits, please\na:4-5: to the end"
       (should (equal (expand-file-name "a") (buffer-file-name)))
       (should (= 4 (line-number-at-pos)))
       (gemini-companion-list)
-      (gemini-companion-edit-close
+      (gemini-companion-proposal-close
        (gemini-companion-list-test-open 2 1 "a" "0\n2\nthree\n4\n") 'closed)
       (gemini-companion-list-test-key "TAB" "+1 −1  a")
       (gemini-companion-list-test-key "RET" "\n three")
@@ -594,13 +594,13 @@ ssh:far:a cannot be reverted (it has changed there)" (funcall failed problem)))
               step (1+ (random 2)) (seq-random-elt '("a" "b" "c"))
               (format "%d\n2\n3\n%d\n" (random 3) (random 3))))
             (0 (gemini-companion-edit-reject edit))
-            (1 (gemini-companion-edit-close edit 'closed))
+            (1 (gemini-companion-proposal-close edit 'closed))
             (2 (gemini-companion-server-receive 'sessions-update
                  (list (gemini-companion-test-session "s1" (1+ (random 2))))))
             (3 (ignore-errors (gemini-companion-edit-accept edit)))
             (_ (when-let* ((hunk (car (gemini-companion-edit-hunks edit))))
                  (cl-letf (((symbol-function 'y-or-n-p) #'always))
-                   (gemini-companion-edit-toggle edit hunk))))))
+                   (gemini-companion-edit-hunks-toggle edit hunk))))))
         (when (zerop (random 3))
           (goto-char (1+ (random (buffer-size))))
           (ignore-errors (gemini-companion-list-test-key "TAB")))

@@ -294,7 +294,7 @@ They are named for the user."
 A section with another name has place 3.")
 
 (defconst gemini-companion-manual-test-unsorted
-  '("gemini-companion-edit" "gemini-companion-review")
+  '("gemini-companion-review")
   "Files whose sections have another order until they are rewritten.")
 
 (ert-deftest gemini-companion-sections-have-one-order ()

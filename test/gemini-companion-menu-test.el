@@ -137,8 +137,8 @@ Its keys are labels, its values lists of `greyed' and `on'."
           (pcase-let ((`(,_ (:eval ,form)) (assq 'gemini-companion-mode place)))
             (should (eq shown (and (eval form t) t))))))
       (dotimes (id 3)
-        (gemini-companion-edit-open id (list :id (format "%d" id))
-                                  (expand-file-name "a") "new"))
+        (gemini-companion-proposal-open id (list :id (format "%d" id))
+                                        (expand-file-name "a") "new"))
       (should (equal " ?3 Gemini:2" (cadr (gemini-companion-lighter))))
       (should (string-match-p "\
 3 to answer: M-x gemini-companion-review

@@ -30,7 +30,7 @@
                (lambda () (setq notices (delete text notices))))))
        (unwind-protect
            (save-window-excursion
-             (gemini-companion-test-with-parts '(state edit notify) session
+             (gemini-companion-test-with-parts '(state edit proposal notify) session
                ,@body))
          (delete-process process)
          (kill-buffer terminal)))))
@@ -59,7 +59,7 @@
         (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width)))
           (should (equal (concat " 1 to answer: M-x gemini-companion-review" state)
                          (gemini-companion-notify-header)))))
-      (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+      (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
         (funcall show)
@@ -83,7 +83,7 @@ M-x gemini-companion-review goes there") notices)))
     ;; Qwen Code asks all at once.
     (gemini-companion-notify-test-settled 'question
       (dolist (file '("a" "b"))
-        (gemini-companion-edit-open file session (expand-file-name file) "new\n")))
+        (gemini-companion-proposal-open file session (expand-file-name file) "new\n")))
     (with-temp-buffer
       (switch-to-buffer (current-buffer))
       (cl-letf (((symbol-function 'frame-focus-state) #'always))
@@ -107,7 +107,7 @@ M-x gemini-companion-review goes there") notices)))
         (gemini-companion-notify-test-settled 'edit)
         (gemini-companion-notify-test-settled 'question
           (should (eq missed (and notices t))))))
-    (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+    (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
     (switch-to-buffer (gemini-companion-edit-proposal-buffer
                        (car (gemini-companion-edits-open))))
     (cl-letf (((symbol-function 'frame-focus-state) #'always))
@@ -129,8 +129,8 @@ M-x gemini-companion-review goes there") notices)))
                   (gemini-companion-session-turn session))
                  1000)
         (pcase-dolist (`(,name ,before ,after) edits)
-          (gemini-companion-edit-written session (expand-file-name name)
-                                          before after))
+          (gemini-companion-file-state-record session (expand-file-name name)
+                                              before after))
         (gemini-companion-notify-test-settled 'end
           (gemini-companion-test-eventually
             (string-prefix-p text (or (car notices) ""))))))))
@@ -167,7 +167,7 @@ M-x gemini-companion-review goes there"
           (gemini-companion-notify-test-settled 'edit
             (should-not (string-search "asks" (or shown "")))))
         (setq gemini-companion-notify 'message)
-        (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+        (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
         (gemini-companion-notify-test-settled 'question
           (should-not (string-search "proposes" (or shown ""))))))))
 
@@ -211,15 +211,16 @@ M-x gemini-companion-review goes there\n")
        (gemini-companion-part-start 'state)
        (gemini-companion-part-start 'notify)
        (gemini-companion-part-start 'edit)
+       (gemini-companion-part-start 'proposal)
        (gemini-companion-server-receive 'sessions-update (list session))
-       (gemini-companion-edit-open 1 session "/src/shop/a" "new\n")
+       (gemini-companion-proposal-open 1 session "/src/shop/a" "new\n")
        (funcall wait (lambda () calls))
        (funcall wait (lambda ()
                        (dolist (id '(8 7))
                          (dbus-send-signal :session nil path service
                                            "ActionInvoked" :uint32 id "default"))
                        (assq 'review calls)))
-       (gemini-companion-edit-settle-all 'dismissed)
+       (gemini-companion-proposal-settle-all 'dismissed)
        (funcall wait (lambda () (assq 'close calls)))
        (princ (format "%S" (seq-uniq (reverse calls))))))
   "What an Emacs with a D-Bus daemon of its own does.

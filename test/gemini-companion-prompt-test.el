@@ -7,6 +7,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-part)
 (require 'gemini-companion-prompt)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-prompt-test-with-diff (session &rest body)

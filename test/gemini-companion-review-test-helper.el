@@ -23,11 +23,12 @@ at once."
              ,stop)
          (gemini-companion-part-stop 'arrival)
          (gemini-companion-part-stop 'auto)
-         (gemini-companion-edit-settle-all 'rejected 'now)
-         (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
+         (gemini-companion-proposal-settle-all 'rejected 'now)
+         (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
          ;; Texts that are kept would outlive the part.
          (dolist (edit (gemini-companion-edits))
            (setf (gemini-companion-edit-kept edit) nil))
+         (gemini-companion-part-stop 'proposal)
          (gemini-companion-part-stop 'edit)
          (gemini-companion-part-stop 'revert)
          (gemini-companion-part-stop 'watch)))))
@@ -39,6 +40,7 @@ SHOW is a function that shows them, or nil for reviews."
   (gemini-companion-part-start 'watch)
   (gemini-companion-part-start 'revert)
   (gemini-companion-part-start 'edit)
+  (gemini-companion-part-start 'proposal)
   (gemini-companion-part-start 'review)
   (when show
     (setq gemini-companion-arrival-show-function show))
@@ -80,9 +82,9 @@ SHOW is a function that shows them, or nil for reviews."
 
 (defun gemini-companion-test-open (file text &optional id session)
   "Open the diff ID of SESSION, to change FILE to TEXT; return it."
-  (gemini-companion-edit-open (or id 1)
-                            (or session (gemini-companion-test-session "one"))
-                            (expand-file-name file) text)
+  (gemini-companion-proposal-open (or id 1)
+                                  (or session (gemini-companion-test-session "one"))
+                                  (expand-file-name file) text)
   (car (last (gemini-companion-edits-open))))
 
 (defun gemini-companion-test-accept (file text &optional id session)

@@ -16,7 +16,7 @@
   "Exclude each hunk of DIFF, or restore it; answer yes if that asks."
   (cl-letf (((symbol-function 'y-or-n-p) #'always))
     (dolist (hunk (gemini-companion-edit-hunks diff))
-      (gemini-companion-edit-toggle diff hunk))))
+      (gemini-companion-edit-hunks-toggle diff hunk))))
 
 (ert-deftest gemini-companion-review-switch-stays-at-the-hunk ()
   (gemini-companion-test-with-reviews
@@ -62,10 +62,10 @@
         (narrow-to-region 5 7))
       (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
         (pcase-let ((`(,first ,last) (gemini-companion-edit-hunks diff)))
-          (gemini-companion-edit-toggle diff first)
-          (should-error (gemini-companion-edit-toggle diff last)
+          (gemini-companion-edit-hunks-toggle diff first)
+          (should-error (gemini-companion-edit-hunks-toggle diff last)
                         :type 'user-error)
-          (gemini-companion-edit-toggle diff first)))
+          (gemini-companion-edit-hunks-toggle diff first)))
       (should (equal "one\n2\n3\nfour\n" (gemini-companion-edit-text diff)))
       (gemini-companion-review-test-toggle-all diff)
       (gemini-companion-test-call #'gemini-companion-edit-accept)
@@ -77,7 +77,7 @@
           (buffer (window-buffer)))
       ;; It ends during that question.
       (cl-letf (((symbol-function 'y-or-n-p)
-                 (lambda (_) (gemini-companion-edit-close diff 'closed))))
+                 (lambda (_) (gemini-companion-proposal-close diff 'closed))))
         (dolist (command '(gemini-companion-review-toggle-hunk
                            gemini-companion-review-switch-view))
           (should (equal '(user-error "This review has ended already: dismissed")
@@ -145,7 +145,7 @@
 (ert-deftest gemini-companion-review-replaced-by-another-keeps-its-exclusions ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))
-      (gemini-companion-edit-toggle
+      (gemini-companion-edit-hunks-toggle
        diff (car (gemini-companion-edit-hunks diff)))
       (should (member "New proposal for a; \
 M-x gemini-companion-last-proposal shows your edits of the previous one"
@@ -161,7 +161,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                      (gemini-companion-test-header
                       (gemini-companion-edit-proposal-buffer edit)))))
       (should (string-search "accept" (funcall header)))
-      (gemini-companion-edit-close edit 'closed)
+      (gemini-companion-proposal-close edit 'closed)
       (should (string-search "closed" (funcall header)))
       (should-not (string-search "accept" (funcall header)))
       (set-window-dedicated-p nil nil)
@@ -327,7 +327,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
 (ert-deftest gemini-companion-review-connects-to-no-other-machine ()
   (gemini-companion-test-with-reviews '()
     (gemini-companion-test-with-far-host
-      (gemini-companion-edit-open 1 '(:id "one") "/far:/x" "new\n")
+      (gemini-companion-proposal-open 1 '(:id "one") "/far:/x" "new\n")
       (save-window-excursion
         (gemini-companion-list)
         (gemini-companion-test-eventually

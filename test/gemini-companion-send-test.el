@@ -637,7 +637,7 @@ The user agrees to each question."
          (eww-open-file ".env")
          (set-buffer "*eww*"))
        (lambda ()
-         (gemini-companion-edit-close
+         (gemini-companion-proposal-close
           (gemini-companion-test-open ".env" "hush\n" 1 '(:id "2")) 'interrupted)
          (gemini-companion-last-proposal)
          (set-buffer "*gemini last proposal*"))

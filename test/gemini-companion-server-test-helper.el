@@ -6,7 +6,7 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-context)
-(require 'gemini-companion-edit)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-test-helper)
 (require 'json)

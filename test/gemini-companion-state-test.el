@@ -26,7 +26,7 @@ reported states, the last first."
               (gemini-companion-state-functions
                (list (lambda (_session state) (push state states)))))
          (ignore states)
-         (gemini-companion-test-with-parts '(cli state edit) session
+         (gemini-companion-test-with-parts '(cli state edit proposal) session
            ,@body)))))
 
 (ert-deftest gemini-companion-state-is-shown-by-window-titles ()
@@ -57,13 +57,13 @@ reported states, the last first."
 (ert-deftest gemini-companion-state-elsewhere-is-known-from-reviews-and-hooks ()
   (gemini-companion-state-test-with nil
     (should (eq 'unknown (gemini-companion-session-state session)))
-    (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+    (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
     (should (eq 'waiting (gemini-companion-session-state session)))
     (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
     (should (eq 'unknown (gemini-companion-session-state session)))
     ;; It is linked, and does not report what is refused.
     (gemini-companion-state-report session 'prompt "Do that")
-    (gemini-companion-edit-open 2 session (expand-file-name "a") "new\n")
+    (gemini-companion-proposal-open 2 session (expand-file-name "a") "new\n")
     (gemini-companion-state-report session 'question nil)
     (let ((turn (gemini-companion-session-turn session)))
       (gemini-companion-edit-reject (car (gemini-companion-edits-open)))
@@ -71,7 +71,7 @@ reported states, the last first."
       (should (gemini-companion-turn-ended turn))
       (setq states nil)
       ;; It goes on if it has run another tool of that answer.
-      (gemini-companion-edit-open 3 session (expand-file-name "a") "new\n")
+      (gemini-companion-proposal-open 3 session (expand-file-name "a") "new\n")
       (should (eq turn (gemini-companion-edit-turn
                         (car (gemini-companion-edits-open)))))
       (should-not (gemini-companion-turn-ended turn)))
@@ -89,7 +89,7 @@ reported states, the last first."
       (gemini-companion-state-report session 'prompt "Do it")
       (should (eql since (gemini-companion-turn-ended turn))))
     (should (equal '(waiting working working waiting working ready
-                     working waiting working)
+                             working waiting working)
                    (reverse states)))
     (gemini-companion-server-receive 'sessions-update nil)
     (should (eq 'unknown (car states)))
@@ -108,7 +108,7 @@ reported states, the last first."
            (edited
             (lambda ()
               (gemini-companion-state-report session 'submitted "Edit it")
-              (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+              (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
               (let ((edit (car (gemini-companion-edits-open))))
                 (should (equal '("Edit it" nil) (funcall seen)))
                 (funcall title "✦  Working…")
@@ -179,7 +179,7 @@ reported states, the last first."
     (gemini-companion-state-test-with client
       (let* (sent
              (gemini-companion-test-send (lambda (diff) (push diff sent))))
-        (gemini-companion-edit-open 1 session (expand-file-name "a") "new\n")
+        (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
         (let ((diff (car (gemini-companion-edits-open))))
           (dolist (title titles)
             (if (stringp title)

@@ -146,7 +146,7 @@ Wait until it has displayed \"up\", and return its process."
 (defvar gemini-companion-test-send #'ignore
   "Function called with each edit whose outcome is to be sent.")
 
-(advice-add 'gemini-companion-edit--send :before
+(advice-add 'gemini-companion-proposal--send :before
             (lambda (edit) (funcall gemini-companion-test-send edit)))
 
 (defmacro gemini-companion-test-with-parts (parts session &rest body)
@@ -159,7 +159,7 @@ Edits, whose outcomes are sent nowhere, are dismissed in the end."
            (mapc #'gemini-companion-part-start parts)
            (gemini-companion-server-receive 'sessions-update (and ,session (list ,session)))
            ,@body)
-       (gemini-companion-edit-settle-all 'dismissed)
+       (gemini-companion-proposal-settle-all 'dismissed)
        (gemini-companion-part-stop 'session)
        (mapc #'gemini-companion-part-stop (reverse parts)))))
 

@@ -187,7 +187,7 @@
           (narrow-to-region (line-beginning-position) (point-max)))
         ;; Hunks of what was just typed are not known yet.
         (should (eq (equal edit "none")
-                    (not (equal "a.el" (gemini-companion-edit-summary)))))
+                    (not (equal "a.el" (gemini-companion-edit-hunks-summary)))))
         (gemini-companion-review-edit))
       (with-current-buffer (window-buffer)
         (should (string-search "*gemini diff" (buffer-name)))

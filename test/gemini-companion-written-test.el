@@ -38,9 +38,9 @@
         (should (eq state (gemini-companion-edit-status diff)))
         (should (equal kept (gemini-companion-test-last-proposal)))
         ;; The CLI reports it late, and it is not recorded again.
-        (gemini-companion-edit-written (gemini-companion-edit-session diff)
-                                       (gemini-companion-edit-file diff)
-                                       "old\n" "mine new\n")
+        (gemini-companion-file-state-record (gemini-companion-edit-session diff)
+                                            (gemini-companion-edit-file diff)
+                                            "old\n" "mine new\n")
         (should (eq diff (car (last (gemini-companion-edits)))))
         (should (eq 'accepted (gemini-companion-edit-status diff)))))))
 
@@ -76,7 +76,7 @@
               (gemini-companion-server-receive 'close-diff 1 'closed)
             (gemini-companion-edit-accept diff)
             (should (equal (if (equal "mine\n" mine) "+2 −1" "+1 −1")
-                           (gemini-companion-edit-lines (list diff)))))
+                           (gemini-companion-edit-hunks-lines (list diff)))))
           (gemini-companion-test-write "a" cli)
           (gemini-companion-test-in-the-end
             (gemini-companion-edit-file-state diff))
@@ -84,7 +84,7 @@
           (should (eq 'accepted (gemini-companion-edit-status diff)))
           (should (equal (if kept "new\n" (concat mine "new\n"))
                          (gemini-companion-edit-after diff)))
-          (should (equal "+1 −1" (gemini-companion-edit-lines (list diff))))
+          (should (equal "+1 −1" (gemini-companion-edit-hunks-lines (list diff))))
           (should (equal kept (gemini-companion-test-last-proposal)))
           (when buffer
             (gemini-companion-test-in-the-end

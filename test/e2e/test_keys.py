@@ -88,7 +88,7 @@ def restore(emacs: Emacs, file: Path, terminal: bool = False) -> None:
     """Select ``file`` with its text, or a new terminal."""
     emacs.eval(
         f"""(progn (kill-new "killed")
-                   (mapc #'gemini-companion-edit-finish
+                   (mapc #'gemini-companion-proposal-finish
                          (gemini-companion-edits-ending))
                    (delete-other-windows)
                    (when (get-buffer "*cli*")

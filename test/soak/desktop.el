@@ -176,7 +176,7 @@ WORK is processor time, GARBAGE that of COUNT garbage collections."
     (condition-case problem
         (progn
           (when (zerop (random 3))
-            (gemini-companion-edit-toggle
+            (gemini-companion-edit-hunks-toggle
              edit (car (gemini-companion-edit-hunks edit))))
           (gemini-companion-edit-accept edit))
       (error (push (format "%S" problem) desktop-problems)))))

@@ -14,6 +14,8 @@
 (require 'gemini-companion)
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-proposal)
 (require 'json)
 
 (setq message-log-max 1000

@@ -134,7 +134,7 @@ The term of Emacs 28 to 30 may lose what follows one."
 RESET = f"""
 (let ((ignore-window-parameters t) (kill-buffer-query-functions nil))
   (mapc #'gemini-companion-edit-reject (gemini-companion-edits-open))
-  (mapc #'gemini-companion-edit-finish (gemini-companion-edits-ending))
+  (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
   ;; Otherwise a message about an unwritten file follows.
   (gemini-companion-part-stop 'revert)
   (gemini-companion-part-start 'revert)

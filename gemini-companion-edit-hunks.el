@@ -1,0 +1,187 @@
+;;; gemini-companion-edit-hunks.el --- The hunks of an edit  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `gemini-companion-edit-hunks' is the only comparison of the texts of an edit: all
+;; that displays an edit, or counts its lines, uses these hunks.  While the edit is
+;; open, the user may exclude hunks from the proposal, which are marked there; see
+;; gemini-companion-hunk.el.
+
+;;; Code:
+
+(require 'gemini-companion-coding)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-text)
+
+;;;; Comparison
+
+(defun gemini-companion-edit-hunks (edit)
+  "Return the hunks of EDIT, a list of `gemini-companion-hunk's.
+Signal an error if its texts are unknown or cannot be compared.  Excluded
+hunks that are not among them are restored."
+  (let ((state (gemini-companion-edit-texts-state edit)))
+    (unless (and state (equal state (gemini-companion-edit-compared edit)))
+      (gemini-companion-edit-texts-call
+       edit
+       (lambda (old new)
+         (let ((hunks (gemini-companion-hunk-find old new)))
+           (setf (gemini-companion-edit-known-hunks edit) hunks
+                 (gemini-companion-edit-lost edit)
+                 (gemini-companion-edit-hunks--count-lost edit old new)
+                 (gemini-companion-edit-compared edit)
+                 (gemini-companion-edit-texts-state edit))
+           (when (gemini-companion-edit-open-p edit)
+             (gemini-companion-edit-hunks--restore edit hunks old))))))
+    (gemini-companion-edit-known-hunks edit)))
+
+;;;; Characters that are lost
+
+;; A CLI may lose characters of a file that is not UTF-8: it could not read them,
+;; or cannot write them in the coding system of the file.
+(defun gemini-companion-edit-hunks--lost-in (edit text)
+  "Return how many characters of TEXT the CLI of EDIT does not write as they are."
+  (let ((coding (gemini-companion-edit-coding edit)))
+    (gemini-companion-coding-lost text (unless (eq 'utf-8-unix coding) coding))))
+
+(defun gemini-companion-edit-hunks--count-lost (edit old new)
+  "Return how many characters are lost in the buffer NEW that OLD has, for EDIT.
+That is 0 for a file in UTF-8."
+  (if (or (gemini-companion-edit-shown-in edit)
+          (not (eq 'utf-8-unix (gemini-companion-edit-coding edit))))
+      (max 0 (- (gemini-companion-edit-hunks--lost-in
+                 edit (gemini-companion-text-of-buffer new))
+                ;; The file may have some already.
+                (gemini-companion-coding-replaced
+                 (if (stringp (gemini-companion-edit-before edit))
+                     (gemini-companion-edit-texts-decode
+                      edit (gemini-companion-edit-before edit))
+                   (gemini-companion-text-of-buffer old)))))
+    0))
+
+(defun gemini-companion-edit-hunks-lost-count (edit)
+  "Return how many characters the CLI of EDIT would replace by others.
+That is for its proposal as it was compared last, without excluded hunks."
+  (let ((lost (gemini-companion-edit-lost edit))
+        (proposal (gemini-companion-edit-proposal-buffer edit)))
+    (if (or (= 0 lost) (not (gemini-companion-edit-open-p edit)))
+        lost
+      (dolist (mark (gemini-companion-hunk-marks proposal))
+        (pcase-let ((`(,old ,new) (overlay-get mark 'gemini-companion-texts)))
+          (cl-incf lost (- (gemini-companion-edit-hunks--lost-in edit old)
+                           (gemini-companion-edit-hunks--lost-in edit new)))))
+      (max 0 lost))))
+
+;;;; How much changes
+
+(defun gemini-companion-edit-hunks-counts (edit)
+  "Return the `gemini-companion-hunk-counts' of EDIT, or nil if it has no hunks.
+They are those of the last comparison.  Hunks that were reverted count as
+excluded ones."
+  (when-let* ((hunks (gemini-companion-edit-known-hunks edit)))
+    (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
+      (gemini-companion-hunk-count
+       hunks
+       (if proposal
+           (gemini-companion-hunk-excluded proposal)
+         (gemini-companion-edit-undone edit))))))
+
+(defun gemini-companion-edit-hunks-lines (edits)
+  "Return the numbers of lines that EDITS add and remove, such as \"+3 -1\".
+Return nil if there are no EDITS, or the hunks of one are unknown."
+  (when edits
+    (ignore-errors
+      (let ((added 0)
+            (removed 0))
+        (dolist (edit edits)
+          (gemini-companion-edit-hunks edit)
+          (when-let* ((counts (gemini-companion-edit-hunks-counts edit)))
+            (cl-incf added (gemini-companion-hunk-counts-added counts))
+            (cl-incf removed (gemini-companion-hunk-counts-removed counts))))
+        (gemini-companion-hunk-lines added removed)))))
+
+(defun gemini-companion-edit-hunks-total (edits)
+  "Return a list of texts, the number of files of EDITS and of their lines.
+Only the lines of edits that were written count, if all are known."
+  (when-let* ((edits)
+              (files (length (seq-group-by #'gemini-companion-edit-true-name
+                                           edits))))
+    (delq nil (list (format (ngettext "%d file" "%d files" files) files)
+                    (gemini-companion-edit-hunks-lines
+                     (seq-filter #'gemini-companion-edit-written-p edits))))))
+
+(defun gemini-companion-edit-hunks-summary (&optional edit plain)
+  "Return the name of the file of EDIT, and its amount of change if known.
+EDIT is the current one by default.  For PLAIN, see
+`gemini-companion-edit-name'."
+  (setq edit (or edit (gemini-companion-edit-current)))
+  (concat (gemini-companion-edit-name edit plain)
+          (pcase (and (equal (gemini-companion-edit-texts-state edit)
+                             (gemini-companion-edit-compared edit))
+                      (gemini-companion-edit-hunks-counts edit))
+            ((cl-struct gemini-companion-hunk-counts hunks excluded added removed)
+             (format ": %s (%s)"
+                     (if (zerop excluded)
+                         (format (ngettext "%d hunk" "%d hunks" hunks) hunks)
+                       (format "%d of %d hunks" (- hunks excluded) hunks))
+                     (gemini-companion-hunk-lines added removed))))))
+
+;;;; Excluded hunks
+
+(defun gemini-companion-edit-hunks--left-p (edit)
+  "Return non-nil if EDIT would have a hunk left without one more of them."
+  (when-let* ((counts (gemini-companion-edit-hunks-counts edit)))
+    (< (1+ (gemini-companion-hunk-counts-excluded counts))
+       (gemini-companion-hunk-counts-hunks counts))))
+
+(defun gemini-companion-edit-hunks-toggle (edit hunk)
+  "Exclude HUNK from the proposal of EDIT, or restore it.
+HUNK is one of `gemini-companion-edit-hunks'.  Return non-nil if it is
+excluded now.  Ask before excluding the last one."
+  (gemini-companion-edit-unsettled edit)
+  (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
+         (excluded (member hunk (gemini-companion-hunk-excluded proposal))))
+    ;; The bytes would be displayed as if they stayed, and be replaced.
+    (when (and (not excluded)
+               (gemini-companion-coding-undecoded-p
+                (gemini-companion-hunk-old-text
+                 hunk (gemini-companion-edit-texts-original edit))))
+      (user-error "%s cannot write the bytes that this hunk replaces"
+                  (gemini-companion-edit-title edit)))
+    (let ((sure (or excluded
+                    (gemini-companion-edit-hunks--left-p edit)
+                    (y-or-n-p "This is the only remaining hunk; exclude it? "))))
+      ;; The edit may end while the question is asked.
+      (gemini-companion-edit-unsettled edit)
+      (unless sure
+        (user-error "Hunk not excluded")))
+    (prog1 (gemini-companion-hunk-toggle
+            hunk (gemini-companion-edit-texts-original edit) proposal)
+      (gemini-companion-edit-notify edit 'toggled))))
+
+(defun gemini-companion-edit-hunks--restore (edit &optional hunks original)
+  "Restore the excluded hunks of EDIT that were edited, and report that.
+With HUNKS of ORIGINAL, restore also those that are not among them."
+  (let ((count (gemini-companion-hunk-prune
+                (gemini-companion-edit-proposal-buffer edit) hunks original)))
+    (when (< 0 count)
+      (message
+       (ngettext "An excluded hunk of %2$s has changed and was restored"
+                 "%1$d excluded hunks of %2$s have changed and were restored"
+                 count)
+       count (gemini-companion-edit-name edit 'plain))
+      (gemini-companion-edit-notify edit 'restored))))
+
+(defun gemini-companion-edit-hunks-edited (&rest _)
+  "Restore the excluded hunks in the current buffer that were just edited."
+  (when-let* ((edit gemini-companion-edit-here))
+    (gemini-companion-edit-hunks--restore edit)
+    (gemini-companion-edit-notify edit 'changed)))
+(put 'gemini-companion-edit-hunks-edited 'permanent-local-hook t)
+
+(provide 'gemini-companion-edit-hunks)
+;;; gemini-companion-edit-hunks.el ends here

@@ -1,0 +1,536 @@
+;;; gemini-companion-proposal.el --- From a proposal to its outcome  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A CLI proposes an edit (`gemini-companion-proposal-open').  A view shows it, and
+;; the user accepts or rejects it; or the CLI closes it, or its file changes.
+;; The decision is set once, by `gemini-companion-proposal--settle', so that an
+;; outcome is sent exactly once; then the view is closed
+;; (`gemini-companion-proposal-finish').
+;;
+;; An outcome is kept until the server reports that it was written to the CLI: a
+;; server may crash before that.
+
+;;; Code:
+
+(require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-file-state)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-names)
+(require 'gemini-companion-part)
+(require 'gemini-companion-server)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'gemini-companion-view)
+(require 'gemini-companion-watch)
+
+;;;; State
+
+(defvar gemini-companion-proposal-reject-function #'ignore
+  "Function that may reject an edit in its own way, as with a reason.
+It is called with the edit when the user types a key to reject it, and
+returns non-nil if it has rejected the edit.")
+
+;;;; Opening
+
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'open-diff)) &rest args)
+  "Open an edit; for ARGS, see `gemini-companion-proposal-open'."
+  (apply #'gemini-companion-proposal-open args))
+
+(defun gemini-companion-proposal-open (id session file proposal)
+  "Open an edit that proposes PROPOSAL as the text of FILE.
+ID is an integer that names the edit; SESSION is a plist with the `:id'
+of the CLI.  An open edit of that CLI for that file is replaced; its
+edited text is kept."
+  (let ((previous (cl-find file (gemini-companion-edits-open session)
+                           :key #'gemini-companion-edit-file :test #'equal))
+        (edit (gemini-companion-edit-make :id id :session session :file file
+                                          :proposed proposal)))
+    (when previous
+      (gemini-companion-proposal--keep-edits
+       previous "New proposal for %s; %s shows your edits of the previous one")
+      (gemini-companion-proposal--settle previous 'dismissed))
+    (with-current-buffer
+        (setf (gemini-companion-edit-proposal-buffer edit)
+              (gemini-companion-edit-texts-make-buffer edit "*gemini proposal: %s*"
+                                                       proposal))
+      (add-hook 'after-change-functions #'gemini-companion-edit-hunks-edited nil t))
+    (gemini-companion-file-state-end-others edit)
+    (gemini-companion-edit-texts-read edit)
+    (setf (gemini-companion-edit-watch edit)
+          (gemini-companion-watch-start
+           file
+           (lambda (_watch changed occasion)
+             (and changed
+                  (gemini-companion-proposal--file-changed edit occasion)))))
+    (gemini-companion-edit-add edit)
+    (when (gemini-companion-file-state-undoes-p edit proposal)
+      (push 'undoes (gemini-companion-edit-remarks edit)))
+    ;; The rest is done later: the server is waiting for the answer.
+    (gemini-companion-edit-notify edit 'opened)
+    t))
+
+(defun gemini-companion-proposal--file-changed (edit occasion)
+  "Follow a change of the file of EDIT; return nil if that has to wait.
+If the file has the proposed text, dismiss EDIT, else update its view; on
+OCCASION nil, see `gemini-companion-watch-check', only between commands."
+  (cond ((gemini-companion-edit-texts-in-file-p edit
+                                                (gemini-companion-edit-proposed edit))
+         (gemini-companion-proposal--settle edit 'dismissed)
+         (unless (gemini-companion-edit-kept edit)
+           (message "%s already has the proposed text; review closed \
+(if %s still prompts, answer there)"
+                    (gemini-companion-edit-name edit)
+                    (gemini-companion-edit-title edit)))
+         t)
+        ((or occasion (gemini-companion-idle-between-commands-p))
+         (gemini-companion-edit-texts-read edit)
+         (gemini-companion-edit-notify edit 'file-changed)
+         t)))
+
+;;;; Showing
+
+(defun gemini-companion-proposal-show (edit function)
+  "Show EDIT by calling FUNCTION with it, and report whether it is shown.
+FUNCTION opens a view, and records that by `gemini-companion-edit-set-view'.
+If it signals an error, record that as the problem of EDIT."
+  (setf (gemini-companion-edit-problem edit) nil)
+  (condition-case problem
+      (progn
+        (when-let* ((problem (gemini-companion-text-unreadable-reason
+                              (gemini-companion-edit-file edit))))
+          (user-error "%s %s" (gemini-companion-edit-name edit) problem))
+        ;; The watch may not have noticed a change of the file yet.
+        (when (gemini-companion-watch-touched-p
+               (gemini-companion-edit-watch edit))
+          (gemini-companion-edit-texts-read edit))
+        (funcall function edit))
+    (error
+     (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
+     (setf (gemini-companion-edit-original-buffer edit) nil
+           (gemini-companion-edit-problem edit)
+           (concat
+            ;; An error in a hook of the user, for example.
+            (unless (eq 'user-error (car problem))
+              (format "Cannot show the review of %s: "
+                      (gemini-companion-edit-name edit)))
+            (error-message-string problem)))))
+  (gemini-companion-edit-notify
+   edit (if (gemini-companion-edit-view edit) 'shown 'hidden)))
+
+(defun gemini-companion-proposal-hide (edit)
+  "Close the view of EDIT, if it has one."
+  (when (gemini-companion-edit-view edit)
+    (gemini-companion-edit-notify edit 'hide)
+    (gemini-companion-edit-notify edit 'hidden)))
+
+(defun gemini-companion-proposal-ask (edit ask)
+  "Return the user's answer about EDIT, the value of calling ASK.
+If EDIT ended meanwhile, report that and return nil."
+  (let ((answer (funcall ask)))
+    (if (gemini-companion-edit-open-p edit)
+        answer
+      (message "%s" (or (gemini-companion-edit-problem edit)
+                        "This review has ended already"))
+      nil)))
+
+;;;; Ending
+
+(defun gemini-companion-proposal--settle (edit decision &optional over)
+  "Set the DECISION about EDIT and send its outcome, unless it is dismissed.
+An edit that was settled is not changed.  Its view is still to be closed.
+OVER is nil, or the text that the user has accepted and that Emacs writes
+over what the CLI writes."
+  (when (gemini-companion-edit-open-p edit)
+    (gemini-companion-file-state-end-others edit)
+    (gemini-companion-proposal--decide edit decision over)
+    (gemini-companion-watch-stop (gemini-companion-edit-watch edit))
+    (when (memq decision '(dismissed rejected))
+      (gemini-companion-proposal--read-refused edit))
+    (setf (gemini-companion-edit-time edit) (float-time))
+    (gemini-companion-edit-notify edit 'settled)))
+
+(defun gemini-companion-proposal--decide (edit decision over)
+  "Set the DECISION about EDIT, await its write, and send its outcome.
+For OVER, see `gemini-companion-proposal--settle'.  If the outcome cannot be
+sent, or the user quits meanwhile, EDIT stays open, and can be answered again."
+  (gemini-companion-file-state-await edit decision over)
+  (setf (gemini-companion-edit-decision edit) decision
+        (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
+  (unless (eq decision 'dismissed)
+    (let ((sent nil))
+      (unwind-protect
+          (progn (gemini-companion-proposal--send edit)
+                 (setq sent t))
+        (unless sent
+          (gemini-companion-proposal--undecide edit))))))
+
+(defun gemini-companion-proposal--undecide (edit)
+  "Make EDIT, whose outcome was not sent, an open one again."
+  (gemini-companion-file-state-forget edit)
+  (setf (gemini-companion-edit-decision edit) nil
+        (gemini-companion-edit-after edit) nil))
+
+(defun gemini-companion-proposal--read-refused (edit)
+  "Record the text of the file of EDIT, which was refused, if it has changed.
+But if the CLI had written it already, record that, and keep the text before."
+  ;; Copilot CLI may write the file after it was found not to have done that:
+  ;; what it wrote, read as the text before, would make an edit of +0 -0.
+  (when (and (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
+             (not (gemini-companion-file-state-note-early-write edit)))
+    (gemini-companion-edit-texts-read edit)))
+
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'close-diff)) id reason)
+  "Close the edit ID for REASON; see `gemini-companion-proposal-close'."
+  (when-let* ((edit (gemini-companion-edit-of-id id)))
+    (gemini-companion-proposal-close edit reason)))
+
+(defun gemini-companion-proposal-close (edit reason)
+  "Dismiss EDIT if it is open, and return the text that it had then.
+REASON is `closed' if the CLI closed the review, `exited' if its process
+has exited, `disconnected' if it has not reconnected in time,
+`interrupted' if it no longer asks, and `lost' if the server gave up."
+  (when-let* (((gemini-companion-edit-open-p edit))
+              (text (gemini-companion-edit-text edit)))
+    (let ((kept (gemini-companion-proposal--keep-edits edit)))
+      (when (and (eq reason 'interrupted) (not kept))
+        (gemini-companion-edit-keep edit text))
+      (when (and (eq reason 'closed) (gemini-companion-edit-texts-emptied-p edit))
+        (message
+         "You emptied the proposal for %s; if you answered yes \
+in the terminal, %s writes its own text"
+         (gemini-companion-edit-name edit) (gemini-companion-edit-title edit)))
+      (gemini-companion-proposal--settle edit 'dismissed)
+      (when (memq reason '(interrupted disconnected))
+        ;; The CLI may still wait for its outcome.
+        (gemini-companion-proposal--send edit))
+      (unless (memq reason '(closed lost))
+        (setf (gemini-companion-edit-problem edit)
+              (message (concat "%s %s; review closed, %s not written"
+                               (and kept "; %s shows your edits"))
+                       (gemini-companion-session-name
+                        (gemini-companion-edit-session edit))
+                       reason
+                       (gemini-companion-edit-name edit)
+                       (substitute-command-keys
+                        "\\[gemini-companion-last-proposal]")))))
+    text))
+
+(defun gemini-companion-proposal--take (edit decision)
+  "Accept EDIT with its text; DECISION is `accepted' or `automatic'."
+  ;; A text of 1 MB would trigger a garbage collection, which takes longer than
+  ;; anything else.
+  (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
+        (text (gemini-companion-edit-text edit)))
+    (gemini-companion-edit-texts-read edit)
+    (gemini-companion-proposal--settle
+     edit decision
+     (when (gemini-companion-edit-texts-own-p edit text)
+       ;; Until it is written.
+       (gemini-companion-edit-keep edit text)
+       (and (gemini-companion-edit-client-get edit :writes-own-text) text)))))
+
+(defun gemini-companion-proposal-offer (edit objection)
+  "Accept EDIT without a review; if OBJECTION is non-nil, only record that."
+  (setf (gemini-companion-edit-objection edit) objection)
+  (unless objection
+    (gemini-companion-proposal--take edit 'automatic)))
+
+(defun gemini-companion-proposal-finish (edit)
+  "Close the view and the buffers of EDIT, which has ended."
+  ;; The user may have typed in it since it was dismissed.
+  (when (eq 'dismissed (gemini-companion-edit-decision edit))
+    (gemini-companion-proposal--keep-edits
+     edit "Review of %s closed; %s shows your edits"))
+  (gemini-companion-proposal-hide edit)
+  ;; The markers of comments are in that buffer.
+  (setf (gemini-companion-edit-commented edit) (gemini-companion-edit-comments edit))
+  (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
+  (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
+  (setf (gemini-companion-edit-proposal-buffer edit) nil
+        (gemini-companion-edit-original-buffer edit) nil)
+  (gemini-companion-edit-notify edit 'closed))
+
+(defun gemini-companion-proposal-settle-all (decision &optional now)
+  "Settle all open edits with DECISION.
+Close their views between two commands, or at once if NOW is non-nil."
+  (dolist (edit (gemini-companion-edits-open))
+    (with-demoted-errors "Ending a review: %S"
+      (gemini-companion-proposal--keep-edits edit)
+      (gemini-companion-proposal--settle edit decision)
+      (when now
+        (gemini-companion-proposal-finish edit)))))
+
+;;;; Killing a buffer
+
+(defun gemini-companion-proposal--guard ()
+  "End the review of the current buffer, a new one of it, when it is killed.
+The edit is then rejected; if the user has edited it, that is asked before."
+  (add-hook 'kill-buffer-query-functions #'gemini-companion-proposal--kill-p nil t)
+  (add-hook 'kill-buffer-hook #'gemini-companion-proposal--buffer-killed nil t))
+(put 'gemini-companion-proposal--kill-p 'permanent-local-hook t)
+(put 'gemini-companion-proposal--buffer-killed 'permanent-local-hook t)
+(add-hook 'gemini-companion-edit-adopt-hook #'gemini-companion-proposal--guard)
+
+(defun gemini-companion-proposal--ends-here ()
+  "Return the edit whose review ends if this buffer is killed, or nil.
+That is not the edit of an indirect buffer."
+  (and gemini-companion-edit-here
+       (not (buffer-base-buffer))
+       (gemini-companion-edit-proposal-buffer gemini-companion-edit-here)
+       gemini-companion-edit-here))
+
+(defun gemini-companion-proposal--kill-p ()
+  (let ((edit (gemini-companion-proposal--ends-here)))
+    (or (null edit) (gemini-companion-edit-decision edit)
+        (gemini-companion-proposal-ask
+         edit (lambda () (gemini-companion-proposal-drop-p edit))))))
+
+(defun gemini-companion-proposal--buffer-killed ()
+  "Close the review whose buffer is being killed; reject it if it is open."
+  (when-let* ((edit (gemini-companion-proposal--ends-here)))
+    (let* ((open (gemini-companion-edit-open-p edit))
+           (kept (and open (gemini-companion-proposal--keep-edits edit))))
+      (gemini-companion-proposal--settle edit 'rejected)
+      (gemini-companion-proposal-finish edit)
+      (when open
+        (message (if kept "%s; %s shows your edits" "%s")
+                 (gemini-companion-proposal--rejected edit)
+                 (substitute-command-keys
+                  "\\[gemini-companion-last-proposal]"))))))
+
+(defun gemini-companion-proposal-drop-p (&optional edit)
+  "Return non-nil if the user's text in EDIT, by default all, may be dropped.
+Ask the user if there is any and a question is possible."
+  (let ((edited (seq-filter #'gemini-companion-edit-texts-edited-p
+                            (if edit
+                                (list edit)
+                              (gemini-companion-edits-open)))))
+    (or (null edited)
+        noninteractive
+        (yes-or-no-p
+         (format "Reject the proposal for %s and drop your edits? "
+                 (mapconcat (lambda (edit)
+                              (gemini-companion-edit-name edit 'plain))
+                            edited ", "))))))
+
+(defun gemini-companion-proposal--keep-edits (edit &optional format)
+  "Keep the proposal of EDIT if the user has edited it and left some text.
+Report that by FORMAT, if it was not kept before, and return non-nil."
+  (when-let* ((proposal (gemini-companion-edit-proposal-buffer edit))
+              ((buffer-live-p proposal))
+              (text (gemini-companion-hunk-remaining-text proposal))
+              ((gemini-companion-edit-texts-own-p edit text))
+              ;; A yes in the terminal may have written it.
+              ((not (gemini-companion-edit-texts-in-file-p edit text))))
+    (gemini-companion-edit-keep
+     edit text
+     (unless (equal text (cdr (gemini-companion-edit-kept edit))) format))
+    t))
+
+;;;; Outcomes
+
+(defun gemini-companion-proposal--send (edit)
+  (pcase-let (((cl-struct gemini-companion-edit id decision after) edit))
+    ;; After a quit here, the user answers again.
+    (apply #'gemini-companion-server-call
+           (if (memq decision '(accepted automatic))
+               (list 'diff-accepted id after)
+             (list 'diff-rejected id))))
+  (setf (gemini-companion-edit-outcome edit) 'sent))
+
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'diff-opened)) id)
+  "Record that the CLI has the answer that the edit ID is open."
+  (when-let* ((edit (gemini-companion-edit-of-id id)))
+    (setf (gemini-companion-edit-acknowledged edit) t)))
+
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'outcome-written)) id)
+  "Drop the outcome of the edit ID, which was written to its CLI."
+  (when-let* ((edit (gemini-companion-edit-of-id id)))
+    (setf (gemini-companion-edit-outcome edit) nil)))
+
+(cl-defmethod gemini-companion-server-receive
+  ((_method (eql 'outcome-undelivered)) id)
+  "Report an accepted text of the edit ID, which cannot reach its CLI any more."
+  (when-let* ((edit (gemini-companion-edit-of-id id))
+              ((gemini-companion-edit-outcome edit))
+              ((null (gemini-companion-edit-file-state edit)))
+              ((gemini-companion-edit-written-p edit)))
+    (gemini-companion-edit-keep edit (gemini-companion-edit-after edit))
+    (gemini-companion-file-state-set-unwritten edit)
+    (display-warning
+     'gemini-companion
+     (format "%s was not written: %s %s.  \
+M-x gemini-companion-last-proposal shows the text that you accepted"
+             (gemini-companion-edit-name edit)
+             (gemini-companion-session-name
+              (gemini-companion-edit-session edit))
+             (if (gemini-companion-session-connected-p
+                  (gemini-companion-edit-session edit))
+                 "is no longer waiting for the answer"
+               "is no longer connected"))))
+  (gemini-companion-server-receive 'outcome-written id))
+
+;;;; Answers
+
+(defun gemini-companion-proposal--answer (edit verb function)
+  "Call FUNCTION with EDIT, or if that is nil, with each open edit at point.
+If there are several edits, ask for confirmation with VERB."
+  (let ((edits (gemini-companion-edits-to-answer edit))
+        (view gemini-companion-edits-view))
+    (when (or (null (cdr edits))
+              (y-or-n-p (format "%s %d proposals? " verb (length edits))))
+      ;; An edit may end while a question is asked about another.
+      (dolist (edit edits)
+        (when (gemini-companion-edit-open-p edit)
+          (funcall function edit)))
+      (gemini-companion-view-follow view 'answered))))
+
+(defun gemini-companion-proposal--accept (edit)
+  (when (gemini-companion-edit-texts-emptied-p edit)
+    (user-error "An empty text cannot be accepted: the CLI would write \
+its own text; reject the proposal, or leave at least one character"))
+  (unless (gemini-companion-proposal--refused-p edit)
+    (let ((summary (gemini-companion-edit-hunks-summary edit 'plain)))
+      (gemini-companion-proposal--take edit 'accepted)
+      (gemini-companion-proposal--answered edit (concat "Accepted " summary)))))
+
+(defun gemini-companion-proposal--refused-p (edit)
+  "Return non-nil if the user objects to accepting EDIT.
+Ask only if the CLI would write over a change of the file, or lose characters."
+  ;; A large file counts as written if it is as at the previous check.
+  (dotimes (_ 2)
+    (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'command))
+  (or (not (gemini-companion-edit-open-p edit))
+      (when-let* ((format (gemini-companion-proposal--overwrites edit)))
+        (not (gemini-companion-proposal-ask
+              edit
+              (lambda ()
+                (yes-or-no-p (format format (gemini-companion-edit-name edit)))))))
+      (gemini-companion-proposal--loss-refused-p edit)))
+
+(defun gemini-companion-proposal--overwrites (edit)
+  "Return a question about what accepting EDIT would overwrite, or nil.
+It has a place for the name of its file.  If the user has merged what the
+CLI does not know into the proposal, that is not overwritten."
+  (cond ((memq 'changed (gemini-companion-edit-remarks edit))
+         "%s has changed since the edit was proposed; accept anyway? ")
+        ((and (memq 'undoes (gemini-companion-edit-remarks edit))
+              (gemini-companion-file-state-undoes-p
+               edit (gemini-companion-edit-text edit)))
+         "This edit of %s undoes yours of the previous one; accept anyway? ")))
+
+(defun gemini-companion-proposal--loss-accepted-p (edit)
+  "Return non-nil if the user has accepted a loss in EDIT's file and turn."
+  (seq-some (lambda (other)
+              (and (memq 'loss-accepted (gemini-companion-edit-remarks other))
+                   (eq (gemini-companion-edit-turn edit)
+                       (gemini-companion-edit-turn other))))
+            (gemini-companion-edits-of-file
+             (gemini-companion-edit-true-name edit))))
+
+(defun gemini-companion-proposal--loss-refused-p (edit)
+  "Return non-nil if the user objects to characters that are lost by EDIT.
+Ask once for a file and turn."
+  (ignore-errors (gemini-companion-edit-hunks edit))
+  (let ((count (gemini-companion-edit-hunks-lost-count edit)))
+    (cond ((or (= 0 count) (gemini-companion-proposal--loss-accepted-p edit))
+           nil)
+          ((gemini-companion-proposal-ask
+            edit
+            (lambda ()
+              (yes-or-no-p
+               (format (ngettext
+                        "%s is not UTF-8: %s replaces %d character; accept anyway? "
+                        "%s is not UTF-8: %s replaces %d characters; accept anyway? "
+                        count)
+                       (gemini-companion-edit-name edit)
+                       (gemini-companion-edit-title edit) count))))
+           (cl-pushnew 'loss-accepted (gemini-companion-edit-remarks edit))
+           nil)
+          (t t))))
+
+(defun gemini-companion-proposal--answered (edit text)
+  "Close the view of EDIT, which the user has settled; report TEXT in one line.
+If the user is in the review, it may stay until the next takes its place."
+  (cond ((active-minibuffer-window))   ; it would show the view again in the end
+        ((and real-this-command (gemini-companion-edit-view edit)
+              (eq edit gemini-companion-edit-here))
+         (gemini-companion-edit-notify edit 'answered))
+        (t (gemini-companion-proposal-finish edit)))
+  (let ((left (length (gemini-companion-edits-open))))
+    (unless (zerop left)
+      (setq text (format "%s; %d more waiting" text left)))
+    (message "%s" (gemini-companion-names-shown text (1- (frame-width))))))
+
+(defun gemini-companion-proposal--rejected (edit)
+  (concat "Rejected " (gemini-companion-edit-name edit 'plain)
+          (and (gemini-companion-edit-client-get edit :drops-edits)
+               (format "; %s drops its other edits of this answer"
+                       (gemini-companion-edit-title edit)))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'proposal)))
+  "Ask before edits of the user are dropped."
+  '((kill-emacs-query-functions gemini-companion-proposal-drop-p)))
+
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'proposal)) how)
+  "Hand over the edits to a new server, which became ready HOW.
+It gets those whose outcome was not written, with the outcome, and the
+open ones.  A CLI without an answer that a review is open asks in
+its terminal."
+  (pcase-dolist ((and edit (cl-struct gemini-companion-edit id session file
+                                      proposed decision outcome acknowledged))
+                 (gemini-companion-edits))
+    ;; A text may be too large to send, which must not affect other reviews.
+    (with-demoted-errors "Handing over a review: %S"
+      (cond ((or outcome (and acknowledged (null decision)))
+             (gemini-companion-server-call 'adopt-diff id session file proposed)
+             (when outcome
+               (gemini-companion-proposal--send edit)))
+            ;; An edit that has ended stays as it is.
+            (t (gemini-companion-proposal-close edit 'disconnected)))))
+  (when (and (eq how 'recovered) (gemini-companion-sessions))
+    (display-warning
+     'gemini-companion
+     (concat "Server crashed and was restarted.  Answer open reviews in Emacs, \
+as their terminals do not take an answer."
+             (when-let* ((remedy (gemini-companion-session-reconnect
+                                  "if that does not reconnect")))
+               (format "  Then %s; it opens no reviews until then." remedy))))))
+
+;;;; Commands
+
+(defun gemini-companion-edit-accept (&optional edit)
+  "Accept EDIT with the text in its proposal buffer.
+That text is then written to the file.  Without EDIT, take the
+edits at point in the list; else the review of the current buffer,
+or the one that is shown."
+  (interactive)
+  (gemini-companion-proposal--answer edit "Accept"
+                                     #'gemini-companion-proposal--accept))
+
+(defun gemini-companion-edit-reject (&optional edit)
+  "Reject EDIT, so that the CLI does not write the file.
+Without EDIT, take the edits at point in the list, or else the review of
+the current buffer, or the one that is shown; the comments on them
+are sent as the reason."
+  (interactive)
+  (gemini-companion-proposal--answer
+   edit "Reject"
+   (lambda (rejected)
+     (unless (and (null edit)
+                  (funcall gemini-companion-proposal-reject-function rejected))
+       (gemini-companion-proposal--settle rejected 'rejected)
+       (gemini-companion-proposal--answered
+        rejected (gemini-companion-proposal--rejected rejected))))))
+
+(provide 'gemini-companion-proposal)
+;;; gemini-companion-proposal.el ends here
