@@ -7,6 +7,7 @@
 (require 'gemini-companion-auto)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-coding)
+(require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-review-test-helper)
 
 ;;;; Guessing
@@ -113,69 +114,6 @@
 
 ;;;; Edits
 
-(defmacro gemini-companion-coding-test-with (client bytes &rest body)
-  "Run BODY with an edit of CLIENT open for a file a with BYTES.
-The variable `propose' is a function that opens it with a text."
-  (declare (indent 2) (debug t))
-  `(gemini-companion-test-with-edits '(("a" ""))
-     (gemini-companion-test-write "a" ,bytes)
-     (let* ((id 0)
-            (cli (append '(:client ,client) session))
-            (propose (lambda (text)
-                       (gemini-companion-test-open "a" text (cl-incf id) cli))))
-       ,@body)))
-
-(ert-deftest gemini-companion-coding-review-shows-each-character-that-is-lost ()
-  (gemini-companion-coding-test-with "gemini" "caf\351\n2\nd\351j\340\n4\n"
-    (let ((edit (funcall propose "caf\uFFFD\ntwo\nd\uFFFDj\uFFFD\n4\n"))
-          asked)
-      (should (equal (list (gemini-companion-hunk-make 1 3 1 3))
-                     (gemini-companion-edit-hunks edit)))
-      (should (equal "café\n2\ndéjà\n4\n"
-                     (gemini-companion-test-text
-                      (gemini-companion-edit-texts-original edit))))
-      (should (= 3 (gemini-companion-edit-hunks-lost-count edit)))
-      (should (equal "not UTF-8" (gemini-companion-auto--objection edit)))
-      (cl-letf (((symbol-function 'yes-or-no-p)
-                 (lambda (question) (ignore (push question asked)))))
-        (gemini-companion-edit-accept edit))
-      (should (gemini-companion-edit-open-p edit))
-      (should (string-search "replaces 3 characters" (car asked)))
-      (cl-letf (((symbol-function 'yes-or-no-p) #'always))
-        (gemini-companion-edit-accept edit))
-      (should (eq 'accepted (gemini-companion-edit-decision edit)))
-      ;; Once for a file and turn.
-      (gemini-companion-test-write "a" "caf\351\n2\nd\351j\340\n4\n")
-      (gemini-companion-edit-accept
-       (funcall propose "caf\uFFFD\n2\nd\uFFFDj\uFFFD\nfour\n"))
-      (should (= 1 (length asked))))))
-
-(ert-deftest gemini-companion-coding-review-does-not-ask-if-nothing-is-lost ()
-  (pcase-dolist (`(,bytes ,proposal)
-                 '(("caf\351\n2\n" "café\ntwo\n") ("caf\303\251\n2\n" "caf\uFFFD\ntwo\n")
-                   ("\357\277\275\351\n2\n" "\uFFFDé\ntwo\n")))
-    (gemini-companion-coding-test-with "gemini" bytes
-      (cl-letf (((symbol-function 'yes-or-no-p) (lambda (_) (error "Asked"))))
-        (gemini-companion-edit-accept (funcall propose proposal))))))
-
-(ert-deftest gemini-companion-coding-lost-characters-of-excluded-hunks-stay ()
-  (gemini-companion-coding-test-with "gemini" "\351\n2\n3\n4\n"
-    (let ((edit (funcall propose "\uFFFD\n2\n3\nfour\n")))
-      (gemini-companion-edit-hunks-toggle edit (car (gemini-companion-edit-hunks edit)))
-      (should (= 0 (gemini-companion-edit-hunks-lost-count edit)))
-      (gemini-companion-edit-accept edit)
-      (should (equal "\303\251\n2\n3\nfour\n" (gemini-companion-text-bytes "a"))))))
-
-;; It would be sent, and is nothing that a CLI can write.
-(ert-deftest gemini-companion-coding-bytes-of-a-hunk-cannot-be-kept ()
-  (gemini-companion-coding-test-with "gemini" "\303\251 \351\0\n2\n3\n4\n"
-    (let ((edit (funcall propose "é \uFFFD\0\n2\n3\nfour\n")))
-      (should (string-search
-               "cannot write the bytes"
-               (gemini-companion-test-refusal
-                 (gemini-companion-edit-hunks-toggle
-                  edit (car (gemini-companion-edit-hunks edit)))))))))
-
 (ert-deftest gemini-companion-coding-of-qwen-code-is-that-of-its-proposal ()
   (pcase-dolist (`(,one ,two ,three . ,codings) gemini-companion-coding-test-texts)
     (dolist (coding codings)
@@ -185,7 +123,7 @@ The variable `propose' is a function that opens it with a text."
                  (text (concat (string-join lines "\n") "\n"))
                  (after (string-replace "x\n" (concat three "\n") text))
                  (bytes (encode-coding-string text coding)))
-            (gemini-companion-coding-test-with "qwen" bytes
+            (gemini-companion-edit-test-with-bytes "qwen" bytes
               (when visited
                 (let ((coding-system-for-read
                        (pcase visited ('chosen coding) ('wrong 'iso-latin-1))))
@@ -202,51 +140,5 @@ The variable `propose' is a function that opens it with a text."
                 (should (gemini-companion-edit-texts-in-file-p edit))
                 (gemini-companion-changes-revert edit)
                 (should (equal bytes (gemini-companion-text-bytes "a")))))))))))
-
-;; It was refused, as "line 3 has changed since".
-(ert-deftest gemini-companion-coding-of-a-buffer-may-differ-from-that-of-qwen-code ()
-  (gemini-companion-coding-test-with "qwen" (encode-coding-string
-                                             "你好\n2\n这是\n4\n" 'gbk)
-    (let ((edit (funcall propose "你好\n二\n这是\n4\n")))
-      (gemini-companion-edit-accept edit)
-      (gemini-companion-test-write
-       "a" (encode-coding-string "你好\n二\n这是\n4\n" 'gbk))
-      (let ((coding-system-for-read 'iso-latin-1))
-        (find-file "a"))
-      (goto-char (point-max))
-      (insert "mine\n")
-      (gemini-companion-changes-revert edit)
-      (save-buffer)
-      (should (equal (encode-coding-string "你好\n2\n这是\n4\nmine\n" 'gbk)
-                     (gemini-companion-text-bytes "a"))))))
-
-;; Nothing of the text before is left, so that only the file tells.
-(ert-deftest gemini-companion-coding-is-corrected-by-what-was-written ()
-  (dolist (coding '(koi8-r windows-1251 big5))
-    (let* ((old (if (eq coding 'big5) "這是測試\n" "тест\n"))
-           (new (if (eq coding 'big5) "內容\n" "Вторая\n"))
-           (bytes (encode-coding-string old coding)))
-      (gemini-companion-coding-test-with "qwen" bytes
-        (with-current-buffer (find-file-noselect "a")
-          (let ((edit (funcall propose new)))
-            (cl-letf (((symbol-function 'yes-or-no-p) #'always))
-              (gemini-companion-edit-accept edit))
-            (gemini-companion-test-write "a" (encode-coding-string new coding))
-            (gemini-companion-test-in-the-end
-             (eq 'written (gemini-companion-edit-file-state edit)))
-            (gemini-companion-changes-revert edit)
-            (should (equal bytes (gemini-companion-text-bytes "a")))))))))
-
-;; Qwen Code writes a question mark.
-(ert-deftest gemini-companion-coding-that-lacks-a-character-is-reported ()
-  (gemini-companion-coding-test-with "qwen" "caf\351 cr\350me\n2\n"
-    (let ((edit (funcall propose "café crème\n→ 2\n")))
-      (gemini-companion-edit-hunks edit)
-      (should (= 1 (gemini-companion-edit-hunks-lost-count edit)))
-      (should (gemini-companion-auto--objection edit))
-      (cl-letf (((symbol-function 'yes-or-no-p) #'always))
-        (gemini-companion-edit-accept edit))
-      (gemini-companion-test-write "a" "caf\351 cr\350me\n? 2\n")
-      (should (gemini-companion-edit-texts-in-file-p edit)))))
 
 ;;; gemini-companion-coding-test.el ends here

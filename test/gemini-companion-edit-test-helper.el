@@ -73,5 +73,26 @@ The user has accepted `edit' with a change of it, and nothing is written."
        (gemini-companion-edit-accept edit)
        ,@body)))
 
+(defmacro gemini-companion-edit-test-with-bytes (client bytes &rest body)
+  "Run BODY with an edit of CLIENT open for a file a with BYTES.
+The variable `propose' is a function that opens it with a text."
+  (declare (indent 2) (debug t))
+  `(gemini-companion-test-with-edits '(("a" ""))
+     (gemini-companion-test-write "a" ,bytes)
+     (let* ((id 0)
+            (cli (append '(:client ,client) session))
+            (propose (lambda (text)
+                       (gemini-companion-test-open "a" text (cl-incf id) cli))))
+       ,@body)))
+
+(defun gemini-companion-edits-test-reported ()
+  "Return a list of (NAME STATE BEFORE AFTER) of all edits."
+  (mapcar (lambda (edit)
+            (list (file-name-nondirectory (gemini-companion-edit-file edit))
+                  (gemini-companion-edit-status edit)
+                  (gemini-companion-edit-before edit)
+                  (gemini-companion-edit-after edit)))
+          (gemini-companion-edits)))
+
 (provide 'gemini-companion-edit-test-helper)
 ;;; gemini-companion-edit-test-helper.el ends here

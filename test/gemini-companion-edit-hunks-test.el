@@ -1,0 +1,92 @@
+;;; gemini-companion-edit-hunks-test.el --- Tests of the hunks of edits  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-auto)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-test-helper)
+
+(ert-deftest gemini-companion-edit-hunks-shows-each-character-that-is-lost ()
+  (gemini-companion-edit-test-with-bytes "gemini" "caf\351\n2\nd\351j\340\n4\n"
+    (let ((edit (funcall propose "caf\uFFFD\ntwo\nd\uFFFDj\uFFFD\n4\n"))
+          asked)
+      (should (equal (list (gemini-companion-hunk-make 1 3 1 3))
+                     (gemini-companion-edit-hunks edit)))
+      (should (equal "café\n2\ndéjà\n4\n"
+                     (gemini-companion-test-text
+                      (gemini-companion-edit-texts-original edit))))
+      (should (= 3 (gemini-companion-edit-hunks-lost-count edit)))
+      (should (equal "not UTF-8" (gemini-companion-auto--objection edit)))
+      (cl-letf (((symbol-function 'yes-or-no-p)
+                 (lambda (question) (ignore (push question asked)))))
+        (gemini-companion-edit-accept edit))
+      (should (gemini-companion-edit-open-p edit))
+      (should (string-search "replaces 3 characters" (car asked)))
+      (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+        (gemini-companion-edit-accept edit))
+      (should (eq 'accepted (gemini-companion-edit-decision edit)))
+      ;; Once for a file and turn.
+      (gemini-companion-test-write "a" "caf\351\n2\nd\351j\340\n4\n")
+      (gemini-companion-edit-accept
+       (funcall propose "caf\uFFFD\n2\nd\uFFFDj\uFFFD\nfour\n"))
+      (should (= 1 (length asked))))))
+
+(ert-deftest gemini-companion-edit-hunks-does-not-ask-if-nothing-is-lost ()
+  (pcase-dolist (`(,bytes ,proposal)
+                 '(("caf\351\n2\n" "café\ntwo\n") ("caf\303\251\n2\n" "caf\uFFFD\ntwo\n")
+                   ("\357\277\275\351\n2\n" "\uFFFDé\ntwo\n")))
+    (gemini-companion-edit-test-with-bytes "gemini" bytes
+      (cl-letf (((symbol-function 'yes-or-no-p) (lambda (_) (error "Asked"))))
+        (gemini-companion-edit-accept (funcall propose proposal))))))
+
+(ert-deftest gemini-companion-edit-hunks-lost-characters-of-excluded-hunks-stay ()
+  (gemini-companion-edit-test-with-bytes "gemini" "\351\n2\n3\n4\n"
+    (let ((edit (funcall propose "\uFFFD\n2\n3\nfour\n")))
+      (gemini-companion-edit-hunks-toggle edit (car (gemini-companion-edit-hunks edit)))
+      (should (= 0 (gemini-companion-edit-hunks-lost-count edit)))
+      (gemini-companion-edit-accept edit)
+      (should (equal "\303\251\n2\n3\nfour\n" (gemini-companion-text-bytes "a"))))))
+
+;; It would be sent, and is nothing that a CLI can write.
+(ert-deftest gemini-companion-edit-hunks-bytes-of-a-hunk-cannot-be-kept ()
+  (gemini-companion-edit-test-with-bytes "gemini" "\303\251 \351\0\n2\n3\n4\n"
+    (let ((edit (funcall propose "é \uFFFD\0\n2\n3\nfour\n")))
+      (should (string-search
+               "cannot write the bytes"
+               (gemini-companion-test-refusal
+                 (gemini-companion-edit-hunks-toggle
+                  edit (car (gemini-companion-edit-hunks edit)))))))))
+
+;; Qwen Code writes a question mark.
+(ert-deftest gemini-companion-edit-hunks-coding-that-lacks-a-character-is-reported ()
+  (gemini-companion-edit-test-with-bytes "qwen" "caf\351 cr\350me\n2\n"
+    (let ((edit (funcall propose "café crème\n→ 2\n")))
+      (gemini-companion-edit-hunks edit)
+      (should (= 1 (gemini-companion-edit-hunks-lost-count edit)))
+      (should (gemini-companion-auto--objection edit))
+      (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+        (gemini-companion-edit-accept edit))
+      (gemini-companion-test-write "a" "caf\351 cr\350me\n? 2\n")
+      (should (gemini-companion-edit-texts-in-file-p edit)))))
+
+(ert-deftest gemini-companion-edit-hunks-count-what-is-not-excluded ()
+  (gemini-companion-edit-test-with '(("a" "1\n2\n3\n4\n"))
+    (let* ((edit (gemini-companion-test-open "a" "one\n2\n3\n4\n5\n"))
+           (hunks (gemini-companion-edit-hunks edit)))
+      (should (= 2 (length hunks)))
+      (should (string-match-p "\\`\\+2 .1\\'"
+                              (gemini-companion-edit-hunks-lines (list edit))))
+      (should (gemini-companion-edit-hunks-toggle edit (car hunks)))
+      (should (string-match-p "\\`\\+1 .0\\'"
+                              (gemini-companion-edit-hunks-lines (list edit))))
+      (should (string-match-p ": 1 of 2 hunks"
+                              (gemini-companion-edit-hunks-summary edit)))
+      ;; Nothing is left without the other one.
+      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+        (should-error (gemini-companion-edit-hunks-toggle edit (cadr hunks))
+                      :type 'user-error))
+      (should-not (gemini-companion-edit-hunks-toggle edit (car hunks))))))
+
+;;; gemini-companion-edit-hunks-test.el ends here

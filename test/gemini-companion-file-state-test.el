@@ -1,0 +1,367 @@
+;;; gemini-companion-file-state-test.el --- Tests of what became of files  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-changes)
+(require 'gemini-companion-edit-test-helper)
+(require 'gemini-companion-file-state)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-tools)
+
+;;;; Edits that were not written
+
+(ert-deftest gemini-companion-file-state-unwritten-is-reported-during-later-reviews ()
+  "A CLI that reports no prompts may have one answer after the other."
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (setq gemini-companion-test-send #'ignore)
+    (let* ((edit (gemini-companion-test-accept "a" "1\n" 1 session))
+           (other (gemini-companion-test-accept "b" "2\n" 2 session))
+           (last (gemini-companion-test-open "c" "3\n" 4 session)))
+      ;; Qwen Code writes nothing before that.
+      (dotimes (_ 300)
+        (gemini-companion-test-run-timers))
+      (should (eq 'accepted (gemini-companion-edit-status edit)))
+      (gemini-companion-edit-reject last)
+      (gemini-companion-test-write "b" "2\n")
+      (gemini-companion-test-in-the-end
+        (eq 'written (gemini-companion-edit-file-state other)))
+      (let ((later (gemini-companion-test-open "c" "3\n" 3 session)))
+        (should (eq (gemini-companion-edit-turn edit)
+                    (gemini-companion-edit-turn later)))
+        (gemini-companion-test-in-the-end
+          (eq 'unwritten (gemini-companion-edit-status edit)))
+        (should (gemini-companion-edit-open-p later))))))
+
+(ert-deftest gemini-companion-file-state-reports-edits-that-were-not-written-once ()
+  (dolist
+      (end
+       (list
+        ;; Gemini CLI, answered in its terminal: the review ends first.
+        (lambda (_diff written)
+          (gemini-companion-server-receive 'close-diff 1 'closed)
+          (gemini-companion-test-rewrite "a" written))
+        ;; Qwen Code, answered in its terminal: the file is written first.
+        (lambda (_diff written)
+          (gemini-companion-test-rewrite "a" written)
+          (gemini-companion-server-receive 'close-diff 1 'closed))
+        ;; Any of them, answered here.
+        (lambda (diff written)
+          (gemini-companion-edit-accept diff)
+          (gemini-companion-test-rewrite "a" written))))
+    (pcase-dolist (`(,written ,edit ,count)
+                   '(("new\n" t 1) ("new\n" nil 0) ("mine new\n" t 0)
+                     ("mine new" t 0) ("mine new\r\n" t 0)
+                     ;; By the user, after a no.
+                     ("saved\n" t 0)))
+      (gemini-companion-edit-test-with '(("a" "old\n"))
+        (let ((diff (if edit
+                        (gemini-companion-edit-test-edited)
+                      (gemini-companion-test-open "a" "new\n"))))
+          (should (= count
+                     (seq-count
+                      (apply-partially #'string-search
+                                       "written without your edits")
+                      (gemini-companion-test-messages
+                        (funcall end diff written)
+                        (gemini-companion-test-in-the-end
+                          (not (gemini-companion-test-timers)))))))
+          (when (< 0 count)
+            (should (equal "mine new\n"
+                           (gemini-companion-test-last-proposal)))))))))
+
+;;;; Reports and reverts
+
+(ert-deftest gemini-companion-file-state-has-what-the-terminal-let-overwrite ()
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (with-current-buffer (gemini-companion-edit-proposal-buffer
+                          (gemini-companion-test-open "a" "1\n" 1 session))
+      (insert "mine"))
+    (gemini-companion-test-open "b" "2\n" 2 session)
+    ;; Qwen Code writes its text before it closes the diff, Gemini CLI after that.
+    (gemini-companion-test-write "a" "1\n")
+    (gemini-companion-test-write "b" "saved meanwhile\n")
+    (gemini-companion-server-receive 'close-diff 1 'closed)
+    (gemini-companion-server-receive 'close-diff 2 'disconnected)
+    (should (equal '(("a" accepted "A\n" "1\n")
+                     ("b" dismissed "saved meanwhile\n" "2\n"))
+                   (gemini-companion-edits-test-reported)))
+    (gemini-companion-changes-check (car (gemini-companion-edits)))
+    (gemini-companion-test-write "b" "2\n")
+    (gemini-companion-test-eventually
+      (equal '("b" accepted "saved meanwhile\n" "2\n")
+             (cadr (gemini-companion-edits-test-reported))))
+    ;; A yes there may cross a no here, and two CLIs may propose the same.
+    (gemini-companion-edit-reject (gemini-companion-test-open "c" "3\n" 3 session))
+    (gemini-companion-test-write "c" "3\n")
+    (let* ((refused (gemini-companion-test-open "d" "5\n" 5 session))
+           (other (progn (gemini-companion-edit-reject refused)
+                         (gemini-companion-test-arrive "d" "4\n" 4
+                                                       '(:id "other"))))
+           (events nil)
+           (gemini-companion-edit-functions
+            (cons (lambda (edit event) (push (list edit event) events))
+                  gemini-companion-edit-functions)))
+      (gemini-companion-test-accept "d" "4\n" 6 session)
+      (gemini-companion-test-eventually (gemini-companion-edit-decision other))
+      (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
+      (should (equal '(unreviewed rejected dismissed accepted)
+                     (nthcdr 2 (gemini-companion-edits-test-states))))
+      ;; The marks of earlier turns go then.
+      (should-not (member (list refused 'written) events))
+      (should-error (gemini-companion-changes-check other) :type 'user-error))))
+
+(ert-deftest gemini-companion-file-state-records-what-was-written-without-review ()
+  (gemini-companion-test-with-edits nil
+    (let ((file (expand-file-name "a")))
+      (gemini-companion-file-state-record session file "é\n" "new\n")
+      (gemini-companion-file-state-record session file nil "newer\n")
+      ;; A CLI takes any file for UTF-8.
+      (gemini-companion-file-state-record session file "caf\uFFFD\n" "last\n")
+      (should (equal '(("a" unreviewed "\303\251\n" "new\n")
+                       ("a" unreviewed new "newer\n")
+                       ("a" unreviewed unknown "last\n"))
+                     (gemini-companion-edits-test-reported))))))
+
+(ert-deftest gemini-companion-file-state-records-a-write-of-a-file-that-is-gone ()
+  "The text before the first edit was too large to be kept."
+  (gemini-companion-test-with-edits
+      `(("a" ,(make-string (* 6 1024 1024) ?x)))
+    (gemini-companion-edit-reject (gemini-companion-test-open "a" "1\n" 1 session))
+    (delete-file "a")
+    (gemini-companion-file-state-record session (expand-file-name "a") "A\n" "1\n")
+    (should (equal '(rejected unreviewed) (gemini-companion-edits-test-states)))))
+
+(ert-deftest gemini-companion-file-state-records-a-reviewed-edit-once ()
+  (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
+    (gemini-companion-test-accept "a" "1\n" 1 session)
+    (gemini-companion-edit-reject (gemini-companion-test-open "b" "2\n" 2 session))
+    (gemini-companion-test-open "c" "C" 3 session)
+    (gemini-companion-server-receive 'close-diff 3 'closed)
+    (gemini-companion-test-accept "d" "4\n" 4 session)
+    (make-symbolic-link "." "link")
+    (pcase-dolist (`(,file ,before ,after . ,states)
+                   '(("a" "A\r\n" "1\r\n" accepted rejected dismissed accepted)
+                     ("c" "C\n" "C" accepted rejected accepted accepted)
+                     ("link/d" nil "4\n" accepted rejected accepted accepted)
+                     ;; It writes again, and what was rejected, of two texts.
+                     ("a" "x\n" "1\r\n" accepted rejected accepted accepted
+                      unreviewed)
+                     ("b" "x\n" "2\n" accepted rejected accepted accepted
+                      unreviewed unreviewed)
+                     ("link/b" "B\n" "2\n" accepted unreviewed accepted accepted
+                      unreviewed unreviewed)))
+      (gemini-companion-file-state-record session (expand-file-name file) before after)
+      (ert-info (file)
+        (should (equal states (gemini-companion-edits-test-states)))))
+    (should (equal "4 files"
+                   (car (gemini-companion-edit-hunks-total (gemini-companion-edits)))))))
+
+(ert-deftest gemini-companion-file-state-records-an-edit-once-if-no-prompt-was-reported ()
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
+    (gemini-companion-test-accept "a" "1\n" 1 session)
+    ;; Answered in the terminal.
+    (gemini-companion-test-open "b" "1\n" 2 session)
+    (gemini-companion-server-receive 'close-diff 2 'closed)
+    (pcase-dolist (`(,file ,before) '(("a" "A\n") ("b" "B\n")))
+      (funcall (gemini-companion-server-receive 'ask 'edited
+                                                (list :path (expand-file-name file) :pids '(1)) before "1\n")
+               #'ignore)
+      (should (gemini-companion-session-turn session))
+      ;; Emacs may see the file before its report.
+      (gemini-companion-test-write "b" "1\n")
+      (gemini-companion-test-eventually
+        (equal '(accepted accepted) (gemini-companion-edits-test-states))))))
+
+(ert-deftest gemini-companion-file-state-follows-what-becomes-of-its-file ()
+  (gemini-companion-test-with-edits '(("c" "A\n"))
+    (make-symbolic-link "target" "new")
+    ;; From A to B, C and B: without the first, none of them is in the file.
+    (pcase-dolist (`(,file . ,reverted) '(("c" 0) ("new" 3) ("newer" 8 7 6)))
+      (dolist (text '("B\n" "C\n" "B\n"))
+        (gemini-companion-test-accept file text 3 session))
+      (find-file-noselect file) ; of a new file, it is killed
+      (dolist (index reverted)
+        (gemini-companion-changes-revert (nth index (gemini-companion-edits)))))
+    (should (equal "A\n" (gemini-companion-test-file-text "c")))
+    (should-not (file-exists-p "target"))
+    ;; It may be noticed only now that they were written.
+    (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
+    (should (equal "A\n" (gemini-companion-test-file-text "c")))
+    (should (equal '(reverted reverted reverted
+                              deleted reverted reverted deleted reverted reverted)
+                   (gemini-companion-edits-test-states)))))
+
+(ert-deftest gemini-companion-file-state-edit-refused-is-not-what-the-next-turn-writes ()
+  ;; Emacs may see the file before the report, or after it.
+  (dolist (order '((file report) (report file)))
+    (ert-info ((format "%s" order))
+      (gemini-companion-test-with-edits '(("a" "A\n"))
+        (let ((begin (lambda ()
+                       (setf (gemini-companion-session-turn session)
+                             (gemini-companion-turn-make :reported t)))))
+          (with-current-buffer (find-file-noselect "a")
+            (funcall begin)
+            (gemini-companion-test-open "a" "1\n" 1 session)
+            (gemini-companion-server-receive 'close-diff 1 'closed)
+            (funcall begin)
+            (dolist (event order)
+              (if (eq event 'report)
+                  (gemini-companion-file-state-record session buffer-file-name
+                                                      "A\n" "1\n")
+                (gemini-companion-test-write "a" "1\n")
+                (gemini-companion-test-eventually
+                  (equal "1\n" (buffer-string)))))
+            (should (equal '(dismissed unreviewed)
+                           (gemini-companion-edits-test-states)))
+            (gemini-companion-changes-revert (cadr (gemini-companion-edits)))
+            (should (equal '(dismissed reverted)
+                           (gemini-companion-edits-test-states)))
+            (kill-buffer)))))))
+
+;;;; Who has written the file
+
+(ert-deftest gemini-companion-file-state-edit-that-the-user-saves-over-is-not-written ()
+  "Qwen Code refuses to write a file that has changed since it read it."
+  (dolist (format '(nil after-save later))
+    (ert-info ((format "formatted %s" format))
+      (gemini-companion-test-with-edits '(("a" "1\n2\n3\n") ("b" "B\n"))
+        (setq gemini-companion-test-send #'ignore)
+        (let ((first (gemini-companion-test-accept "a" "1\nzwei\n3\n" 1 session))
+              (second (gemini-companion-test-open "b" "new\n" 2 session)))
+          (with-current-buffer (find-file-noselect "a")
+            (when (eq format 'after-save)
+              ;; A program that the user calls.
+              (add-hook 'after-save-hook
+                        (lambda ()
+                          (gemini-companion-test-write "a" "1\n2\n3 \n")
+                          (revert-buffer t t t))
+                        90 t))
+            (gemini-companion-edit-test-save "a" "1\n2\n3\nmine\n")
+            (when (eq format 'later)
+              ;; As Apheleia does.
+              (gemini-companion-test-write "a" "1\nTWO\n3 \n")
+              (set-visited-file-modtime)))
+          (dotimes (_ 5)
+            (gemini-companion-test-run-timers))
+          (should-not (gemini-companion-edit-file-state first))
+          (should-error (gemini-companion-changes-check first) :type 'user-error)
+          (gemini-companion-edit-accept second)
+          (gemini-companion-test-write "b" "new\n")
+          (should (seq-some
+                   (apply-partially #'string-search "a was accepted but was not")
+                   (gemini-companion-test-messages
+                     (should (equal '(unwritten accepted)
+                                    (gemini-companion-edit-test-ends
+                                     first second)))))))))))
+
+(ert-deftest gemini-companion-file-state-edit-is-written-before-the-user-saves-over-it ()
+  (dolist (how '(save auto-revert visit))
+    (ert-info ((symbol-name how))
+      (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
+        (setq gemini-companion-test-send #'ignore)
+        (unless (eq how 'visit)
+          (find-file-noselect "a"))
+        (let ((edit (gemini-companion-test-open "a" "1\nzwei\n3\n" 1 session)))
+          ;; A yes in its terminal crosses that.
+          (gemini-companion-edit-reject edit)
+          (gemini-companion-test-write "a" "1\nzwei\n3\n")
+          (pcase how
+            ('save (gemini-companion-edit-test-save "a" "1\n2\n3\nmine\n"))
+            ('auto-revert (with-current-buffer "a" (revert-buffer t t t)))
+            ('visit (find-file-noselect "a")))
+          (should (equal '(unreviewed) (gemini-companion-edit-test-ends edit))))))))
+
+(ert-deftest gemini-companion-file-state-edit-refused-is-not-what-emacs-writes ()
+  (gemini-companion-test-with-edits '(("a" "A\n"))
+    ;; Typed and saved by the user, also during the review.
+    (let ((edit (gemini-companion-test-open "a" "1\n" 1 session)))
+      (gemini-companion-edit-reject edit)
+      (gemini-companion-edit-test-save "a" "1\n")
+      (should (equal '(rejected) (gemini-companion-edit-test-ends edit))))
+    (let ((edit (gemini-companion-test-arrive "a" "2\n" 2 session)))
+      (gemini-companion-edit-test-save "a" "2\n")
+      (gemini-companion-test-in-the-end (gemini-companion-edit-decision edit))
+      (should (equal '(dismissed) (gemini-companion-edit-test-ends edit))))
+    ;; Reverted in Emacs.
+    (let ((written (gemini-companion-test-accept "a" "3\n" 3 session))
+          (refused (gemini-companion-test-open "a" "2\n" 4 session)))
+      (gemini-companion-server-receive 'close-diff 4 'closed)
+      (gemini-companion-changes-revert written)
+      (should (equal '(reverted dismissed)
+                     (gemini-companion-edit-test-ends written refused))))))
+
+(ert-deftest gemini-companion-file-state-edit-refused-is-not-what-another-cli-writes ()
+  (dolist (first '(accept reject))
+    (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
+      (setq gemini-companion-test-send #'ignore)
+      (let* ((other (gemini-companion-test-session "two" 2))
+             (accepted (gemini-companion-test-open "a" "1\n" 1 other))
+             (refused (gemini-companion-test-open "a" "1\n" 2 session)))
+        ;; It waits for another answer, as Qwen Code does.
+        (gemini-companion-test-open "b" "1\n" 3 other)
+        (if (eq first 'accept)
+            (progn (gemini-companion-edit-accept accepted)
+                   (gemini-companion-edit-reject refused))
+          (gemini-companion-edit-reject refused)
+          (gemini-companion-edit-accept accepted))
+        (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
+        (gemini-companion-test-write "a" "1\n")
+        (should (equal '(accepted rejected)
+                       (gemini-companion-edit-test-ends accepted refused)))))))
+
+(ert-deftest gemini-companion-file-state-edit-is-not-written-where-the-file-is-the-same ()
+  (dolist (change (list (lambda () (set-file-times "a"))
+                        (lambda () (gemini-companion-test-rewrite "a" "1\r\n2\r\n3\r\n"))
+                        ;; As git checkout.
+                        (lambda ()
+                          (gemini-companion-test-rewrite "a" "1\n2\n3\nother\n"))))
+    (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
+      (setq gemini-companion-test-send #'ignore)
+      (let ((edit (gemini-companion-test-accept "a" "eins\n2\n3\n" 1 session)))
+        (funcall change)
+        (should (equal '(unwritten) (gemini-companion-edit-test-ends edit)))))))
+
+(ert-deftest gemini-companion-file-state-edit-edited-beside-another-may-not-be-written ()
+  "Qwen Code writes the files of an answer at its end, and merges two edits.
+It does not find the place of the second one if the user has changed that."
+  (pcase-dolist
+      (`(,written ,expected)
+       '((("A\n2\n3\n4\n5\n") (accepted unwritten unwritten))
+         (("A\n2\n3\n4\n5\n" "A\n2\n3\n4\nE\n") (accepted unwritten accepted))
+         (("A\n2\n3\n4\nE\n") (accepted unwritten accepted))
+         ;; All were merged.
+         (("A\n2\nmine C\n4\nE\n") (accepted accepted accepted))))
+    (ert-info ((format "%S" written))
+      (gemini-companion-test-with-edits '(("a" "1\n2\n3\n4\n5\n"))
+        (setq gemini-companion-test-send #'ignore)
+        (let* ((one (gemini-companion-test-accept "a" "A\n2\n3\n4\n5\n" 1 session))
+               (two (gemini-companion-test-open "a" "1\n2\nC\n4\n5\n" 2 session))
+               three)
+          (should (gemini-companion-file-state-follows-p two))
+          (with-current-buffer (gemini-companion-edit-proposal-buffer two)
+            (goto-char 5)
+            (insert "mine "))
+          (gemini-companion-edit-accept two)
+          (setq three (gemini-companion-test-accept "a" "1\n2\n3\n4\nE\n" 3 session))
+          (dolist (text written)
+            (gemini-companion-test-write "a" text)
+            (dotimes (_ 3)
+              (gemini-companion-test-run-timers)))
+          (should (equal expected (gemini-companion-edit-test-ends one two three)))
+          (should (equal (and (eq 'unwritten (nth 1 expected))
+                              "1\n2\nmine C\n4\n5\n")
+                         (cdr (gemini-companion-edit-kept two)))))))))
+
+(ert-deftest gemini-companion-file-state-edit-in-the-place-of-another-is-not-written ()
+  (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
+    (setq gemini-companion-test-send #'ignore)
+    (let* ((one (gemini-companion-test-accept "a" "A\n2\n3\n" 1 session))
+           (two (gemini-companion-test-accept "a" "B\n2\n3\n" 2 session))
+           (three (gemini-companion-test-accept "a" "1\n2\nC\n" 3 session)))
+      (gemini-companion-test-write "a" "A\n2\nC\n")
+      (should (equal '(accepted unwritten accepted)
+                     (gemini-companion-edit-test-ends one two three))))))
+
+;;; gemini-companion-file-state-test.el ends here
