@@ -80,7 +80,7 @@ The variable `propose' is a function that opens it with a text."
   `(gemini-companion-test-with-edits '(("a" ""))
      (gemini-companion-test-write "a" ,bytes)
      (let* ((id 0)
-            (cli (append '(:client ,client) session))
+            (cli (append (list :client ,client) session))
             (propose (lambda (text)
                        (gemini-companion-test-open "a" text (cl-incf id) cli))))
        ,@body)))
