@@ -34,7 +34,7 @@
 ;; The bytes of a file that is not UTF-8 say little about its coding system, and
 ;; Qwen Code guesses one; its proposal shows which.
 (defun gemini-companion-edit-texts--coding-of-cli (edit bytes text)
-  "Return the coding system in which the CLI of EDIT reads and writes its file.
+  "Return the coding system of the file of EDIT, as its CLI takes it.
 BYTES are those of the file, which are not UTF-8, and TEXT is a text that
 the CLI has made of them, such as its proposal."
   (if (gemini-companion-edit-client-get edit :keeps-coding)
@@ -138,7 +138,7 @@ It has plain line ends; Qwen Code does not see the byte order mark, either."
 
 (defun gemini-companion-edit-texts-read (edit)
   "Read the text of the file of EDIT, which is not written yet.
-Record the remarks on it, and update the buffer of the original."
+Record whether it has changed, and update the buffer of the original."
   (let ((previous (gemini-companion-edit-before edit))
         (buffer (gemini-companion-edit-original-buffer edit)))
     (setf (gemini-companion-edit-before edit)
@@ -149,15 +149,23 @@ Record the remarks on it, and update the buffer of the original."
                 (t 'unknown)))
     (gemini-companion-edit-texts-set-coding edit (gemini-companion-edit-before edit)
                                             (gemini-companion-edit-proposed edit))
-    ;; If its text is too large, the time of the file has changed.
-    (unless (member previous
-                    (remq 'unknown (list nil (gemini-companion-edit-before edit))))
-      (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))
+    (gemini-companion-edit-texts--note-change edit previous)
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (gemini-companion-replace-text
          (gemini-companion-edit-texts--read-original edit))
         (set-buffer-modified-p nil)))))
+
+(defun gemini-companion-edit-texts--note-change (edit previous)
+  "Record in the remarks on EDIT if its file does not have PREVIOUS any more.
+PREVIOUS is what was read before, as in the slot `before', or nil at the
+first time.  A file that is too large to be kept is read again only if its
+time has changed, and so has its text."
+  (let ((now (gemini-companion-edit-before edit)))
+    (when (and previous
+               (or (eq 'unknown now)
+                   (not (equal previous now))))
+      (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))))
 
 (defun gemini-companion-edit-texts-before (edit)
   "Return the text before EDIT, as its CLI sees it, or \"\" of a new file.

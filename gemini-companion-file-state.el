@@ -334,17 +334,18 @@ previous ones, it has.  It has, too, if TEXT makes no difference."
               before (gemini-companion-edit-texts-decode edit bytes))
              expected)))))
 
-(defun gemini-companion-file-state--any-of-edit-p (edit changes expected)
-  "Return non-nil if one of CHANGES of EDIT's file may be one of EXPECTED.
-Both are lists of `gemini-companion-file-state--difference's; EXPECTED are those
-that EDIT makes.  A change may be one of them if it is at the same place; but
-if it has lines of another edit, and none of EXPECTED, it is of that one."
+(defun gemini-companion-file-state--any-of-edit-p (edit found expected)
+  "Return non-nil if one of FOUND in EDIT's file may be one of EXPECTED.
+Both are lists of `gemini-companion-file-state--difference's: FOUND are those
+between the text before EDIT and the file, EXPECTED those that EDIT makes.
+One may be an expected one if it is at the same place; but if it has lines of
+another edit, and none of EXPECTED, it is of that one."
   (when-let* ((there (seq-filter
                       (lambda (change)
                         (seq-some (apply-partially
                                    #'gemini-companion-file-state--overlap-p change)
                                   expected))
-                      changes)))
+                      found)))
     (or (seq-some (lambda (change)
                     (gemini-companion-file-state--share-p change expected))
                   there)
@@ -406,7 +407,7 @@ One that only adds lines is at the place between two lines."
      (gemini-companion-hunk-old b) (gemini-companion-hunk-old-end b))))
 
 (defun gemini-companion-file-state--changes-p (second first)
-  "Return non-nil if the difference SECOND changes lines that FIRST has made."
+  "Return non-nil if the difference SECOND is at lines that FIRST has made."
   (let ((first (gemini-companion-file-state--difference-hunk first))
         (second (gemini-companion-file-state--difference-hunk second)))
     (gemini-companion-hunk-touch-p
@@ -459,8 +460,8 @@ yet, is not recorded again."
     (gemini-companion-edit-notify edit 'written)))
 
 (defun gemini-companion-file-state--of-write (session file before after)
-  "Return the recorded edit that is a reported write, or nil.
-For the arguments, see `gemini-companion-file-state-record'."
+  "Return the recorded edit that SESSION reports now as written, or nil.
+For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
   (seq-find
    (lambda (edit)
      (and (gemini-companion-edit-texts-same-p
@@ -475,8 +476,8 @@ For the arguments, see `gemini-companion-file-state-record'."
    (gemini-companion-edits-of-file (gemini-companion-text-true-name file))))
 
 (defun gemini-companion-file-state--record-new (session file before after)
-  "Record a reported write as a new edit, and return that.
-For the arguments, see `gemini-companion-file-state-record'."
+  "Record what SESSION reports as written as a new edit, and return that.
+For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
   (let ((edit (gemini-companion-edit-make
                :id (gensym) :session session :file file
                :decision 'unreviewed :proposed after :after after)))

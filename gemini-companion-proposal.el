@@ -25,6 +25,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
@@ -261,7 +262,7 @@ in the terminal, %s writes its own text"
   "Settle all open edits with DECISION.
 Close their views between two commands, or at once if NOW is non-nil."
   (dolist (edit (gemini-companion-edits-open))
-    (with-demoted-errors "Ending a review: %S"
+    (gemini-companion-server-log-guarded "Ending a review"
       (gemini-companion-proposal--keep-edits edit)
       (gemini-companion-proposal--settle edit decision)
       (when now
@@ -287,6 +288,8 @@ That is not the edit of an indirect buffer."
        gemini-companion-edit-here))
 
 (defun gemini-companion-proposal--kill-p ()
+  "Return non-nil if the current buffer of a review may be killed.
+Ask if the user's text in an open edit would be dropped."
   (let ((edit (gemini-companion-proposal--ends-here)))
     (or (null edit) (gemini-companion-edit-decision edit)
         (gemini-companion-proposal-ask
@@ -337,6 +340,9 @@ Report that by FORMAT, if it was not kept before, and return non-nil."
 ;;;; Outcomes
 
 (defun gemini-companion-proposal--send (edit)
+  "Send the outcome of EDIT, which has ended, to the server, and keep it.
+A text is sent only if EDIT was accepted.  Signal an error if the server
+cannot be called."
   (pcase-let (((cl-struct gemini-companion-edit id decision after) edit))
     ;; After a quit here, the user answers again.
     (apply #'gemini-companion-server-call
@@ -393,6 +399,8 @@ If there are several edits, ask for confirmation with VERB."
       (gemini-companion-view-follow view 'answered))))
 
 (defun gemini-companion-proposal--accept (edit)
+  "Accept EDIT by a command, unless the user objects when asked.
+Signal a `user-error' if no text is left."
   (when (gemini-companion-edit-texts-emptied-p edit)
     (user-error "An empty text cannot be accepted: the CLI would write \
 its own text; reject the proposal, or leave at least one character"))
@@ -470,6 +478,7 @@ If the user is in the review, it may stay until the next takes its place."
     (message "%s" (gemini-companion-names-shown text (1- (frame-width))))))
 
 (defun gemini-companion-proposal--rejected (edit)
+  "Return the message that EDIT was rejected, without a period."
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)
           (and (gemini-companion-edit-client-get edit :drops-edits)
                (format "; %s drops its other edits of this answer"
@@ -490,7 +499,7 @@ its terminal."
                                       proposed decision outcome acknowledged))
                  (gemini-companion-edits))
     ;; A text may be too large to send, which must not affect other reviews.
-    (with-demoted-errors "Handing over a review: %S"
+    (gemini-companion-server-log-guarded "Handing over a review"
       (cond ((or outcome (and acknowledged (null decision)))
              (gemini-companion-server-call 'adopt-diff id session file proposed)
              (when outcome
