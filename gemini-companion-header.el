@@ -17,10 +17,8 @@
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
-(require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
-(require 'gemini-companion-text)
 (require 'gemini-companion-view)
 
 (defun gemini-companion-header-shortest-key (command &optional place)
@@ -47,13 +45,16 @@ the name of the file, the keys of an answer, other keys, how much changes,
 and the rest."
   (let* ((edit gemini-companion-edit-here)
          (warnings (gemini-companion-header--warnings edit))
-         (counts (gemini-companion-edit-hunks-counts edit)))
+         (counts (gemini-companion-edit-hunks-counts edit))
+         (place (gemini-companion-label-place
+                 (gemini-companion-edit-file edit)
+                 (gemini-companion-edit-session edit))))
     (gemini-companion-label-header
-     `(,(gemini-companion-header--subject edit warnings counts)
+     `(,(gemini-companion-header--subject edit place warnings counts)
        ,@(gemini-companion-header--answers edit)
        ,@(unless (gemini-companion-edit-decision edit)
            (append (gemini-companion-header--amount edit counts)
-                   (gemini-companion-header--rest edit warnings)))))))
+                   (gemini-companion-header--rest edit place warnings)))))))
 
 (defun gemini-companion-header--answers (edit)
   "Return the keys that answer EDIT, if it is open, a list of texts."
@@ -82,22 +83,18 @@ and the rest."
         (list (substitute-command-keys
                "  \\[gemini-companion-review] to answer")))))))
 
-(defun gemini-companion-header--subject (edit warnings counts)
+(defun gemini-companion-header--subject (edit place warnings counts)
   "Return WARNINGS about EDIT, and the name of its file, a text.
-For their shape, see `gemini-companion-header--warnings'.  COUNTS are
-the `gemini-companion-hunk-counts' of EDIT, or nil."
-  (let* ((file (gemini-companion-edit-file edit))
-         (name (propertize (gemini-companion-names-shown
-                            (file-name-nondirectory
-                             (or (gemini-companion-text-true-name file) file))
-                            40)
-                           'face 'bold)))
+For their shape, see `gemini-companion-header--warnings'.  PLACE is where
+the file is.  COUNTS are the `gemini-companion-hunk-counts' of EDIT, or
+nil."
+  (let ((name (propertize (gemini-companion-label-place-base place)
+                          'face 'bold)))
     (string-join
      `(,@(mapcar (lambda (warning)
                    (propertize (car warning) 'face 'bold))
                  warnings)
-       ,@(gemini-companion-label-place-warnings
-          file (gemini-companion-edit-session edit))
+       ,@(gemini-companion-label-place-warnings place)
        ,(concat
          name
          (pcase (gemini-companion-edit-decision edit)
@@ -105,7 +102,7 @@ the `gemini-companion-hunk-counts' of EDIT, or nil."
            ('dismissed ", closed")
            ((and decision (or 'accepted 'rejected))
             (format ", %s" decision)))
-         ;; Not all of what the CLI proposes will be written.
+         ;; What is excluded will not be written.
          (when (and counts (< 0 (gemini-companion-hunk-counts-excluded counts)))
            (format ", %d excluded"
                    (gemini-companion-hunk-counts-excluded counts)))))
@@ -174,14 +171,19 @@ COUNTS are its `gemini-companion-hunk-counts', or nil."
                      (1+ (or (seq-position edits edit #'eq) 0))
                      (length edits)))))))
 
-(defun gemini-companion-header--rest (edit warnings)
-  "Return texts about EDIT, with the details of WARNINGS, for wide windows."
+(defun gemini-companion-header--rest (edit place warnings)
+  "Return texts about EDIT, with the details of WARNINGS, for wide windows.
+PLACE is where its file is."
   `(,@(mapcar (lambda (text)
                 (and text (concat ", " text)))
               (list (gemini-companion-edit-objection edit)
                     (when (eq 'new (gemini-companion-edit-before edit))
                       "new file")
-                    (gemini-companion-edit-name edit 'plain)
+                    ;; The line begins with the name of a file at a root.
+                    (let ((name (gemini-companion-label-place-text place 'plain)))
+                      (unless (equal name
+                                     (gemini-companion-label-place-base place))
+                        name))
                     ;; Two CLIs may propose files of one name.
                     (gemini-companion-session-name
                      (gemini-companion-edit-session edit))))

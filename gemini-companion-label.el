@@ -17,52 +17,21 @@
 
 ;;;; Names of files
 
-(cl-defstruct (gemini-companion-label--place
+(cl-defstruct (gemini-companion-label-place
                (:constructor gemini-companion-label--make-place
                              (name host root link))
                (:copier nil))
-  "Where a file is.
+  "Where a file is, for the CLI that writes it; see `gemini-companion-label-place'.
 NAME is its true name, relative to a root of its CLI, if that has one.  HOST
 is the remote host of a relative name, as an absolute name has its host.
 ROOT is the workspace root in which it is, or nil.  LINK is the name by
 which the file was named if that is a symbolic link to somewhere else."
   name host root link)
 
-(defun gemini-companion-label-file (file &optional session plain)
-  "Return a name of FILE to show to the user.
-It is its true name, relative to the root in which the CLI of
-SESSION runs or, without SESSION, to any root.  Unless PLAIN is
-non-nil, it includes that FILE is outside all roots, or a symbolic
-link to somewhere else.  Invisible characters are escaped, and a long
-name is shortened in its middle."
-  (pcase-let* (((cl-struct gemini-companion-label--place name host root link)
-                (gemini-companion-label--place file session))
-               (shown (concat (and host (concat (gemini-companion-names-title host)
-                                                ":"))
-                              (gemini-companion-names-shown name))))
-    (unless (or plain (and root (not link)))
-      (setq shown (concat (unless root "a file outside your projects: ")
-                          shown
-                          (and link (format " (by the symbolic link %s)"
-                                            (gemini-companion-names-shown
-                                             link)))))
-      (add-face-text-property 0 (length shown) (if root 'warning 'error)
-                              nil shown))
-    shown))
-
-(defun gemini-companion-label-place-warnings (file &optional session)
-  "Return warnings about where FILE is, phrases in the face of a warning.
-The CLI of SESSION writes it.  The value is nil for a file of its project."
-  (pcase-let (((cl-struct gemini-companion-label--place root link)
-               (gemini-companion-label--place file session)))
-    (delq nil
-          (list (unless root
-                  (propertize "outside your projects" 'face '(bold error)))
-                (when link
-                  (propertize "by a symbolic link" 'face '(bold warning)))))))
-
-(defun gemini-companion-label--place (file session)
-  "Return where FILE is for the CLI of SESSION, or without one, for any."
+(defun gemini-companion-label-place (file &optional session)
+  "Return where FILE is for the CLI of SESSION, or without one, for any.
+The value is a struct.  This asks the system for true names, so ask once
+for what shows more than one thing about a file."
   (pcase-let* ((file (let ((file-name-handler-alist nil))
                        (expand-file-name file)))
                ;; A file whose links are a loop has no true name.
@@ -70,16 +39,59 @@ The CLI of SESSION writes it.  The value is nil for a file of its project."
                (`(,root ,own)
                 (gemini-companion-roots-outermost true-name session))
                (name (gemini-companion-label--below
-                      true-name (and (or own (null session)) root))))
-    (gemini-companion-label--make-place
-     name
-     (unless (string-prefix-p "/" name)
-       (car (gemini-companion-names-of-copy true-name)))
-     root
-     (unless (or (gemini-companion-text-same-file-p true-name file)
-                 (string-suffix-p (concat "/" name) file))
-       (gemini-companion-label--below
-        file (car (gemini-companion-roots-outermost file session)))))))
+                      true-name (and (or own (null session)) root)))
+               (host (unless (string-prefix-p "/" name)
+                       (car (gemini-companion-names-of-copy true-name))))
+               (link (unless (or (gemini-companion-text-same-file-p true-name file)
+                                 (string-suffix-p (concat "/" name) file))
+                       (gemini-companion-label--below
+                        file
+                        (car (gemini-companion-roots-outermost file session))))))
+    (gemini-companion-label--make-place name host root link)))
+
+(defun gemini-companion-label-file (file &optional session plain)
+  "Return a name of FILE to show to the user.
+It is its true name, relative to the root in which the CLI of
+SESSION runs or, without SESSION, to any root.  For PLAIN and the rest,
+see `gemini-companion-label-place-text'."
+  (gemini-companion-label-place-text (gemini-companion-label-place file session)
+                                     plain))
+
+(defun gemini-companion-label-place-text (place &optional plain)
+  "Return the name of the file at PLACE to show to the user.
+Unless PLAIN is non-nil, it includes that the file is outside all roots,
+or a symbolic link to somewhere else, and has the face of a warning.
+Invisible characters are escaped, and a long name is shortened in its
+middle.  For example, \"src/a.el\", or \"a file outside your projects:
+/etc/hosts\"."
+  (pcase-let (((cl-struct gemini-companion-label-place name host root link) place))
+    (let ((text (concat (and host
+                             (concat (gemini-companion-names-title host) ":"))
+                        (gemini-companion-names-shown name))))
+      (if (or plain (and root (not link)))
+          text
+        (propertize
+         (concat (unless root "a file outside your projects: ")
+                 text
+                 (and link (format " (by the symbolic link %s)"
+                                   (gemini-companion-names-shown link))))
+         'face (if root 'warning 'error))))))
+
+(defun gemini-companion-label-place-base (place)
+  "Return the last component of the true name of the file at PLACE, as a text.
+It is shortened to 40 columns, and invisible characters are escaped."
+  (gemini-companion-names-shown
+   (file-name-nondirectory (gemini-companion-label-place-name place)) 40))
+
+(defun gemini-companion-label-place-warnings (place)
+  "Return warnings about PLACE, a list of phrases in the face of a warning.
+It is nil for a file in a workspace root that is no symbolic link to
+somewhere else."
+  (delq nil
+        (list (unless (gemini-companion-label-place-root place)
+                (propertize "outside your projects" 'face '(bold error)))
+              (when (gemini-companion-label-place-link place)
+                (propertize "by a symbolic link" 'face '(bold warning))))))
 
 (defun gemini-companion-label--below (file root)
   "Return the name of FILE relative to ROOT, or absolute if it is not below."

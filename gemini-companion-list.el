@@ -163,8 +163,9 @@ WIDTH is that of the column with the states of edits."
   (let* ((name (gemini-companion-edit-name edit 'plain))
          (warnings (mapconcat (lambda (warning) (concat warning "; "))
                               (gemini-companion-label-place-warnings
-                               (gemini-companion-edit-file edit)
-                               (gemini-companion-edit-session edit))
+                               (gemini-companion-label-place
+                                (gemini-companion-edit-file edit)
+                                (gemini-companion-edit-session edit)))
                               ""))
          (state (concat "    "
                         (string-pad (gemini-companion-list--label edit) width)

@@ -38,6 +38,22 @@
                 (should (<= (string-width header) width))
                 (should (string-search text header))))))))))
 
+(ert-deftest gemini-companion-header-names-a-file-at-the-root-of-its-project-once ()
+  (gemini-companion-test-with-reviews nil
+    (pcase-dolist (`(,file . ,names)
+                   `(("src.py" "src.py")
+                     ("lib/src.py" "src.py" "lib/src.py")
+                     ;; The end of the line has the whole name.
+                     (,(concat (make-string 50 ?a) ".py")
+                      "a+\\.\\.\\.a+\\.py" "a\\{50\\}\\.py")))
+      (let ((edit (gemini-companion-test-show file "2\n")))
+        (gemini-companion-header-test-connect edit)
+        (should (string-match-p
+                 (format "\\` %s  a accept .*, new file%s, the CLI" (car names)
+                         (if (cdr names) (concat ", " (cadr names)) ""))
+                 (gemini-companion-test-header nil 300)))
+        (gemini-companion-edit-reject edit)))))
+
 (ert-deftest gemini-companion-header-warns-of-files-elsewhere ()
   (gemini-companion-test-with-reviews nil
     (make-symbolic-link "/gemini-companion/new/companion-test" "link")
