@@ -4,7 +4,7 @@
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .bridge import HOMES, content_of, is_own
 from .clients import CLIENTS, Client
+from .port import UnixPort
 from .processes import has_exited
 from .system import NotOwn, make_own_directory, this_host
 from .types import Json
@@ -27,11 +28,8 @@ class DiscoveryFiles:
     _port: int
     _token: str
     _environ: Mapping[str, str]
-    listen: Callable[[], None] | None = field(init=False, default=None)
-    """Function that listens at the Unix socket, once this process may serve.
-
-    It raises an OSError whose message names the socket and a remedy.
-    """
+    _unix_port: UnixPort
+    """The socket to which the files of clients with ``has_socket`` lead."""
 
     _places: Sequence[str] = field(init=False, default=())
     """Temporary directories where CLIs of this Emacs search, other than its own."""
@@ -95,9 +93,10 @@ class DiscoveryFiles:
         return problems + self._update_places(roots)
 
     def _may_connect(self, client: Client) -> bool:
-        """Return whether ``client`` is installed, and its socket can be served."""
-        can_serve = self.listen is not None or not client.has_socket
-        return can_serve and client.is_installed(self._environ)
+        """Return whether ``client`` is installed, and its socket may be served."""
+        if client.has_socket and not self._unix_port.may_listen:
+            return False
+        return client.is_installed(self._environ)
 
     def _update_own(self, client: Client, roots: Sequence[str]) -> list[str]:
         """Write the file where this server itself would search for it."""
@@ -138,8 +137,8 @@ class DiscoveryFiles:
         except OSError as error:
             return f"Cannot write {path}: {error.strerror or error}"
         try:
-            if client.has_socket and self.listen:
-                self.listen()
+            if client.has_socket:
+                self._unix_port.listen()
         except OSError as error:
             return str(error)
         try:

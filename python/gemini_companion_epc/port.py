@@ -7,7 +7,7 @@ import stat
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from select import select
 
@@ -105,6 +105,8 @@ class UnixPort:
     """A Unix socket, for CLIs that use nothing else, which leads to ``_port``."""
 
     _port: int
+    may_listen: bool = field(init=False, default=False)
+    """Whether this process serves yet: clients must find the diffs of the last one."""
     _path: Path | None = None
     """The name of the socket at which it listens."""
     _listening: asyncio.Task[asyncio.Server] | None = None

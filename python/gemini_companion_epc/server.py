@@ -69,10 +69,10 @@ class Server:
         self._sessions = self._diffs.sessions
         self._remotes = self._diffs.remotes
         self._questions = Questions(config, self._emacs)
-        self._discovery = DiscoveryFiles(
-            config.emacs_pid, number, config.token, os.environ
-        )
         self._unix_port = UnixPort(number)
+        self._discovery = DiscoveryFiles(
+            config.emacs_pid, number, config.token, os.environ, self._unix_port
+        )
         self._warnings: set[str] = set()
         self._may_serve = asyncio.Event()
         self._cli_starts = asyncio.Event()
@@ -239,7 +239,7 @@ class Server:
         """Accept connections: Emacs has handed over its diffs."""
         self._may_serve.set()
         if not IS_WINDOWS:
-            self._discovery.listen = self._unix_port.listen
+            self._unix_port.may_listen = True
             self.roots_update(self._questions.roots)
 
     def roots_update(self, roots: Sequence[str]) -> None:

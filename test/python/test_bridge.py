@@ -22,6 +22,7 @@ from fake_cli import BOUND
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import DiscoveryFiles
+from gemini_companion_epc.port import UnixPort
 from gemini_companion_epc.questions import TOOLS
 from gemini_companion_epc.types import Facts, Process
 
@@ -31,7 +32,7 @@ START = f"exec({SOURCE} + 'main()')"
 
 
 def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> Path:
-    files = DiscoveryFiles(1, port, token, {"TMPDIR": str(tmp)})
+    files = DiscoveryFiles(1, port, token, {"TMPDIR": str(tmp)}, UnixPort(port))
     assert files.update(roots) == []
     return Path(files.names()[0][1])
 

@@ -12,6 +12,7 @@ import pytest
 from gemini_companion_epc import system
 from gemini_companion_epc.clients import CLIENTS, Client
 from gemini_companion_epc.discovery import DiscoveryFiles
+from gemini_companion_epc.port import UnixPort
 
 GEMINI, QWEN, COPILOT = CLIENTS
 
@@ -22,10 +23,17 @@ def _environ(tmp_path: Path) -> dict[str, str]:
     return {"TMPDIR": root, "PATH": root, **homes}
 
 
+class _Socket(UnixPort):
+    """A socket that may be served, and at which nothing listens."""
+
+    may_listen = True
+
+    def listen(self) -> None:
+        pass
+
+
 def _files(tmp_path: Path, pid: int = os.getpid(), port: int = 4711) -> DiscoveryFiles:
-    files = DiscoveryFiles(pid, port, "token", _environ(tmp_path))
-    files.listen = lambda: None
-    return files
+    return DiscoveryFiles(pid, port, "token", _environ(tmp_path), _Socket(port))
 
 
 def _mode(path: Path) -> int:
@@ -163,6 +171,17 @@ def test_what_has_no_end_is_not_read(
     files.sweep()
     assert files.update(()) == []
     assert json.loads(own.read_text())["host"] == system.this_host()
+
+
+def test_no_file_leads_to_a_socket_that_is_not_served_yet(tmp_path: Path) -> None:
+    (tmp_path / ".copilot").mkdir()
+    socket = _Socket(4711)
+    files = DiscoveryFiles(os.getpid(), 4711, "token", _environ(tmp_path), socket)
+    path = Path(dict(files.names())[COPILOT.name])
+    for is_served in (False, True):
+        socket.may_listen = is_served
+        assert files.update(()) == []
+        assert path.exists() is is_served
 
 
 def test_what_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
