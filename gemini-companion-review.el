@@ -122,6 +122,8 @@ For several reviews in a row, it refers to the first.")
   "Alist of the kinds of views and their constructors.
 A constructor takes the slots of a `gemini-companion-view' as keywords.")
 
+;;;; The review of a buffer
+
 (defun gemini-companion-review-main-buffer (edit)
   "Return the buffer to go to in the view of EDIT, or nil."
   (when-let* ((view (gemini-companion-edit-view edit)))
@@ -474,6 +476,24 @@ It is nil where no line and no hunk is."
       (with-current-buffer proposal
         (setq header-line-format nil)))))
 
+;;;; Evil
+
+(declare-function evil-initial-state "ext:evil-core")
+(declare-function evil-set-initial-state "ext:evil-core")
+
+(defun gemini-companion-review-letters-are-keys (mode)
+  "Make letters keys of MODE, a major mode, also under Evil.
+A state that the user has set for MODE stays."
+  (when (and (fboundp 'evil-initial-state)
+             (not (evil-initial-state mode)))
+    (evil-set-initial-state mode 'emacs)))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
+  "Show edits as reviews."
+  (setq gemini-companion-arrival-show-function #'gemini-companion-review--show))
+
 ;;;; Commands
 
 (autoload 'gemini-companion-terminal-show "gemini-companion-terminal")
@@ -587,24 +607,6 @@ In the list, go to the previous line of a CLI, turn, edit or hunk."
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
   (gemini-companion-view-edit-proposal (gemini-companion-review-enter)))
-
-;;;; Evil
-
-(declare-function evil-initial-state "ext:evil-core")
-(declare-function evil-set-initial-state "ext:evil-core")
-
-(defun gemini-companion-review-letters-are-keys (mode)
-  "Make letters keys of MODE, a major mode, also under Evil.
-A state that the user has set for MODE stays."
-  (when (and (fboundp 'evil-initial-state)
-             (not (evil-initial-state mode)))
-    (evil-set-initial-state mode 'emacs)))
-
-;;;; Life
-
-(cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
-  "Show edits as reviews."
-  (setq gemini-companion-arrival-show-function #'gemini-companion-review--show))
 
 (provide 'gemini-companion-review)
 ;;; gemini-companion-review.el ends here

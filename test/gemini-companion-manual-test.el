@@ -293,26 +293,19 @@ They are named for the user."
   "Places of the sections that have the same name in each file.
 A section with another name has place 3.")
 
-(defconst gemini-companion-manual-test-unsorted
-  '("gemini-companion-review")
-  "Files whose sections have another order until they are rewritten.")
-
 (ert-deftest gemini-companion-sections-have-one-order ()
   (gemini-companion-manual-test-in-each-file file
     (let ((sections nil))
       (while (re-search-forward "^;;;; \\(.+\\)" nil t)
         (push (match-string 1) sections))
       (setq sections (nreverse sections))
-      (unless (member file gemini-companion-manual-test-unsorted)
-        (should-not (seq-intersection sections '("Faces" "Options" "Command"))))
-      (should (or (member file gemini-companion-manual-test-unsorted)
-                  (equal sections
-                         (seq-sort-by
-                          (lambda (section)
-                            (alist-get section
-                                       gemini-companion-manual-test-sections
-                                       3 nil #'equal))
-                          #'< sections)))))))
+      (should-not (seq-intersection sections '("Faces" "Options" "Command")))
+      (should (equal sections
+                     (seq-sort-by
+                      (lambda (section)
+                        (alist-get section gemini-companion-manual-test-sections
+                                   3 nil #'equal))
+                      #'< sections))))))
 
 (ert-deftest gemini-companion-windows-are-set-only-in-their-files ()
   (let ((regexp (rx (or "(" "#'")
