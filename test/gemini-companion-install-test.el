@@ -9,7 +9,7 @@
 (defconst gemini-companion-install-test-log "*gemini-companion install*"
   "Name of the buffer with the output of the installation.")
 
-(defconst gemini-companion-install-test-good "\
+(defconst gemini-companion-install-test-real "\
 case \"$*\" in
   *version_info*) echo 'python3 is Python 3.11' ;;
   '-m venv '*) mkdir -p \"$3/bin\" && ln -s \"$0\" \"$3/bin/python\" ;;
@@ -18,6 +18,12 @@ case \"$*\" in
 esac
 "
   "What a good Python does, in the language of the shell.")
+
+(defconst gemini-companion-install-test-good
+  (concat "case \"$*\" in *check_settings) exit ;; esac\n"
+          gemini-companion-install-test-real)
+  "What a good Python does that does not ask pip for its settings.
+That would be most of the work of an installation here.")
 
 (defun gemini-companion-install-test-program (name &rest lines)
   "Write the program NAME with LINES of shell to the directory bin."
@@ -74,7 +80,7 @@ The answer to each question is `answer'; `asked' has the questions,
 (ert-deftest gemini-companion-install-asks-once-and-the-mode-starts ()
   (gemini-companion-install-test-with
       ;; test/e2e installs by a uv that works.
-      `(("python3" ,gemini-companion-install-test-good) ("uv" "exit 1"))
+      `(("python3" ,gemini-companion-install-test-real) ("uv" "exit 1"))
     (gemini-companion-mode 1)
     (should (equal " Gemini installing" (cadr (gemini-companion-lighter))))
     (should (get-buffer-window gemini-companion-install-test-log))
