@@ -337,14 +337,8 @@ A section with another name has place 3.")
             (push (cadr form) without)))))
     (should-not without)))
 
-(defconst gemini-companion-manual-test-untested
-  '("gemini-companion-eglot"
-    "gemini-companion-errors")
-  "Files that came out of others, whose tests are still with those.")
-
 (ert-deftest gemini-companion-files-have-files-of-tests ()
-  (dolist (feature (seq-difference gemini-companion-manual-test-features
-                                   gemini-companion-manual-test-untested))
+  (dolist (feature gemini-companion-manual-test-features)
     (ert-info (feature)
       (gemini-companion-manual-test-in (format "test/%s-test.el" feature)
         (should (re-search-forward "^(ert-deftest " nil t))))))

@@ -6,9 +6,9 @@ The error `syntax` hides all others.  `uses X` is an error, named without a seve
 unless a text that is open has `def X`.
 
 The references to a word are all its places in the same file.  The answer to
-`test/reported` is whether it has a text and has reported all that it does.  The
-notification `test/pause` makes it read nothing until it gets a signal, and
-`test/forget` makes it forget a text.
+`test/reported` is whether it has a text and has reported all that it does; that to
+`test/fail` is an error.  The notification `test/pause` makes it read nothing until
+it gets a signal, and `test/forget` makes it forget a text.
 
 Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [saved]
                           [open] [stale] [includes] [loads]
@@ -186,6 +186,8 @@ def handle(message: dict[str, Any]) -> None:
         for timer in TIMERS:
             timer.join()
         send(id=message["id"], result=TEXTS.get(uri) == params["text"])
+    elif method == "test/fail":
+        send(id=message["id"], error={"code": -32000, "message": "It fails"})
     elif method == "exit":
         sys.exit()
     elif "id" in message and method:
