@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; What can be read in the text of a program alone: the occurrences of a symbol
-;; and its definition, the errors that are new after an edit, and the names that
-;; an edit has changed.
+;; What can be read in the text of a program alone, without its language: the errors
+;; that are new after an edit, the names that an edit has changed, and the occurrences
+;; and the definition of a symbol.  `errors' and `lookup' ask that.
 
 ;;; Code:
 
@@ -15,16 +15,24 @@
 
 ;;;; New errors
 
-;; An error is a list of its LINE, TEXT and SOURCE.
+(cl-defstruct (gemini-companion-code-located
+               (:constructor gemini-companion-code--locate (error kind content))
+               (:copier nil))
+  "An error of a checker and its line in the text.
+ERROR is a list (LINE TEXT SOURCE), where SOURCE is the checker or
+missing, such as (12 \"undefined name\" \"pyflakes\"); lines begin at 1.
+KIND is its TEXT without numbers, as they may be line numbers, and
+CONTENT is the line of the checked text."
+  error kind content)
+
 (defconst gemini-companion-code--hiding
   (concat "syntax\\|expect\\|indent\\|clos\\|unterminated\\|unmatched\\|pars\\|"
           "separated\\|\\<EO[FL]\\>\\|not found\\|fatal\\|too many errors")
   "Regexp for errors that may mask others.")
 
 (defun gemini-companion-code--located (errors text)
-  "Return the ERRORS in TEXT as lists (ERROR KIND CONTENT), by line.
-KIND is the text of ERROR without numbers, as they may be line numbers,
-and CONTENT its line."
+  "Return ERRORS, of the checker, in TEXT, by line.
+The value is a list of `gemini-companion-code-located'."
   (with-temp-buffer
     (insert text)
     (goto-char (point-min))
@@ -33,42 +41,71 @@ and CONTENT its line."
        (lambda (error)
          (forward-line (- (car error) at))
          (setq at (car error))
-         (list error
-               (replace-regexp-in-string "[0-9]+" "0" (nth 1 error))
-               (buffer-substring-no-properties (point) (line-end-position))))
+         (gemini-companion-code--locate
+          error
+          (replace-regexp-in-string "[0-9]+" "0" (nth 1 error))
+          (buffer-substring-no-properties (point) (line-end-position))))
        (seq-sort-by #'car #'< errors)))))
 
+(defun gemini-companion-code--key (located)
+  "Return what LOCATED has in common with an error that has only moved.
+The value is a cons (KIND . CONTENT), with CONTENT without indentation."
+  (cons (gemini-companion-code-located-kind located)
+        (string-trim (gemini-companion-code-located-content located))))
+
+(defun gemini-companion-code--kinds-gone (old new)
+  "Return the kinds of the errors of OLD that are not in NEW as often.
+OLD and NEW are lists of values of `gemini-companion-code--key'."
+  (let ((left (make-hash-table :test #'equal))
+        (kinds nil))
+    (dolist (key old)
+      (cl-incf (gethash key left 0)))
+    (dolist (key new)
+      (cl-decf (gethash key left 0)))
+    (maphash (lambda (key count)
+               (when (< 0 count)
+                 (push (car key) kinds)))
+             left)
+    kinds))
+
+(defun gemini-companion-code--may-hide-p (kinds)
+  "Return non-nil if errors of one of KINDS may have masked others."
+  (let ((case-fold-search t))
+    (seq-some (lambda (kind)
+                (string-match-p gemini-companion-code--hiding kind))
+              kinds)))
+
+(defun gemini-companion-code--in-new-lines (located old-text)
+  "Return those of LOCATED whose lines are not in OLD-TEXT, of the first 20."
+  (let ((old-lines (concat "\n" old-text "\n")))
+    (seq-remove
+     (lambda (one)
+       (string-search
+        (concat "\n" (gemini-companion-code-located-content one) "\n")
+        old-lines))
+     ;; Each search takes time in a large text.
+     (seq-take located 20))))
+
 (defun gemini-companion-code-new-errors (errors text found old-text)
-  "Return the ERRORS in TEXT that are new, as lists (ERROR KIND CONTENT).
-FOUND is a list of the errors of OLD-TEXT, the earlier text, or nil if
-they are not known.  An error that has only moved or was copied is not
-new, nor is one that may be a changed form of an earlier error.  If an
-error is gone that may have hidden others, or FOUND is nil, only errors
-in new lines are new."
-  (let* ((key (pcase-lambda (`(,_ ,kind ,content))
-                (cons kind (string-trim content))))
-         (old (mapcar key (gemini-companion-code--located (car found) old-text)))
-         (left (copy-sequence old))
+  "Return the ERRORS in TEXT that are new, `gemini-companion-code-located'.
+FOUND is a list of one element, the errors of OLD-TEXT, the earlier text,
+or nil if they are not known.  An error that has only moved or was copied
+is not new, nor is one that may be a changed form of an earlier error,
+which is gone.  If an error is gone that may have hidden others, or FOUND
+is nil, only errors in new lines are new."
+  (let* ((located (gemini-companion-code--located errors text))
+         (old-keys (mapcar #'gemini-companion-code--key
+                           (gemini-companion-code--located (car found) old-text)))
+         (gone (gemini-companion-code--kinds-gone
+                old-keys (mapcar #'gemini-companion-code--key located)))
          (new (seq-remove
                (lambda (one)
-                 (when-let* ((same (member (funcall key one) left)))
-                   (setcar same nil))
-                 (member (funcall key one) old))
-               (gemini-companion-code--located errors text)))
-         (gone (mapcar #'car (remq nil left)))
-         (case-fold-search t))
-    (setq new (seq-remove (lambda (one) (member (nth 1 one) gone)) new))
-    (when (or (null found)
-              (seq-some (apply-partially #'string-match-p
-                                         gemini-companion-code--hiding)
-                        gone))
-      (setq old-text (concat "\n" old-text "\n")
-            new (seq-remove
-                 (lambda (one)
-                   (string-search (concat "\n" (nth 2 one) "\n") old-text))
-                 ;; Each takes time in a large text.
-                 (seq-take new 20))))
-    new))
+                 (or (member (gemini-companion-code--key one) old-keys)
+                     (member (gemini-companion-code-located-kind one) gone)))
+               located)))
+    (if (or (null found) (gemini-companion-code--may-hide-p gone))
+        (gemini-companion-code--in-new-lines new old-text)
+      new)))
 
 ;;;; Changed names
 
@@ -83,42 +120,43 @@ in new lines are new."
           "\\(?1:[[:alpha:]_][[:alnum:]_]*\\)(.*$")
   "Regexp for a line that defines a name, which is its group 1.")
 
+(defconst gemini-companion-code--most-changed 65536
+  "Number of characters in changed lines in which definitions are searched.
+More would take longer than Emacs may block.")
+
 (defun gemini-companion-code-changed-names (before after)
   "Return a regexp for the names whose definitions in BEFORE are not in AFTER.
-Return nil if there are none."
+A definition is its first line.  Return nil if there are none."
   (let ((case-fold-search nil)
         (kept (make-hash-table :test #'equal))
-        (room 65536) ; more would take longer than Emacs may block
-        names)
+        (room gemini-companion-code--most-changed)
+        (names nil))
     (dolist (line (gemini-companion-text-lines after))
       (puthash line t kept))
     (with-syntax-table (standard-syntax-table)
       (dolist (line (gemini-companion-text-lines before))
-        (when (and (not (gethash line kept))
-                   (< 0 (cl-decf room (length line)))
-                   (string-match gemini-companion-code--definition line))
-          (push (match-string 1 line) names))))
+        (unless (gethash line kept)
+          (setq room (- room (length line)))
+          (when (and (< 0 room)
+                     (string-match gemini-companion-code--definition line))
+            (push (match-string 1 line) names)))))
     (and names (regexp-opt names 'symbols))))
 
 ;;;; Symbols
 
 (defun gemini-companion-code-occurrences (symbol)
-  "Return the locations of SYMBOL in this buffer.
-That is a list of (LINE . COLUMN), one for each line."
-  (let* ((case-fold-search nil)
-         ;; A symbol of punctuation has no edge inside a longer word.
-         (inside-p (lambda (position)
-                     (and (< (point-min) position)
-                          (save-excursion
-                            (goto-char (1- position))
-                            (looking-at-p "[[:alnum:]_$]\\{2\\}")))))
-         (line 1)
-         (counted (point-min))
-         locations)
+  "Return the locations of SYMBOL, a string, after point in this buffer.
+That is a list of (LINE . COLUMN), one for each line, in order.  Lines
+begin at 1, columns at 0, in UTF-16 code units, as language servers count."
+  (let ((case-fold-search nil)
+        (line 1)
+        (counted (point-min))
+        (locations nil))
     ;; A regexp that begins with an edge takes ten times as long.
     (while (search-forward symbol nil t)
       (let ((beginning (match-beginning 0)))
-        (unless (or (funcall inside-p beginning) (funcall inside-p (point)))
+        (unless (or (gemini-companion-code--inside-word-p beginning)
+                    (gemini-companion-code--inside-word-p (point)))
           (setq line (+ line (count-lines counted (line-beginning-position)))
                 counted (line-beginning-position))
           (push (cons line (gemini-companion-text-units
@@ -127,10 +165,18 @@ That is a list of (LINE . COLUMN), one for each line."
           (forward-line))))
     (nreverse locations)))
 
+(defun gemini-companion-code--inside-word-p (position)
+  "Return non-nil if the characters around POSITION are of one word.
+At the edge of a symbol of punctuation, they never are."
+  (and (< (point-min) position)
+       (save-excursion
+         (goto-char (1- position))
+         (looking-at-p "[[:alnum:]_$]\\{2\\}"))))
+
 (defun gemini-companion-code-definition ()
   "Return the text of the definition on this line, 30 lines at most.
 It includes the following lines that are empty or indented more than
-its first one."
+its first one.  Point moves behind it."
   (let ((beginning (line-beginning-position))
         (indentation (current-indentation)))
     (cl-loop repeat 29

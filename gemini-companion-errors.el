@@ -641,7 +641,8 @@ Request its errors if the server supports that."
                           (gemini-companion-text-read file)))
           (list :path file
                 :count (length introduced)
-                :errors (mapcar #'car (seq-take introduced 10))
+                :errors (mapcar #'gemini-companion-code-located-error
+                                (seq-take introduced 10))
                 :others elsewhere)))))
 
 (defun gemini-companion-errors--end-of (file)
@@ -740,13 +741,16 @@ number, and the first one."
                 (now (gemini-companion-errors-current))
                 (text (gemini-companion-text-of-buffer))
                 (new (seq-filter
-                      (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
-                        (string-match-p names (concat error "\n" line)))
+                      (pcase-lambda ((cl-struct gemini-companion-code-located
+                                                error content))
+                        (string-match-p names
+                                        (concat (nth 1 error) "\n" content)))
                       (gemini-companion-code-new-errors
                        (car now) text
                        (list (gemini-companion-errors--report-errors earlier))
                        text))))
-      (list file (length new) (caar new)))))
+      (list file (length new)
+            (gemini-companion-code-located-error (car new))))))
 
 ;;;; Life
 

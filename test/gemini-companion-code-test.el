@@ -10,9 +10,11 @@
 (ert-deftest gemini-companion-code-new-errors-only-a-syntax-error-hides-others ()
   :tags '(pure)
   (let ((new (lambda (errors old-errors lines old-lines)
-               (mapcar #'caar (gemini-companion-code-new-errors
-                               errors (string-join lines "\n")
-                               (list old-errors) (string-join old-lines "\n"))))))
+               (mapcar (lambda (located)
+                         (car (gemini-companion-code-located-error located)))
+                       (gemini-companion-code-new-errors
+                        errors (string-join lines "\n")
+                        (list old-errors) (string-join old-lines "\n"))))))
     (pcase-dolist
         (`(,gone ,expected)
          '(("Import \"os\" could not be resolved" (1 2))
