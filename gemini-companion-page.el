@@ -7,31 +7,34 @@
 
 ;; A page is a buffer whose whole text is computed: when something has changed and
 ;; the buffer is visible, the text is computed again, and replaces in the buffer
-;; what differs, so that point and windows stay at their lines.
+;; what differs, so that point and windows stay at their lines.  The list, the status
+;; and the unified diff of a review are pages.
 
 ;;; Code:
 
 (require 'gemini-companion-replace)
 
 (defvar-local gemini-companion-page--write nil
-  "Function that writes the text of this page.")
+  "Function that writes the text of this page, which is current.
+It takes no arguments, and calls `gemini-companion-page-replace'.")
 
 (defvar-local gemini-companion-page--timer (timer-create)
   "Timer that refreshes this page.")
 
 (defun gemini-companion-page-set-up (write hooks)
   "Make the current buffer a page whose text the function WRITE writes.
-It is written again by `revert-buffer', and soon after one of HOOKS has
-run.  If there are HOOKS, also when a window displays it."
+It is written again by `revert-buffer', and soon after one of HOOKS, a
+list of symbols, has run.  If there are HOOKS, also when a window displays
+it.  All that ends with the buffer or its mode."
+  (setq gemini-companion-page--write write)
+  (setq-local revert-buffer-function
+              (lambda (&rest _) (gemini-companion-page-refresh)))
   (let* ((page (current-buffer))
          (soon (lambda (&rest _) (gemini-companion-page-refresh-soon page)))
          (end (lambda ()
                 (dolist (hook hooks)
                   (remove-hook hook soon))
                 (cancel-timer gemini-companion-page--timer))))
-    (setq gemini-companion-page--write write)
-    (setq-local revert-buffer-function
-                (lambda (&rest _) (gemini-companion-page-refresh)))
     (dolist (hook hooks)
       (add-hook hook soon))
     (when hooks
@@ -41,17 +44,20 @@ run.  If there are HOOKS, also when a window displays it."
     (add-hook 'change-major-mode-hook end nil t)))
 
 (defun gemini-companion-page-refresh-soon (page)
-  "Write the text of the buffer PAGE again soon if it is visible then.
+  "Write the text of the buffer PAGE again in 0.2 seconds if it is visible then.
 Each call waits for further ones."
   (when (buffer-live-p page)
     (with-current-buffer page
       (cancel-timer gemini-companion-page--timer)
       (setq gemini-companion-page--timer
-            (run-at-time 0.2 nil
-                         (lambda ()
-                           (when (get-buffer-window page t)
-                             (with-current-buffer page
-                               (gemini-companion-page-refresh)))))))))
+            (run-at-time 0.2 nil #'gemini-companion-page--refresh-visible page)))))
+
+(defun gemini-companion-page--refresh-visible (page)
+  "Write the text of the buffer PAGE again if a window displays it.
+A timer calls this, which the end of PAGE cancels."
+  (when (get-buffer-window page t)
+    (with-current-buffer page
+      (gemini-companion-page-refresh))))
 
 (defun gemini-companion-page-refresh ()
   "Write the text of the current buffer, a page, again."
