@@ -218,10 +218,18 @@ It is a list of strings and nil."
   "A heading and what is below it, as drawn.
 ITEM is a plist of all that is drawn: that of the heading, see
 `gemini-companion-list--headings', with `:folded' and `:body', which is
-nil or a cons of what the diff depends on and its text.  LENGTH is the
+a `gemini-companion-list--body' if it is one of an edit.  LENGTH is the
 number of characters in the buffer.  A section with an equal item is
 not drawn again."
   item length)
+
+(cl-defstruct (gemini-companion-list--body
+               (:constructor gemini-companion-list--make-body (state text))
+               (:copier nil))
+  "What is below the heading of an edit.
+TEXT is the diff, and STATE what that depends on, compared by `equal'; or
+TEXT is an ellipsis for a diff that is folded, and STATE is nil."
+  state text)
 
 (defvar-local gemini-companion-list--sections nil
   "The sections of the text, in order.")
@@ -306,22 +314,28 @@ A diff that has not changed stays as it is, so point in it does, too."
 (defun gemini-companion-list--drawn (item)
   "Return the text of the section of ITEM: its heading, and its diff."
   (let ((text (propertize (concat (plist-get item :text) "\n"
-                                  (cdr (plist-get item :body)))
+                                  (gemini-companion-list--below item))
                           'gemini-companion-list-item item)))
     (put-text-property 0 1 'gemini-companion-change t text)
     ;; The regexp of headings matches no other character.
     (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
     text))
 
+(defun gemini-companion-list--below (item)
+  "Return the text below the heading of ITEM, which may be empty."
+  (if-let* ((body (plist-get item :body)))
+      (gemini-companion-list--body-text body)
+    ""))
+
 (defun gemini-companion-list--kept (item section)
   "Return the number of characters at the end of SECTION that ITEM has, too.
-These are those of its diff, or none."
-  (let ((body (plist-get item :body)))
-    (if (and section
-             (equal body (plist-get (gemini-companion-list--section-item section)
-                                    :body)))
-        (length (cdr body))
-      0)))
+These are those of its diff, or none.  SECTION may be nil."
+  (if (and section
+           (equal (plist-get item :body)
+                  (plist-get (gemini-companion-list--section-item section)
+                             :body)))
+      (length (gemini-companion-list--below item))
+    0))
 
 (defun gemini-companion-list--each-section (function)
   "Return the values of FUNCTION, called at the heading of each section."
@@ -335,7 +349,8 @@ These are those of its diff, or none."
 
 (defun gemini-companion-list--folds ()
   "Return an alist of the keys of the sections.
-The values are conses of whether it is folded, and its diff."
+The values are conses of whether it is folded, and its body, which is nil
+if it is no edit."
   (gemini-companion-list--each-section
    (lambda ()
      (cons (gemini-companion-list--get :key)
@@ -352,40 +367,54 @@ FOLDS is as in `gemini-companion-list--folds'."
                 (alist-get key folds (list (not open)) nil #'equal)))
     `(:folded ,folded
       :body ,(cond ((null edit) nil)
-                   (folded '(nil . "    ...\n"))
+                   (folded (gemini-companion-list--make-body nil "    ...\n"))
                    (t (gemini-companion-list--diff edit body)))
       ,@heading)))
 
 ;;;; Diffs
 
 (defun gemini-companion-list--diff (edit last)
-  "Return the diff of EDIT, a cons of what it depends on and of its text.
-LAST is the last one."
+  "Return the body of EDIT with its diff.
+LAST is the one that is displayed, or nil.  It is returned, and nothing
+drawn, if all that the diff depends on is the same."
   (let* ((hunks (condition-case nil
                     (gemini-companion-edit-hunks edit)
+                  ;; Its texts are unknown, or a program for that failed.
                   (error 'failed)))
-         (unfolded gemini-companion-unified-draw-unfolded)
-         (comments (gemini-companion-edit-comments edit))
-         (state (list (gemini-companion-edit-time edit)
-                      (gemini-companion-edit-compared edit) unfolded
-                      (and (gemini-companion-edit-open-p edit)
-                           (gemini-companion-hunk-excluded
-                            (gemini-companion-edit-proposal-buffer edit)))
-                      comments))
-         (draw (lambda (old new)
-                 (with-temp-buffer
-                   (gemini-companion-unified-draw-insert edit old new hunks unfolded)
-                   (gemini-companion-list--insert-comments comments)
-                   (buffer-string)))))
-    (if (equal state (car last))
+         ;; The comparison decides part of the state.
+         (state (gemini-companion-list--diff-state edit)))
+    (if (and last (equal state (gemini-companion-list--body-state last)))
         last
-      (cons state
-            (pcase hunks
-              ('nil (if (eq 'new (gemini-companion-edit-before edit))
-                        "    empty file\n"
-                      "    no difference\n"))
-              ('failed "    cannot be compared\n")
-              (_ (gemini-companion-edit-texts-call edit draw)))))))
+      (gemini-companion-list--make-body
+       state
+       (cond ((eq 'failed hunks) "    cannot be compared\n")
+             (hunks (gemini-companion-list--draw-diff edit hunks))
+             ((eq 'new (gemini-companion-edit-before edit)) "    empty file\n")
+             (t "    no difference\n"))))))
+
+(defun gemini-companion-list--diff-state (edit)
+  "Return a list of all that the diff of EDIT depends on.
+Its texts are those that were compared last."
+  (list (gemini-companion-edit-time edit)
+        (gemini-companion-edit-compared edit)
+        gemini-companion-unified-draw-unfolded
+        (when (gemini-companion-edit-open-p edit)
+          (gemini-companion-hunk-excluded
+           (gemini-companion-edit-proposal-buffer edit)))
+        (gemini-companion-edit-comments edit)))
+
+(defun gemini-companion-list--draw-diff (edit hunks)
+  "Return the text of the diff of EDIT, its HUNKS with the comments on them."
+  ;; In a temporary buffer, its local value would be nil.
+  (let ((unfolded gemini-companion-unified-draw-unfolded))
+    (gemini-companion-edit-texts-call
+     edit
+     (lambda (old new)
+       (with-temp-buffer
+         (gemini-companion-unified-draw-insert edit old new hunks unfolded)
+         (gemini-companion-list--insert-comments
+          (gemini-companion-edit-comments edit))
+         (buffer-string))))))
 
 (defun gemini-companion-list--insert-comments (comments)
   "Insert COMMENTS below their lines of the diff in the current buffer.
