@@ -92,7 +92,8 @@ excluded ones."
 
 (defun gemini-companion-edit-hunks-lines (edits)
   "Return the numbers of lines that EDITS add and remove, such as \"+3 -1\".
-Return nil if there are no EDITS, or the hunks of one are unknown."
+The texts are compared if that was not done since they changed.  Return nil
+if there are no EDITS, or the hunks of one are unknown."
   (when edits
     (ignore-errors
       (let ((added 0)

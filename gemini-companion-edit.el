@@ -79,7 +79,8 @@ a review; the user may edit the second."
              :documentation "True name of the file when it arrived.")
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
-  (coding 'utf-8-unix :documentation "In which the CLI reads and writes the file.")
+  (coding 'utf-8-unix :documentation "The coding system in which the CLI reads
+and writes the file, with plain line ends.")
   (shown-in nil :documentation "The coding system in which lines are displayed
 that the CLI cannot read, as they are not UTF-8; nil if there are none.")
   (lost 0 :documentation "How many characters its proposal loses, with all hunks;
@@ -99,7 +100,8 @@ accepted that characters are lost.")
 string, or nil.")
   (known-hunks nil :documentation "The hunks of the last comparison, or nil.")
   (compared nil :documentation "The state of the texts at that comparison.")
-  (commented nil :documentation "Alist of lines and comments of the user.")
+  (commented nil :documentation "Comments of the user, as in the value of
+`gemini-companion-edit-comments', with markers for lines of the proposal.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (undone nil :documentation "The hunks that were reverted, in order.")
   (kept nil :documentation "Cons of a time and a text that was not written,
@@ -238,9 +240,10 @@ that was rejected and written is `unreviewed'."
     (`(,decision . ,_) decision)))
 
 (defun gemini-companion-edit-written-p (edit)
-  "Return non-nil if EDIT has changed its file."
+  "Return non-nil if EDIT has changed its file.
+As long as that is not known, an accepted one counts."
   (pcase (gemini-companion-edit-file-state edit)
-    ('nil (memq (gemini-companion-edit-decision edit) '(accepted automatic)))
+    ('nil (gemini-companion-edit-accepted-p edit))
     (state (eq state 'written))))
 
 (defun gemini-companion-edit-name (edit &optional plain)
@@ -266,7 +269,8 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
   (seq-find #'gemini-companion-edit-view (gemini-companion-edits-open)))
 
 (defun gemini-companion-edits-at-point ()
-  "Return the edits at point, or of this buffer, else the one that is shown."
+  "Return the edits at point, or of this buffer, else the one that is shown.
+The value is a list.  Signal a `user-error' if no review is displayed."
   (if gemini-companion-edits-view
       (cdr (gemini-companion-view-edits gemini-companion-edits-view))
     (list (or gemini-companion-edit-here
@@ -280,7 +284,9 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
     (_ (user-error "No edit on this line"))))
 
 (defun gemini-companion-edits-to-answer (&optional edit)
-  "Return those of the edits at point that await an answer, or of EDIT."
+  "Return those of the edits at point that await an answer, a list.
+If EDIT is non-nil, return a list of it.  Signal a `user-error' if none awaits
+an answer."
   (let ((edits (if edit (list edit) (gemini-companion-edits-at-point))))
     (or (seq-filter #'gemini-companion-edit-open-p edits)
         (pcase edits
@@ -289,7 +295,8 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
           (_ (user-error "No edit here awaits an answer"))))))
 
 (defun gemini-companion-edit-unsettled (&optional edit)
-  "Return EDIT, by default the current one, if it awaits an answer."
+  "Return EDIT, by default the current one, if it awaits an answer.
+Signal a `user-error' if not."
   (car (gemini-companion-edits-to-answer
         (or edit (gemini-companion-edit-current)))))
 
@@ -354,6 +361,11 @@ key, if it is non-nil."
     (message
      format (gemini-companion-edit-name edit 'plain)
      (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
+
+(defun gemini-companion-edit-drop-kept (edit text)
+  "Drop the kept text of EDIT if it is TEXT, which was written."
+  (when (equal text (cdr (gemini-companion-edit-kept edit)))
+    (setf (gemini-companion-edit-kept edit) nil)))
 
 (defun gemini-companion-edits-kept ()
   "Return the ten edits whose texts were kept last, the last one first."

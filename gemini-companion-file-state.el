@@ -108,7 +108,8 @@ now may be EDIT."
         (gemini-companion-written-end-over awaited)))))
 
 (defun gemini-companion-file-state-awaited-p (edit)
-  "Return non-nil if EDIT was accepted, and its CLI is still to write its file."
+  "Return non-nil if EDIT was accepted, and its CLI is still to write its file.
+The file is looked at before that, so the file state may change."
   (when (and (gemini-companion-edit-accepted-p edit)
              (gemini-companion-edit-awaited edit))
     (gemini-companion-file-state--look edit)
@@ -164,15 +165,14 @@ It may if the CLI has not reported that turn."
 
 (defun gemini-companion-file-state--set-written (edit text)
   "Record that EDIT was written with TEXT, which is one of its texts.
-If that is its proposal, its CLI has ignored the changes of the user, which
-is reported."
-  (let ((after (gemini-companion-edit-after edit)))
-    (cond ((not (equal text after))
-           (when (gemini-companion-edit-texts-own-p edit after)
-             (gemini-companion-edit-keep
-              edit after "%s was written without your edits; %s shows them")))
-          ((equal text (cdr (gemini-companion-edit-kept edit)))
-           (setf (gemini-companion-edit-kept edit) nil)))
+If that is not the text that was answered, its CLI has ignored the changes of
+the user, which are kept, and that is reported."
+  (let ((answered (gemini-companion-edit-after edit)))
+    (if (equal text answered)
+        (gemini-companion-edit-drop-kept edit text)
+      (when (gemini-companion-edit-texts-own-p edit answered)
+        (gemini-companion-edit-keep
+         edit answered "%s was written without your edits; %s shows them")))
     (gemini-companion-edit-texts-correct-coding edit text)
     (setf (gemini-companion-edit-after edit) text
           (gemini-companion-edit-file-state edit) 'written)))
@@ -225,7 +225,9 @@ If the file gets the text all the same, EDIT is written then."
   (gemini-companion-edit-notify edit 'unwritten))
 
 (defun gemini-companion-file-state-set-reverted (edit state &optional undone)
-  "Set the file state STATE of EDIT, of which the hunks UNDONE are reverted."
+  "Set the file state STATE of EDIT, of which the hunks UNDONE are reverted.
+STATE is `reverted', `unsaved', `deleted', or `written' if hunks are left.
+Nothing is done if both are so already."
   (unless (and (eq state (gemini-companion-edit-file-state edit))
                (equal undone (gemini-companion-edit-undone edit)))
     (setf (gemini-companion-edit-file-state edit) state
@@ -313,11 +315,9 @@ wait for other answers.  If both were refused, the last one is written."
           ((or (gemini-companion-file-state--found-p a)
                (gemini-companion-file-state--found-p b))
            nil)
-          (t (pcase (list (and (gemini-companion-file-state--delayed-p a) t)
-                          (and (gemini-companion-file-state--delayed-p b) t))
-               ('(nil t) t)
-               ('(t nil) nil)
-               (_ (not later)))))))
+          ((gemini-companion-file-state--delayed-p a)
+           (and (gemini-companion-file-state--delayed-p b) (not later)))
+          (t (or (gemini-companion-file-state--delayed-p b) (not later))))))
 
 (defun gemini-companion-file-state--changed-there-p (edit text bytes)
   "Return non-nil if the file of EDIT has changed at a difference of TEXT.

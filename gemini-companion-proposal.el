@@ -343,10 +343,10 @@ Report that by FORMAT, if it was not kept before, and return non-nil."
   "Send the outcome of EDIT, which has ended, to the server, and keep it.
 A text is sent only if EDIT was accepted.  Signal an error if the server
 cannot be called."
-  (pcase-let (((cl-struct gemini-companion-edit id decision after) edit))
+  (pcase-let (((cl-struct gemini-companion-edit id after) edit))
     ;; After a quit here, the user answers again.
     (apply #'gemini-companion-server-call
-           (if (memq decision '(accepted automatic))
+           (if (gemini-companion-edit-accepted-p edit)
                (list 'diff-accepted id after)
              (list 'diff-rejected id))))
   (setf (gemini-companion-edit-outcome edit) 'sent))

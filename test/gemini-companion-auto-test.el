@@ -65,6 +65,22 @@
       (gemini-companion-test-eventually
         (null (gemini-companion-edits-open))))))
 
+(ert-deftest gemini-companion-auto-leaves-files-that-are-not-utf-8-to-the-user ()
+  (pcase-dolist (`(,client ,text ,objection)
+                 '(("gemini" "caf\uFFFD\ntwo\n" "not UTF-8")
+                   ("qwen" "café crème\n→ 2\n" "characters would be lost")
+                   ("qwen" "café crème\ntwo\n" nil)))
+    (gemini-companion-test-with-edits '(("a" ""))
+      (gemini-companion-test-write "a" "caf\351 cr\350me\n2\n")
+      (let ((session `(:client ,client ,@(gemini-companion-test-session "one" 1))))
+        (gemini-companion-auto-accept session)
+        (let ((edit (gemini-companion-test-open "a" text 1 session)))
+          (gemini-companion-test-eventually
+            (or (gemini-companion-edit-objection edit)
+                (not (gemini-companion-edit-open-p edit))))
+          (should (equal (and objection (concat "not auto-accepted: " objection))
+                         (gemini-companion-edit-objection edit))))))))
+
 ;; Another edit of the same answer was made from the text of the CLI.
 (ert-deftest gemini-companion-auto-undoes-no-edits-of-the-user ()
   (pcase-dolist (`(,client ,mine ,reviewed)

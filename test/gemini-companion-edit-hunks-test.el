@@ -4,7 +4,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-test-helper)
 
@@ -18,7 +17,6 @@
                      (gemini-companion-test-text
                       (gemini-companion-edit-texts-original edit))))
       (should (= 3 (gemini-companion-edit-hunks-lost-count edit)))
-      (should (equal "not UTF-8" (gemini-companion-auto--objection edit)))
       (cl-letf (((symbol-function 'yes-or-no-p)
                  (lambda (question) (ignore (push question asked)))))
         (gemini-companion-edit-accept edit))
@@ -65,7 +63,6 @@
     (let ((edit (funcall propose "café crème\n→ 2\n")))
       (gemini-companion-edit-hunks edit)
       (should (= 1 (gemini-companion-edit-hunks-lost-count edit)))
-      (should (gemini-companion-auto--objection edit))
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
         (gemini-companion-edit-accept edit))
       (gemini-companion-test-write "a" "caf\351 cr\350me\n? 2\n")

@@ -146,8 +146,12 @@ Wait until it has displayed \"up\", and return its process."
 (defvar gemini-companion-test-send #'ignore
   "Function called with each edit whose outcome is to be sent.")
 
-(advice-add 'gemini-companion-proposal--send :before
-            (lambda (edit) (funcall gemini-companion-test-send edit)))
+(advice-add 'gemini-companion-server-call :before
+            (lambda (method &rest args)
+              (when (memq method '(diff-accepted diff-rejected))
+                (funcall gemini-companion-test-send
+                         (gemini-companion-edit-of-id (car args)))))
+            '((name . gemini-companion-test-send)))
 
 (defmacro gemini-companion-test-with-parts (parts session &rest body)
   "Run BODY with PARTS started and SESSION connected, if it is non-nil.
