@@ -55,7 +55,7 @@ That is 0 for a file in UTF-8."
           (not (eq 'utf-8-unix (gemini-companion-edit-coding edit))))
       (max 0 (- (gemini-companion-edit-hunks--lost-in
                  edit (gemini-companion-text-of-buffer new))
-                ;; The file may have some already.
+                ;; The file may have had the character U+FFFD already.
                 (gemini-companion-coding-replaced
                  (if (stringp (gemini-companion-edit-before edit))
                      (gemini-companion-edit-texts-decode

@@ -105,9 +105,10 @@ The CLI may read the file in another coding system than Emacs."
     (if (or (null own)
             (eq (coding-system-base own) (coding-system-base coding))
             (and (eq 'utf-8-unix coding)
-                 ;; With unsaved text, it may be in another one than the file.
-                 ;; If not, the file has lines of both, as after an undo of one
-                 ;; hunk: the changes in the others would count as edited.
+                 ;; A buffer with unsaved text may be in another coding system
+                 ;; than the file.  The file of one without has lines of both, as
+                 ;; after an undo of one hunk: the changes in its other hunks
+                 ;; would count as edited by the user.
                  (or (buffer-modified-p)
                      (eq 'utf-8 (coding-system-type own)))))
         text

@@ -406,7 +406,7 @@ TEXT is nil, delete that comment.  It follows edits of the proposal."
   (when text
     (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
       (cl-flet ((place (line)
-                  ;; A line that is inserted before it is another one.
+                  ;; A line that is inserted before the commented one is another.
                   (copy-marker (gemini-companion-hunk-line line) t)))
         (push (cons (pcase key
                       (`(after ,first . ,last)

@@ -149,7 +149,7 @@ Return `found' if it is, `likely' if it may be, or nil."
                     edit (gemini-companion-edit-session edit))))
               (bytes (or (gemini-companion-edit-texts-bytes edit) 'unknown))
               (how (gemini-companion-file-state--attributed edit bytes)))
-    ;; The user may have reverted it before that was noticed.
+    ;; The user may have reverted the edit before its write was noticed.
     (unless (and (eq 'likely (car how)) (gemini-companion-edit-file-state edit))
       (gemini-companion-file-state--set-written edit (cdr how))
       (gemini-companion-edit-notify edit 'written))
@@ -467,7 +467,7 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
      (and (gemini-companion-edit-texts-same-p
            after (gemini-companion-edit-text edit))
           (if (gemini-companion-edit-written-p edit)
-              ;; The report of its prompt may have been lost.
+              ;; The report of the prompt of that turn may have been lost.
               (not (gemini-companion-edit-reported edit))
             (and (gemini-companion-file-state--in-turn-p edit session)
                  (not (eq 'unknown (gemini-companion-edit-before edit)))

@@ -104,9 +104,9 @@ If it signals an error, record that as the problem of EDIT."
   (setf (gemini-companion-edit-problem edit) nil)
   (condition-case problem
       (progn
-        (when-let* ((problem (gemini-companion-text-unreadable-reason
-                              (gemini-companion-edit-file edit))))
-          (user-error "%s %s" (gemini-companion-edit-name edit) problem))
+        (when-let* ((reason (gemini-companion-text-unreadable-reason
+                             (gemini-companion-edit-file edit))))
+          (user-error "%s %s" (gemini-companion-edit-name edit) reason))
         ;; The watch may not have noticed a change of the file yet.
         (when (gemini-companion-watch-touched-p
                (gemini-companion-edit-watch edit))
@@ -117,7 +117,7 @@ If it signals an error, record that as the problem of EDIT."
      (setf (gemini-companion-edit-original-buffer edit) nil
            (gemini-companion-edit-problem edit)
            (concat
-            ;; An error in a hook of the user, for example.
+            ;; An error that is none of ours, as in a hook of the user.
             (unless (eq 'user-error (car problem))
               (format "Cannot show the review of %s: "
                       (gemini-companion-edit-name edit)))
@@ -233,7 +233,7 @@ in the terminal, %s writes its own text"
     (gemini-companion-proposal--settle
      edit decision
      (when (gemini-companion-edit-texts-own-p edit text)
-       ;; Until it is written.
+       ;; The text of the user is kept until it is written.
        (gemini-companion-edit-keep edit text)
        (and (gemini-companion-edit-client-get edit :writes-own-text) text)))))
 
@@ -245,12 +245,12 @@ in the terminal, %s writes its own text"
 
 (defun gemini-companion-proposal-finish (edit)
   "Close the view and the buffers of EDIT, which has ended."
-  ;; The user may have typed in it since it was dismissed.
+  ;; The user may have typed in the proposal since EDIT was dismissed.
   (when (eq 'dismissed (gemini-companion-edit-decision edit))
     (gemini-companion-proposal--keep-edits
      edit "Review of %s closed; %s shows your edits"))
   (gemini-companion-proposal-hide edit)
-  ;; The markers of comments are in that buffer.
+  ;; The markers of comments are in the buffer of the proposal.
   (setf (gemini-companion-edit-commented edit) (gemini-companion-edit-comments edit))
   (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
   (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
@@ -330,7 +330,7 @@ Report that by FORMAT, if it was not kept before, and return non-nil."
               ((buffer-live-p proposal))
               (text (gemini-companion-hunk-remaining-text proposal))
               ((gemini-companion-edit-texts-own-p edit text))
-              ;; A yes in the terminal may have written it.
+              ;; A yes in the terminal may have written that text.
               ((not (gemini-companion-edit-texts-in-file-p edit text))))
     (gemini-companion-edit-keep
      edit text
@@ -467,7 +467,9 @@ Ask once for a file and turn."
 (defun gemini-companion-proposal--answered (edit text)
   "Close the view of EDIT, which the user has settled; report TEXT in one line.
 If the user is in the review, it may stay until the next takes its place."
-  (cond ((active-minibuffer-window))   ; it would show the view again in the end
+  ;; A prompt in the minibuffer shows the windows of its beginning again in the
+  ;; end, and with them a view that was closed meanwhile.
+  (cond ((active-minibuffer-window) nil)
         ((and real-this-command (gemini-companion-edit-view edit)
               (eq edit gemini-companion-edit-here))
          (gemini-companion-edit-notify edit 'answered))
