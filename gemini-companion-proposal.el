@@ -272,12 +272,12 @@ Close their views between two commands, or at once if NOW is non-nil."
 
 (defun gemini-companion-proposal--guard ()
   "End the review of the current buffer, a new one of it, when it is killed.
+This is called by `gemini-companion-edit-adopt-hook'.
 The edit is then rejected; if the user has edited it, that is asked before."
   (add-hook 'kill-buffer-query-functions #'gemini-companion-proposal--kill-p nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-proposal--buffer-killed nil t))
 (put 'gemini-companion-proposal--kill-p 'permanent-local-hook t)
 (put 'gemini-companion-proposal--buffer-killed 'permanent-local-hook t)
-(add-hook 'gemini-companion-edit-adopt-hook #'gemini-companion-proposal--guard)
 
 (defun gemini-companion-proposal--ends-here ()
   "Return the edit whose review ends if this buffer is killed, or nil.
@@ -489,8 +489,9 @@ If the user is in the review, it may stay until the next takes its place."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'proposal)))
-  "Ask before edits of the user are dropped."
-  '((kill-emacs-query-functions gemini-companion-proposal-drop-p)))
+  "End a review whose buffer is killed; ask before edits of the user are lost."
+  '((gemini-companion-edit-adopt-hook gemini-companion-proposal--guard)
+    (kill-emacs-query-functions gemini-companion-proposal-drop-p)))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'proposal)) how)
   "Hand over the edits to a new server, which became ready HOW.
