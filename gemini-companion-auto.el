@@ -64,8 +64,8 @@ By default, that is the CLI at point, or if there is none, any CLI."
 
 (defun gemini-companion-auto--objection (edit)
   "Return why EDIT must not be accepted by itself, or nil.
-The reason is a phrase such as \"unsaved changes here\", which the header
-line and the list show."
+The reason is a phrase, such as: unsaved changes here.  The header line
+and the list show it."
   (pcase-let* ((file (gemini-companion-edit-file edit))
                (name (or (gemini-companion-text-true-name file) file))
                (`(,root ,own) (gemini-companion-roots-outermost

@@ -219,8 +219,9 @@ the project."
 
 (defun gemini-companion-compose--commands-in (directory)
   "Return the commands in the files below DIRECTORY, an alist.
-The elements are (NAME . DESCRIPTION), such as (\"git:commit\" . \"  Commit\")
-for the file commands/git/commit.toml; DESCRIPTION may be nil."
+The elements are (NAME . DESCRIPTION), two strings.  For the file
+commands/git/commit.toml, NAME is git:commit.  DESCRIPTION begins with two
+spaces, or is nil."
   (let ((directory (expand-file-name "commands/" directory)))
     (mapcar (lambda (file)
               (cons (string-replace "/" ":" (file-name-sans-extension

@@ -208,7 +208,9 @@ Signal an error if RESULT is an error."
 
 (defun gemini-companion-eglot-errors (diagnostics)
   "Return the errors among DIAGNOSTICS, a vector of plists of the protocol.
-The value is a list of (LINE TEXT SOURCE), as (3 \"not defined\" \"Pyright\")."
+The value is a list of (LINE TEXT SOURCE).  LINE is a number from 1, TEXT
+the message, and SOURCE the name of the program that found the error, such
+as Pyright, or nil."
   (cl-loop for diagnostic across diagnostics
            ;; The client decides about a diagnostic without a severity.
            when (and (memq (plist-get diagnostic :severity) '(nil 1))

@@ -702,8 +702,9 @@ known."
   "Make the server of CHECK report about the other buffers.
 Request the errors if it supports that."
   (pcase-let (((cl-struct gemini-companion-errors--check file server others) check))
-    ;; Some servers check other files when a file is saved; clangd finds more in
-    ;; those that include a header than have a changed name.
+    ;; Without this, language servers that check other files only when a file is
+    ;; saved report nothing.  Clangd finds errors in files that include a header,
+    ;; also where they have none of the changed names.
     (when (or others (and server (string-match-p "\\.h[^/.]*\\'" file)))
       (jsonrpc-notify
        server :textDocument/didSave

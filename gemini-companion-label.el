@@ -62,8 +62,8 @@ see `gemini-companion-label-place-text'."
 Unless PLAIN is non-nil, it includes that the file is outside all roots,
 or a symbolic link to somewhere else, and has the face of a warning.
 Invisible characters are escaped, and a long name is shortened in its
-middle.  For example, \"src/a.el\", or \"a file outside your projects:
-/etc/hosts\"."
+middle.  Two examples are src/a.el and, without PLAIN:
+  a file outside your projects: /etc/hosts"
   (pcase-let (((cl-struct gemini-companion-label-place name host root link) place))
     (let ((text (concat (and host
                              (concat (gemini-companion-names-title host) ":"))

@@ -44,7 +44,7 @@ the tooltip or a function that returns that line."
   nil)
 
 (cl-defgeneric gemini-companion-part-findings (_part _directory)
-  "Return what is to be known of PART for a CLI that runs in DIRECTORY.
+  "Return what is to be known of PART for a CLI in DIRECTORY.
 The value is an alist of (TITLE . FINDING), in any order; for findings,
 see `gemini-companion-status-checks'.  For example:
   ((\"Project\" good \"A CLI may connect from ~/src/p\"))

@@ -622,8 +622,8 @@ Return nil if EDIT ended meanwhile."
 
 (defun gemini-companion-prompt--comments (edit)
   "Return the comments on the lines of EDIT as lines of a prompt.
-The value is a list of strings such as \"src/a.py:12: Why?\", in the order
-of their last lines, as the list of edits shows them."
+The value is a list of strings, such as src/a.py:12: Why?  They are in the
+order of their last lines, as the list of edits shows them."
   (let ((name (gemini-companion-prompt--name-for-cli
                (gemini-companion-edit-file edit)
                (gemini-companion-edit-session edit))))

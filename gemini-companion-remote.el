@@ -244,9 +244,8 @@ or is the home directory or /" directory title)))))))
                    name :pipe "/" nil
                    '("node" "-e" "eval(Buffer.from(process.argv[1],'base64')+'')"
                      "outpost-base64"))
-        ;; These files decide what is shared, or are settings.  They are in a
-        ;; workspace
-        ;; root unless they begin with a tilde.
+        ;; Files that decide what is shared, and settings, are in a workspace
+        ;; root unless their names begin with a tilde.
         :files (,@gemini-companion-names-dir-locals
                 ,@(gemini-companion-client-all :ignore-files)
                 ,@(seq-mapcat #'gemini-companion-remote-settings

@@ -299,7 +299,7 @@ That is `gemini-companion-review-view', unless Ediff does not fit."
 (defun gemini-companion-review--open (edit kind &optional keep chosen)
   "Open a view of EDIT of KIND on the selected frame, and return it.
 If Ediff has no room or fails, it is a unified diff; if that fails, signal
-the error again.  The arguments are as those of
+the error again.  For KEEP and CHOSEN, see
 `gemini-companion-review--open-kind'."
   (condition-case problem
       (gemini-companion-review--open-kind edit kind keep chosen)

@@ -42,7 +42,8 @@ They are the projects of the open files and of the terminals, and the
 project of DIRECTORY, which may be nil.  In place of a project that does
 not exist, the directory itself is used.  The home directory, the root of
 the file system and directories that are not shared are never among them.
-An example is (\"/home/me/src/web\" \"/srv/notes\")."
+Two such names are /home/me/src/web and /srv/notes, without a slash at the
+end."
   (cl-loop for directory in (delete-dups
                              `(,@(mapcar #'gemini-companion-roots--of-buffer
                                          (buffer-list))

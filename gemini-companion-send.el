@@ -293,8 +293,9 @@ Emacs does not know the formats of all compilers."
 (defun gemini-companion-send--at (position text &optional buffer)
   "Return a reference with TEXT to POSITION, in BUFFER or that of a marker.
 For a file that is not visited, BUFFER is its name and POSITION a cons
-\(LINE . COLUMN), as Flymake has them.  If BUFFER visits no file, return
-TEXT; if it was killed, or if its lines may be from any file, nil."
+\(LINE . COLUMN), as Flymake has them.  The value is (FILE LINE TEXT).  If
+BUFFER visits no file, return TEXT; if it was killed, or if its lines may
+be from any file, nil."
   (let ((buffer (or buffer (marker-buffer position))))
     (cond ((stringp buffer)
            (list buffer (car position) text))
@@ -334,8 +335,10 @@ TEXT; if it was killed, or if its lines may be from any file, nil."
 
 (defun gemini-companion-send--diff-files (name)
   "Return the files that NAME, in a diff, may stand for, the likeliest first.
-NAME may have a prefix such as \"a/\", and be relative to this directory or
-the root of the project."
+NAME may have a prefix such as a/, and be relative to this directory or
+the root of the project.  The value is a list of absolute names, of which
+any may not exist; nil for the name of no file, as /dev/null.  A buffer
+without a file, as diff names it, stands for its source."
   (let* ((name (if (string-prefix-p "\"" name)
                    ;; Git quotes the bytes of other than ASCII letters.
                    (decode-coding-string (read name) 'utf-8)
@@ -581,7 +584,7 @@ They are as `gemini-companion-send-things' returns them."
 (defun gemini-companion-send--reference (name &optional lines text)
   "Return a reference to NAME, a `gemini-companion-send--name'.
 It has LINES, as in `gemini-companion-send-alist', and TEXT if the file is
-shared: for instance, \"@a.py (lines 2-3): unused\"."
+shared: for instance, @a.py (lines 2-3): unused"
   (concat (gemini-companion-send--name-text name)
           (pcase lines
             ('nil "")

@@ -47,8 +47,9 @@ for an error here.  METHOD is a symbol, or a string after an error."
 (defmacro gemini-companion-server-log-guarded (name &rest body)
   "Run BODY, and record an error in it under NAME instead of signaling it.
 Return the value of BODY, or nil after an error.  NAME is a symbol, such
-as `context', or a string, such as \"Stopping a part\", which is displayed
-with the error, too: for what runs once, and not at each key.
+as `context', or a string that says what was done, such as Stopping a
+part, which is displayed with the error, too: for what runs once, and not
+at each key.
 
 Emacs drops some hook functions that fail, or skips the rest of them, and
 an error in one part of a loop ends the loop.  With `debug-on-error', the

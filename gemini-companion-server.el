@@ -117,7 +117,8 @@ Each process has these properties:
   "Seconds before each of the attempts left.")
 
 (defun gemini-companion-server--callable-p (process)
-  "Return non-nil if PROCESS, which may be nil, runs and has answered hello."
+  "Return non-nil if PROCESS is alive and has answered hello.
+PROCESS may be nil."
   (and process
        (process-get process 'info)
        (process-live-p process)))

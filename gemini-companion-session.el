@@ -86,9 +86,9 @@ Return nil if both are nil."
         (remote (gemini-companion-names-title remote))))
 
 (defun gemini-companion-session-name (session)
-  "Return a name of SESSION for the user, such as \"Qwen Code (shop)\".
+  "Return a name of SESSION for the user, such as Qwen Code (shop).
 If the directory and the host are unknown, or if another connected CLI
-has that name, the name has more: \"Qwen Code (shop, process 12)\", or the
+has that name, the name has more: Qwen Code (shop, process 12), or the
 beginning of the `:id' of SESSION if the process is unknown."
   (pcase-let (((map :id :pid :directory :remote) session))
     (let* ((place (gemini-companion-session-place directory remote))
@@ -112,7 +112,7 @@ beginning of the `:id' of SESSION if the process is unknown."
 
 (defun gemini-companion-session-reconnect (condition)
   "Return how to connect the CLIs again that are connected now, or nil.
-The value is a phrase such as \"run /ide enable in Gemini CLI if CONDITION\".
+The value is a phrase, such as: run /ide enable in Gemini CLI CONDITION.
 CLIs that connect again by themselves are left out."
   (let* ((clients (seq-uniq (mapcar (lambda (session) (plist-get session :client))
                                     (gemini-companion-sessions))))

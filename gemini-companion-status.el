@@ -114,8 +114,9 @@ version and nil, or of nil and a line about what failed.")
 ;;;###autoload
 (defun gemini-companion-status ()
   "Show the state of the connections to the CLIs, and problems.
-\\<gemini-companion-status-mode-map>\
-Type \\[describe-mode] there for its keys."
+The first line is the verdict: which CLIs are connected or, if none is,
+what keeps a CLI from connecting in this directory.
+\\<gemini-companion-status-mode-map>Type \\[describe-mode] there for its keys."
   (interactive)
   (let ((directory (or gemini-companion-session-remote-directory default-directory))
         (origin (current-buffer))
@@ -210,7 +211,10 @@ Omit REMEDY if it is there already, of an earlier finding."
     `(("Terminal" . ,(apply-partially #'gemini-companion-terminal-show terminal)))))
 
 (defun gemini-companion-status--finding-row (finding)
-  "Return FINDING as arguments of `gemini-companion-status--insert'."
+  "Return FINDING as arguments of `gemini-companion-status--insert'.
+FINDING is an element of `gemini-companion-status-findings'.  The value is
+a list (LINE REMEDY ACTION...); a LINE is, for example:
+  ✗ Server: gemini-companion-mode is off"
   (pcase-let* ((`(,title ,mark ,text . ,more) finding)
                (`(,character ,ascii ,face)
                 (alist-get mark '((good ?✓ "ok" success)
@@ -239,7 +243,10 @@ PROBLEM is the first finding that is a problem or awaits an answer."
              (concat (propertize "Not connected: " 'face 'error) text) more))))
 
 (defun gemini-companion-status--session-row (session)
-  "Return SESSION as arguments of `gemini-companion-status--insert'."
+  "Return SESSION as arguments of `gemini-companion-status--insert'.
+The line has its name, its version, what the CLI is doing, and whether its
+edits are accepted without review.  A button shows its terminal, if that
+is in this Emacs."
   (pcase-let* (((map :directory :version) session)
                (facts
                 (list (concat (gemini-companion-session-name session)
@@ -299,8 +306,8 @@ The value is an alist of (TITLE . FINDING) in the order of
                (gemini-companion-loaded-parts))))
 
 (defun gemini-companion-status--findings-or-error (title check)
-  "Return the value of CHECK, a function that returns an alist of findings.
-If it signals an error, return one about that, with TITLE."
+  "Call CHECK without arguments, and return its value, an alist of findings.
+After an error in CHECK, return a finding about that, with TITLE."
   (condition-case-unless-debug problem
       (funcall check)
     (error `((,title bad ,(error-message-string problem))))))
@@ -316,7 +323,9 @@ If it signals an error, return one about that, with TITLE."
    gemini-companion-status-checks))
 
 (defun gemini-companion-status--server (_directory)
-  "Return the finding about the server."
+  "Return a list of the finding about the server.
+It is `good' if the server can be called, `wait' while that is installed or
+starts, and else `bad', with the reason for which the mode was turned off."
   (pcase-let (((map :version :pid :port :command)
                (gemini-companion-server-info))
               (turn-on '("Turn on" . gemini-companion-mode)))
@@ -465,7 +474,7 @@ Without a session these are the settings that a CLI needs to connect."
            (gemini-companion-cli-clients))))
     (if (or sessions (not (assq 'good findings)))
         findings
-      ;; One CLI that can connect is enough.
+      ;; If one CLI can connect, problems of the others are no verdict.
       (cl-subst 'note 'bad findings))))
 
 ;;;; Projects

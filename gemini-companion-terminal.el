@@ -393,9 +393,9 @@ ignored."
 
 (defun gemini-companion-terminal--answer-color (process which)
   "Report a color of the frame of PROCESS to it.
-WHICH is \"0\" for the foreground, and \"1\" for the background.
-Otherwise a CLI takes the background to be dark, and its text is white
-on white in a light theme."
+WHICH is the string 0 for the foreground, and 1 for the background.
+Without an answer, a CLI takes the background to be dark, and its text is
+white on white in a light theme."
   (let* ((frame (window-frame (get-buffer-window (process-buffer process) t)))
          (foreground (equal which "0"))
          (color (funcall (if foreground #'face-foreground #'face-background)

@@ -154,9 +154,9 @@ With such a file, CLIENT asks no confirmation for our questions."
 
 (defun gemini-companion-tools--run (verb clients then &optional failures)
   "Run the command `extensions VERB' of each of CLIENTS, one after another.
-VERB is \"link\" or \"uninstall\", and may take seconds; nothing waits for
-it.  At the end call THEN with a list of the FAILURES, as (\"Qwen Code: exit
-status 1\"), including those that are passed here."
+VERB is the string link or uninstall.  A command may take seconds; nothing
+waits for it.  At the end call THEN with a list of strings, the FAILURES
+that are passed and others, each such as: Qwen Code: exit status 1"
   (if (null clients)
       (funcall then (reverse failures))
     (let* ((default-directory (gemini-companion-install-extension-directory))
@@ -263,7 +263,8 @@ It is about FACTS, a plist, and TEXTS."
   "Call ANSWER with the answer to a question of KIND, now or later.
 KIND is `edited', which a hook asks after an edit, with the TEXTS before
 and after; `turn', by which a hook reports an `:event'; or one of
-`gemini-companion-lookup'.  FACTS is a plist, as (:path \"/p/a.el\" :line 3)."
+`gemini-companion-lookup'.  FACTS is a plist with some of `:path',
+`:symbol', `:line', `:after', `:event', `:client' and `:pids'."
   (pcase-let (((map :path :symbol :line :after :event) facts))
     (pcase kind
       ('edited
@@ -310,7 +311,7 @@ are its texts."
 ;;;; Findings
 
 (defun gemini-companion-tools--finding (client directory)
-  "Return the finding about the link of CLIENT, for one that runs in DIRECTORY.
+  "Return the finding about the link of CLIENT in DIRECTORY.
 For findings, see `gemini-companion-status-checks'."
   (let ((title (gemini-companion-client-title client)))
     (cond
@@ -328,8 +329,8 @@ are not offered and edits are not reported"
 
 (defun gemini-companion-tools--untrusted-p (client directory)
   "Return non-nil if CLIENT requires trust and does not trust DIRECTORY.
-CLIENT runs no hooks of extensions there.  A remote DIRECTORY is never
-untrusted, as the settings here do not count."
+Then CLIENT does not run the hooks of extensions there.  A remote
+DIRECTORY is never untrusted, as the settings here do not count."
   (and (not (file-remote-p directory))
        (eq t (or (gemini-companion-client-settings-get
                   (gemini-companion-client-settings-files client directory)

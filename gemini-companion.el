@@ -159,8 +159,9 @@ See the Info node `(gemini-companion)The mode line'."
                    (gemini-companion--lighter-help (mapcar #'cdr elements))))))
 
 (defun gemini-companion--lighter-elements ()
-  "Return what the mode line displays, elements as `-part-lighter' returns them.
-For example, ((\"?1 \" . \"1 edit to review\") (\"[2]\" . \"2 CLIs\"))."
+  "Return a list of elements of the mode line.
+For their shape, see `gemini-companion-part-lighter'.  Without a server
+that can be called, the only one shows what is awaited."
   (cond ((gemini-companion-install-running-p)
          '((" installing" . "Installing the Python packages of the server")))
         ((not (gemini-companion-server-ready-p))
@@ -241,7 +242,7 @@ Install the packages of the server first, if needed."
                                   (default-value 'mode-line-misc-info))
                           (list gemini-companion--misc-info)))
     (cond ((gemini-companion-install-running-p)
-           ;; Its end starts the server.
+           ;; The end of the installation starts the server.
            nil)
           ((gemini-companion-install-command)
            (gemini-companion--start))
@@ -359,7 +360,8 @@ M-x gemini-companion-mode asks again, \
 `gemini-companion-server-command' sets a Python of your own")))))
 
 (defun gemini-companion--confirm-installation-p ()
-  "Return non-nil if the user agrees to an installation; nil also after C-g."
+  "Return non-nil if the user agrees to an installation.
+Return nil also if the user quits the question."
   (ignore-error quit
     (y-or-n-p (format "Install the Python packages (70 MB) in %s? "
                       (abbreviate-file-name

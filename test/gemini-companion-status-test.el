@@ -11,17 +11,17 @@
 (require 'gemini-companion-server-test-helper)
 (require 'gemini-companion-status)
 
-(defmacro gemini-companion-status-test--with-status (checks &rest body)
-  "Run BODY in the status buffer, whose findings are those of CHECKS.
-That is a value of `gemini-companion-status-checks', or `all' for what all
+(defmacro gemini-companion-status-test--with-status (table &rest body)
+  "Run BODY in the status buffer, with the findings of TABLE.
+TABLE is a value of `gemini-companion-status-checks', or `all' for what all
 parts find."
   (declare (indent 1))
-  `(let* ((checks ,checks)
+  `(let* ((table ,table)
           (parts (symbol-function 'gemini-companion-loaded-parts))
           (gemini-companion-status-checks
-           (if (eq checks 'all) gemini-companion-status-checks checks)))
+           (if (eq table 'all) gemini-companion-status-checks table)))
      (cl-letf (((symbol-function 'gemini-companion-loaded-parts)
-                (if (eq checks 'all) parts (lambda () '(status)))))
+                (if (eq table 'all) parts (lambda () '(status)))))
        (unwind-protect
            (save-window-excursion
              ;; An error in a check is displayed.
