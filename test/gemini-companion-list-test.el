@@ -480,7 +480,7 @@ a:3-4: as digits, please\na:4-5: to the end"
   (gemini-companion-list-test-with '(("a" "1\n"))
     (let ((diff (gemini-companion-test-open "a" "2\n")))
       (gemini-companion-list)
-      (gemini-companion-list--go-to-open)
+      (should (equal (list diff) (gemini-companion-edits-at-point)))
       (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?r))))
         (gemini-companion-review-quit))
       (should (eq 'rejected (gemini-companion-edit-status diff))))))

@@ -399,8 +399,7 @@ two at \\@a
     (let* ((session '(:id "1" :client "gemini" :remote "/ssh:far:"))
            (sent (lambda (name)
                    ;; Tramp would ask the host whether it is a directory.
-                   (cl-letf (((symbol-function 'gemini-companion-send--hidden)
-                              #'ignore))
+                   (cl-letf (((symbol-function 'file-directory-p) #'ignore))
                      (gemini-companion-send-description
                       `((,(concat "/ssh:far:" name) nil)) session)))))
       (should (equal "About /shared/[id].ts\nRead the file /shared/[id].ts first."
