@@ -269,9 +269,10 @@ the next one.  If Ediff uses no colors, OVERLAY is nil or in no buffer."
 (defun gemini-companion-ediff--excluded-p ()
   "Return non-nil if the current hunk is excluded.
 The control panel is current."
-  (when (ediff-valid-difference-p)
-    (member (gemini-companion-ediff--hunk ediff-current-difference)
-            (gemini-companion-hunk-excluded ediff-buffer-B))))
+  (when-let* (((ediff-valid-difference-p))
+              ;; Finding the hunk counts the lines before it.
+              (excluded (gemini-companion-hunk-excluded ediff-buffer-B)))
+    (member (gemini-companion-ediff--hunk ediff-current-difference) excluded)))
 
 (defun gemini-companion-ediff--hunk (number)
   "Return the hunk where Ediff's difference NUMBER begins, or nil.
