@@ -137,7 +137,7 @@ For OCCASION, see `gemini-companion-watch-check'."
     (when (and changed
                (gemini-companion-watch--last-by-emacs-p watch occasion))
       (gemini-companion-watch--set-own watch))
-    (gemini-companion-server-log-guarded 'watch
+    (gemini-companion-server-log-guarded "Following a file"
       (let ((followed (funcall (gemini-companion-watch-function watch)
                                watch changed occasion)))
         (when (and changed followed)
