@@ -75,11 +75,7 @@ stays visible and selected in any case; return nil if there is no room.
 LINES and COLUMNS are its least height and width."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
-         (used (and keep
-                    (or (minibuffer-selected-window)
-                        (if (window-minibuffer-p)
-                            (car (gemini-companion-windows--main))
-                          (selected-window)))))
+         (used (and keep (gemini-companion-windows--used)))
          (terminal (gemini-companion-windows-terminal edit))
          (beside (or (and terminal
                           (gemini-companion-windows--beside
@@ -87,14 +83,22 @@ LINES and COLUMNS are its least height and width."
                            lines columns))
                      (and used
                           (gemini-companion-windows--beside
-                           (list used) lines columns))))
-         (window (or beside
-                     (unless used (car (gemini-companion-windows--main))))))
-    (when window
-      (gemini-companion-windows--fill window buffer)
-      (unless beside
-        (delete-other-windows window))
-      window)))
+                           (list used) lines columns)))))
+    (cond (beside
+           (gemini-companion-windows--fill beside buffer))
+          ((null used)
+           (let ((window (car (gemini-companion-windows--main))))
+             (gemini-companion-windows--fill window buffer)
+             (delete-other-windows window)
+             window)))))
+
+(defun gemini-companion-windows--used ()
+  "Return the window of the selected frame where the user works.
+That is the window before the minibuffer was selected, if it is."
+  (or (minibuffer-selected-window)
+      (if (window-minibuffer-p)
+          (car (gemini-companion-windows--main))
+        (selected-window))))
 
 (defun gemini-companion-windows--fill (window buffer)
   "Show BUFFER in WINDOW, also if that is dedicated, and return WINDOW."
@@ -116,30 +120,32 @@ LINES and COLUMNS are its least height and width."
 (defun gemini-companion-windows--beside (kept lines columns)
   "Return a window beside the windows KEPT, or nil if there is no room.
 It is the largest other one.  If that is too small, it takes the place
-of all others, or else most of the first of KEPT.  See
+of all others, which are deleted, or else most of the first of KEPT.  See
 `gemini-companion-windows-make' for LINES and COLUMNS."
   (let* ((others (seq-difference (gemini-companion-windows--main) kept #'eq))
          (largest (car (seq-sort-by (lambda (window)
                                       (* (window-total-width window)
                                          (window-total-height window)))
                                     #'> others)))
-         (fits-p (lambda ()
-                   (and largest
-                        (<= columns (window-total-width largest))
-                        (<= lines (window-total-height largest)))))
          ;; At these sides of a new window, the first one stays at its edge.
          (sides (list (if (< 0 (window-left-column (car kept))) 'left 'right)
                       (if (< (window-top-line (frame-root-window))
                              (window-top-line (car kept)))
                           'above
                         'below))))
-    (unless (funcall fits-p)
+    (unless (gemini-companion-windows--fits-p largest lines columns)
       (gemini-companion-windows--delete (remq largest others) kept))
-    (if (funcall fits-p)
+    (if (gemini-companion-windows--fits-p largest lines columns)
         largest
       (gemini-companion-windows--delete (delq nil (list largest)) (cdr kept))
       (gemini-companion-windows--split (car kept) sides (null (cdr kept))
                                        lines columns))))
+
+(defun gemini-companion-windows--fits-p (window lines columns)
+  "Return non-nil if WINDOW, or nil, has LINES and COLUMNS at least."
+  (and window
+       (<= columns (window-total-width window))
+       (<= lines (window-total-height window))))
 
 (defun gemini-companion-windows--delete (windows kept)
   "Delete WINDOWS; the windows KEPT keep their sizes, if possible."
@@ -149,32 +155,35 @@ of all others, or else most of the first of KEPT.  See
                        kept)))
     (mapc #'delete-window windows)
     (pcase-dolist (`(,window ,width ,height) sizes)
+      ;; There may be no other window in that direction, which is an error.
       (ignore-errors
         (window-resize window (- width (window-total-width window)) t t))
       (ignore-errors
         (window-resize window (- height (window-total-height window)) nil t)))))
 
 (defun gemini-companion-windows--split (window sides narrow lines columns)
-  "Return a new window at one of SIDES of WINDOW, or nil if there is no room.
-If NARROW is non-nil, any width will do for one above or below.  See
+  "Return a new window beside, above or below WINDOW, or nil without room.
+SIDES is a list of `left' or `right' and `above' or `below'.  If NARROW
+is non-nil, any width will do for one above or below.  See
 `gemini-companion-windows-make' for LINES and COLUMNS."
   (let* ((width (window-total-width window))
          (height (window-total-height window))
-         (most (/ (* 2 height) 3))
+         (most-lines (/ (* 2 height) 3))
+         (ediff-fits (and (<= gemini-companion-windows-ediff-columns width)
+                          (<= gemini-companion-windows-ediff-lines most-lines)))
          ;; In a turn with both views, the other windows stay as they are.
-         (columns (if (and (eq 'ediff gemini-companion-review-view)
-                           (<= gemini-companion-windows-ediff-columns width)
-                           (<= gemini-companion-windows-ediff-lines most))
-                      gemini-companion-windows-ediff-columns
-                    columns))
-         (half (max columns gemini-companion-windows--side-columns
-                    (/ width 2))))
-    (cond ((and (<= (+ half gemini-companion-windows--side-columns) width)
+         (least-columns (if (and ediff-fits
+                                 (eq 'ediff gemini-companion-review-view))
+                            gemini-companion-windows-ediff-columns
+                          columns))
+         (new-columns (max least-columns gemini-companion-windows--side-columns
+                           (/ width 2))))
+    (cond ((and (<= (+ new-columns gemini-companion-windows--side-columns) width)
                 (<= lines height))
-           (split-window window (- half) (car sides)))
-          ((and (<= lines most)
-                (or narrow (<= columns width)))
-           (split-window window (- most) (cadr sides))))))
+           (split-window window (- new-columns) (car sides)))
+          ((and (<= lines most-lines)
+                (or narrow (<= least-columns width)))
+           (split-window window (- most-lines) (cadr sides))))))
 
 ;;;; A unified diff
 
