@@ -49,18 +49,26 @@ By default, that is the CLI at point, or if there is none, any CLI."
          (gemini-companion-edit-session gemini-companion-edit-here))))
 
 (defun gemini-companion-auto--take (edit)
-  "Accept EDIT; if it has to be reviewed nevertheless, record why."
-  (condition-case problem
-      (let ((lines (if-let* ((objection (gemini-companion-auto--objection edit)))
-                       (user-error "%s" objection)
-                     (gemini-companion-edit-hunks-lines (list edit)))))
-        (gemini-companion-proposal-offer edit nil)
-        (unless (active-minibuffer-window)
-          (message "Auto-accepted edit of %s%s" (gemini-companion-edit-name edit)
-                   (if lines (format " (%s)" lines) ""))))
-    (error
-     (gemini-companion-proposal-offer
-      edit (concat "not auto-accepted: " (error-message-string problem))))))
+  "Accept EDIT, or offer it for a review and record why."
+  (let ((reason (condition-case problem
+                    (or (gemini-companion-auto--objection edit)
+                        (gemini-companion-auto--accept edit))
+                  ;; Whatever fails, the user is to see the edit.
+                  (error (error-message-string problem)))))
+    (when reason
+      (gemini-companion-proposal-offer edit
+                                       (concat "not auto-accepted: " reason)))))
+
+(defun gemini-companion-auto--accept (edit)
+  "Accept EDIT without a review, and report that; return nil.
+Signal an error if EDIT cannot be compared, or not be answered."
+  (let ((lines (gemini-companion-edit-hunks-lines (list edit))))
+    (gemini-companion-proposal-offer edit nil)
+    (unless (active-minibuffer-window)
+      (message "Auto-accepted edit of %s%s"
+               (gemini-companion-edit-name edit)
+               (if lines (format " (%s)" lines) "")))
+    nil))
 
 (defun gemini-companion-auto--objection (edit)
   "Return why EDIT must not be accepted by itself, or nil.

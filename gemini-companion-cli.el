@@ -873,7 +873,8 @@ there.  If that CLI is in a selected side window, the window is hidden."
           (t
            (gemini-companion-terminal-show buffer)
            ;; A CLI that was suspended has no shell here that continues it.
-           (ignore-errors (continue-process buffer))
+           (when (process-live-p (get-buffer-process buffer))
+             (continue-process buffer))
            (when-let* ((name (gemini-companion-terminal-cli-remote cli))
                        ((not (assoc name gemini-companion-names-remotes))))
              (gemini-companion-connect))))))

@@ -80,31 +80,45 @@ which would be lost, or its first key is no object, visit it for the
 user, and return nil.  Signal an error if it is malformed."
   (let* ((object (gemini-companion-client-settings--read file))
          (section (cdr (assoc (car keys) object))))
-    (if (and (listp section)
-             (ignore-errors (gemini-companion-client-settings--read file 'plain) t))
-        (condition-case problem
-            (let ((coding-system-for-write 'utf-8-unix)
-                  (json-encoding-pretty-print t)
-                  (json-false :false)
-                  (json-null :null))
-              (setf (alist-get (cadr keys) section nil nil #'equal) value
-                    (alist-get (car keys) object nil nil #'equal) section)
-              (make-directory (file-name-directory file) t)
-              (write-region (concat (json-encode object) "\n") nil
-                            ;; The file may be a link to where all settings of the
-                            ;; user are.
-                            (file-truename file) nil 'silent)
-              (message "%s" saved))
-          (file-error
-           (message "Setting not saved (%s); set %s to %s where that file is made"
-                    (error-message-string problem) (string-join keys ".")
-                    (json-encode value))))
+    (cond
+     ((and (listp section)
+           (gemini-companion-client-settings--plain-p file))
+      (setf (alist-get (cadr keys) section nil nil #'equal) value
+            (alist-get (car keys) object nil nil #'equal) section)
+      (condition-case problem
+          (progn
+            (gemini-companion-client-settings--write file object)
+            (message "%s" saved))
+        (file-error
+         (message "Setting not saved (%s); set %s to %s where that file is made"
+                  (error-message-string problem) (string-join keys ".")
+                  (json-encode value)))))
+     (t
       (gemini-companion-client-settings--open file)
       (message "%s has comments, which would be lost; set %s to %s in it, \
 save it, and go back"
                (file-name-nondirectory file) (string-join keys ".")
                (json-encode value))
-      nil)))
+      nil))))
+
+(defun gemini-companion-client-settings--plain-p (file)
+  "Return non-nil if FILE is JSON without comments, which can be written again."
+  ;; A comment is an error of the syntax.
+  (ignore-errors
+    (gemini-companion-client-settings--read file 'plain)
+    t))
+
+(defun gemini-companion-client-settings--write (file object)
+  "Write OBJECT, as `gemini-companion-client-settings--read' returns it, to FILE.
+Make its directory if necessary.  Signal a `file-error' if that fails."
+  (let ((coding-system-for-write 'utf-8-unix)
+        (json-encoding-pretty-print t)
+        (json-false :false)
+        (json-null :null))
+    (make-directory (file-name-directory file) t)
+    (write-region (concat (json-encode object) "\n") nil
+                  ;; The file may be a link to where all settings of the user are.
+                  (file-truename file) nil 'silent)))
 
 (defun gemini-companion-client-settings--open (file)
   "Visit FILE in another window."

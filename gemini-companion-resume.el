@@ -64,7 +64,7 @@ Such a LINE is \"  1. Fix the bug (2 hours ago) [ID]\"."
   "Return the entry for LINE, a JSON object of Qwen Code, or nil.
 Other lines are of the log of that."
   (let-alist (and (string-prefix-p "{" line)
-                  (ignore-errors (json-read-from-string line)))
+                  (ignore-error json-error (json-read-from-string line)))
     (when .sessionId
       (gemini-companion-resume--entry
        .sessionId

@@ -251,7 +251,7 @@ LABELS name the three texts."
 Report its failure.  It cannot end the caller or change its buffer."
   (catch 'gemini-companion-text-call
     (unwind-protect
-        (condition-case err
+        (condition-case-unless-debug err
             (save-current-buffer (apply function args))
           ((error quit) (message "A hook failed: %S" err)))
       ;; A function that throws must not end the caller.
