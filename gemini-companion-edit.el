@@ -13,7 +13,8 @@
 ;; systems, gemini-companion-edit-hunks.el what was compared,
 ;; gemini-companion-file-state.el the file state and the write that is awaited, and
 ;; gemini-companion-proposal.el the decision and the outcome.  The decision is nil
-;; while the edit awaits an answer, and is then set once.
+;; while the edit awaits an answer, and is then set once.  All other slots are set
+;; here.
 ;;
 ;; How an edit is displayed, and when, is not known here.
 
@@ -213,6 +214,10 @@ have the outcome, and one with a text that can be recovered stay."
         (gemini-companion-edit--turn-of (gemini-companion-edit-session edit)))
   (setq gemini-companion-edit--all
         (gemini-companion-edit--pruned (cons edit gemini-companion-edit--all))))
+
+(defun gemini-companion-edit-set-turn (edit turn)
+  "Record that EDIT is of TURN, which became known only after EDIT arrived."
+  (setf (gemini-companion-edit-turn edit) turn))
 
 ;;;; What is to be known of an edit
 

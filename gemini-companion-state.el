@@ -168,8 +168,8 @@ A member of `gemini-companion-edit-functions'."
                    (gemini-companion-turn-ended turn)
                  (gemini-companion-state--titled record)))
       (gemini-companion-state--begin record nil)
-      (setf (gemini-companion-edit-turn edit)
-            (gemini-companion-session-turn session)))))
+      (gemini-companion-edit-set-turn
+       edit (gemini-companion-session-turn session)))))
 
 (defun gemini-companion-state--forget-report (record edit)
   "Forget the state that hooks have reported for RECORD if EDIT ends it.
