@@ -47,10 +47,10 @@
     ;; The form is made when this file is loaded: it differs between the versions of
     ;; Transient, of which another one may be installed later.
     (eval `(transient-define-prefix ,name ()
-                                    ,documentation
-                                    ;; In a frame of 80 columns, three have room beside each other.
-                                    ,@(mapcar (apply-partially #'vconcat description)
-                                              (seq-partition groups (if (nthcdr 3 groups) 2 3))))
+             ,documentation
+             ;; In a frame of 80 columns, three have room beside each other.
+             ,@(mapcar (apply-partially #'vconcat description)
+                       (seq-partition groups (if (nthcdr 3 groups) 2 3))))
           t)))
 
 (provide 'gemini-companion-menu)

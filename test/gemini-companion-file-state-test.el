@@ -165,8 +165,9 @@
     (gemini-companion-test-open "b" "1\n" 2 session)
     (gemini-companion-server-receive 'close-diff 2 'closed)
     (pcase-dolist (`(,file ,before) '(("a" "A\n") ("b" "B\n")))
-      (funcall (gemini-companion-server-receive 'ask 'edited
-                                                (list :path (expand-file-name file) :pids '(1)) before "1\n")
+      (funcall (gemini-companion-server-receive
+                'ask 'edited
+                (list :path (expand-file-name file) :pids '(1)) before "1\n")
                #'ignore)
       (should (gemini-companion-session-turn session))
       ;; Emacs may see the file before its report.

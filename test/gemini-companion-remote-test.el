@@ -67,8 +67,9 @@ a\\ it\\\\\\'s")))
                 (kill-buffer)))))
         (gemini-companion-proposal-close edit 'interrupted)
         (ert-with-message-capture shown
-                                  (gemini-companion-last-proposal)
-                                  (should (equal "/ssh:far:/srv/p/x/a, 1 of 1\n" shown)))
+          (gemini-companion-last-proposal)
+          (should (equal "/ssh:far:/srv/p/x/a, 1 of 1\n" shown)))
+        (kill-buffer "*gemini last proposal*")
         ;; Another host may share the directory.
         (push `("/docker:two:" ("/app" . ,(cdr pair)))
               (cdr gemini-companion-remote-directories))
