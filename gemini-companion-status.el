@@ -68,13 +68,26 @@ For example:
 (defconst gemini-companion-status--name "*gemini-companion status*"
   "Name of the buffer.")
 
-(defvar gemini-companion-status--processes nil
-  "Cons of the server with its sessions, and the CLIs that ran then, or nil.")
+(cl-defstruct gemini-companion-status--search
+  "A search of the server for CLIs that run.
+SERVER and SESSIONS are the description of the server and the sessions at
+that time.  FOUND is `wait' until the server has answered; then a list of
+plists, see `gemini-companion-status--process-finding'."
+  server sessions found)
+
+(defvar gemini-companion-status--search nil
+  "The last search for CLIs that run, or nil.")
+
+(cl-defstruct gemini-companion-status--node
+  "The Node.js that runs the program of a CLI.
+QUERY is the command that prints its version, in an environment with PATH.  Once it has
+answered, VERSION is a string such as 22.1.0, or PROBLEM is a line about
+what failed."
+  query path version problem)
 
 (defvar gemini-companion-status--nodes nil
-  "Alist of (COMMAND . ANSWER), by which scripts of Node.js ask its version.
-ANSWER is nil until the program has answered; else it is a cons of a
-version and nil, or of nil and a line about what failed.")
+  "What was asked for its version since the status was last called.
+It is a list of `gemini-companion-status--node'.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -97,7 +110,7 @@ version and nil, or of nil and a line about what failed.")
                                   gemini-companion-remote-changed-hook))
   (setq-local revert-buffer-function
               (lambda (&rest _)
-                (setq gemini-companion-status--processes nil
+                (setq gemini-companion-status--search nil
                       gemini-companion-status--nodes nil)
                 (gemini-companion-page-refresh))))
 
@@ -142,46 +155,62 @@ what keeps a CLI from connecting in this directory.
                     (seq-find (lambda (finding)
                                 (memq (nth 1 finding) '(bad wait)))
                               findings)))
-         (marked (seq-group-by #'cadr (remq verdict findings))))
+         (by-mark (seq-group-by #'cadr (remq verdict findings))))
     (gemini-companion-page-replace
      (with-temp-buffer
        (gemini-companion-status--insert-verdict verdict)
-       (pcase-dolist
-           (`(,heading ,rows . ,actions)
-            `(("Problems" ,(mapcar #'gemini-companion-status--finding-row
-                                   (alist-get 'bad marked)))
-              ("Sessions" ,(mapcar #'gemini-companion-status--session-row
-                                   (gemini-companion-sessions)))
-              ,(gemini-companion-status--shared)
-              ("Workspace roots"
-               ,(mapcar (lambda (root)
-                          (list (concat "    "
-                                        (gemini-companion-names-absolute root))))
-                        (gemini-companion-roots-all)))
-              ("Notes" ,(mapcar #'gemini-companion-status--finding-row
-                                `(,@(alist-get 'wait marked)
-                                  ,@(alist-get 'note marked))))
-              ,(gemini-companion-status--passed (alist-get 'good marked))))
-         (when (or rows actions)
-           (insert "\n")
-           (apply #'gemini-companion-status--insert
-                  (propertize heading 'face 'bold) nil actions)
-           (dolist (row rows)
-             (apply #'gemini-companion-status--insert row))))
+       (mapc #'gemini-companion-status--insert-section
+             (list
+              (gemini-companion-status--of-findings
+               "Problems" (alist-get 'bad by-mark))
+              (list "Sessions" (mapcar #'gemini-companion-status--session-row
+                                       (gemini-companion-sessions)))
+              (gemini-companion-status--shared)
+              (gemini-companion-status--roots)
+              (gemini-companion-status--of-findings
+               "Notes" (append (alist-get 'wait by-mark)
+                               (alist-get 'note by-mark)))
+              (gemini-companion-status--passed (alist-get 'good by-mark))))
        (buffer-string)))))
 
+(defun gemini-companion-status--insert-section (section)
+  "Insert SECTION, a list (HEADING ROWS (LABEL . FUNCTION)...), or nil.
+ROWS are lists of arguments of `gemini-companion-status--insert', and the
+rest are buttons behind HEADING.  Without rows and buttons, insert
+nothing."
+  (pcase-let ((`(,heading ,rows . ,actions) section))
+    (when (or rows actions)
+      (insert "\n")
+      (apply #'gemini-companion-status--insert
+             (propertize heading 'face 'bold) nil actions)
+      (dolist (row rows)
+        (apply #'gemini-companion-status--insert row)))))
+
+(defun gemini-companion-status--of-findings (heading findings)
+  "Return the section of FINDINGS with HEADING.
+For sections, see `gemini-companion-status--insert-section'."
+  (list heading (mapcar #'gemini-companion-status--finding-row findings)))
+
+(defun gemini-companion-status--roots ()
+  "Return the section of the workspace roots.
+For sections, see `gemini-companion-status--insert-section'."
+  (list "Workspace roots"
+        (mapcar (lambda (root)
+                  (list (concat "    " (gemini-companion-names-absolute root))))
+                (gemini-companion-roots-all))))
+
 (defun gemini-companion-status--passed (findings)
-  "Return the section of FINDINGS that are `good'.
-It is a list (HEADING ROWS (LABEL . FUNCTION)), as all sections are; ROWS
-are lists of arguments of `gemini-companion-status--insert'."
-  `(,(format (ngettext "%d check passed" "%d checks passed" (length findings))
-             (length findings))
-    ,(and gemini-companion-status--passed-shown
-          (mapcar #'gemini-companion-status--finding-row findings))
-    (,(if gemini-companion-status--passed-shown "Hide" "Show")
-     . ,(lambda ()
-          (setq gemini-companion-status--passed-shown
-                (not gemini-companion-status--passed-shown))))))
+  "Return the section of FINDINGS that are `good', with a button to show them.
+For sections, see `gemini-companion-status--insert-section'."
+  (list (format (ngettext "%d check passed" "%d checks passed"
+                          (length findings))
+                (length findings))
+        (and gemini-companion-status--passed-shown
+             (mapcar #'gemini-companion-status--finding-row findings))
+        (cons (if gemini-companion-status--passed-shown "Hide" "Show")
+              (lambda ()
+                (setq gemini-companion-status--passed-shown
+                      (not gemini-companion-status--passed-shown))))))
 
 (defun gemini-companion-status--insert (text &optional remedy &rest actions)
   "Insert TEXT and REMEDY, with buttons for ACTIONS behind the first line.
@@ -262,7 +291,7 @@ is in this Emacs."
 
 (defun gemini-companion-status--shared ()
   "Return the section of what is shared, or nil if no CLI is connected.
-For sections, see `gemini-companion-status--passed'."
+For sections, see `gemini-companion-status--insert-section'."
   (when (or (gemini-companion-sessions) gemini-companion-context-paused)
     (let ((files (gemini-companion-shared)))
       `(,(cond (gemini-companion-context-paused "Shared: nothing, sharing is paused")
@@ -358,54 +387,73 @@ The environment is that of the buffer where the status was called, which
          (process-environment (buffer-local-value 'process-environment origin)))
     (mapcan (lambda (client)
               (cons (gemini-companion-status--client client)
-                    (gemini-companion-status--node client)))
+                    (gemini-companion-status--node-findings client)))
             (gemini-companion-cli-clients))))
 
-(defun gemini-companion-status--node (client)
+(defun gemini-companion-status--node-findings (client)
   "Return a list of the finding about the Node.js of CLIENT, or nil.
 It is nil if all is well, until the program has answered, and if CLIENT
 is no script of Node.js."
-  (pcase-let* (((map :title :node) (cdr (assoc client gemini-companion-client-table)))
-               (mark (if (seq-some (lambda (session)
-                                     (equal client (plist-get session :client)))
-                                   (gemini-companion-sessions))
-                         ;; A CLI that runs has found its program with another PATH.
-                         'note
-                       'bad)))
-    (pcase (gemini-companion-status--node-answer client)
-      (`(nil . ,(and problem (pred stringp)))
-       `((,mark ,(format "%s needs Node.js, which does not run: %s" title problem)
-                ,(format "Set PATH in the environment of Emacs, by `setenv' or \
+  (when-let* ((node (gemini-companion-status--node-of client)))
+    (pcase-let (((cl-struct gemini-companion-status--node version problem) node)
+                ((map :title (:node oldest))
+                 (cdr (assoc client gemini-companion-client-table)))
+                (mark (if (cl-find client (gemini-companion-sessions)
+                                   :key (lambda (session)
+                                          (plist-get session :client))
+                                   :test #'equal)
+                          ;; A CLI that runs has found its program with
+                          ;; another PATH.
+                          'note
+                        'bad)))
+      (cond
+       (problem
+        `((,mark ,(format "%s needs Node.js, which does not run: %s"
+                          title problem)
+                 ,(format "Set PATH in the environment of Emacs, by `setenv' or \
 the package exec-path-from-shell, to one with Node.js %s or later; `exec-path' \
-is not enough for it." node))))
-      (`(,(and version (pred stringp) (guard (version< version node))) . ,_)
-       `((,mark ,(format "Node.js %s is too old for %s, which needs %s or later"
-                         version title node)
-                "Put the directory of a later one first in the PATH of Emacs."))))))
+is not enough for it." oldest))))
+       ((and version (version< version oldest))
+        `((,mark ,(format "Node.js %s is too old for %s, which needs %s or later"
+                          version title oldest)
+                 "Put the directory of a later one first in the PATH of \
+Emacs.")))))))
 
-(defun gemini-companion-status--node-answer (client)
-  "Return the answer of the Node.js of CLIENT, or nil if there is none yet.
-See `gemini-companion-status--nodes'.  Ask it the first time."
-  (when-let* ((command (gemini-companion-status--node-command client))
-              ;; What env runs is in this PATH.
-              (key (cons (getenv "PATH") command)))
-    (unless (assoc key gemini-companion-status--nodes)
-      (let ((asked (list key)))
-        (push asked gemini-companion-status--nodes)
-        (condition-case problem
-            (gemini-companion-cli-program
-             "gemini-companion-node" command ""
-             (lambda (output problem)
-               (setcdr asked
-                       (if (and (not problem)
-                                (string-match "[0-9]+\\(?:\\.[0-9]+\\)+" output))
-                           (list (match-string 0 output))
-                         (cons nil (or problem (string-trim output)))))
-               (gemini-companion-page-refresh-soon
-                (get-buffer gemini-companion-status--name))))
-          (error
-           (setcdr asked (cons nil (error-message-string problem)))))))
-    (cdr (assoc key gemini-companion-status--nodes))))
+(defun gemini-companion-status--node-of (client)
+  "Return the Node.js of CLIENT, a struct, or nil if it needs none.
+Ask for its version if that was not asked yet."
+  (when-let* ((command (gemini-companion-status--node-command client)))
+    ;; The program env, which runs Node.js, searches this PATH.
+    (let ((path (getenv "PATH")))
+      (or (seq-find (lambda (node)
+                      (and (equal command
+                                  (gemini-companion-status--node-query node))
+                           (equal path (gemini-companion-status--node-path node))))
+                    gemini-companion-status--nodes)
+          (let ((node (make-gemini-companion-status--node
+                       :query command :path path)))
+            (push node gemini-companion-status--nodes)
+            (gemini-companion-status--ask-node node)
+            node)))))
+
+(defun gemini-companion-status--ask-node (node)
+  "Ask NODE for its version; the status is written again after the answer."
+  (condition-case problem
+      (gemini-companion-cli-program
+       "gemini-companion-node" (gemini-companion-status--node-query node) ""
+       (lambda (output problem)
+         (if (and (not problem)
+                  (string-match "[0-9]+\\(?:\\.[0-9]+\\)+" output))
+             (setf (gemini-companion-status--node-version node)
+                   (match-string 0 output))
+           (setf (gemini-companion-status--node-problem node)
+                 (or problem (string-trim output))))
+         (gemini-companion-page-refresh-soon
+          (get-buffer gemini-companion-status--name))))
+    ;; The program has gone, or may not be executed.
+    (file-error
+     (setf (gemini-companion-status--node-problem node)
+           (error-message-string problem)))))
 
 (defun gemini-companion-status--node-command (client)
   "Return the command that prints the version of the Node.js of CLIENT.
@@ -522,35 +570,52 @@ if none can be linked."
 
 (defun gemini-companion-status--running (_directory)
   "Return the findings about CLIs that run and are not connected.
-Ask the server about its processes after each change of the sessions; the
+The server searches for them after each change of the sessions; the
 status is written again when it has answered."
-  (let* ((sessions (gemini-companion-sessions))
-         (now (cons (gemini-companion-server-info) sessions))
-         (known gemini-companion-status--processes))
-    (unless (equal now (car known))
-      (setq known (cons now (and (car now) 'wait))
-            gemini-companion-status--processes known)
-      (gemini-companion-server-ask
-       'processes nil
-       (lambda (processes)
-         (setcdr known processes)
-         (gemini-companion-page-refresh-soon
-          (get-buffer gemini-companion-status--name)))))
-    (pcase (cdr known)
-      ('wait '((wait "The server searches for running CLIs"
-                     "If this stays, the server does not answer; restart it."
-                     ("Restart" . gemini-companion-restart))))
-      (all
-       (or (mapcar #'gemini-companion-status--process-finding
-                   (seq-difference all sessions
-                                   (lambda (a b)
-                                     (eql (plist-get a :pid)
-                                          (plist-get b :pid)))))
-           (and all '((good "All are connected"))))))))
+  (let ((found (gemini-companion-status--search-found
+                (gemini-companion-status--current-search))))
+    (if (eq found 'wait)
+        '((wait "The server searches for running CLIs"
+                "If this stays, the server does not answer; restart it."
+                ("Restart" . gemini-companion-restart)))
+      (let ((others (seq-difference
+                     found (gemini-companion-sessions)
+                     (lambda (a b)
+                       (eql (plist-get a :pid) (plist-get b :pid))))))
+        (cond (others
+               (mapcar #'gemini-companion-status--process-finding others))
+              (found
+               '((good "All are connected"))))))))
+
+(defun gemini-companion-status--current-search ()
+  "Return the search for running CLIs, made with the server and sessions now.
+Begin one if they have changed since the last one."
+  (let ((server (gemini-companion-server-info))
+        (sessions (gemini-companion-sessions))
+        (last gemini-companion-status--search))
+    (if (and last
+             (equal server (gemini-companion-status--search-server last))
+             (equal sessions (gemini-companion-status--search-sessions last)))
+        last
+      (let ((search (make-gemini-companion-status--search
+                     :server server :sessions sessions
+                     ;; Without a server, nothing is found.
+                     :found (and server 'wait))))
+        (setq gemini-companion-status--search search)
+        (gemini-companion-server-ask
+         'processes nil
+         (lambda (processes)
+           (setf (gemini-companion-status--search-found search) processes)
+           (gemini-companion-page-refresh-soon
+            (get-buffer gemini-companion-status--name))))
+        search))))
 
 (defun gemini-companion-status--runs-p (client)
-  "Return non-nil if a CLI of CLIENT ran when the server searched for them."
-  (let ((found (cdr gemini-companion-status--processes)))
+  "Return non-nil if a CLI of CLIENT ran when the server searched for them.
+Until it has answered, only those that are connected count."
+  (let ((found (and gemini-companion-status--search
+                    (gemini-companion-status--search-found
+                     gemini-companion-status--search))))
     (cl-find client (if (consp found) found (gemini-companion-sessions))
              :key (lambda (cli) (plist-get cli :client)) :test #'equal)))
 
