@@ -39,9 +39,13 @@ These are those that its library chardet can find.")
 (defun gemini-companion-coding-undecoded-p (text)
   "Return non-nil if TEXT has a byte that was not decoded.
 A character outside Unicode counts, too: other programs do not have it."
-  ;; To fold case, Emacs would compute that of three million characters.
+  ;; Emacs forgets what it has compiled of a regexp once it has matched 20 others,
+  ;; and to compile a range, it goes through its characters: 4 ms for those of
+  ;; Unicode and 20 ms for the others, at each key that toggles a hunk.  A class takes
+  ;; no time.  To fold case, it would compute that of each character.
   (let ((case-fold-search nil))
-    (string-match-p (concat "[" gemini-companion-coding--undecoded "]") text)))
+    (and (string-match-p "[^[:ascii:]]" text)
+         (string-match-p "[^\0-\x10ffff]" text))))
 
 (defun gemini-companion-coding--replace (text replacement &optional more)
   "Return TEXT with REPLACEMENT for each run of U+FFFD and undecoded bytes.
@@ -231,7 +235,7 @@ A changed line still has most of its pairs, but decoded wrongly, few."
     (catch 'enough
       (dolist (line lines)
         (let ((start 0))
-          (while (string-match ".[[:nonascii:]]\\|[[:nonascii:]]" line start)
+          (while (string-match ".[^[:ascii:]]\\|[[:nonascii:]]" line start)
             (setq start (match-end 0)
                   pairs (1+ pairs))
             (when (string-search (match-string 0 line) text)
@@ -268,7 +272,7 @@ from the end: hundred thousand would take a second."
                 text))
       (goto-char (point-min))
       (if (null numbers)
-          (while (re-search-forward "[[:nonascii:]]" nil t)
+          (while (re-search-forward "[^[:ascii:]]" nil t)
             (forward-line 0)
             (funcall take)
             (forward-line))
