@@ -5,9 +5,9 @@ import pytest
 from harness.emacs import Emacs
 from harness.model import read_file, write_file
 from harness.needs import needs_qwen
+from harness.qwen import stays_connected
 from harness.wait import wait_until_saved
 from harness.world import World
-from test_qwen import stays_connected
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
 NEW = OLD.replace("two\n", "zwei\n").replace("eight\n", "acht\n")

@@ -4,12 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import qwen
-from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
-from harness.gemini import QUESTION, type_until
+from harness.emacs import STATE, TURN, Emacs, Reviews
+from harness.gemini import QUESTION
 from harness.model import call, edit, read_file, say, together, write_file
 from harness.needs import needs_qwen
-from harness.qwen import Qwen
+from harness.qwen import Qwen, stays_connected
 from harness.wait import eventually
 from harness.world import World
 from test_queue import accept_each
@@ -17,36 +16,25 @@ from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, link, unlin
 
 pytestmark = needs_qwen
 
-CLIENTS = """
-(mapcar (lambda (session) (plist-get session :client))
-        (gemini-companion-sessions))
-"""
-
-
-def stays_connected(emacs: Emacs, cli: Qwen, *others: str) -> None:
-    """Wait for ``cli`` and ``others``; a busy machine may have let it give up."""
-
-    def are_connected() -> bool:
-        cli.wait_until_connected()
-        # When it gives up, Emacs may still know its session.
-        connected = sorted(emacs.value(CLIENTS) or []) == [*others, "qwen"]
-        return connected and not cli.has_given_up(cli.screen())
-
-    eventually(are_connected, "Qwen Code is connected")
+# The command by which it asks about edits, as the status has it.
+ASKS = "/approval-mode default"
 
 
 @pytest.mark.contract("Qwen Code: discovery")
 def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None:
     # A colon separates the roots for the CLI.
     one, two = world.file("a:b/one.txt", "1\ntwo\n"), world.file("two.txt", "2\n")
+    three = world.file("a:b/three.txt", "one\n")
     one.parent.joinpath(".git").mkdir()
     world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(two, one)
-    cli = world.qwen(directory=one.parent)
+    emacs = world.emacs(two, three, one)
+    cli = world.qwen(directory=one.parent, tools={})
     stays_connected(emacs, cli)
     reviews = Reviews(emacs)
     world.row = "Qwen Code: context"
     assert str(one) in cli.last_message().partition("Active file:")[2]
+    world.row = "Qwen Code: approval mode"
+    writes_without_asking_until_told(emacs, cli, three)
 
     gemini = world.gemini()
     stays_connected(emacs, cli, "gemini")
@@ -80,6 +68,21 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     answers_in_its_terminal(emacs, reviews, cli, one)
     world.row = "Qwen Code: restart of the server"
     answers_after_a_restart(emacs, reviews, cli, one, others[0])
+
+
+def writes_without_asking_until_told(emacs: Emacs, cli: Qwen, file: Path) -> None:
+    """Emacs reports it; by the command that the status names, it asks."""
+    emacs.says("Qwen Code does not ask about edits")
+    emacs.eval("(gemini-companion-status)")
+    emacs.wait_for("Connected: Qwen Code")
+    cli.is_free(read_file(file), write_file(file, "uno\n"))
+    assert file.read_text() == "uno\n"
+    assert emacs.value("(gemini-companion-edits-open)") is None
+
+    emacs.wait_for(ASKS)
+    # Unlike that, the command that the CLI names at its start has one space.
+    command = ASKS.replace(" ", "  ")
+    cli.type(command, lambda: "Approval mode set to" in cli.screen())
 
 
 def answers_in_its_terminal(
@@ -123,56 +126,11 @@ def answers_after_a_restart(
     assert file.read_text() == "due\n"
 
 
-def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
-    emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
-    reviews = Reviews(emacs)
-    question = "IDE integration is off in Qwen Code; change that? (y or n)"
-    cli = world.run(emacs, "qwen", question)
-    stays_connected(emacs, cli)
-    cli.model.script(read_file(file), write_file(file, "uno\n"), say("I see"))
-    cli.prompt()
-    reviews.shown("a.txt")
-    reviews.select()
-    emacs.keys("C-c", "C-r")
-    emacs.wait_for("Reject a.txt; reason for Qwen Code:")
-    reason = "prompt 9 please use the number 1 " + "and no other number " * 60
-    emacs.eval(f"(kill-new {lisp(reason)})")
-    emacs.keys("C-y", "Enter")
-    cli.wait_for("I see")
-    assert "and no other number" in cli.model.last_message()
-    assert file.read_text() == "one\n"
-
-    cli.is_free()
-    reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"))
-    emacs.eval('(select-window (get-buffer-window "*qwen: project*"))')
-    type_until(
-        lambda: emacs.keys("C-c", "C-c"), lambda: not reviews.paths(), "interrupted"
-    )
-    cli.is_free()
-    assert file.read_text() == "one\n"
-
-
-def test_qwen_that_writes_without_asking_is_reported(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(file)
-    cli = world.qwen(tools={})
-    stays_connected(emacs, cli)
-    emacs.says("Qwen Code does not ask about edits")
-    emacs.eval("(gemini-companion-status)")
-    emacs.wait_for("Connected: Qwen Code")
-
-    cli.is_free(read_file(file), write_file(file, "uno\n"))
-    assert emacs.value("(gemini-companion-edits-open)") is None
-
-
 @pytest.mark.contract("Qwen Code: hooks")
 def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
     file = world.file("a.py", GOOD)
     os.utime(file, (1e9, 1e9))
-    world.scratch.home.joinpath(".qwen").mkdir()
+    world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(file, extra=FLYMAKE)
     link(world, emacs)
     emacs.holds(CHECKED)

@@ -15,12 +15,11 @@ from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import read_file, say, write_file
 from harness.needs import needs_qwen
-from harness.qwen import Qwen
+from harness.qwen import Qwen, stays_connected
 from harness.remote import QUESTION, Host, why_not
 from harness.scratch import Scratch
 from harness.wait import eventually, wait_until_saved
 from harness.world import World
-from test_qwen import stays_connected
 from test_restart import restart
 
 REASON = why_not()

@@ -3,20 +3,28 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from harness import gemini, qwen
 from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini, type_until
-from harness.model import call, fail, say, write_file
+from harness.model import call, fail, read_file, say, write_file
 from harness.needs import VTERM, needs_qwen
+from harness.qwen import stays_connected
 from harness.world import World
-from test_qwen import stays_connected
 
 STATES = """
 (defvar e2e-states nil)
 (add-hook 'gemini-companion-state-functions
           (lambda (_session state) (push state e2e-states)))
+"""
+
+# It may try again, which its title shows.
+REFUSED = """
+(and (equal '(working ready) (seq-take (reverse e2e-states) 2))
+     (eq 'ready (car e2e-states))
+     (null (seq-difference e2e-states '(working ready))))
 """
 
 
@@ -50,10 +58,46 @@ def started(
 
 @needs_qwen
 @pytest.mark.contract("Qwen Code: titles")
-def test_states_of_a_turn_of_qwen_are_known_from_its_window_title(world: World) -> None:
-    emacs, cli = started(world, "qwen", "term", STATES)
+def test_qwen_in_a_terminal_is_enabled_sent_a_reason_known_by_its_title_and_resumed(
+    world: World,
+) -> None:
+    qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
+    file = world.file("a.txt", "one\n")
+    extra = f"(setq gemini-companion-terminal 'term) {STATES}"
+    emacs = world.emacs(file, extra=extra)
+    question = "IDE integration is off in Qwen Code; change that? (y or n)"
+    cli = world.run(emacs, "qwen", question)
+    stays_connected(emacs, cli)
+    is_sent_a_reason(emacs, cli, file)
+    emacs.eval("(delete-other-windows)")
     states_of_a_turn_are_known_from_the_window_title(emacs, cli, world)
     resumed(world, emacs, cli)
+
+
+def is_sent_a_reason(emacs: Emacs, cli: Gemini, file: Path) -> None:
+    """Reject an edit of ``file`` by Qwen Code with a long reason; interrupt another."""
+    reviews = Reviews(emacs)
+    cli.model.script(read_file(file), write_file(file, "uno\n"), say("I see"))
+    cli.prompt()
+    reviews.shown("a.txt")
+    reviews.select()
+    emacs.keys("C-c", "C-r")
+    emacs.wait_for("Reject a.txt; reason for Qwen Code:")
+    reason = "prompt 99 please use the number 1 " + "and no other number " * 60
+    emacs.eval(f"(kill-new {lisp(reason)})")
+    emacs.keys("C-y", "Enter")
+    cli.wait_for("I see")
+    assert "and no other number" in cli.model.last_message()
+    assert file.read_text() == "one\n"
+
+    cli.is_free()
+    reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"))
+    emacs.eval(f"(select-window (get-buffer-window {lisp(cli.terminal.name)}))")
+    type_until(
+        lambda: emacs.keys("C-c", "C-c"), lambda: not reviews.paths(), "interrupted"
+    )
+    cli.is_free()
+    assert file.read_text() == "one\n"
 
 
 def states_of_a_turn_are_known_from_the_window_title(
@@ -99,7 +143,7 @@ def states_of_a_turn_are_known_from_the_window_title(
     emacs.eval("(setq e2e-states nil)")
     cli.model.script(fail())
     cli.prompt()
-    emacs.becomes("(reverse e2e-states)", ["working", "ready"])
+    emacs.holds(REFUSED)
     interrupted(emacs, cli, "Escape", "Escape")
     interrupted(emacs, cli, "C-c", "C-c")
     cli.model.answers.clear()

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from pathlib import Path
 
+from .emacs import Emacs
 from .gemini import CONNECTED, PLACEHOLDER, Gemini, write_program, write_settings
 from .model import Model
 from .scratch import Scratch
 from .tools import Tools
+from .wait import eventually
 
 SETTINGS = {
     "ide": {"enabled": True, "hasSeenNudge": True},
@@ -17,6 +19,11 @@ SETTINGS = {
     "ui": {"hideTips": True, "enableFollowupSuggestions": False},
     "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
 }
+
+CLIENTS = """
+(mapcar (lambda (session) (plist-get session :client))
+        (gemini-companion-sessions))
+"""
 
 
 def configure(scratch: Scratch, **changes: object) -> None:
@@ -51,3 +58,15 @@ class Qwen(Gemini):
     def has_given_up(self, screen: str) -> bool:
         """Return whether it does not connect; it says so even if it does later."""
         return "IDE connection unavailable" in screen and CONNECTED not in screen
+
+
+def stays_connected(emacs: Emacs, cli: Qwen, *others: str) -> None:
+    """Wait for ``cli`` and ``others``; a busy machine may have let it give up."""
+
+    def are_connected() -> bool:
+        cli.wait_until_connected()
+        # When it gives up, Emacs may still know its session.
+        connected = sorted(emacs.value(CLIENTS) or []) == [*others, "qwen"]
+        return connected and not cli.has_given_up(cli.screen())
+
+    eventually(are_connected, "Qwen Code is connected")
