@@ -53,7 +53,7 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
               glyphless-char-display gemini-companion-text-glyphless)
   (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
 
-;;;; View
+;;;; State
 
 (cl-defstruct (gemini-companion-unified-view
                (:include gemini-companion-view)
@@ -64,13 +64,23 @@ Its buffers are that of the diff and the proposal.  USER-LINE is the line
 of the file where the user was, or nil."
   user-line)
 
+(cl-defstruct (gemini-companion-unified--place
+               (:constructor gemini-companion-unified--make-place (line row))
+               (:copier nil))
+  "Where the user was in the window of a file.
+LINE is the number of the line, from 1 on, and ROW that of the screen line
+where it begins, from the top of the frame."
+  line row)
+
+;;;; View
+
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-unified-view) keep)
   "Show VIEW as a unified diff; KEEP is as in the generic function."
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-texts-original edit))
-         (place (gemini-companion-windows-place-of-diff edit keep))
-         (row (gemini-companion-unified--row edit place))
+         (window (gemini-companion-windows-place-of-diff edit keep))
+         (place (gemini-companion-unified--place-in window edit))
          (buffer (with-current-buffer original ; for its directory
                    (generate-new-buffer
                     (format "*gemini diff: %s*"
@@ -78,8 +88,9 @@ of the file where the user was, or nil."
     (setf (gemini-companion-view-buffers view)
           (list buffer (gemini-companion-edit-proposal-buffer edit))
           (gemini-companion-unified-view-user-line view)
-          (and row (min (car row)
-                        (1+ (gemini-companion-unified-draw-last-line original)))))
+          (and place
+               (min (gemini-companion-unified--place-line place)
+                    (1+ (gemini-companion-unified-draw-last-line original)))))
     (with-current-buffer buffer
       ;; A failing hook of the user must not prevent the review.
       (gemini-companion-server-log-guarded "Mode for the review"
@@ -89,8 +100,8 @@ of the file where the user was, or nil."
       (gemini-companion-edit-adopt edit)
       (gemini-companion-header-set)
       (gemini-companion-page-refresh))
-    (gemini-companion-windows-show-diff buffer edit place keep)
-    (unless (and row (gemini-companion-unified--restore-row row))
+    (gemini-companion-windows-show-diff buffer edit window keep)
+    (unless (and place (gemini-companion-unified--return-to place))
       (gemini-companion-unified--reveal))))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-unified-view))
@@ -122,26 +133,34 @@ of the file where the user was, or nil."
   "Kill the buffer of the diff of VIEW."
   (gemini-companion-edit-discard (car (gemini-companion-view-buffers view))))
 
-(defun gemini-companion-unified--row (edit window)
-  "Return the line of point in WINDOW and its row, a cons.
+;;;; Place of the user
+
+;; A diff in the window of its file shows the line of the user where that was, so
+;; that the text does not jump.
+(defun gemini-companion-unified--place-in (window edit)
+  "Return the place of point in WINDOW, which is a window or nil.
 Return nil if WINDOW does not show the file of EDIT."
   (when (and window
              (eq (window-buffer window)
                  (gemini-companion-names-buffer (gemini-companion-edit-file edit))))
     (with-selected-window window
       (let ((beg (line-beginning-position)))
-        (cons (line-number-at-pos nil 'absolute)
-              (+ (nth 1 (window-body-edges))
-                 (count-screen-lines (min beg (window-start)) beg)))))))
+        (gemini-companion-unified--make-place
+         (line-number-at-pos nil 'absolute)
+         (+ (nth 1 (window-body-edges))
+            (count-screen-lines (min beg (window-start)) beg)))))))
 
-(defun gemini-companion-unified--restore-row (row)
-  "Show the line of ROW, a cons, at its row, and go to a hunk that is visible then.
-If none is, return nil, with point where it was."
+(defun gemini-companion-unified--return-to (place)
+  "Scroll the line of PLACE to its row, and go to a hunk that is visible then.
+That is the last one until there, or the next one.  If neither is visible,
+or the line is not drawn, return nil, with point where it was."
   (when-let* ((first (point))
-              (there (text-property-any (point-min) (point-max)
-                                        'gemini-companion-old (car row))))
+              (there (text-property-any
+                      (point-min) (point-max) 'gemini-companion-old
+                      (gemini-companion-unified--place-line place))))
     (goto-char there)
-    (recenter (max 0 (- (cdr row) (nth 1 (window-body-edges)))))
+    (recenter (max 0 (- (gemini-companion-unified--place-row place)
+                        (nth 1 (window-body-edges)))))
     ;; If all fits, hide no hunk above it.
     (when (<= (count-screen-lines) (window-body-height))
       (set-window-start nil (point-min)))
@@ -155,31 +174,18 @@ If none is, return nil, with point where it was."
 ;;;; Text
 
 (defun gemini-companion-unified--write (view)
-  "Compare again, and draw the diff of VIEW; at first, go to its first hunk."
+  "Compare again, and draw the diff of VIEW; at first, go to its first hunk.
+The buffer of VIEW, a page, calls this."
   (let ((edit (gemini-companion-view-edit view))
-        (unfolded gemini-companion-unified-draw-unfolded)
         (first (zerop (buffer-size))))
     ;; A review that has ended stays as it was answered.
     (when (gemini-companion-edit-open-p edit)
       (let ((hunks (gemini-companion-edit-hunks edit)))
         (gemini-companion-page-replace
-         (with-temp-buffer
-           ;; A hook of the user may fail.
-           (with-silent-modifications
-             (if hunks
-                 (gemini-companion-unified-draw-insert
-                  edit
-                  (gemini-companion-edit-texts-original edit)
-                  (gemini-companion-edit-proposal-buffer edit)
-                  (gemini-companion-unified--with-user-line
-                   hunks (gemini-companion-unified-view-user-line view))
-                  unfolded
-                  ;; A screen.
-                  (or (cdr (gemini-companion-view-size view)) (frame-height)))
-               (insert (if (eq 'new (gemini-companion-edit-before edit))
-                           "The new file is empty.\n"
-                         "No differences left.\n"))))
-           (buffer-string)))
+         (cond (hunks (gemini-companion-unified--drawn view hunks))
+               ((eq 'new (gemini-companion-edit-before edit))
+                "The new file is empty.\n")
+               (t "No differences left.\n")))
         (setf (gemini-companion-view-hunks view) hunks)))
     (when first
       (goto-char (or (text-property-not-all (point-min) (point-max)
@@ -187,21 +193,41 @@ If none is, return nil, with point where it was."
                      (point-min))))
     (force-mode-line-update)))
 
+(defun gemini-companion-unified--drawn (view hunks)
+  "Return the text of the diff of VIEW with HUNKS.
+The buffer of VIEW is current.  If the user was in the file, the text near
+that line is not folded, as near a hunk."
+  (let* ((edit (gemini-companion-view-edit view))
+         (unfolded gemini-companion-unified-draw-unfolded)
+         (line (gemini-companion-unified-view-user-line view))
+         (drawn (if line
+                    (gemini-companion-unified--with-user-line hunks line)
+                  hunks))
+         (screen (or (cdr (gemini-companion-view-size view)) (frame-height))))
+    (with-temp-buffer
+      ;; A hook of the user that runs after each change may fail.
+      (with-silent-modifications
+        (gemini-companion-unified-draw-insert
+         edit
+         (gemini-companion-edit-texts-original edit)
+         (gemini-companion-edit-proposal-buffer edit)
+         drawn unfolded screen))
+      (buffer-string))))
+
 (defun gemini-companion-unified--with-user-line (hunks line)
-  "Return HUNKS with one without lines at LINE of the file, where the user was.
-The text near it is not folded, as that near the others.  If LINE is nil,
-or in a hunk, return HUNKS."
-  (let* ((before (and line
-                      (seq-take-while (lambda (hunk)
-                                        (<= (gemini-companion-hunk-old hunk) line))
-                                      hunks)))
+  "Return HUNKS with one without lines at LINE of the file, from 1 on.
+If LINE is in a hunk, return HUNKS."
+  (let* ((before (seq-take-while (lambda (hunk)
+                                   (<= (gemini-companion-hunk-old hunk) line))
+                                 hunks))
          (last (or (car (last before)) (gemini-companion-hunk-make 1 0 1 0)))
-         (beyond (and line (- line (gemini-companion-hunk-old-end last)))))
-    (if (or (null line) (< beyond 0))
+         ;; As many lines are unchanged between the hunk before and LINE.
+         (distance (- line (gemini-companion-hunk-old-end last))))
+    (if (< distance 0)
         hunks
       (append before
               (list (gemini-companion-hunk-make
-                     line 0 (+ (gemini-companion-hunk-new-end last) beyond) 0))
+                     line 0 (+ (gemini-companion-hunk-new-end last) distance) 0))
               (nthcdr (length before) hunks)))))
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
@@ -217,29 +243,42 @@ or in a hunk, return HUNKS."
   ((view gemini-companion-unified-view) count)
   "Go forward by COUNT hunks in VIEW, or parts of a long line.
 In the proposal, go to the lines of the hunk there."
-  (pcase-let* ((`(,buffer ,proposal) (gemini-companion-view-buffers view))
-               (back (< count 0))
-               (check (lambda (there)
-                        (or there (user-error "No %s hunk"
-                                              (if back "previous" "next"))))))
+  (pcase-let ((`(,buffer ,proposal) (gemini-companion-view-buffers view)))
     (if (eq (current-buffer) proposal)
-        (let* ((hunks (gemini-companion-edit-hunks gemini-companion-edit-here))
-               (lines (cl-remove (line-number-at-pos nil 'absolute)
-                                 (mapcar #'gemini-companion-hunk-new hunks)
-                                 :test (if back #'<= #'>=)))
-               (line (nth (1- (abs count)) (if back (reverse lines) lines))))
-          (funcall check line)
-          (widen)
-          (goto-char (gemini-companion-hunk-line line)))
+        (gemini-companion-unified--move-in-proposal count)
       (with-selected-window (or (get-buffer-window buffer)
                                 (user-error "The diff is not shown here"))
-        (dotimes (_ (abs count))
-          (goto-char (funcall check
-                              (or (gemini-companion-unified-change back)
-                                  (and (not back)
-                                       (gemini-companion-unified--show-more)
-                                       (gemini-companion-unified-change))))))
+        (gemini-companion-unified--move-in-diff count)
         (gemini-companion-unified--reveal)))))
+
+(defun gemini-companion-unified--move-in-proposal (count)
+  "Go forward by COUNT hunks in the current buffer, a proposal."
+  (let* ((back (< count 0))
+         (here (line-number-at-pos nil 'absolute))
+         (lines (mapcar #'gemini-companion-hunk-new
+                        (gemini-companion-edit-hunks gemini-companion-edit-here)))
+         (further (if back
+                      (nreverse (seq-filter (lambda (line) (< line here)) lines))
+                    (seq-filter (lambda (line) (< here line)) lines)))
+         (line (or (nth (1- (abs count)) further)
+                   (gemini-companion-unified--no-hunk back))))
+    (widen)
+    (goto-char (gemini-companion-hunk-line line))))
+
+(defun gemini-companion-unified--move-in-diff (count)
+  "Go forward by COUNT hunks or changes in the current buffer, a diff.
+A long diff gets more text if that is necessary."
+  (let ((back (< count 0)))
+    (dotimes (_ (abs count))
+      (goto-char (or (gemini-companion-unified-change back)
+                     (and (not back)
+                          (gemini-companion-unified--show-more)
+                          (gemini-companion-unified-change))
+                     (gemini-companion-unified--no-hunk back))))))
+
+(defun gemini-companion-unified--no-hunk (back)
+  "Signal that there is no next hunk, or no previous one if BACK is non-nil."
+  (user-error "No %s hunk" (if back "previous" "next")))
 
 (cl-defmethod gemini-companion-view-go-to ((view gemini-companion-unified-view)
                                            number)
@@ -248,27 +287,45 @@ In the proposal, go to the lines of the hunk there."
                        (car (gemini-companion-view-buffers view)))))
     (with-selected-window window
       (when-let* ((hunk (nth number (gemini-companion-view-hunks view)))
-                  (position (cl-loop
-                             thereis (text-property-any (point-min) (point-max)
-                                                        'gemini-companion-line
-                                                        (gemini-companion-hunk-new
-                                                         hunk))
-                             while (gemini-companion-unified--show-more))))
+                  (position (gemini-companion-unified--draw-to
+                             (gemini-companion-hunk-new hunk))))
         (goto-char position)
         (gemini-companion-unified--reveal)))))
+
+(defun gemini-companion-unified--draw-to (line)
+  "Return the position of LINE of the proposal in the diff, or nil.
+A long diff gets more text until it has LINE."
+  (let ((find (lambda ()
+                (text-property-any (point-min) (point-max)
+                                   'gemini-companion-line line))))
+    (while (and (not (funcall find))
+                (gemini-companion-unified--show-more)))
+    (funcall find)))
 
 (defun gemini-companion-unified-change (&optional back)
   "Return where the next visible hunk or change begins, or nil.
 If BACK is non-nil, return where the previous one begins."
-  (let ((positions (cl-loop for beg = (point-min) then (1+ position)
-                            for position = (text-property-not-all
-                                            beg (point-max)
-                                            'gemini-companion-change nil)
-                            while position
-                            unless (invisible-p position) collect position)))
-    (cl-find (point) positions :test (if back #'> #'<) :from-end back)))
+  (let ((positions (gemini-companion-unified--changes)))
+    (if back
+        (car (last (seq-take-while (lambda (position) (< position (point)))
+                                   positions)))
+      (seq-find (lambda (position) (< (point) position)) positions))))
+
+(defun gemini-companion-unified--changes ()
+  "Return the positions where visible hunks and changes begin, in order."
+  (let* ((next (lambda (position)
+                 (text-property-not-all position (point-max)
+                                        'gemini-companion-change nil)))
+         (position (funcall next (point-min)))
+         (positions nil))
+    (while position
+      (unless (invisible-p position)
+        (push position positions))
+      (setq position (funcall next (1+ position))))
+    (nreverse positions)))
 
 (defun gemini-companion-unified--show-more ()
+  "Draw more of a long diff, and return t; return nil if all is drawn."
   (let ((fold (get-text-property (1- (point-max)) 'gemini-companion-fold)))
     (when (eq 'more (cadr fold))
       (gemini-companion-unified-toggle-fold fold)
@@ -291,37 +348,42 @@ If BACK is non-nil, return where the previous one begins."
     (cond (column
            (+ column (- (point) (previous-single-property-change
                                  (1+ (point)) 'gemini-companion-column nil beg))))
-          ((get-text-property (point) 'gemini-companion-line) (- (point) beg))
-          (0))))
+          ((get-text-property (point) 'gemini-companion-line)
+           (- (point) beg))
+          (t 0))))
 
 (cl-defmethod gemini-companion-view-edit-proposal ((view gemini-companion-unified-view))
   "Show the proposal of VIEW in the window of its diff, or the other way round.
 Go to the same character of the proposal; back to its line, or to the
 fold that it is in."
-  (pcase-let* ((`(,buffer ,proposal) (gemini-companion-view-buffers view))
-               (back (not (eq (current-buffer) buffer)))
-               (line (if back
-                         (line-number-at-pos nil 'absolute)
-                       (gemini-companion-view-line view)))
-               (column (gemini-companion-unified--column)))
-    (gemini-companion-windows-exchange (if back buffer proposal))
-    (with-current-buffer (window-buffer)
-      (cond ((not back)
-             (gemini-companion-header-set)
-             (widen)
-             (goto-char (gemini-companion-hunk-line line))
-             (goto-char (min (+ (point) column) (line-end-position))))
-            (t
-             (gemini-companion-page-refresh)
-             (goto-char (point-max))
-             (let ((last (text-property-search-backward
-                          'gemini-companion-line line
-                          (lambda (line there) (and there (<= there line))))))
-               ;; A fold with the line, or a remark, may follow it.
-               (goto-char (if last (prop-match-end last) (point-min)))
-               (when (or (eobp) (and last (= line (prop-match-value last))))
-                 (forward-line -1)))))
-      (set-window-point nil (point)))))
+  (pcase-let ((`(,buffer ,proposal) (gemini-companion-view-buffers view)))
+    (if (eq (current-buffer) buffer)
+        (let ((line (gemini-companion-view-line view))
+              (column (gemini-companion-unified--column)))
+          (gemini-companion-windows-exchange proposal)
+          (with-current-buffer proposal
+            (gemini-companion-header-set)
+            (widen)
+            (goto-char (gemini-companion-hunk-line line))
+            (goto-char (min (+ (point) column) (line-end-position)))
+            (set-window-point nil (point))))
+      (let ((line (line-number-at-pos nil 'absolute)))
+        (gemini-companion-windows-exchange buffer)
+        (with-current-buffer buffer
+          (gemini-companion-page-refresh)
+          (gemini-companion-unified--go-to-line line)
+          (set-window-point nil (point)))))))
+
+(defun gemini-companion-unified--go-to-line (line)
+  "Go to LINE of the proposal in the diff, or to the fold that it is in."
+  (goto-char (point-max))
+  (let ((last (text-property-search-backward
+               'gemini-companion-line line
+               (lambda (line there) (and there (<= there line))))))
+    ;; A fold with the line, or a remark, may follow it.
+    (goto-char (if last (prop-match-end last) (point-min)))
+    (when (or (eobp) (and last (= line (prop-match-value last))))
+      (forward-line -1))))
 
 (provide 'gemini-companion-unified)
 ;;; gemini-companion-unified.el ends here
