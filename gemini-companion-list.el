@@ -15,7 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-auto)
-(require 'gemini-companion-changes)
+(require 'gemini-companion-undo)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -705,7 +705,7 @@ all edits of the turn."
            (new (eq 'new (gemini-companion-edit-before edit)))
            (hunk (and (not new)
                       (get-text-property (point) 'gemini-companion-hunk))))
-      (gemini-companion-changes-check edit hunk)
+      (gemini-companion-undo-check edit hunk)
       (when (y-or-n-p (format (cond (new "%s was new; delete it? ")
                                     (hunk "Undo this hunk of %s%s? ")
                                     (t "Revert the edit of %s%s? "))
@@ -721,11 +721,11 @@ all edits of the turn."
                     (and (gemini-companion-names-of-copy file)
                          (null (gemini-companion-names-buffer file))))
           (gemini-companion-list--show-file file #'display-buffer))
-        (gemini-companion-changes-revert edit hunk)))))
+        (gemini-companion-undo-edit edit hunk)))))
 
 (defun gemini-companion-list--revert-turn (edits)
   "Revert EDITS, those of a turn, after asking; the last one first."
-  (let* ((edits (or (seq-remove #'gemini-companion-changes-unwritten edits)
+  (let* ((edits (or (seq-remove #'gemini-companion-undo-unwritten edits)
                     (user-error "This turn has no edit to revert")))
          (new (seq-count (lambda (edit)
                            (eq 'new (gemini-companion-edit-before edit)))
@@ -753,7 +753,7 @@ PROBLEMS are those of the previous ones."
          (ended t))
     (while (and edits ended)
       (setq ended (condition-case problem
-                      (gemini-companion-changes-revert (pop edits) nil go-on)
+                      (gemini-companion-undo-edit (pop edits) nil go-on)
                     (error (funcall add (error-message-string problem))))))
     (when ended
       (message "Reverted %d of %d edits%s" (- count (length problems)) count

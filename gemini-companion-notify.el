@@ -11,6 +11,8 @@
 
 ;;; Code:
 
+(require 'gemini-companion-auto)
+(require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-idle)
@@ -111,8 +113,9 @@ seconds.  Takes effect at once."
 
 (defun gemini-companion-notify-header ()
   "Return the header line of the terminal of a CLI.
-It has what waits for an answer, with the key that goes there, and the
-state of the CLI."
+It has what waits for an answer, with the key that goes there, the state
+of the CLI, and the changes that are left, with the key that walks through
+them."
   (let* ((session (seq-find (lambda (session)
                               (eq (current-buffer)
                                   (gemini-companion-session-terminal session)))
@@ -123,9 +126,19 @@ state of the CLI."
                   "not connected"))
          (waiting (gemini-companion-notify--waiting)))
     (gemini-companion-label-header
-     (if waiting
-         (list (string-join waiting) (concat "; " state))
-       (list state)))))
+     `(,@(if waiting
+             (list (string-join waiting) (concat "; " state))
+           (list state))
+       ,(and session (gemini-companion-auto-on-p session) "; auto-accept")
+       ,(when-let* ((changes (gemini-companion-notify--changes)))
+          (concat "; " changes))))))
+
+(defun gemini-companion-notify--changes ()
+  "Return how many changes are left, and the key that goes there, or nil."
+  (when-let* ((count (gemini-companion-changes-left)))
+    (format (ngettext "%d change: %s" "%d changes: %s" count)
+            count
+            (substitute-command-keys "\\[gemini-companion-next-change]"))))
 
 (defun gemini-companion-notify--waiting ()
   "Return what waits for an answer, and the key, texts; or nil for nothing.
@@ -194,7 +207,9 @@ It is nil for a turn that was short, or while something waits."
                                      (gemini-companion-edit-written-p edit)))
                               (gemini-companion-edits)))))
       (concat (gemini-companion-session-name session) " is done"
-              (and total ": ") (string-join total ", ")))))
+              (and total ": ") (string-join total ", ")
+              (when-let* ((changes (and total (gemini-companion-notify--changes))))
+                (concat "; " changes))))))
 
 (defun gemini-companion-notify--send (session text)
   "Notify the user of TEXT about SESSION; see `gemini-companion-notify'."

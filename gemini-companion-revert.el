@@ -323,6 +323,10 @@ That is by \\[set-buffer-file-coding-system], until it is saved."
 
 (defun gemini-companion-revert-replace-text (text)
   "Make TEXT, as CLIs decode it, the text of the current buffer of a file."
+  ;; Replacing runs the hooks of changes once for all of them, but not this one,
+  ;; without which the text could not be merged with that of the file later.
+  (unless (buffer-modified-p)
+    (run-hook-wrapped 'first-change-hook #'gemini-companion-text-call))
   (gemini-companion-replace-text
    (gemini-companion-text-as-in-buffer text buffer-file-coding-system)))
 

@@ -118,13 +118,14 @@ ENTRY is a row of `gemini-companion-commands'."
 
 (defconst gemini-companion--parts
   '(install remote state session roots watch revert edit proposal notify auto
-    arrival changes context review cli resume prompt compose tools list status)
+    arrival undo changes marks context review cli resume walk prompt compose tools
+    list status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
 
 (defconst gemini-companion--parts-used-later
-  '(prompt compose tools list status)
+  '(walk prompt compose tools list status)
   "The parts whose files are loaded when a command of them is called.
 The files of the others are loaded as the mode is turned on.")
 

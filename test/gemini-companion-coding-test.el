@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-auto)
-(require 'gemini-companion-changes)
+(require 'gemini-companion-undo)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-review-test-helper)
@@ -138,7 +138,7 @@
                 (gemini-companion-edit-accept edit)
                 (gemini-companion-test-write "a" (encode-coding-string after coding))
                 (should (gemini-companion-edit-texts-in-file-p edit))
-                (gemini-companion-changes-revert edit)
+                (gemini-companion-undo-edit edit)
                 (should (equal bytes (gemini-companion-text-bytes "a")))))))))))
 
 ;;; gemini-companion-coding-test.el ends here

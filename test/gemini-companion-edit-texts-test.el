@@ -4,7 +4,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-changes)
+(require 'gemini-companion-undo)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-edit-texts)
 
@@ -20,7 +20,7 @@
         (find-file "a"))
       (goto-char (point-max))
       (insert "mine\n")
-      (gemini-companion-changes-revert edit)
+      (gemini-companion-undo-edit edit)
       (save-buffer)
       (should (equal (encode-coding-string "你好\n2\n这是\n4\nmine\n" 'gbk)
                      (gemini-companion-text-bytes "a"))))))
@@ -39,7 +39,7 @@
             (gemini-companion-test-write "a" (encode-coding-string new coding))
             (gemini-companion-test-in-the-end
               (eq 'written (gemini-companion-edit-file-state edit)))
-            (gemini-companion-changes-revert edit)
+            (gemini-companion-undo-edit edit)
             (should (equal bytes (gemini-companion-text-bytes "a")))))))))
 
 (ert-deftest gemini-companion-edit-texts-before-is-as-the-cli-sees-it ()

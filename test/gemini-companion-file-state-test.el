@@ -4,7 +4,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-changes)
+(require 'gemini-companion-undo)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-review-test-helper)
@@ -87,7 +87,7 @@
     (should (equal '(("a" accepted "A\n" "1\n")
                      ("b" dismissed "saved meanwhile\n" "2\n"))
                    (gemini-companion-edits-test-reported)))
-    (gemini-companion-changes-check (car (gemini-companion-edits)))
+    (gemini-companion-undo-check (car (gemini-companion-edits)))
     (gemini-companion-test-write "b" "2\n")
     (gemini-companion-test-eventually
       (equal '("b" accepted "saved meanwhile\n" "2\n")
@@ -110,7 +110,7 @@
                      (nthcdr 2 (gemini-companion-edits-test-states))))
       ;; The marks of earlier turns go then.
       (should-not (member (list refused 'written) events))
-      (should-error (gemini-companion-changes-check other) :type 'user-error))))
+      (should-error (gemini-companion-undo-check other) :type 'user-error))))
 
 (ert-deftest gemini-companion-file-state-records-what-was-written-without-review ()
   (gemini-companion-test-with-edits nil
@@ -184,7 +184,7 @@
         (gemini-companion-test-accept file text 3 session))
       (find-file-noselect file) ; of a new file, it is killed
       (dolist (index reverted)
-        (gemini-companion-changes-revert (nth index (gemini-companion-edits)))))
+        (gemini-companion-undo-edit (nth index (gemini-companion-edits)))))
     (should (equal "A\n" (gemini-companion-test-file-text "c")))
     (should-not (file-exists-p "target"))
     ;; It may be noticed only now that they were written.
@@ -216,7 +216,7 @@
                   (equal "1\n" (buffer-string)))))
             (should (equal '(dismissed unreviewed)
                            (gemini-companion-edits-test-states)))
-            (gemini-companion-changes-revert (cadr (gemini-companion-edits)))
+            (gemini-companion-undo-edit (cadr (gemini-companion-edits)))
             (should (equal '(dismissed reverted)
                            (gemini-companion-edits-test-states)))
             (kill-buffer)))))))
@@ -247,7 +247,7 @@
           (dotimes (_ 5)
             (gemini-companion-test-run-timers))
           (should-not (gemini-companion-edit-file-state first))
-          (should-error (gemini-companion-changes-check first) :type 'user-error)
+          (should-error (gemini-companion-undo-check first) :type 'user-error)
           (gemini-companion-edit-accept second)
           (gemini-companion-test-write "b" "new\n")
           (should (seq-some
@@ -289,7 +289,7 @@
     (let ((written (gemini-companion-test-accept "a" "3\n" 3 session))
           (refused (gemini-companion-test-open "a" "2\n" 4 session)))
       (gemini-companion-server-receive 'close-diff 4 'closed)
-      (gemini-companion-changes-revert written)
+      (gemini-companion-undo-edit written)
       (should (equal '(reverted dismissed)
                      (gemini-companion-edit-test-ends written refused))))))
 

@@ -577,7 +577,7 @@ ssh:far:a cannot be reverted (it has changed there)" (funcall failed problem)))
       (setcar (cddar gemini-companion-names-remotes) "lost")
       (should (string-search "M-x gemini-companion-connect"
                              (gemini-companion-test-refusal
-                               (gemini-companion-changes-check
+                               (gemini-companion-undo-check
                                 (car (gemini-companion-edits)))))))))
 
 (ert-deftest gemini-companion-list-is-drawn-in-parts-as-at-once ()

@@ -135,6 +135,23 @@ M-x gemini-companion-review goes there") notices)))
           (gemini-companion-test-eventually
             (string-prefix-p text (or (car notices) ""))))))))
 
+(ert-deftest gemini-companion-notify-names-the-changes-that-are-left ()
+  (gemini-companion-notify-test-with
+    (gemini-companion-part-start 'changes)
+    (unwind-protect
+        (progn
+          (set-window-buffer nil terminal)
+          (with-current-buffer terminal
+            (should-not (string-search "change" (gemini-companion-notify-header))))
+          (gemini-companion-test-write "a" "1\n2\nthree\n")
+          (gemini-companion-file-state-record session (expand-file-name "a")
+                                         "one\n2\n3\n" "1\n2\nthree\n")
+          (with-current-buffer terminal
+            (should (string-suffix-p
+                     "; 2 changes: M-x gemini-companion-next-change"
+                     (gemini-companion-notify-header)))))
+      (gemini-companion-part-stop 'changes))))
+
 (ert-deftest gemini-companion-notify-is-silent-while-a-reason-is-to-be-sent ()
   (gemini-companion-notify-test-with
     (require 'gemini-companion-prompt)

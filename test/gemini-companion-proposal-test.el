@@ -4,7 +4,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-changes)
+(require 'gemini-companion-undo)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)

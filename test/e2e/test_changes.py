@@ -15,6 +15,7 @@ HERE = "(list (buffer-name (window-buffer)) (line-number-at-pos (window-point)))
 
 
 def goes(emacs: Emacs, key: str, message: str, line: int) -> None:
+    """Press ``key``, and wait until ``message`` ends what Emacs says of a change."""
     emacs.keys(key)
     emacs.says(message)
     emacs.becomes(f"(with-current-buffer (window-buffer) {HERE})",
@@ -44,31 +45,38 @@ def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     cli.is_free(*turn)
     emacs.wait_for("~12")
     # The first mark, in the right margin.
-    emacs.wait_for_match(r"(?m)^zwei +[┃|]$")
+    emacs.wait_for_match(r"(?m)^zwei +[┇:]$")
 
     emacs.command("gemini-companion-next-change")
-    emacs.says("1 of 12, a.txt")
-    emacs.keys("u")
-    emacs.says("Reverted a hunk of a.txt; 11 left")
-    goes(emacs, "n", "1 of 11, a.txt", 8)
-    goes(emacs, "n", "2 of 11, b.txt", 2)
+    emacs.says("Change 1 of 12, a.txt")
+    emacs.wait_for("(walk)")
+    # It goes on, and saves nothing; one undo takes it back.
+    goes(emacs, "u", "Change 1 of 11, a.txt", 8)
+    assert files[0].read_text() == NEW
+    emacs.keys("C-/")
+    emacs.becomes("(gemini-companion-changes-left)", 12)
+    emacs.wait_until_gone("(walk)")
+    emacs.command("gemini-companion-next-change")
+    goes(emacs, "u", "Change 1 of 11, a.txt", 8)
+    goes(emacs, "n", "Change 2 of 11, b.txt", 2)
     emacs.keys("Enter")
     emacs.wait_for_match(r"(?m)^two .*\nzwei")
     emacs.wait_for("Before the change")
-    goes(emacs, "n", "3 of 11, b.txt", 8)
+    # It stays while the user moves.
+    emacs.keys("C-n")
+    emacs.wait_for_match(r"(?m)^two .*\nzwei")
+    goes(emacs, "n", "Change 3 of 11, b.txt", 8)
     emacs.wait_until_gone("\ntwo")
-    emacs.keys("u")
-    emacs.says("Reverted a hunk of b.txt; 10 left")
+    goes(emacs, "k", "Change 3 of 10, c.txt", 2)
+    goes(emacs, "U", "Change 3 of 8, d.txt", 2)
+    emacs.keys("C-x", "s", "!")
+    wait_until_saved(files[0], NEW.replace("zwei", "two"))
+    wait_until_saved(files[2], OLD)
+    assert files[1].read_text() == NEW
     emacs.keys("C-x", "r", "w", "w")
     emacs.keys("C-u", "M-x", "gemini-companion-keep-changes", "Enter")
-    emacs.says("0 left")
+    emacs.says("no changes are left")
     emacs.wait_until_gone("~")
     emacs.keys("C-x", "r", "j", "w")
     emacs.becomes("(cdr (window-margins))", None)
-
-    wait_until_saved(files[1], NEW.replace("acht", "eight"))
-    assert files[0].read_text() == NEW.replace("zwei", "two")
-    assert [file.read_text() for file in files[2:]] == [NEW] * 4
-    emacs.command("gemini-companion-list")
-    emacs.wait_for_match(r"a\.txt +1 of 2 hunks undone")
-    emacs.wait_for_match(r"b\.txt +1 of 2 hunks undone")
+    assert [file.read_text() for file in files[3:]] == [NEW] * 3

@@ -41,9 +41,9 @@ CALLS = """
 
 REVERT = """
 (ignore-errors
-  (require 'gemini-companion-changes)
-  (null (mapc (lambda (edit) (gemini-companion-changes-revert edit nil 'ignore))
-              (seq-remove #'gemini-companion-changes-unwritten
+  (require 'gemini-companion-undo)
+  (null (mapc (lambda (edit) (gemini-companion-undo-edit edit nil 'ignore))
+              (seq-remove #'gemini-companion-undo-unwritten
                           (reverse (gemini-companion-edits))))))
 """
 

@@ -1,0 +1,692 @@
+;;; gemini-companion-baseline.el --- A file without what nobody has reviewed  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The changes by CLIs that nobody has reviewed are computed from three texts of a
+;; file: the baseline, which is the text as it would be without them; the text as
+;; the last write of a CLI left it; and the text now.  Only the first two are kept,
+;; and only a write of a CLI and the user who keeps a change set them.  Whatever
+;; else happens to the file (typing, undo, a formatter, git) is what differs
+;; between the last write and now, and belongs into the baseline: that is folding.
+;; What still differs between the folded baseline and the text now is the changes.
+;;
+;;                 by CLIs                    by others
+;;     baseline  ----------->  last write  ---------------->  now
+;;        |                                                    |
+;;        +----- by others ----->  folded baseline  - changes -+
+;;
+;; All functions are pure: they take and return vectors of lines, and never look
+;; at a file or a buffer.  A line ends with a newline, but the last one may have
+;; none: then it is another line than the same with one.  Whether a file has CRLF or
+;; a byte order mark is no part of its lines.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'seq)
+(require 'gemini-companion-text)
+
+;;;; State
+
+(cl-defstruct (gemini-companion-baseline
+               (:constructor gemini-companion-baseline--make
+                             (text written regions))
+               (:copier nil))
+  "The texts of a file with changes by CLIs that nobody has reviewed.
+TEXT is the text without them, a vector of lines.  WRITTEN is the text
+as the last write of a CLI left it.  REGIONS are where the second differs
+from the first, a list of `gemini-companion-baseline-region's in order.
+No slot is ever set."
+  text written regions)
+
+(cl-defstruct (gemini-companion-baseline-region
+               (:constructor gemini-companion-baseline--region
+                             (old old-end new new-end))
+               (:copier nil))
+  "Where two vectors of lines differ.
+The lines from index OLD to OLD-END, exclusive, of the first one stand in
+place of those from NEW to NEW-END of the second one."
+  old old-end new new-end)
+
+(cl-defstruct (gemini-companion-baseline-change
+               (:constructor gemini-companion-baseline--change
+                             (start end lines regions mixed))
+               (:copier nil))
+  "A change in the text now by CLIs that nobody has reviewed.
+It has the lines now from index START to END, exclusive; without it, LINES,
+a list, would be there.  REGIONS are those of the baseline from which it
+comes.  If MIXED is non-nil, others have changed or deleted lines there
+that a CLI has written, so that what is there now is not the CLI's alone."
+  start end lines regions mixed)
+
+(defconst gemini-companion-baseline-context 3
+  "How many lines around a change are replaced if the change is not there.
+Where others have replaced the lines of a CLI and that many before and
+after them, as when another branch is checked out, the change is not in
+the text now; it is again when the text of before comes back.")
+
+(defconst gemini-companion-baseline--most-cells 40000
+  "For how many pairs of lines they are compared here, without a program.")
+
+;;;; Comparison
+
+(defun gemini-companion-baseline-split (text)
+  "Return the lines of TEXT, a vector of strings with their newlines.
+A carriage return before a newline, and a byte order mark are left out."
+  (let ((text (gemini-companion-text-normalized text))
+        (lines nil)
+        (from 0)
+        (to nil))
+    (while (setq to (string-search "\n" text from))
+      (push (substring text from (1+ to)) lines)
+      (setq from (1+ to)))
+    (when (< from (length text))
+      (push (substring text from) lines))
+    (vconcat (nreverse lines))))
+
+(defun gemini-companion-baseline-join (lines &optional end)
+  "Return the text of LINES, a vector, with END in place of each newline.
+A line that has none gets one if another line follows."
+  (let ((last (1- (length lines)))
+        (end (or end "\n")))
+    (mapconcat #'identity
+               (seq-map-indexed
+                (lambda (line i)
+                  (let ((text (string-remove-suffix "\n" line)))
+                    (if (and (= i last) (not (string-suffix-p "\n" line)))
+                        text
+                      (concat text end))))
+                lines)
+               "")))
+
+(defun gemini-companion-baseline--align (old new weights)
+  "Return which lines of OLD and NEW, two vectors, are the same ones.
+It is a list of pairs of indices in order, so that as many lines as
+possible are paired.  Among such lists, it has the greatest sum of the
+WEIGHTS of the lines of OLD, a vector of 0 or 1."
+  (let* ((rows (length old))
+         (columns (length new))
+         (width (1+ columns))
+         ;; Cell (I, J) has the value of the best pairs of lines from I and J on.
+         (cells (make-vector (* (1+ rows) width) 0))
+         (pairs nil)
+         (i 0)
+         (j 0)
+         ;; More than all weights together.
+         (each (1+ rows)))
+    (cl-loop
+     for i downfrom (1- rows) to 0
+     for line = (aref old i)
+     for value = (+ each (aref weights i))
+     do (cl-loop
+         for j downfrom (1- columns) to 0
+         for cell = (+ (* i width) j)
+         do (aset cells cell
+                  (max (aref cells (+ cell width))
+                       (aref cells (1+ cell))
+                       (if (string= line (aref new j))
+                           (+ value (aref cells (+ cell width 1)))
+                         0)))))
+    (while (and (< i rows) (< j columns))
+      (let ((cell (+ (* i width) j)))
+        (cond ((= (aref cells cell) (aref cells (+ cell width)))
+               (cl-incf i))
+              ((= (aref cells cell) (aref cells (1+ cell)))
+               (cl-incf j))
+              (t
+               (push (cons i j) pairs)
+               (cl-incf i)
+               (cl-incf j)))))
+    (nreverse pairs)))
+
+(defun gemini-companion-baseline--regions-between (pairs old-length new-length)
+  "Return the regions between PAIRS of lines that are the same, a list.
+OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
+  (let ((i 0)
+        (j 0)
+        (regions nil))
+    (pcase-dolist (`(,old . ,new)
+                   (append pairs (list (cons old-length new-length))))
+      (unless (and (= i old) (= j new))
+        (push (gemini-companion-baseline--region i old j new) regions))
+      (setq i (1+ old)
+            j (1+ new)))
+    (nreverse regions)))
+
+(defun gemini-companion-baseline--compared (old new)
+  "Return the regions in which the vectors of lines OLD and NEW differ.
+They have not a line in common at either end."
+  (let ((rows (length old))
+        (columns (length new)))
+    (if (<= (* rows columns) gemini-companion-baseline--most-cells)
+        (gemini-companion-baseline--regions-between
+         (gemini-companion-baseline--align old new (make-vector rows 0))
+         rows columns)
+      (mapcar (pcase-lambda (`(,line ,count ,new-line ,new-count))
+                (gemini-companion-baseline--region
+                 (1- line) (+ line -1 count)
+                 (1- new-line) (+ new-line -1 new-count)))
+              (gemini-companion-text-diff
+               (mapcar (lambda (lines) (mapconcat #'identity lines ""))
+                       (list old new)))))))
+
+(defun gemini-companion-baseline-compare (old new)
+  "Return the regions in which the vectors of lines OLD and NEW differ, a list.
+They are in order, and between two of them is at least one line that both
+have."
+  (let* ((shorter (min (length old) (length new)))
+         (head (cl-loop for i below shorter
+                        while (string= (aref old i) (aref new i))
+                        count t))
+         (tail (cl-loop for i from 1 to (- shorter head)
+                        while (string= (aref old (- (length old) i))
+                                       (aref new (- (length new) i)))
+                        count t))
+         (old-end (- (length old) tail))
+         (new-end (- (length new) tail)))
+    (cond
+     ((and (= head old-end) (= head new-end)) nil)
+     ;; Lines were only inserted or only deleted.
+     ((or (= head old-end) (= head new-end))
+      (list (gemini-companion-baseline--region head old-end head new-end)))
+     (t
+      (mapcar (lambda (region)
+                (gemini-companion-baseline--region
+                 (+ head (gemini-companion-baseline-region-old region))
+                 (+ head (gemini-companion-baseline-region-old-end region))
+                 (+ head (gemini-companion-baseline-region-new region))
+                 (+ head (gemini-companion-baseline-region-new-end region))))
+              (gemini-companion-baseline--compared
+               (substring old head old-end) (substring new head new-end)))))))
+
+;;;; Where the lines of the last write are now
+
+;; Lines that are alike, such as closing braces, can be taken for one another: then
+;; a line of the user would count as one that a CLI has inserted, and the other way
+;; round.  So where a CLI and others have changed lines close to one another, a line
+;; now counts as one that nobody has to review, if it can be either.
+
+(defun gemini-companion-baseline--written-p (baseline)
+  "Return which lines of the last write in BASELINE are a CLI's, a bool-vector."
+  (let ((own (make-bool-vector (length (gemini-companion-baseline-written baseline))
+                               nil)))
+    (dolist (region (gemini-companion-baseline-regions baseline) own)
+      (cl-loop for i from (gemini-companion-baseline-region-new region)
+               below (gemini-companion-baseline-region-new-end region)
+               do (aset own i t)))))
+
+(defun gemini-companion-baseline--slid (region written own)
+  "Return REGION, moved to the lines of a CLI if others have deleted these.
+WRITTEN are the lines of the last write, and OWN which of them are a CLI's.
+A region of deleted lines may be moved by a line if the first line and the
+one after the last are alike."
+  (let* ((start (gemini-companion-baseline-region-old region))
+         (end (gemini-companion-baseline-region-old-end region))
+         (new (gemini-companion-baseline-region-new region))
+         (count (lambda (i) (if (aref own i) 1 0)))
+         (best 0)
+         (best-by 0)
+         (move (lambda (by)
+                 (gemini-companion-baseline--region
+                  (+ start by) (+ end by) (+ new by) (+ new by)))))
+    (if (or (= start end)
+            (< new (gemini-companion-baseline-region-new-end region)))
+        region
+      ;; Down, and up.
+      (cl-loop with more = 0
+               for by from 1
+               while (and (< (+ end by -1) (length written))
+                          (string= (aref written (+ start by -1))
+                                   (aref written (+ end by -1))))
+               do (cl-incf more (- (funcall count (+ end by -1))
+                                   (funcall count (+ start by -1))))
+               when (< best more) do (setq best more best-by by))
+      (cl-loop with more = 0
+               for by downfrom -1
+               while (and (<= 0 (+ start by))
+                          (string= (aref written (+ start by))
+                                   (aref written (+ end by))))
+               do (cl-incf more (- (funcall count (+ start by))
+                                   (funcall count (+ end by))))
+               when (< best more) do (setq best more best-by by))
+      (funcall move best-by))))
+
+(defun gemini-companion-baseline--places (baseline now)
+  "Return where the lines of the last write of BASELINE are in NOW.
+It is a vector of indices, with nil for a line that others have deleted."
+  (let* ((written (gemini-companion-baseline-written baseline))
+         (own (gemini-companion-baseline--written-p baseline))
+         (places (make-vector (length written) nil))
+         (others (mapcar (lambda (region)
+                           (gemini-companion-baseline--slid region written own))
+                         (gemini-companion-baseline-compare written now)))
+         (from 0)
+         (to 0))
+    (dolist (region (append others
+                            (list (gemini-companion-baseline--region
+                                   (length written) nil nil nil))))
+      (while (< from (gemini-companion-baseline-region-old region))
+        (aset places from to)
+        (cl-incf from)
+        (cl-incf to))
+      (when (gemini-companion-baseline-region-old-end region)
+        (setq from (gemini-companion-baseline-region-old-end region)
+              to (gemini-companion-baseline-region-new-end region))))
+    (dolist (window (gemini-companion-baseline--windows baseline others))
+      (gemini-companion-baseline--realign places (car window) (cdr window)
+                                          baseline own now))
+    places))
+
+(defun gemini-companion-baseline--windows (baseline others)
+  "Return where a CLI and OTHERS have changed lines close to one another.
+It is a list of (START . END), indices of lines of the last write of
+BASELINE, in order.  OTHERS are regions between that and the text now."
+  (let* ((last (length (gemini-companion-baseline-written baseline)))
+         (margin (* 2 gemini-companion-baseline-context))
+         (spans (seq-sort-by
+                 #'car #'<
+                 (append
+                  (mapcar (lambda (region)
+                            (list (gemini-companion-baseline-region-old region)
+                                  (gemini-companion-baseline-region-old-end region)
+                                  'others))
+                          others)
+                  (mapcar (lambda (region)
+                            (list (gemini-companion-baseline-region-new region)
+                                  (gemini-companion-baseline-region-new-end region)
+                                  'cli))
+                          (gemini-companion-baseline-regions baseline)))))
+         (windows nil)
+         (kinds nil)
+         start end)
+    (dolist (span (append spans '((nil nil nil))))
+      (pcase-let ((`(,from ,to ,kind) span))
+        (if (and start from (<= from (+ end margin)))
+            (setq end (max end to)
+                  kinds (cl-adjoin kind kinds))
+          (when (cdr kinds)
+            (push (cons (max 0 (- start margin)) (min last (+ end margin))) windows))
+          (setq start from
+                end to
+                kinds (list kind)))))
+    (nreverse windows)))
+
+(defun gemini-companion-baseline--realign (places start end baseline own now)
+  "Find again where the lines of the last write from START to END are in NOW.
+That write is the one of BASELINE.  Set PLACES, whose other elements are
+right.  OWN says which lines are those of a CLI.  If there are too many
+lines, do nothing."
+  (let* ((from (cl-loop for i downfrom (1- start) to 0
+                        thereis (and (aref places i) (1+ (aref places i)))
+                        finally return 0))
+         (to (cl-loop for i from end below (length places)
+                      thereis (aref places i)
+                      finally return (length now)))
+         ;; Lines that a CLI has removed may be there again.
+         (woven (vconcat (gemini-companion-baseline--woven baseline start end)))
+         (written (gemini-companion-baseline-written baseline))
+         (text (gemini-companion-baseline-text baseline)))
+    (when (<= (* (length woven) (- to from)) gemini-companion-baseline--most-cells)
+      (cl-loop for i from start below end
+               do (aset places i nil))
+      (pcase-dolist (`(,i . ,j)
+                     (gemini-companion-baseline--align
+                      (vconcat (mapcar (pcase-lambda (`(,new . ,old))
+                                         (if new (aref written new) (aref text old)))
+                                       woven))
+                      (substring now from to)
+                      (vconcat (mapcar (pcase-lambda (`(,new . ,_))
+                                         (if (and new (not (aref own new))) 1 0))
+                                       woven))))
+        (when-let* ((new (car (aref woven i))))
+          (aset places new (+ from j)))))))
+
+(defun gemini-companion-baseline--woven (baseline start end)
+  "Return the lines of both texts of BASELINE, a list.
+They are those from START to END of the last write, (INDEX), and each line
+that a CLI has removed there, (nil . INDEX), before the one in its place."
+  (let ((regions (gemini-companion-baseline-regions baseline))
+        (woven nil)
+        (i start))
+    (while (or (< i end) regions)
+      (let ((region (car regions)))
+        (cond
+         ((and region (< (gemini-companion-baseline-region-new region) start))
+          (pop regions))
+         ((or (null region) (< i (gemini-companion-baseline-region-new region)))
+          (if (< i end)
+              (push (list i) woven)
+            (setq regions nil))
+          (cl-incf i))
+         (t
+          (pop regions)
+          (let ((old (gemini-companion-baseline-region-old region))
+                (old-end (gemini-companion-baseline-region-old-end region))
+                (new-end (gemini-companion-baseline-region-new-end region)))
+            (while (or (< old old-end) (< i new-end))
+              (when (< old old-end)
+                (push (cons nil old) woven)
+                (cl-incf old))
+              (when (< i new-end)
+                (push (list i) woven)
+                (cl-incf i))))))))
+    (nreverse woven)))
+
+;;;; Folding
+
+(cl-defstruct (gemini-companion-baseline--gap
+               (:constructor gemini-companion-baseline--gap)
+               (:copier nil))
+  "What is between two lines now that nobody has to review.
+It has the lines of the last write from START to END, of which those that
+are not in REGIONS, of a CLI, were deleted by others, and the lines now
+from NOW to NOW-END."
+  start end now now-end regions)
+
+(defun gemini-companion-baseline--gaps (baseline places count)
+  "Return the gaps of BASELINE that have a region of a CLI, a list in order.
+PLACES are those of the lines of the last write among the COUNT lines now."
+  (let* ((own (gemini-companion-baseline--written-p baseline))
+         (regions (gemini-companion-baseline-regions baseline))
+         (gaps nil)
+         (start 0)
+         (now 0))
+    (cl-loop
+     for i from 0 to (length places)
+     for place = (if (= i (length places)) count
+                   (and (not (aref own i)) (aref places i)))
+     when place
+     do (let ((inside (seq-take-while
+                       (lambda (region)
+                         (<= (gemini-companion-baseline-region-new-end region) i))
+                       regions)))
+          (when inside
+            (setq regions (nthcdr (length inside) regions))
+            (push (gemini-companion-baseline--gap
+                   :start start :end i :now now :now-end place :regions inside)
+                  gaps))
+          (setq start (1+ i)
+                now (1+ place))))
+    (nreverse gaps)))
+
+(defun gemini-companion-baseline--gone-p (region places own)
+  "Return non-nil if the REGION of a CLI is not in the text now.
+So it is if others have replaced it with the lines around it.  For
+PLACES and OWN, see `gemini-companion-baseline--realign'."
+  (let ((from (max 0 (- (gemini-companion-baseline-region-new region)
+                        gemini-companion-baseline-context)))
+        (to (min (length places) (+ (gemini-companion-baseline-region-new-end region)
+                                    gemini-companion-baseline-context))))
+    (and (cl-loop for i from from below to never (aref places i))
+         (cl-loop for i from from below to thereis (not (aref own i))))))
+
+(cl-defstruct (gemini-companion-baseline--removed
+               (:constructor gemini-companion-baseline--removed (text gone))
+               (:copier nil))
+  "A line of the baseline that a CLI has removed.
+TEXT is the line.  If GONE is non-nil, others have removed it, too, with
+the change.  If BACK is non-nil, others have brought it back."
+  text gone back)
+
+(defun gemini-companion-baseline--fold-gap (gap baseline places own now)
+  "Return the change in GAP of BASELINE, also where there is none left.
+For the other arguments, see `gemini-companion-baseline--realign'."
+  (let* ((text (gemini-companion-baseline-text baseline))
+         (start (gemini-companion-baseline--gap-now gap))
+         (end (gemini-companion-baseline--gap-now-end gap))
+         (regions (gemini-companion-baseline--gap-regions gap))
+         ;; For each line now, from where on in the removed lines one of others
+         ;; stands that comes after it: for a line of a CLI, after what its region
+         ;; has replaced, and for one that was brought back, after that.
+         (after (make-vector (- end start) nil))
+         (back (make-vector (- end start) nil))
+         (deleted nil)
+         (removed nil)
+         (count 0))
+    (dolist (region regions)
+      (let ((gone (gemini-companion-baseline--gone-p region places own)))
+        (cl-loop for i from (gemini-companion-baseline-region-old region)
+                 below (gemini-companion-baseline-region-old-end region)
+                 do (push (gemini-companion-baseline--removed (aref text i) gone)
+                          removed)
+                 (cl-incf count))
+        (cl-loop for i from (gemini-companion-baseline-region-new region)
+                 below (gemini-companion-baseline-region-new-end region)
+                 for place = (aref places i)
+                 do (cond (place (aset after (- place start) count))
+                          ((not gone) (setq deleted t))))))
+    (setq removed (vconcat (nreverse removed)))
+    (let* ((others (vconcat (cl-loop for i from start below end
+                                     unless (aref after (- i start)) collect i)))
+           (pairs (gemini-companion-baseline--pairs
+                   (seq-map #'gemini-companion-baseline--removed-text removed)
+                   (seq-map (apply-partially #'aref now) others))))
+      (pcase-dolist (`(,i . ,j) pairs)
+        (setf (gemini-companion-baseline--removed-back (aref removed i)) t)
+        (aset back (- (aref others j) start) i))
+      (gemini-companion-baseline--change
+       start end
+       (gemini-companion-baseline--folded-lines (substring now start end)
+                                                removed after back)
+       regions
+       (and deleted
+            (or (< (length pairs) (length others))
+                (< (length pairs) (length removed))))))))
+
+(defun gemini-companion-baseline--pairs (old new)
+  "Return what the lists of lines OLD and NEW have in common.
+It is a list of pairs of indices in order."
+  (let ((pairs nil)
+        (i 0)
+        (j 0))
+    (when (and old new)
+      (dolist (region (append (gemini-companion-baseline-compare (vconcat old)
+                                                                 (vconcat new))
+                              (list (gemini-companion-baseline--region
+                                     (length old) nil nil nil))))
+        (while (< i (gemini-companion-baseline-region-old region))
+          (push (cons i j) pairs)
+          (cl-incf i)
+          (cl-incf j))
+        (setq i (gemini-companion-baseline-region-old-end region)
+              j (gemini-companion-baseline-region-new-end region))))
+    (nreverse pairs)))
+
+(defun gemini-companion-baseline--folded-lines (lines removed after back)
+  "Return the lines of the folded baseline in place of LINES, a vector.
+REMOVED is a vector of `gemini-companion-baseline--removed' lines of the
+baseline there.  For each of LINES, AFTER has an index if it is a line of a
+CLI, and BACK has one if it is a removed line that others have brought
+back; see `gemini-companion-baseline--fold-gap'.  The others stay where
+they are in respect of these: before the first one, they stand before the
+removed lines."
+  (let ((inserted (make-vector (1+ (length removed)) nil))
+        ;; The next line that was brought back, for each line.
+        (following (make-vector (length lines) nil))
+        (place 0))
+    (cl-loop with next = nil
+             for i downfrom (1- (length lines)) to 0
+             do (aset following i next)
+             (setq next (or (aref back i) next)))
+    (dotimes (i (length lines))
+      (cond
+       ((aref back i) (setq place (1+ (aref back i))))
+       ((aref after i) (setq place (max place (aref after i))))
+       (t (push (aref lines i)
+                (aref inserted (min place (or (aref following i) place)))))))
+    (cl-loop for lines across inserted
+             for i from 0
+             for line = (and (< i (length removed)) (aref removed i))
+             nconc (reverse lines)
+             when (and line (or (not (gemini-companion-baseline--removed-gone line))
+                                (gemini-companion-baseline--removed-back line)))
+             collect (gemini-companion-baseline--removed-text line))))
+
+(defun gemini-companion-baseline--all (baseline now)
+  "Return the changes of BASELINE in the lines NOW, also where none are left."
+  (let ((places (gemini-companion-baseline--places baseline now))
+        (own (gemini-companion-baseline--written-p baseline)))
+    (mapcar (lambda (gap)
+              (gemini-companion-baseline--fold-gap gap baseline places own now))
+            (gemini-companion-baseline--gaps baseline places (length now)))))
+
+(defun gemini-companion-baseline--shrunk (change now)
+  "Return CHANGE without lines of NOW at either end that it does not change.
+Return nil if it changes none.  If others have changed lines of the CLI,
+theirs belong to it: the user is to see both."
+  (let* ((start (gemini-companion-baseline-change-start change))
+         (end (gemini-companion-baseline-change-end change))
+         (lines (gemini-companion-baseline-change-lines change))
+         (last (reverse lines)))
+    (while (and lines (< start end) (string= (car lines) (aref now start)))
+      (pop lines)
+      (cl-incf start))
+    (setq last (reverse lines))
+    (while (and last (< start end) (string= (car last) (aref now (1- end))))
+      (pop last)
+      (cl-decf end))
+    (cond ((not (or last (< start end))) nil)
+          ((gemini-companion-baseline-change-mixed change) change)
+          (t (gemini-companion-baseline--change
+              start end (nreverse last)
+              (gemini-companion-baseline-change-regions change) nil)))))
+
+;;;; Writes, changes, and what the user does with them
+
+(defun gemini-companion-baseline-make (text written)
+  "Return a baseline with the lines TEXT, for the last write WRITTEN."
+  (gemini-companion-baseline--make
+   text written (gemini-companion-baseline-compare text written)))
+
+(defun gemini-companion-baseline-changes (baseline now)
+  "Return the changes in the lines NOW that BASELINE does not have.
+The value is a list of `gemini-companion-baseline-change's in order."
+  (delq nil (mapcar (lambda (change)
+                      (gemini-companion-baseline--shrunk change now))
+                    (gemini-companion-baseline--all baseline now))))
+
+(defun gemini-companion-baseline-folded (baseline now)
+  "Return the text of BASELINE with all that others did, up to the lines NOW.
+The value is a vector of lines."
+  (gemini-companion-baseline-undo (gemini-companion-baseline--all baseline now) now))
+
+(defun gemini-companion-baseline-undo (changes now)
+  "Return the lines NOW without CHANGES, some of its changes in order."
+  (let ((parts nil)
+        (from 0))
+    (dolist (change changes)
+      (push (substring now from (gemini-companion-baseline-change-start change)) parts)
+      (push (gemini-companion-baseline-change-lines change) parts)
+      (setq from (gemini-companion-baseline-change-end change)))
+    (apply #'vconcat (nreverse (cons (substring now from) parts)))))
+
+(defun gemini-companion-baseline-after-write (baseline before after)
+  "Return BASELINE after a CLI has written AFTER where the lines BEFORE were.
+BASELINE may be nil: nobody has to review anything in BEFORE."
+  (gemini-companion-baseline-make
+   (if baseline (gemini-companion-baseline-folded baseline before) before)
+   after))
+
+(defun gemini-companion-baseline-after-review (baseline before after)
+  "Return BASELINE after a CLI has written AFTER, which the user has accepted.
+What the user has accepted is kept, but where a change overlaps it that
+nobody has reviewed.  For the arguments, see
+`gemini-companion-baseline-after-write'."
+  (let* ((made (gemini-companion-baseline-after-write baseline before after))
+         (unreviewed (and baseline
+                          (gemini-companion-baseline-changes baseline before)))
+         (accepted (gemini-companion-baseline-compare before after)))
+    (gemini-companion-baseline--keep
+     made
+     (seq-remove
+      (lambda (region)
+        (let ((start (gemini-companion-baseline--place-before
+                      (gemini-companion-baseline-region-new region) accepted nil))
+              (end (gemini-companion-baseline--place-before
+                    (gemini-companion-baseline-region-new-end region) accepted t)))
+          (seq-some (lambda (change)
+                      (and (<= (gemini-companion-baseline-change-start change) end)
+                           (<= start (gemini-companion-baseline-change-end change))))
+                    unreviewed)))
+      (gemini-companion-baseline-regions made)))))
+
+(defun gemini-companion-baseline--place-before (index regions end)
+  "Return where the line INDEX of the second text is in the first one.
+REGIONS are those between the two.  For a line in a region, that is the
+beginning of the region, or its end if END is non-nil."
+  (let ((offset 0))
+    (catch 'place
+      (dolist (region regions)
+        (cond ((< index (gemini-companion-baseline-region-new region))
+               (throw 'place (+ index offset)))
+              ((<= index (gemini-companion-baseline-region-new-end region))
+               (throw 'place (if end
+                                 (gemini-companion-baseline-region-old-end region)
+                               (gemini-companion-baseline-region-old region))))
+              (t (setq offset (- (gemini-companion-baseline-region-old-end region)
+                                 (gemini-companion-baseline-region-new-end region))))))
+      (+ index offset))))
+
+(defun gemini-companion-baseline-keep (baseline changes)
+  "Return BASELINE with what CLIs have written in CHANGES, some of its changes.
+What others did there is found again by folding."
+  (gemini-companion-baseline--keep
+   baseline (seq-mapcat #'gemini-companion-baseline-change-regions changes)))
+
+(defun gemini-companion-baseline--keep (baseline kept)
+  "Return BASELINE with what CLIs have written in KEPT, some of its regions."
+  (let ((text (gemini-companion-baseline-text baseline))
+        (written (gemini-companion-baseline-written baseline))
+        (parts nil)
+        (regions nil)
+        (from 0)
+        (offset 0))
+    (dolist (region (gemini-companion-baseline-regions baseline))
+      (pcase-let (((cl-struct gemini-companion-baseline-region old old-end new new-end)
+                   region))
+        (if (member region kept)
+            (progn
+              (push (substring text from old) parts)
+              (push (substring written new new-end) parts)
+              (setq from old-end
+                    offset (+ offset (- (- new-end new) (- old-end old)))))
+          (push (gemini-companion-baseline--region
+                 (+ old offset) (+ old-end offset) new new-end)
+                regions))))
+    (gemini-companion-baseline--make
+     (apply #'vconcat (nreverse (cons (substring text from) parts)))
+     written
+     (nreverse regions))))
+
+(defun gemini-companion-baseline-mapped (baseline function)
+  "Return BASELINE with the values of FUNCTION in place of its lines."
+  (let ((mapped (lambda (lines)
+                  (vconcat (mapcar function lines)))))
+    (gemini-companion-baseline--make
+     (funcall mapped (gemini-companion-baseline-text baseline))
+     (funcall mapped (gemini-companion-baseline-written baseline))
+     (gemini-companion-baseline-regions baseline))))
+
+(defun gemini-companion-baseline-lines-of (old new regions)
+  "Return the lines that the texts OLD and NEW have in REGIONS, a list."
+  (seq-mapcat
+   (lambda (region)
+     (append (substring old (gemini-companion-baseline-region-old region)
+                        (gemini-companion-baseline-region-old-end region))
+             (substring new (gemini-companion-baseline-region-new region)
+                        (gemini-companion-baseline-region-new-end region))
+             nil))
+   regions))
+
+(defun gemini-companion-baseline-change-lines-of (baseline change)
+  "Return the lines that CLIs have removed and written in CHANGE of BASELINE."
+  (gemini-companion-baseline-lines-of
+   (gemini-companion-baseline-text baseline)
+   (gemini-companion-baseline-written baseline)
+   (gemini-companion-baseline-change-regions change)))
+
+(provide 'gemini-companion-baseline)
+;;; gemini-companion-baseline.el ends here

@@ -1,0 +1,582 @@
+;;; gemini-companion-walk.el --- Going from change to change  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A command that goes to a change begins a walk: single keys go on, undo and keep,
+;; until a key that is none of the walk's, and does not only move or scroll.  The
+;; walk goes through all files with changes, the one that was written first is the
+;; first.
+
+;;; Code:
+
+(require 'gemini-companion-baseline)
+(require 'gemini-companion-changes)
+(require 'gemini-companion-commands)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-highlight)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-label)
+(require 'gemini-companion-marks)
+(require 'gemini-companion-names)
+(require 'gemini-companion-part)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-text)
+(require 'gemini-companion-watch)
+(require 'gemini-companion-windows)
+(require 'gemini-companion-windows-at-once)
+
+(defvar smerge-refine-ignore-whitespace)
+(declare-function org-show-context "org")
+(declare-function smerge-refine-regions "smerge-mode")
+
+;;;; Keys
+
+(defvar gemini-companion-walk-map
+  (gemini-companion-commands-bind
+   (make-sparse-keymap) 'change
+   (lambda (command)
+     `(menu-item "" ,command
+                 :filter ,(lambda (command) (unless (minibufferp) command)))))
+  "Keys after a command that goes to a change, but not in its question.")
+;; In a graphical frame, vterm and eat have a binding of their own for it.
+(define-key gemini-companion-walk-map [return]
+            (lookup-key gemini-companion-walk-map (kbd "RET")))
+
+(defconst gemini-companion-walk--moving
+  '( next-line previous-line forward-char backward-char right-char left-char
+     forward-word backward-word right-word left-word
+     move-beginning-of-line move-end-of-line beginning-of-visual-line
+     end-of-visual-line forward-paragraph backward-paragraph
+     beginning-of-buffer end-of-buffer recenter-top-bottom recenter
+     mwheel-scroll pixel-scroll-precision scroll-other-window
+     scroll-other-window-down universal-argument universal-argument-more
+     digit-argument negative-argument)
+  "Commands that move or scroll only, after which the walk goes on.
+Those that scroll have a property `scroll-command', too.")
+
+;;;; State
+
+(defvar gemini-companion-walk--end #'ignore
+  "Function that ends the keys of the walk.")
+
+(defvar gemini-companion-walk--buffer nil
+  "The buffer of the change to which the walk has gone, or nil.")
+
+(defvar gemini-companion-walk--before nil
+  "The overlay that displays what was before a change, or nil.")
+
+;;;; Beginning and end
+
+(defun gemini-companion-walk--on-p ()
+  "Return non-nil if the walk is on."
+  (not (eq gemini-companion-walk--end #'ignore)))
+
+(defun gemini-companion-walk--begin ()
+  "Let the next keys be those of `gemini-companion-walk-map'.
+Each command of the walk begins with this, as it may fail: a key that is
+typed after it must not become text of a file, nor answer the question of
+a CLI in the terminal that is selected."
+  (funcall gemini-companion-walk--end)
+  (setq gemini-companion-walk--end
+        (set-transient-map gemini-companion-walk-map
+                           #'gemini-companion-walk--goes-on-p
+                           #'gemini-companion-walk--ended))
+  (force-mode-line-update t))
+
+(defun gemini-companion-walk--goes-on-p ()
+  "Return non-nil if the walk goes on after the current command."
+  (or (minibufferp)
+      (cl-find this-command (gemini-companion-commands-in 'change) :key #'cadr)
+      (and (eq (current-buffer) gemini-companion-walk--buffer)
+           (symbolp this-command)
+           (or (memq this-command gemini-companion-walk--moving)
+               (get this-command 'scroll-command)))
+      (memq this-command '(universal-argument digit-argument negative-argument))))
+
+(defun gemini-companion-walk--ended ()
+  "Remove what the walk has displayed."
+  (setq gemini-companion-walk--end #'ignore)
+  (gemini-companion-walk--hide-before)
+  (force-mode-line-update t))
+
+(defun gemini-companion-walk--report (text)
+  "Show TEXT and the keys of the walk, as far as they fit."
+  (let ((width (1- (frame-width)))
+        (keys "   n next  p previous  u undo  k keep  RET before"))
+    (message "%s" (if (<= (+ (string-width text) (string-width keys)) width)
+                      (concat text keys)
+                    (concat (gemini-companion-label-fit (list text) (- width 12))
+                            " (n p u k RET)")))))
+
+;;;; Changes
+
+(defun gemini-companion-walk--line ()
+  "Return the index of the line at point in the whole text."
+  (1- (gemini-companion-text-line (current-buffer) (point))))
+
+(defun gemini-companion-walk--at (changes line)
+  "Return the one of CHANGES at the index LINE of a line, or nil.
+Where lines were removed, that is the line behind them, or else the last
+line."
+  (let ((last (save-restriction
+                (widen)
+                (save-excursion
+                  (goto-char (point-max))
+                  (1- (line-number-at-pos (if (bolp) (max 1 (1- (point))) (point))))))))
+    (seq-find (lambda (change)
+                (let ((start (gemini-companion-baseline-change-start change))
+                      (end (gemini-companion-baseline-change-end change)))
+                  (or (and (<= start line) (< line (max end (1+ start))))
+                      (and (= start end) (< last start) (<= last line)))))
+              changes)))
+
+(defun gemini-companion-walk--here ()
+  "Return a cons of the record of this file, and of the change at point.
+Signal an error if there is none."
+  (let* ((record (gemini-companion-changes-here))
+         (change (and record
+                      (gemini-companion-walk--at
+                       (gemini-companion-changes-look record)
+                       (gemini-companion-walk--line)))))
+    (unless change
+      (user-error "%s" (substitute-command-keys "No change here; \
+\\[gemini-companion-next-change] goes to the next one")))
+    (cons record change)))
+
+(defun gemini-companion-walk--next (back &optional at)
+  "Go to the next change, or the previous one if BACK is non-nil.
+After the last one of this file, go to the first one of the next file.  If
+AT is non-nil, the change at point counts as the next one.  Return a cons
+of its record and the change, and of a text about files that were skipped."
+  (let* ((here (gemini-companion-changes-here))
+         (line (and here (gemini-companion-walk--line)))
+         (changes (and here (gemini-companion-changes-look here)))
+         (beyond (seq-filter
+                  (lambda (change)
+                    (let ((start (gemini-companion-baseline-change-start change)))
+                      (cond (back (< start line))
+                            (at (<= line start))
+                            (t (< line start)))))
+                  changes))
+         (skipped nil))
+    (if beyond
+        (list here (car (if back (last beyond) beyond)))
+      (or (seq-some
+           (lambda (record)
+             (pcase (gemini-companion-walk--visit record)
+               ((and why (pred stringp))
+                (push (format "; %s %s"
+                              (gemini-companion-edit-name
+                               (gemini-companion-changes-file-edit record) 'plain)
+                              why)
+                      skipped)
+                nil)
+               ('nil nil)
+               (found (list record (car (if back (last found) found))
+                            (string-join (nreverse skipped))))))
+           (gemini-companion-walk--others here back))
+          (user-error "No changes of a CLI are left%s"
+                      (string-join (nreverse skipped)))))))
+
+(defun gemini-companion-walk--others (here back)
+  "Return the records with changes after HERE, a record or nil, in order.
+HERE itself is the last one.  If BACK is non-nil, return those before it,
+the nearest one first."
+  (let* ((records (gemini-companion-changes-files))
+         (records (if back (reverse records) records))
+         (rest (and here (cdr (memq here records)))))
+    (append rest (seq-difference records rest #'eq))))
+
+(defun gemini-companion-walk--visit (record)
+  "Visit the file of RECORD, and return its changes.
+If the file is none that can be visited, return why, a predicate."
+  (let ((file (gemini-companion-changes-path record)))
+    (or (gemini-companion-text-unreadable-reason file)
+        (if (null (gemini-companion-text-attributes file))
+            "was deleted or renamed"
+          (gemini-companion-revert-now file)
+          (with-current-buffer (find-file-noselect
+                                (gemini-companion-names-visited file) 'nowarn)
+            (if (gemini-companion-names-visited-here-p
+                 (gemini-companion-changes-file-name record))
+                (gemini-companion-changes-look record)
+              "is another file now"))))))
+
+(defun gemini-companion-walk--go (back &optional at prefix)
+  "Go to the next change, and report it; see `gemini-companion-walk--next'.
+PREFIX is a text before the report."
+  (pcase-let ((`(,record ,change ,skipped) (gemini-companion-walk--next back at)))
+    (gemini-companion-walk--hide-before)
+    (gemini-companion-walk--select (gemini-companion-changes-buffer record))
+    (gemini-companion-walk--reveal change)
+    (gemini-companion-walk--report
+     (concat prefix (gemini-companion-walk--label record change) skipped))))
+
+(defun gemini-companion-walk--label (record change)
+  "Return a text about CHANGE of RECORD: its number, file and lines."
+  (format "Change %d of %d, %s %s"
+          (+ 1
+             (seq-position (gemini-companion-changes-file-known record) change)
+             (cl-loop for other in (gemini-companion-changes-files)
+                      until (eq other record)
+                      sum (length (gemini-companion-changes-file-known other))))
+          (gemini-companion-changes-left)
+          (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
+                                      'plain)
+          (gemini-companion-hunk-lines
+           (- (gemini-companion-baseline-change-end change)
+              (gemini-companion-baseline-change-start change))
+           (length (gemini-companion-baseline-change-lines change)))))
+
+;;;; Display
+
+(defun gemini-companion-walk--select (buffer)
+  "Display BUFFER in the selected window, unless it is displayed there."
+  (unless (eq buffer (current-buffer))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer buffer
+                     (if buffer-file-name
+                         '(display-buffer-same-window)
+                       '((display-buffer-reuse-window
+                          gemini-companion-windows-display-covering))))))
+  (setq gemini-companion-walk--buffer buffer))
+
+(defun gemini-companion-walk--reveal (change)
+  "Go to CHANGE in the current buffer, and make it visible.
+It is visible with two lines above it, or its beginning if it is longer
+than the window."
+  (let ((start (gemini-companion-walk--position
+                (gemini-companion-baseline-change-start change))))
+    (unless (<= (point-min) start (point-max))
+      (widen))
+    (goto-char start)
+    (dolist (overlay (overlays-at (point)))
+      (when-let* ((open (overlay-get overlay 'isearch-open-invisible)))
+        (funcall open overlay)))
+    ;; In Org 9.6, no overlays fold text.
+    (when (and (invisible-p (point)) (derived-mode-p 'org-mode))
+      (org-show-context))
+    ;; Before redisplay, Emacs would move point out of text that is still
+    ;; invisible.
+    (setq disable-point-adjustment t)
+    (when (eq (current-buffer) (window-buffer))
+      (let ((end (max start
+                      (1- (gemini-companion-walk--position
+                           (gemini-companion-baseline-change-end change)))))
+            (above (save-excursion (forward-line -2) (point))))
+        (unless (and (pos-visible-in-window-p above)
+                     (pos-visible-in-window-p end))
+          (recenter (min 2 (count-lines (point-min) start))))))))
+
+(defun gemini-companion-walk--position (line)
+  "Return the position of the line with the index LINE in the whole text."
+  (save-restriction
+    (widen)
+    (gemini-companion-hunk-line (1+ line))))
+
+(defun gemini-companion-walk--hide-before ()
+  "Display no longer what was before a change."
+  (when gemini-companion-walk--before
+    (delete-overlay gemini-companion-walk--before)
+    (setq gemini-companion-walk--before nil)))
+
+(defun gemini-companion-walk--show-before (change)
+  "Display what was before CHANGE above its lines, in the current buffer.
+If it is longer than the window, display it in another window."
+  (let* ((lines (gemini-companion-walk--colored change))
+         (start (gemini-companion-walk--position
+                 (gemini-companion-baseline-change-start change)))
+         (end (gemini-companion-walk--position
+               (gemini-companion-baseline-change-end change))))
+    (setq gemini-companion-walk--before (make-overlay start end))
+    (overlay-put gemini-companion-walk--before 'face 'gemini-companion-changed)
+    (if (< (length (gemini-companion-baseline-change-lines change))
+           (- (window-body-height) 4))
+        (progn
+          (overlay-put gemini-companion-walk--before 'before-string lines)
+          (when (eq (current-buffer) (window-buffer))
+            (recenter (min 2 (count-lines (point-min) start)))))
+      (with-current-buffer (get-buffer-create "*gemini before*")
+        (special-mode)
+        (let ((inhibit-read-only t))
+          (erase-buffer)
+          (insert lines))
+        (goto-char (point-min))
+        (gemini-companion-windows-at-once
+          (display-buffer (current-buffer)))))))
+
+(defun gemini-companion-walk--colored (change)
+  "Return the lines before CHANGE of the current buffer, with faces.
+They have the colors of the file, and the words that differ are marked."
+  (let* ((file buffer-file-name)
+         (now (gemini-companion-baseline-split
+               (gemini-companion-revert-text (current-buffer))))
+         (start (gemini-companion-baseline-change-start change))
+         (text (gemini-companion-baseline-join
+                (gemini-companion-baseline-undo (list change) now)))
+         (old (gemini-companion-baseline-join
+               (vconcat (gemini-companion-baseline-change-lines change))))
+         (new (gemini-companion-baseline-join
+               (substring now start (gemini-companion-baseline-change-end change))))
+         (buffer (generate-new-buffer "*gemini before*")))
+    (unwind-protect
+        (with-current-buffer buffer
+          (insert text)
+          (gemini-companion-highlight file)
+          (let* ((inhibit-read-only t)
+                 (beg (gemini-companion-hunk-line (1+ start)))
+                 (end (min (point-max) (+ beg (length old)))))
+            (font-lock-ensure beg end)
+            (let ((lines (buffer-substring beg end)))
+              (erase-buffer)
+              (fundamental-mode)
+              (insert lines)
+              (unless (or (bolp) (bobp))
+                (insert "\n"))
+              (gemini-companion-walk--refine new)
+              ;; Without the last one, a color of the text behind it shines through.
+              (add-face-text-property (point-min) (point-max) 'diff-removed t)
+              (add-face-text-property (point-min) (point-max) 'default t)
+              (buffer-string))))
+      (kill-buffer buffer))))
+
+(defun gemini-companion-walk--refine (new)
+  "Mark the words of the current buffer that the text NEW does not have."
+  (unless (or (string-empty-p new) (= (point-min) (point-max)))
+    (require 'smerge-mode)
+    (let ((end (point-max))
+          (smerge-refine-ignore-whitespace nil)
+          (inhibit-message t))
+      (goto-char end)
+      (insert new)
+      (ignore-error file-error
+        (smerge-refine-regions (point-min) end end (point-max)
+                               '((face . diff-refine-removed))))
+      (dolist (overlay (overlays-in (point-min) end))
+        (when (overlay-get overlay 'face)
+          (put-text-property (overlay-start overlay) (overlay-end overlay)
+                             'face '(diff-refine-removed bold))))
+      (remove-overlays)
+      (delete-region end (point-max)))))
+
+;;;; Keeping and undoing
+
+(defun gemini-companion-walk--turn-changes ()
+  "Return the changes of the turn of the change at point.
+The value is a cons of a list of (RECORD . CHANGES), and of the number of
+changes that are left out, as an edit of another turn has written some of
+their lines, too."
+  (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
+               (turn (gemini-companion-edit-turn
+                      (car (gemini-companion-changes-edits record change))))
+               (shared 0)
+               (found nil))
+    (dolist (record (gemini-companion-changes-files))
+      (let ((changes
+             (seq-filter
+              (lambda (change)
+                (let ((turns (seq-uniq (mapcar #'gemini-companion-edit-turn
+                                               (gemini-companion-changes-edits
+                                                record change)))))
+                  (cond ((equal turns (list turn)) t)
+                        ((memq turn turns) (ignore (cl-incf shared))))))
+              (gemini-companion-changes-file-known record))))
+        (when changes
+          (push (cons record changes) found))))
+    (cons (nreverse found) shared)))
+
+(defun gemini-companion-walk--after (what)
+  "Report WHAT was done, and go to the next change, if there is one."
+  (if (gemini-companion-changes-left)
+      (gemini-companion-walk--go nil 'at (concat what "; "))
+    (funcall gemini-companion-walk--end)
+    (message "%s; no changes are left" what)))
+
+(defun gemini-companion-walk--count (groups)
+  "Return the number of changes in GROUPS, a list of (RECORD . CHANGES)."
+  (let ((count (apply #'+ (mapcar (lambda (group) (length (cdr group))) groups))))
+    (format (ngettext "%d change" "%d changes" count) count)))
+
+(defun gemini-companion-walk--check-undo (record changes)
+  "Signal an error if CHANGES of RECORD cannot be undone, or the user objects.
+The current buffer visits the file."
+  (let ((name (gemini-companion-edit-name (gemini-companion-changes-file-edit record))))
+    (when-let* ((why (gemini-companion-revert-obstacle (current-buffer))))
+      (user-error "%s %s" name why))
+    (when (and (seq-some #'gemini-companion-baseline-change-mixed changes)
+               (not (y-or-n-p (format "Lines of the CLI in %s have changed since; \
+undo all the same? " name))))
+      (user-error "Not undone"))))
+
+(defun gemini-companion-walk--undo-in-file (record changes)
+  "Undo CHANGES of RECORD in its buffer, or delete the file if it was new.
+Return what was done."
+  (let ((name (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
+                                          'plain)))
+    (if (gemini-companion-walk--all-new-p record changes)
+        (gemini-companion-walk--delete record)
+      (gemini-companion-walk--check-undo record changes)
+      (gemini-companion-changes-undo record changes)
+      (format "Undid %s of %s, not saved"
+              (gemini-companion-walk--count (list (cons record changes)))
+              name))))
+
+(defun gemini-companion-walk--all-new-p (record changes)
+  "Return non-nil if nothing would be left of RECORD's file without CHANGES.
+The file was new, and the current buffer visits it."
+  (and (gemini-companion-changes-file-new record)
+       (= 0 (length (gemini-companion-baseline-undo
+                     changes (gemini-companion-baseline-split
+                              (gemini-companion-revert-text (current-buffer))))))))
+
+(defun gemini-companion-walk--delete (record)
+  "Delete the file of RECORD, which was new, after asking; return a message."
+  (let* ((edit (gemini-companion-changes-file-edit record))
+         (file (gemini-companion-edit-file edit))
+         (name (gemini-companion-edit-name edit)))
+    (cond ((gemini-companion-names-of-copy file)
+           (user-error "%s was new; delete it on its host" name))
+          ((not (and (not (buffer-modified-p))
+                     (gemini-companion-edit-texts-in-file-p edit)))
+           (user-error "%s was new and has changed since; delete it by hand" name))
+          ((not (y-or-n-p (format "%s was new; delete it? " name)))
+           (user-error "Not undone")))
+    (gemini-companion-watch-writing file
+      (delete-file (file-truename file) 'trash))
+    (gemini-companion-windows-at-once
+      (kill-buffer))
+    (gemini-companion-changes-look record)
+    (format "Deleted %s" name)))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'walk)))
+  "End the walk."
+  (funcall gemini-companion-walk--end)
+  (setq gemini-companion-walk--buffer nil))
+
+(cl-defmethod gemini-companion-part-lighter ((_part (eql 'walk)))
+  "Return a text for the mode line while the walk is on, or nil."
+  (when (gemini-companion-walk--on-p)
+    (cons "(walk)" "walk: n p u k RET are keys of the changes")))
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-next-change ()
+  "Go to the next change that a CLI has written and nobody has reviewed.
+A change at point is the first one.  After the last one in a file, visit
+the next file, in the order in which they were written.
+
+After this, single keys go on: n and p go to the next and the previous
+change, RET shows what was there before, u undoes the change and k keeps
+it, U and K all of the file."
+  (interactive)
+  (let ((begins (not (gemini-companion-walk--on-p))))
+    (gemini-companion-walk--begin)
+    ;; Who begins on the first change is to see it.
+    (gemini-companion-walk--go nil begins)))
+
+;;;###autoload
+(defun gemini-companion-previous-change ()
+  "Go to the previous change that nobody has reviewed.
+See `gemini-companion-next-change'."
+  (interactive)
+  (gemini-companion-walk--begin)
+  (gemini-companion-walk--go 'back))
+
+;;;###autoload
+(defun gemini-companion-show-change ()
+  "Show what was before the change at point, above it, until the walk goes on.
+If that is displayed, hide it."
+  (interactive)
+  (let ((shown gemini-companion-walk--before))
+    ;; What is displayed ends with the keys of before.
+    (gemini-companion-walk--begin)
+    (setq gemini-companion-walk--buffer (current-buffer))
+    (unless shown
+      (gemini-companion-walk--show-before (cdr (gemini-companion-walk--here)))
+      (gemini-companion-walk--report
+       (if (string-empty-p
+            (overlay-get gemini-companion-walk--before 'before-string))
+           "Nothing was here"
+         "Before the change")))))
+
+;;;###autoload
+(defun gemini-companion-undo-change ()
+  "Undo the change at point in the buffer, and go to the next one.
+The file is not saved.  A new file is deleted, after asking."
+  (interactive)
+  (gemini-companion-walk--begin)
+  (pcase-let ((`(,record . ,change) (gemini-companion-walk--here)))
+    (gemini-companion-walk--after
+     (gemini-companion-walk--undo-in-file record (list change)))))
+
+;;;###autoload
+(defun gemini-companion-undo-changes (&optional turn)
+  "Undo all changes of this file in its buffer, and go to the next file.
+With TURN, a prefix argument, undo those of the turn of the change at
+point, in all files.  No file is saved; new files are deleted, after
+asking."
+  (interactive "P")
+  (gemini-companion-walk--begin)
+  (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
+               (done nil))
+    (pcase-dolist (`(,record . ,changes) groups)
+      (gemini-companion-walk--visit record)
+      (with-current-buffer (gemini-companion-changes-buffer record)
+        (push (gemini-companion-walk--undo-in-file record changes) done)))
+    (gemini-companion-walk--after
+     (concat (if (cdr done)
+                 (format "Undid %s in %d files, not saved"
+                         (gemini-companion-walk--count groups) (length done))
+               (car done))
+             (gemini-companion-walk--shared shared)))))
+
+;;;###autoload
+(defun gemini-companion-keep-change ()
+  "Keep the change at point, and go to the next one."
+  (interactive)
+  (gemini-companion-walk--begin)
+  (pcase-let ((`(,record . ,change) (gemini-companion-walk--here)))
+    (gemini-companion-changes-keep record (list change))
+    (gemini-companion-walk--after "Kept 1 change")))
+
+;;;###autoload
+(defun gemini-companion-keep-changes (&optional turn)
+  "Keep all changes of this file, and go to the next file.
+With TURN, a prefix argument, keep those of the turn of the change at
+point, in all files."
+  (interactive "P")
+  (gemini-companion-walk--begin)
+  (pcase-let ((`(,groups . ,shared) (gemini-companion-walk--groups turn)))
+    (pcase-dolist (`(,record . ,changes) groups)
+      (gemini-companion-changes-keep record changes))
+    (gemini-companion-walk--after
+     (concat "Kept " (gemini-companion-walk--count groups)
+             (gemini-companion-walk--shared shared)))))
+
+(defun gemini-companion-walk--groups (turn)
+  "Return the changes of this file, or of the turn at point if TURN is non-nil.
+The value is as that of `gemini-companion-walk--turn-changes'."
+  (if turn
+      (gemini-companion-walk--turn-changes)
+    (let* ((record (gemini-companion-changes-here))
+           (changes (and record (gemini-companion-changes-look record))))
+      (unless changes
+        (user-error "No changes in this buffer"))
+      (cons (list (cons record changes)) 0))))
+
+(defun gemini-companion-walk--shared (count)
+  "Return a text about COUNT changes that were left out, or nil."
+  (when (and (integerp count) (< 0 count))
+    (format (ngettext "; %d change has lines of another turn, too"
+                      "; %d changes have lines of another turn, too" count)
+            count)))
+
+(provide 'gemini-companion-walk)
+;;; gemini-companion-walk.el ends here

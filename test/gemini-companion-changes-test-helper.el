@@ -1,0 +1,86 @@
+;;; gemini-companion-changes-test-helper.el --- Changes by CLIs in tests  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert-x)
+(require 'gemini-companion-changes)
+(require 'gemini-companion-marks)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-undo)
+(require 'gemini-companion-walk)
+
+(defmacro gemini-companion-test-with-changes (files &rest body)
+  "Record and mark what is written while BODY is run in a directory with FILES."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-edits ,files
+     (mapc #'gemini-companion-part-start '(undo changes marks))
+     (unwind-protect
+         (save-window-excursion ,@body)
+       ;; The next key ends the walk.
+       (let ((this-command #'ignore))
+         (run-hooks 'pre-command-hook))
+       (mapc #'gemini-companion-part-stop '(walk marks changes undo)))))
+
+(defun gemini-companion-test-writes (file text session &optional reviewed)
+  "Write TEXT to FILE as the CLI of SESSION does, without a review.
+If REVIEWED is non-nil, the user accepts it.  Revert the buffer of FILE,
+and return the edit."
+  (let ((edit (gemini-companion-test-open file text (random) session)))
+    (if reviewed
+        (gemini-companion-edit-accept edit)
+      (gemini-companion-edit-offer edit nil))
+    (gemini-companion-revert-now (expand-file-name file))
+    (gemini-companion-file-state-record session (expand-file-name file) nil text)
+    edit))
+
+(defun gemini-companion-test-marked (file)
+  "Return the lines that have a mark in FILE, a buffer or the name of its file."
+  (ert-run-idle-timers)
+  (with-current-buffer (if (bufferp file) file (get-file-buffer file))
+    (save-restriction
+      (widen)
+      (sort (mapcar (lambda (overlay)
+                      (line-number-at-pos (overlay-start overlay)))
+                    (seq-filter (lambda (overlay)
+                                  (and (overlay-get overlay 'gemini-companion-mark)
+                                       (overlay-get overlay 'before-string)))
+                                (overlays-in (point-min) (point-max))))
+            #'<))))
+
+(defun gemini-companion-test-left ()
+  "Return how many changes the mode line shows, or nil."
+  (pcase (gemini-companion-part-lighter 'changes)
+    (`(,text . ,_) (string-to-number (substring text 1)))))
+
+(defun gemini-companion-test-walk (&rest keys)
+  "Do what KEYS, strings or commands, do in the selected window.
+Return the last message."
+  (car (last (split-string
+              (ert-with-message-capture messages
+                (dolist (key keys)
+                  (with-current-buffer (window-buffer)
+                    (let ((this-command
+                           (if (symbolp key)
+                               key
+                             (lookup-key gemini-companion-walk-map (kbd key)))))
+                      (run-hooks 'pre-command-hook)
+                      (call-interactively this-command))))
+                messages)
+              "\n" t))))
+
+(defconst gemini-companion-test-lines "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+
+(defmacro gemini-companion-test-in-changed (text &rest body)
+  "Run BODY in the buffer of a, with lines 1 to 9 of which `edit' has made TEXT."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
+     (find-file "a")
+     (buffer-enable-undo)
+     (let ((edit (gemini-companion-test-writes "a" ,text session)))
+       (ignore edit)
+       ,@body)))
+
+(provide 'gemini-companion-changes-test-helper)
+;;; gemini-companion-changes-test-helper.el ends here

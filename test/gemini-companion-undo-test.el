@@ -1,0 +1,545 @@
+;;; gemini-companion-undo-test.el --- Tests of reverting edits  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert-x)
+(require 'gemini-companion-part)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-undo)
+
+(defun gemini-companion-undo-test-refuses (edit reason)
+  "Assert that EDIT is not reverted for REASON."
+  (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+    (should (string-search
+             reason (gemini-companion-test-refusal
+                      (gemini-companion-undo-edit edit))))))
+
+(defmacro gemini-companion-undo-test-with (files &rest body)
+  "Notice what is undone while BODY is run in a directory with FILES."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-edits ,files
+     (gemini-companion-part-start 'undo)
+     (unwind-protect
+         (save-window-excursion ,@body)
+       (gemini-companion-part-stop 'undo))))
+
+(defun gemini-companion-undo-test-accept (file text session)
+  "Accept TEXT for FILE, of SESSION, revert its buffer, and return the edit."
+  (prog1 (gemini-companion-test-accept file text 1 session)
+    (gemini-companion-revert-now (expand-file-name file))
+    (gemini-companion-file-state-record session (expand-file-name file) nil text)))
+
+(defconst gemini-companion-undo-test-lines "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+
+(defmacro gemini-companion-undo-test-in (text &rest body)
+  "Run BODY in the buffer of a, with lines 1 to 9 of which `edit' has made TEXT."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-undo-test-with
+       `(("a" ,gemini-companion-undo-test-lines))
+     (find-file "a")
+     (let ((edit (gemini-companion-undo-test-accept "a" ,text session)))
+       (ignore edit)
+       ,@body)))
+
+(ert-deftest gemini-companion-undo-gives-the-same-bytes ()
+  (pcase-dolist
+      (`(,name . ,before)
+       `(("a" . "one\r\ntwo\nthree\r\n") ("a" . "no end") ("a" . "") ("a" . "\0\300\264")
+         ("a" . "\357\273\277mark\n\r\nno end") ("a" . "\303\251\351\n")
+         ("a" . "-*- coding: latin-1 -*-\r\ncaf\351\n") ("a" . "\377\376o\0\n\0")
+         ;; These are not what their names say.
+         ,@(mapcar (lambda (end) (cons (concat "a" end) "1\ncaf\351\r\n"))
+                   '(".gz" ".Z" ".xz" ".bz2" ".zst" ".tgz" ".svgz" ".gpg"))))
+    (ert-info ((format "%s %S" name before))
+      (gemini-companion-test-with-edits nil
+        (let ((file (expand-file-name name))
+              (require-final-newline t))
+          (gemini-companion-test-write file before)
+          (set-file-modes file #o750)
+          (let ((buffer (and (equal name "a") (find-file-noselect file)))
+                (edit (let ((file-name-handler-alist nil))
+                        (gemini-companion-test-accept file "new\ncaf\u00e9\n"))))
+            (gemini-companion-undo-edit edit)
+            (should (equal before (gemini-companion-text-bytes file)))
+            (should (= #o750 (file-modes file)))
+            (when buffer
+              (should (verify-visited-file-modtime buffer))
+              (should-not (buffer-modified-p buffer)))
+            (should (eq 'reverted (gemini-companion-edit-status edit)))
+            (gemini-companion-undo-test-refuses edit "was reverted already")))))))
+
+(ert-deftest gemini-companion-undo-keeps-the-line-ends-of-a-reported-file ()
+  (pcase-dolist (`(,written ,reported . ,expected)
+                 '(("\357\273\277new\r\n" "é old\n"
+                    . "\357\273\277\303\251 old\r\n")
+                   ("new\r\n" "as it was\r\n" . "as it was\r\n")
+                   ("new\n" "a lone\rreturn\n" . "a lone\rreturn\n")))
+    (ert-info ((format "%S" reported))
+      (gemini-companion-test-with-edits '(("a" ""))
+        (let ((file (expand-file-name "a")))
+          (gemini-companion-test-write file written)
+          (gemini-companion-file-state-record session file reported "new\n")
+          (gemini-companion-undo-edit (car (gemini-companion-edits)))
+          (should (equal expected (gemini-companion-text-bytes file))))))))
+
+(ert-deftest gemini-companion-undo-refuses-to-revert-what-would-lose-text ()
+  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
+    (let ((a (gemini-companion-test-accept "a" "new\n"))
+          (born (gemini-companion-test-accept "born" "new\n" 2))
+          (b (gemini-companion-test-open "b" "new\n" 3))
+          (c (gemini-companion-test-open "c" "new\n" 4)))
+      (gemini-companion-edit-reject b)
+      (gemini-companion-test-write "born" "newer\n")
+      (gemini-companion-undo-test-refuses born "changed since")
+      (delete-file "born")
+      (gemini-companion-undo-test-refuses born "was deleted or renamed")
+      (make-directory "born")
+      (gemini-companion-undo-test-refuses born "is not a regular file")
+      (gemini-companion-undo-test-refuses b "was rejected")
+      (gemini-companion-undo-test-refuses c "awaits an answer")
+      (setq gemini-companion-test-send #'ignore)
+      (gemini-companion-edit-accept c)
+      (gemini-companion-undo-test-refuses c "is not written yet")
+      (gemini-companion-test-write "a" "new\nnewer\n")
+      (gemini-companion-undo-test-refuses a "line 1 has changed since")
+      (gemini-companion-test-write "a" "new\n")
+      (rename-file "a" "elsewhere")
+      (make-symbolic-link "elsewhere" "a")
+      (gemini-companion-undo-test-refuses a "symbolic links")
+      (rename-file "elsewhere" "a" 'replace)
+      (with-current-buffer (find-file-noselect (expand-file-name "a"))
+        (insert "unsaved")
+        (gemini-companion-undo-test-refuses a "line 1 has changed since")
+        (should (equal "unsavednew\n" (buffer-string)))))))
+
+(ert-deftest gemini-companion-undo-keeps-the-file-if-the-disk-is-full ()
+  (let ((disk (make-temp-file "disk-" t)))
+    (skip-unless (eql 0 (ignore-errors
+                          (call-process "mount" nil nil nil "-t" "tmpfs"
+                                        "-o" "size=256k" "tmpfs" disk))))
+    (unwind-protect
+        (gemini-companion-test-with-edits nil
+          (let* ((file (expand-file-name "a" (file-truename disk)))
+                 (before (apply #'concat (make-list 10000 "before é\n")))
+                 (after (concat (make-string 3000 ?x) "\nnew\n")))
+            (gemini-companion-test-write file before)
+            (add-name-to-file file (concat file "-link"))
+            (let ((edit (gemini-companion-test-accept file after)))
+              (with-current-buffer (find-file-noselect file)
+                (call-process "sh" nil nil nil "-c"
+                              (format "cat /dev/zero > %s/filler" disk))
+                (should (string-search
+                         "No space left"
+                         (gemini-companion-test-refusal
+                           (gemini-companion-undo-edit edit))))
+                (should (equal after (gemini-companion-test-file-text file)))
+                (should (equal after (gemini-companion-test-file-text
+                                      (concat file "-link"))))
+                (should (equal after (buffer-string)))
+                (should (verify-visited-file-modtime))
+                (should-not (buffer-modified-p))
+                (should (eq 'accepted (gemini-companion-edit-status edit)))
+                (delete-file (expand-file-name "filler" disk))
+                (gemini-companion-undo-edit edit)
+                (should (equal before (gemini-companion-test-file-text
+                                       (concat file "-link"))))
+                (should (equal before (buffer-string)))
+                (kill-buffer)))))
+      (call-process "umount" nil nil nil disk)
+      (delete-directory disk))))
+
+(ert-deftest gemini-companion-undo-in-unsaved-text-saves-nothing ()
+  (gemini-companion-undo-test-with
+      `(("a" ,gemini-companion-undo-test-lines))
+    (let* ((written "one\n2\n3\n4\n5\n6\n7\n8\nnine\n")
+           (edit (gemini-companion-undo-test-accept "a" written session))
+           (now (lambda () (gemini-companion-edit-status edit))))
+      (pcase-dolist (`(,then ,status ,text)
+                     '((save-buffer reverted "1\n2\n3\n4\n5!\n6\n7\n8\n9\n")
+                       (undo accepted nil)
+                       ((lambda ()
+                          (undo)
+                          (undo-boundary)
+                          (undo-redo 1))
+                        unsaved nil)
+                       ((lambda ()
+                          (undo)
+                          (save-buffer))
+                        accepted "one\n2\n3\n4\n5!\n6\n7\n8\nnine\n")))
+        (gemini-companion-test-write "a" written)
+        (gemini-companion-file-state-record session (expand-file-name "a") nil written)
+        (with-current-buffer (find-file-noselect "a" t)
+          (revert-buffer t t)
+          (buffer-enable-undo)
+          (goto-char (point-min))
+          (search-forward "5")
+          (insert "!")
+          (gemini-companion-undo-edit edit)
+          (should (equal "1\n2\n3\n4\n5!\n6\n7\n8\n9\n" (buffer-string)))
+          (should (equal written (gemini-companion-test-file-text "a")))
+          (should (eq 'unsaved (funcall now)))
+          (should-error (gemini-companion-undo-edit edit) :type 'user-error)
+          (funcall then)
+          (should (eq status (funcall now))))
+        (should (equal (or text written)
+                       (gemini-companion-test-file-text "a")))))))
+
+(ert-deftest gemini-companion-undo-that-is-not-saved-is-forgotten ()
+  (dolist (drop (list (lambda ()
+                        (set-buffer-modified-p nil)
+                        (kill-buffer))
+                      (lambda () (revert-buffer t t))
+                      (lambda () (write-file "other"))))
+    (gemini-companion-undo-test-in "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+      (pcase-let ((`(,first ,second ,_) (gemini-companion-edit-hunks edit)))
+        (gemini-companion-undo-edit edit first)
+        (forward-line 2)
+        (insert "mine\n")
+        (gemini-companion-undo-edit edit second)
+        (gemini-companion-undo-edit edit)
+        (should (eq 'unsaved (gemini-companion-edit-status edit)))
+        ;; Killing a clone drops nothing.
+        (kill-buffer (clone-indirect-buffer "clone" nil))
+        (should (eq 'unsaved (gemini-companion-edit-status edit)))
+        (funcall drop)
+        (should (eq 'accepted (gemini-companion-edit-status edit)))
+        (should (equal (list first) (gemini-companion-edit-undone edit)))))))
+
+(ert-deftest gemini-companion-undo-is-taken-back-by-an-undo-of-the-user ()
+  (gemini-companion-undo-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    ;; A later edit of the file has not written that again.
+    (gemini-companion-undo-test-accept
+     "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
+    (let ((text (buffer-string))
+          (hunk (car (gemini-companion-edit-hunks edit))))
+      (buffer-enable-undo)
+      (dolist (part (list hunk nil))
+        (gemini-companion-undo-edit edit part)
+        (when part
+          (should (equal (list hunk) (gemini-companion-edit-undone edit)))
+          (should-error (gemini-companion-undo-edit edit part)
+                        :type 'user-error))
+        (undo-boundary)
+        (undo)
+        (save-buffer)
+        (should (equal text (gemini-companion-test-file-text "a")))
+        (should (eq 'accepted (gemini-companion-edit-status edit)))
+        (should-not (gemini-companion-edit-undone edit)))
+      ;; A hunk that was undone before all of it was reverted is not back.
+      (mapc (apply-partially #'gemini-companion-undo-edit edit)
+            (list hunk nil))
+      (undo-boundary)
+      (undo)
+      (save-buffer)
+      (should (eq 'accepted (gemini-companion-edit-status edit)))
+      (should (equal (list hunk) (gemini-companion-edit-undone edit)))
+      ;; It is of the later edit if that has written it again.
+      (gemini-companion-undo-edit edit)
+      (gemini-companion-state-report session 'prompt "Again")
+      (gemini-companion-undo-test-accept "a" text session)
+      (goto-char (point-max))
+      (insert "mine\n")
+      (save-buffer)
+      (should (eq 'reverted (gemini-companion-edit-status edit))))))
+
+;; Each merge takes 20 ms.
+(ert-deftest gemini-companion-undo-is-not-merged-at-each-save ()
+  (gemini-companion-undo-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (mapc (apply-partially #'gemini-companion-undo-edit edit)
+          (gemini-companion-edit-hunks edit))
+    (goto-char (point-max))
+    (insert "mine\n")
+    (cl-letf (((symbol-function 'gemini-companion-text-merged)
+               (lambda (&rest _) (ert-fail "Merged"))))
+      (save-buffer))
+    (should (eq 'reverted (gemini-companion-edit-status edit)))))
+
+(ert-deftest gemini-companion-undo-that-conflicts-can-be-resolved ()
+  (gemini-companion-undo-test-with '(("a" "1\n2\n3\n"))
+    (let ((edit (gemini-companion-undo-test-accept "a" "1\ntwo\n3\n" session)))
+      ;; Its buffer does not follow another program.
+      (find-file-noselect "a")
+      (gemini-companion-test-write "a" "0\n1\nmine\n3\n")
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (apply-partially #'string-search
+                                  "a cannot be reverted: line 3 has changed since")))
+        (gemini-companion-undo-edit edit))
+      (should (equal "0\n1\n<<<<<<< now\nmine\n||||||| written\ntwo\n=======\n2
+>>>>>>> before\n3\n"
+                     (buffer-string)))
+      (should (bound-and-true-p smerge-mode))
+      (should (equal "0\n1\nmine\n3\n" (gemini-companion-test-file-text "a"))))))
+
+(ert-deftest gemini-companion-undo-keeps-mark-line-ends-and-bytes ()
+  (pcase-dolist
+      (`(,before ,proposed ,now ,after ,client)
+       '(("1\r\n2\r\n3\r\n4\r\n5\r\n" "one\n2\n3\n4\nfive\n"
+          "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
+         ("1\n2\n3\n4\n5" "one\n2\n3\n4\nfive"
+          "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n")
+         ;; The user has added empty lines.
+         ("1\n2\n3\n" "one\n2\n3\n" "one\n2\n3\n\n\n" "1\n2\n3\n\n\n")
+         ("1\r\n2\r\n3\r\n4\r\n5" "one\n2\n3\n4\nfive"
+          "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
+         ("\357\273\2771\n\303\251\n3\n4\n5\n" "one\n\u00e9\n3\n4\nfive\n"
+          "\357\273\277one\n\303\251\n\303\266\n4\nfive\n"
+          "\357\273\2771\n\303\251\n\303\266\n4\n5\n")
+         ;; The CLI has dropped the mark.
+         ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
+          "one\n2\nmine\n4\nfive\n" "\357\273\2771\n2\nmine\n4\n5\n")
+         ;; It keeps the mark; the user did not.
+         ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
+          "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n" "qwen")
+         ("caf\351\n2\n3\n4\n5\n" "cafe\n2\n3\n4\nfive\n"
+          "cafe\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n")
+         ("caf\351\n2\n3\n4\n5\n" "caf\u00e9\n2\n3\n4\nfive\n"
+          "caf\351\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n" "qwen")
+         ("1\r\n2\n3\n4\n5\r\n" "one\r\n2\n3\n4\nfive\r\n"
+          "one\r\n2\nmine\n4\nfive\r\n" "1\r\n2\nmine\n4\n5\r\n" "copilot")
+         ;; What it could not decode is a hunk of its own.
+         ("1\n2\n\351\n4\n5\n" "one\n2\n\uFFFD\n4\nfive\n"
+          "one\n2\n\357\277\275\n4\nfive\n" "1\n2\n\351\n4\n5\n")))
+    (ert-info ((format "%S" now))
+      (gemini-companion-test-with-edits '(("a" ""))
+        (gemini-companion-test-write "a" before)
+        (let ((edit (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+                      (gemini-companion-test-accept
+                       "a" proposed 1
+                       `(:client ,(or client "gemini") ,@session)))))
+          (gemini-companion-test-write "a" now)
+          (dolist (hunk (gemini-companion-edit-hunks edit))
+            (gemini-companion-undo-edit edit hunk))
+          (should (equal after (gemini-companion-text-bytes "a")))
+          (gemini-companion-test-write "a" now)
+          (gemini-companion-file-state-set-reverted edit 'written)
+          (gemini-companion-undo-edit edit)
+          (should (equal after (gemini-companion-text-bytes "a"))))))))
+
+(ert-deftest gemini-companion-undo-of-a-hunk-in-latin-1-leaves-the-others ()
+  "The file then has lines in UTF-8 beside others, and Emacs reads all in Latin-1."
+  (gemini-companion-test-with-edits '(("a" ""))
+    (let ((old "caf\351\n2\n3\nplain\n5\n6\nth\351\n"))
+      (gemini-companion-test-write "a" old)
+      (find-file "a")
+      (let* ((edit (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+                     (gemini-companion-test-accept
+                      "a" "caf\uFFFD\n2\n3\nPLAIN\n5\n6\nth\uFFFD\n" 1
+                      `(:client "gemini" ,@session))))
+             (hunks (gemini-companion-edit-hunks edit)))
+        (should (length= hunks 3))
+        (gemini-companion-test-write
+         "a" "caf\357\277\275\n2\n3\nPLAIN\n5\n6\nth\357\277\275\n")
+        (gemini-companion-revert-now (expand-file-name "a"))
+        (gemini-companion-file-state-set-reverted edit 'written)
+        (dolist (hunk hunks)
+          (gemini-companion-undo-edit edit hunk))
+        (should (equal old (gemini-companion-text-bytes "a")))))))
+
+(defun gemini-companion-undo-test-undone
+    (coding before proposed undone &optional client)
+  "Write PROPOSED over the text BEFORE in CODING, as CLIENT does.
+By default, that is Qwen Code.
+Undo the first hunk in the file, and then with unsaved text in its buffer,
+which is saved then.  Assert that each has the text UNDONE in CODING."
+  (gemini-companion-test-with-edits '(("a" ""))
+    (let ((write (lambda (text)
+                   (gemini-companion-test-write
+                    "a" (encode-coding-string text coding)))))
+      (funcall write before)
+      (find-file "a")
+      (let* ((edit (gemini-companion-test-accept
+                    "a" proposed 1 `(:client ,(or client "qwen") ,@session)))
+             (hunk (car (gemini-companion-edit-hunks edit))))
+        (dolist (unsaved '(nil t))
+          (funcall write proposed)
+          (gemini-companion-revert-now (expand-file-name "a"))
+          (gemini-companion-file-state-set-reverted edit 'written)
+          (goto-char (point-max))
+          (when unsaved
+            (insert "mine\n"))
+          (gemini-companion-undo-edit edit hunk)
+          (should (eq unsaved (buffer-modified-p)))
+          (save-buffer)
+          (should (equal (encode-coding-string
+                          (concat undone (and unsaved "mine\n")) coding)
+                         (gemini-companion-text-bytes "a"))))))))
+
+;; The mark was lost, or there were two of them.
+(ert-deftest gemini-companion-undo-in-line-1-leaves-the-byte-order-mark ()
+  (pcase-dolist
+      (`(,before ,proposed ,undone)
+       '(("1\n2\n3\n4\n" "new\n1\n2\n3\nfour\n" "1\n2\n3\nfour\n")
+         ("1\n2\n3\n4\n" "2\n3\nfour\n" "1\n2\n3\nfour\n")
+         ("1\n2\n3\n4\n" "one\n2\n3\nfour\n" "1\n2\n3\nfour\n")
+         ("1\n2\n3\n4\n" "a\nb\n2\n3\nfour\n" "1\n2\n3\nfour\n")))
+    (dolist (coding '(utf-8-with-signature-unix utf-8-with-signature-dos
+                      utf-16le-with-signature-unix utf-16be-with-signature-dos
+                      utf-8-unix utf-8-dos))
+      (ert-info ((format "%s %S" coding proposed))
+        (gemini-companion-undo-test-undone coding before proposed undone)))
+    ;; Its proposal has no mark, and the file may have it all the same.
+    (gemini-companion-undo-test-undone 'utf-8-with-signature-unix
+                                          before proposed undone "gemini")))
+
+;;;; Random turns
+
+(defvar gemini-companion-undo-test-coding 'utf-8-unix
+  "Coding system of the file, with its line ends.")
+
+(defun gemini-companion-undo-test-write (file text)
+  "Write TEXT to FILE as a CLI does, in the same coding system."
+  (gemini-companion-test-write
+   file (encode-coding-string text gemini-companion-undo-test-coding)))
+
+(defun gemini-companion-undo-test-merge (mine base theirs)
+  "Return the merge of MINE and THEIRS by diff3, from BASE, or nil.
+The last newline is that of the side that has changed it."
+  (pcase-dolist (`(,name ,text) `(("m" ,mine) ("b" ,base) ("t" ,theirs)))
+    (gemini-companion-test-write
+     (concat "diff3/" name)
+     (if (string-match-p "[^\n]\\'" text) (concat text "\n") text)))
+  (with-temp-buffer
+    (when (eql 0 (call-process "diff3" nil t nil "-m" "-E"
+                               "diff3/m" "diff3/b" "diff3/t"))
+      (let ((open-p (apply-partially #'string-match-p "[^\n]\\'")))
+        (if (if (eq (null (funcall open-p mine)) (null (funcall open-p base)))
+                (funcall open-p theirs)
+              (funcall open-p mine))
+            (string-remove-suffix "\n" (buffer-string))
+          (buffer-string))))))
+
+(defun gemini-companion-undo-test-without (hunk before after)
+  "Return the text AFTER with the lines of BEFORE in HUNK."
+  (let ((before (split-string before "^" t))
+        (after (split-string after "^" t)))
+    (apply #'concat
+           (append (seq-take after (1- (gemini-companion-hunk-new hunk)))
+                   (seq-take (nthcdr (1- (gemini-companion-hunk-old hunk)) before)
+                             (gemini-companion-hunk-old-count hunk))
+                   (nthcdr (1- (gemini-companion-hunk-new-end hunk)) after)))))
+
+(defun gemini-companion-undo-test-type ()
+  "Edit some lines of the current buffer as a user does."
+  (goto-char (point-min))
+  (while (not (eobp))
+    (let* ((end (min (point-max) (line-beginning-position 2)))
+           (line (buffer-substring (point) end))
+           (new (gemini-companion-test-edited-at-random line)))
+      (if (equal line new)
+          (goto-char end)
+        (delete-region (point) end)
+        (insert new)))))
+
+(defun gemini-companion-undo-test-revert (edit)
+  "Revert EDIT or a hunk of it: as the merge program does, or not at all."
+  (let* ((buffer (get-file-buffer "a"))
+         (state (lambda ()
+                  (list (gemini-companion-test-file-text "a")
+                        (gemini-companion-text-of-buffer buffer)
+                        (buffer-modified-p buffer))))
+         (was (funcall state))
+         (base (gemini-companion-edit-after edit))
+         (hunk (and (= 0 (random 2))
+                    (seq-random-elt
+                     (append (seq-difference (gemini-companion-edit-hunks edit)
+                                             (gemini-companion-edit-undone edit))
+                             ;; All have been undone.
+                             '(nil)))))
+         (before (progn
+                   (gemini-companion-test-write
+                    "before" (gemini-companion-edit-before edit))
+                   (gemini-companion-test-file-text "before")))
+         (merged (gemini-companion-undo-test-merge
+                  (if (nth 2 was) (nth 1 was) (nth 0 was))
+                  base
+                  (if hunk
+                      (gemini-companion-undo-test-without hunk before base)
+                    before)))
+         (problem (condition-case problem
+                      (ignore (gemini-companion-undo-edit edit hunk #'ignore))
+                    (user-error (error-message-string problem)))))
+    (if problem
+        (progn
+          (should (equal was (funcall state)))
+          (or (and (string-search "merges them first" problem) 'unmerged)
+              (and (string-match-p "line [0-9]+ has changed" problem)
+                   (null merged)
+                   'refused)
+              (ert-fail (list problem merged was))))
+      (should (equal (funcall state)
+                     (if (nth 2 was)
+                         (list (nth 0 was) merged t)
+                       (list merged merged nil))))
+      'reverted)))
+
+(defun gemini-companion-undo-test-step (session)
+  "Do something by chance in the current buffer, of the file that SESSION edits.
+Return what became of a revert."
+  (let* ((file buffer-file-name)
+         (edits (seq-remove #'gemini-companion-undo-unwritten
+                            (gemini-companion-edits))))
+    (if (= 0 (random 3))
+        (narrow-to-region (1+ (random (point-max))) (1+ (random (point-max))))
+      (widen))
+    (pcase (random 10)
+      ;; The CLI writes.
+      ((or 0 1)
+       (gemini-companion-undo-test-write
+        file (gemini-companion-edit-after
+              (gemini-companion-test-accept
+               file (concat (gemini-companion-test-edited-at-random
+                             (gemini-companion-test-file-text file))
+                            (seq-random-elt '("x\n" "x" "\n" "é \n")))
+               1 session))))
+      ;; So does another program, or the user with and without saving.
+      (2 (gemini-companion-undo-test-write
+          file (gemini-companion-test-edited-at-random
+                (gemini-companion-test-file-text file))))
+      (3 (unless (gemini-companion-revert-obstacle (current-buffer))
+           (gemini-companion-undo-test-type)
+           (save-buffer)))
+      (4 (gemini-companion-undo-test-type))
+      (5 (ignore-errors
+           (undo-boundary)
+           (undo)))
+      (6 (unless (or (buffer-modified-p)
+                     (gemini-companion-revert-obstacle (current-buffer)))
+           (revert-buffer t t)))
+      ;; A turn, the newest one first.
+      (7 (dolist (edit (reverse edits))
+           (unless (gemini-companion-undo-unwritten edit)
+             (setq edits (gemini-companion-undo-test-revert edit)))))
+      (_ (when edits
+           (setq edits (gemini-companion-undo-test-revert
+                        (seq-random-elt edits))))))
+    (gemini-companion-revert-now file)
+    (should (equal (gemini-companion-text-bytes file)
+                   (encode-coding-string (gemini-companion-test-file-text file)
+                                         gemini-companion-undo-test-coding)))
+    (and (symbolp edits) edits)))
+
+(ert-deftest gemini-companion-undo-of-random-turns-is-the-merge-or-nothing ()
+  :tags '(pure)
+  (let ((seed (or (getenv "GC_SEED") (format "%s" (random))))
+        results)
+    (random seed)
+    (ert-info ((format "GC_SEED=%s" seed))
+      (dotimes (_ (string-to-number (or (getenv "GC_TURNS") "10")))
+        (gemini-companion-undo-test-with '(("a" ""))
+          (let ((gemini-companion-undo-test-coding
+                 (seq-random-elt '(utf-8-unix utf-8-dos utf-8-with-signature-unix
+                                              utf-8-with-signature-dos))))
+            (gemini-companion-undo-test-write
+             "a" (mapconcat (apply-partially #'format "%d\n")
+                            (number-sequence 1 12) ""))
+            (with-current-buffer (find-file-noselect "a")
+              (buffer-enable-undo)
+              (add-hook 'before-save-hook #'delete-trailing-whitespace nil t)
+              (dotimes (_ 15)
+                (push (gemini-companion-undo-test-step session) results)))))))
+    ;; Otherwise the test shows nothing; in so few turns, none may be refused.
+    (should (memq 'reverted results))))
+
+;;; gemini-companion-undo-test.el ends here

@@ -1,0 +1,279 @@
+;;; gemini-companion-walk-test.el --- Tests of going from change to change  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-changes-test-helper)
+(require 'gemini-companion-walk)
+
+(defun gemini-companion-walk-test-line ()
+  "Return the line of point in the selected window."
+  (with-current-buffer (window-buffer)
+    (line-number-at-pos nil 'absolute)))
+
+(defun gemini-companion-walk-test-shown ()
+  "Return what is displayed of the text before a change, or nil."
+  (with-current-buffer (window-buffer)
+    (seq-some (lambda (overlay)
+                (and (eq 'gemini-companion-changed (overlay-get overlay 'face))
+                     (overlay-get overlay 'before-string)))
+              (overlays-in (point-min) (point-max)))))
+
+(ert-deftest gemini-companion-walk-goes-through-the-files-as-they-were-written ()
+  (gemini-companion-test-with-changes
+      `(("a" ,gemini-companion-test-lines) ("b" "B\n")
+        ("c" ,gemini-companion-test-lines))
+    (should-error (gemini-companion-next-change) :type 'user-error)
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "b" "C\n" session)
+    (gemini-companion-test-writes "c" "1\n2\n3\n4\nfive\n6\n7\n8\n9\n" session)
+    (gemini-companion-test-writes "new" "x\ny\n" session)
+    ;; A later write of the first file does not move it.
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nNINE\n" session)
+    (should (eql 5 (gemini-companion-test-left)))
+    (delete-file "b")
+    (run-hook-with-args 'gemini-companion-state-functions session)
+    (should (eql 4 (gemini-companion-test-left)))
+    (pcase-dolist (`(,key ,said ,line)
+                   '((gemini-companion-next-change "1 of 4, a +1 −1" 1)
+                     ("n" "2 of 4, a +1 −1" 9) ("n" "3 of 4, c +1 −1" 5)
+                     ("n" "4 of 4, new +2 −0" 1) ("p" "3 of 4, c +1 −1" 5)
+                     ("p" "2 of 4, a +1 −1" 9) ("p" "1 of 4, a +1 −1" 1)
+                     ("p" "4 of 4, new +2 −0" 1) ("n" "1 of 4, a +1 −1" 1)))
+      (should (string-prefix-p (concat "Change " said)
+                               (gemini-companion-test-walk key)))
+      (should (equal line (gemini-companion-walk-test-line))))
+    (should (string-prefix-p "Kept 2 changes; Change 1 of 2, c"
+                             (gemini-companion-test-walk "K")))
+    (should-not (gemini-companion-test-marked "a"))
+    (gemini-companion-test-write "b" "C\n")
+    (run-hook-with-args 'gemini-companion-state-functions session)
+    (gemini-companion-test-walk "p")
+    (should (equal "new" (buffer-name (window-buffer))))
+    ;; In its question, n is an answer.
+    (should (equal "Not undone"
+                   (gemini-companion-test-refusal
+                     (execute-kbd-macro (kbd "u n RET C-]")))))
+    (ert-with-message-capture shown
+      (execute-kbd-macro (kbd "u y RET"))
+      (should (string-search "Deleted new; Change 1 of" shown)))
+    (should-not (file-exists-p "new"))))
+
+(ert-deftest gemini-companion-walk-undoes-and-keeps-one-change-after-the-other ()
+  (gemini-companion-test-in-changed "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n"
+    (should (string-prefix-p "Change 1 of 4, a +1 −1"
+                             (gemini-companion-test-walk 'gemini-companion-next-change)))
+    (should (string-prefix-p "Undid 1 change of a, not saved; Change 1 of 3, a +1 −0"
+                             (gemini-companion-test-walk "u")))
+    (should (equal 4 (gemini-companion-walk-test-line)))
+    (should (string-prefix-p "Kept 1 change; Change 1 of 2, a +1 −1"
+                             (gemini-companion-test-walk "k")))
+    (should (equal "1\n2\n3\nmore\n4\nfive\n6\n7\n9\n" (buffer-string)))
+    (should (buffer-modified-p))
+    (should (equal "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n"
+                   (gemini-companion-test-file-text "a")))
+    (should (string-prefix-p "Undid 1 change of a, not saved; Change 1 of 1, a +0 −1"
+                             (gemini-companion-test-walk "u")))
+    (should (equal "Undid 1 change of a, not saved; no changes are left"
+                   (gemini-companion-test-walk "u")))
+    (should (equal "1\n2\n3\nmore\n4\n5\n6\n7\n8\n9\n" (buffer-string)))
+    (should-not (gemini-companion-test-left))
+    ;; Undo brings one after the other back.
+    (dolist (left '(1 2 3 4))
+      (let ((last-command (if (= left 1) 'ignore 'undo)))
+        (undo-boundary)
+        (undo))
+      (ert-run-idle-timers)
+      (should (eql left (gemini-companion-test-left))))
+    (should (equal "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n" (buffer-string)))
+    (should-not (buffer-modified-p))))
+
+(ert-deftest gemini-companion-walk-keeps-and-undoes-a-turn-with-a-prefix ()
+  (gemini-companion-test-with-changes
+      `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines))
+    (find-file "a")
+    (gemini-companion-state-report session 'prompt "First")
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-test-writes "b" "1\n2\n3\nfour\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Second")
+    ;; The second turn writes two lines of the first one again, and one of its own.
+    (gemini-companion-test-writes "b" "1\n2\n3\nfour\n5!\n6\n7\n8\nnine\n" session)
+    (should (eql 3 (gemini-companion-test-left)))
+    (gemini-companion-test-walk 'gemini-companion-next-change)
+    (let ((current-prefix-arg '(4)))
+      (should (string-prefix-p
+               "Kept 1 change; 1 change has lines of another turn, too; Change 1 of 2, b"
+               (gemini-companion-test-walk "K"))))
+    (gemini-companion-test-walk "n")
+    (should (equal 9 (gemini-companion-walk-test-line)))
+    (let ((current-prefix-arg '(4)))
+      (should (string-prefix-p
+               "Undid 1 change of b, not saved; 1 change has lines of another turn"
+               (gemini-companion-test-walk "U"))))
+    (with-current-buffer "b"
+      (should (equal "1\n2\n3\nfour\n5!\n6\n7\n8\n9\n" (buffer-string))))
+    (should (string-prefix-p "Undid 1 change of b, not saved; no changes"
+                             (gemini-companion-test-walk "U")))
+    (with-current-buffer "b"
+      (should (equal gemini-companion-test-lines (buffer-string))))))
+
+(ert-deftest gemini-companion-walk-shows-what-was-before-until-it-goes-on ()
+  (gemini-companion-test-in-changed "1\n2\nthree\n4\n5\n7\n8\n9\n"
+    (gemini-companion-test-walk 'gemini-companion-next-change)
+    (should (string-prefix-p "Before the change" (gemini-companion-test-walk "RET")))
+    (should (equal "3\n" (substring-no-properties (gemini-companion-walk-test-shown))))
+    (should (memq 'diff-removed
+                  (ensure-list (get-text-property
+                                1 'face (gemini-companion-walk-test-shown)))))
+    ;; Moving and scrolling leave it, and so the walk.
+    (let ((this-command #'next-line))
+      (run-hooks 'pre-command-hook)
+      (call-interactively #'next-line))
+    (should (gemini-companion-walk-test-shown))
+    (should (eq #'gemini-companion-next-change (key-binding "n")))
+    (gemini-companion-test-walk "p" "n" "RET")
+    (should (equal "6\n" (substring-no-properties (gemini-companion-walk-test-shown))))
+    (gemini-companion-test-walk "RET")
+    (should-not (gemini-companion-walk-test-shown))
+    (gemini-companion-test-walk "RET")
+    (should (equal "(walk)" (car (gemini-companion-part-lighter 'walk))))
+    ;; Another key ends the walk, and hides it.
+    (let ((this-command #'self-insert-command))
+      (run-hooks 'pre-command-hook))
+    (should-not (gemini-companion-walk-test-shown))
+    (should-not (gemini-companion-part-lighter 'walk))
+    (should (eq #'self-insert-command (key-binding "n")))))
+
+(ert-deftest gemini-companion-walk-shows-more-than-a-window-elsewhere ()
+  (gemini-companion-test-with-changes
+      `(("a" ,(mapconcat (apply-partially #'format "%d\n") (number-sequence 1 200) "")))
+    (find-file "a")
+    (gemini-companion-test-writes "a" "1\nnew\n200\n" session)
+    (gemini-companion-test-walk 'gemini-companion-next-change "RET")
+    (with-current-buffer "*gemini before*"
+      (should (get-buffer-window))
+      (should (string-prefix-p "2\n3\n" (buffer-string)))
+      (should (string-suffix-p "\n199\n" (buffer-string)))
+      (kill-buffer))))
+
+(ert-deftest gemini-companion-walk-asks-where-lines-of-the-cli-were-changed ()
+  (gemini-companion-test-in-changed "1\ntwo\nthree\n4\n5\n6\n7\n8\n9\n"
+    (goto-char (point-min))
+    (search-forward "two")
+    (insert " of mine")
+    (gemini-companion-test-walk 'gemini-companion-next-change)
+    (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+      (should (equal "Not undone"
+                     (gemini-companion-test-refusal (gemini-companion-undo-change)))))
+    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-undo-change))
+    ;; Both are there.
+    (should (string-search "two of mine\n" (buffer-string)))
+    (should (string-search "2\n3\n" (buffer-string)))
+    (should-not (string-search "three" (buffer-string)))))
+
+(ert-deftest gemini-companion-walk-leaves-no-key-behind-after-an-error ()
+  (gemini-companion-test-with-changes nil
+    (dolist (command '( gemini-companion-next-change
+                        gemini-companion-previous-change
+                        gemini-companion-show-change
+                        gemini-companion-undo-change
+                        gemini-companion-undo-changes
+                        gemini-companion-keep-change
+                        gemini-companion-keep-changes))
+      (with-temp-buffer
+        (local-set-key [return] #'newline)
+        (should-error (call-interactively command) :type 'user-error)
+        (pcase-dolist (`(,key . ,bound)
+                       '(("n" . gemini-companion-next-change)
+                         ("RET" . gemini-companion-show-change)
+                         ("<return>" . gemini-companion-show-change)))
+          (should (eq bound (key-binding (kbd key))))
+          (let ((this-command bound))
+            (run-hooks 'pre-command-hook))
+          (should-error (call-interactively bound) :type 'user-error))
+        ;; Any other key is one of the buffer.
+        (let ((this-command #'self-insert-command))
+          (run-hooks 'pre-command-hook))
+        (should (eq #'self-insert-command (key-binding "n")))))))
+
+(ert-deftest gemini-companion-walk-goes-to-changes-wherever-they-are ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+    (goto-char (point-max))
+    (narrow-to-region 2 4)
+    (let ((fold (make-overlay 14 (buffer-size))))
+      (overlay-put fold 'invisible t)
+      (overlay-put fold 'isearch-open-invisible #'delete-overlay)
+      (goto-char (point-min))
+      (should (string-prefix-p "Change 1 of 3"
+                               (gemini-companion-test-walk
+                                'gemini-companion-next-change)))
+      (pcase-dolist (`(,said ,line) '(("2 of 3" 5) ("3 of 3" 9) ("1 of 3" 1)))
+        (should (string-prefix-p (concat "Change " said)
+                                 (gemini-companion-test-walk "n")))
+        (should (equal line (line-number-at-pos nil 'absolute)))
+        (should-not (invisible-p (point)))))))
+
+(ert-deftest gemini-companion-walk-unfolds-the-text-of-org ()
+  (gemini-companion-test-in-changed "* one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+    (org-mode)
+    (setq-local org-fold-core-style 'text-properties) ; the default of Org 9.6
+    (goto-char 1)
+    (org-cycle)
+    (should (invisible-p 13))
+    (gemini-companion-test-walk 'gemini-companion-next-change "n")
+    (should (looking-at-p "five"))
+    (should-not (invisible-p (point)))))
+
+(ert-deftest gemini-companion-walk-leaves-out-files-that-are-others-now ()
+  (gemini-companion-test-with-changes '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (make-symbolic-link "b" "link")
+    (gemini-companion-test-writes "a" "new\n" session)
+    (gemini-companion-test-writes "link" "new\n" session)
+    (make-symbolic-link "c" "link" 'ok-if-exists)
+    (gemini-companion-next-change)
+    (should (string-prefix-p "Change 1 of 2, a" (gemini-companion-test-walk "n")))
+    ;; The buffer is of another file.
+    (with-current-buffer "a"
+      (write-file "z"))
+    (should (string-prefix-p "Change 1 of 2, a" (gemini-companion-test-walk "n")))
+    (with-current-buffer "a"
+      (rename-file "a" "renamed")
+      (set-visited-file-name "renamed" nil 'along-with-file)
+      (should-not (gemini-companion-test-marked "renamed")))
+    (make-directory "a")
+    (gemini-companion-test-writes "new" "new\n" session)
+    (should (string-prefix-p "Change 1 of 1, new"
+                             (gemini-companion-test-walk
+                              'gemini-companion-next-change)))
+    (should-not (get-buffer "a"))))
+
+(ert-deftest gemini-companion-walk-undoes-behind-the-last-line ()
+  (gemini-companion-test-with-changes '(("a" "1\n2\n3"))
+    (find-file "a")
+    (setq-local require-final-newline nil)
+    (gemini-companion-test-writes "a" "1\n2\n" session)
+    (gemini-companion-test-walk 'gemini-companion-next-change "RET")
+    (should (equal "3\n" (substring-no-properties (gemini-companion-walk-test-shown))))
+    (gemini-companion-test-walk "u")
+    (should (equal "1\n2\n3" (buffer-string)))))
+
+(ert-deftest gemini-companion-walk-undoes-in-a-buffer-of-bytes ()
+  (gemini-companion-test-with-changes '(("a" "L1 é\n\0 é\nL3\nL4 é\nL5\n"))
+    (gemini-companion-test-writes "a" "L1 é\n\0 é\nthree é\nL4 é\nL5\n" session)
+    (with-current-buffer (find-file-noselect "a")
+      (should (eq 'raw-text (coding-system-type buffer-file-coding-system)))
+      (gemini-companion-next-change)
+      (should (equal 3 (line-number-at-pos)))
+      (goto-char (point-max))
+      (insert "mine é\n")
+      (goto-char (point-min))
+      (forward-line 2)
+      (gemini-companion-undo-change)
+      (save-buffer)
+      (should (equal "L1 \303\251\n\0 \303\251\nL3\nL4 \303\251\nL5\nmine \303\251\n"
+                     (gemini-companion-text-bytes "a"))))))
+
+;;; gemini-companion-walk-test.el ends here
