@@ -52,9 +52,13 @@ An edit may be reported by its CLI, and found in its file, too.")
   "Functions called with a record of which the changes were computed again.
 If there are none, the record may have been dropped.")
 
-(defun gemini-companion-changes-files ()
-  "Return the records of the files that had changes at the last look, in order."
-  (seq-filter #'gemini-companion-changes-file-known gemini-companion-changes--files))
+(defun gemini-companion-changes-files (&optional all)
+  "Return the records of the files that had changes at the last look, in order.
+If ALL is non-nil, include those whose changes are not in the text now."
+  (if all
+      (copy-sequence gemini-companion-changes--files)
+    (seq-filter #'gemini-companion-changes-file-known
+                gemini-companion-changes--files)))
 
 (defun gemini-companion-changes-left ()
   "Return how many changes were left at the last look, or nil if there are none."

@@ -147,11 +147,12 @@ Signal an error if there is none."
 \\[gemini-companion-next-change] goes to the next one")))
     (cons record change)))
 
-(defun gemini-companion-walk--next (back &optional at)
-  "Go to the next change, or the previous one if BACK is non-nil.
-After the last one of this file, go to the first one of the next file.  If
-AT is non-nil, the change at point counts as the next one.  Return a cons
-of its record and the change, and of a text about files that were skipped."
+(defun gemini-companion-walk--next (back &optional at others)
+  "Visit the file of the next change, or of the previous one if BACK is non-nil.
+After the last one of this file, that is the first one of the next file.
+If AT is non-nil, the change at point counts as the next one.  OTHERS are
+the records of the next files, by default those after this one.  Return a
+list of the record, the change, and a text about files that were skipped."
   (let* ((here (gemini-companion-changes-here))
          (line (and here (gemini-companion-walk--line)))
          (changes (and here (gemini-companion-changes-look here)))
@@ -178,15 +179,16 @@ of its record and the change, and of a text about files that were skipped."
                ('nil nil)
                (found (list record (car (if back (last found) found))
                             (string-join (nreverse skipped))))))
-           (gemini-companion-walk--others here back))
+           (seq-filter #'gemini-companion-changes-file-known
+                       (or others (gemini-companion-walk--others here back))))
           (user-error "No changes of a CLI are left%s"
                       (string-join (nreverse skipped)))))))
 
-(defun gemini-companion-walk--others (here back)
-  "Return the records with changes after HERE, a record or nil, in order.
+(defun gemini-companion-walk--others (here &optional back)
+  "Return the records after HERE, a record or nil, in the order of the walk.
 HERE itself is the last one.  If BACK is non-nil, return those before it,
 the nearest one first."
-  (let* ((records (gemini-companion-changes-files))
+  (let* ((records (gemini-companion-changes-files 'all))
          (records (if back (reverse records) records))
          (rest (and here (cdr (memq here records)))))
     (append rest (seq-difference records rest #'eq))))
@@ -206,10 +208,12 @@ If the file is none that can be visited, return why, a predicate."
                 (gemini-companion-changes-look record)
               "is another file now"))))))
 
-(defun gemini-companion-walk--go (back &optional at prefix)
-  "Go to the next change, and report it; see `gemini-companion-walk--next'.
-PREFIX is a text before the report."
-  (pcase-let ((`(,record ,change ,skipped) (gemini-companion-walk--next back at)))
+(defun gemini-companion-walk--go (back &optional at others prefix)
+  "Go to the next change, and report it.
+For BACK, AT and OTHERS, see `gemini-companion-walk--next'.  PREFIX is a
+text before the report."
+  (pcase-let ((`(,record ,change ,skipped)
+               (gemini-companion-walk--next back at others)))
     (gemini-companion-walk--hide-before)
     (gemini-companion-walk--select (gemini-companion-changes-buffer record))
     (gemini-companion-walk--reveal change)
@@ -389,10 +393,11 @@ their lines, too."
           (push (cons record changes) found))))
     (cons (nreverse found) shared)))
 
-(defun gemini-companion-walk--after (what)
-  "Report WHAT was done, and go to the next change, if there is one."
+(defun gemini-companion-walk--after (others what)
+  "Report WHAT was done, and go to the next change, if there is one.
+OTHERS are the records of the next files; this one may be forgotten by now."
   (if (gemini-companion-changes-left)
-      (gemini-companion-walk--go nil 'at (concat what "; "))
+      (gemini-companion-walk--go nil 'at others (concat what "; "))
     (funcall gemini-companion-walk--end)
     (message "%s; no changes are left" what)))
 
@@ -512,9 +517,10 @@ If that is displayed, hide it."
 The file is not saved.  A new file is deleted, after asking."
   (interactive)
   (gemini-companion-walk--begin)
-  (pcase-let ((`(,record . ,change) (gemini-companion-walk--here)))
+  (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
+               (others (gemini-companion-walk--others record)))
     (gemini-companion-walk--after
-     (gemini-companion-walk--undo-in-file record (list change)))))
+     others (gemini-companion-walk--undo-in-file record (list change)))))
 
 ;;;###autoload
 (defun gemini-companion-undo-changes (&optional turn)
@@ -525,12 +531,14 @@ asking."
   (interactive "P")
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
+               (others (gemini-companion-walk--others (gemini-companion-changes-here)))
                (done nil))
     (pcase-dolist (`(,record . ,changes) groups)
       (gemini-companion-walk--visit record)
       (with-current-buffer (gemini-companion-changes-buffer record)
         (push (gemini-companion-walk--undo-in-file record changes) done)))
     (gemini-companion-walk--after
+     others
      (concat (if (cdr done)
                  (format "Undid %s in %d files, not saved"
                          (gemini-companion-walk--count groups) (length done))
@@ -542,9 +550,10 @@ asking."
   "Keep the change at point, and go to the next one."
   (interactive)
   (gemini-companion-walk--begin)
-  (pcase-let ((`(,record . ,change) (gemini-companion-walk--here)))
+  (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
+               (others (gemini-companion-walk--others record)))
     (gemini-companion-changes-keep record (list change))
-    (gemini-companion-walk--after "Kept 1 change")))
+    (gemini-companion-walk--after others "Kept 1 change")))
 
 ;;;###autoload
 (defun gemini-companion-keep-changes (&optional turn)
@@ -553,10 +562,12 @@ With TURN, a prefix argument, keep those of the turn of the change at
 point, in all files."
   (interactive "P")
   (gemini-companion-walk--begin)
-  (pcase-let ((`(,groups . ,shared) (gemini-companion-walk--groups turn)))
+  (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
+               (others (gemini-companion-walk--others (gemini-companion-changes-here))))
     (pcase-dolist (`(,record . ,changes) groups)
       (gemini-companion-changes-keep record changes))
     (gemini-companion-walk--after
+     others
      (concat "Kept " (gemini-companion-walk--count groups)
              (gemini-companion-walk--shared shared)))))
 

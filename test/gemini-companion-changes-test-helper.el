@@ -6,7 +6,9 @@
 
 (require 'ert-x)
 (require 'gemini-companion-changes)
+(require 'gemini-companion-file-state)
 (require 'gemini-companion-marks)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-walk)
@@ -30,7 +32,7 @@ and return the edit."
   (let ((edit (gemini-companion-test-open file text (random) session)))
     (if reviewed
         (gemini-companion-edit-accept edit)
-      (gemini-companion-edit-offer edit nil))
+      (gemini-companion-proposal-offer edit nil))
     (gemini-companion-revert-now (expand-file-name file))
     (gemini-companion-file-state-record session (expand-file-name file) nil text)
     edit))

@@ -213,13 +213,24 @@ line, and SESSION the CLI."
      "a" (string-remove-prefix "\uFEFF" (apply #'concat lines))
      (gemini-companion-changes-test-world-session world))))
 
+(defun gemini-companion-changes-test-back-p (line)
+  "Return non-nil if a CLI has removed LINE, which was brought back since.
+If the user deletes it again, no text tells that from a change in which the
+line of the CLI was deleted: undoing that asks, and brings both back."
+  (when-let* ((record (gemini-companion-changes-here)))
+    (not (seq-some (lambda (written)
+                     (string-prefix-p (concat line " ") written))
+                   (gemini-companion-baseline-written
+                    (gemini-companion-changes-file-baseline record))))))
+
 (defun gemini-companion-changes-test-type (world)
   "Insert, change or delete a line of the current buffer, as the user does."
   (goto-char (point-min))
   (forward-line (random (count-lines (point-min) (point-max))))
   (let ((line (gemini-companion-changes-test-line
                (buffer-substring (point) (line-end-position)))))
-    (unless (= 0 (random 2))
+    (unless (or (= 0 (random 2))
+                (gemini-companion-changes-test-back-p line))
       (cl-callf2 delete line (gemini-companion-changes-test-world-left world))
       (delete-region (point) (line-beginning-position 2)))
     (unless (= 0 (random 3))
@@ -273,7 +284,8 @@ line, and SESSION the CLI."
        (buffer-enable-undo))))
 
 (defun gemini-companion-changes-test-turns (session)
-  "Do several things by chance; return `conflict' if a merge had one."
+  "Do several things by chance in a file that the CLI of SESSION edits.
+Return `right', or `conflict' if a merge had one."
   (let* ((coding (seq-random-elt '(utf-8-unix utf-8-dos utf-8-with-signature-dos)))
          (text (mapconcat (apply-partially #'format "b%d é\n")
                           (number-sequence 1 25) ""))

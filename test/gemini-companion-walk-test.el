@@ -44,6 +44,14 @@
       (should (string-prefix-p (concat "Change " said)
                                (gemini-companion-test-walk key)))
       (should (equal line (gemini-companion-walk-test-line))))
+    (gemini-companion-test-walk "n" "n")
+    ;; Undoing and keeping all of a file lead to the next one.
+    (should (string-prefix-p "Undid 1 change of c, not saved; Change 3 of 3, new"
+                             (gemini-companion-test-walk "U")))
+    (with-current-buffer "c"
+      (undo)
+      (ert-run-idle-timers))
+    (gemini-companion-test-walk "n")
     (should (string-prefix-p "Kept 2 changes; Change 1 of 2, c"
                              (gemini-companion-test-walk "K")))
     (should-not (gemini-companion-test-marked "a"))

@@ -110,7 +110,7 @@ def test_changes_are_walked_through_in_a_burst(scene: Scene) -> None:
     scene.propose(first, second)
     scene.emacs.becomes("(length (gemini-companion-edits-open))", 2)
     # As auto-accept does, which leaves out files outside of the CLI's project.
-    scene.emacs.eval("(mapc (lambda (edit) (gemini-companion-edit-offer edit nil)) "
+    scene.emacs.eval("(mapc (lambda (edit) (gemini-companion-proposal-offer edit nil)) "
                      "(gemini-companion-edits-open))")  # fmt: skip
     assert scene.outcomes(2) == ["a Accepted", "b Accepted"]
     scene.emacs.becomes("(gemini-companion-changes-left)", 4)
