@@ -210,7 +210,8 @@ have."
 ;; now counts as one that nobody has to review, if it can be either.
 
 (defun gemini-companion-baseline--written-p (baseline)
-  "Return which lines of the last write in BASELINE are a CLI's, a bool-vector."
+  "Return which lines of the last write in BASELINE are those of a CLI.
+It is a vector of booleans."
   (let ((own (make-bool-vector (length (gemini-companion-baseline-written baseline))
                                nil)))
     (dolist (region (gemini-companion-baseline-regions baseline) own)
@@ -592,8 +593,8 @@ BASELINE may be nil: nobody has to review anything in BEFORE."
 
 (defun gemini-companion-baseline-after-review (baseline before after)
   "Return BASELINE after a CLI has written AFTER, which the user has accepted.
-What the user has accepted is kept, but where a change overlaps it that
-nobody has reviewed.  For the arguments, see
+What the user has accepted of the changes to the lines BEFORE is kept, but
+where one overlaps it that nobody has reviewed.  BASELINE may be nil; see
 `gemini-companion-baseline-after-write'."
   (let* ((made (gemini-companion-baseline-after-write baseline before after))
          (unreviewed (and baseline

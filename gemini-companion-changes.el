@@ -274,7 +274,7 @@ Undoing in the buffer of the file makes them changes again."
     (gemini-companion-changes-look record)))
 
 (defun gemini-companion-changes--undo-entry (record now baseline)
-  "Return an undo entry that makes BASELINE that of RECORD, in place of NOW."
+  "Return an undo entry to give RECORD the BASELINE again, in place of NOW."
   (list 'apply #'gemini-companion-changes--unkeep record now baseline))
 
 (defun gemini-companion-changes--unkeep (record now baseline)

@@ -88,7 +88,7 @@ a CLI in the terminal that is selected."
   (force-mode-line-update t))
 
 (defun gemini-companion-walk--goes-on-p ()
-  "Return non-nil if the walk goes on after the current command."
+  "Return non-nil if the current command does not end the walk."
   (or (minibufferp)
       (cl-find this-command (gemini-companion-commands-in 'change) :key #'cadr)
       (and (eq (current-buffer) gemini-companion-walk--buffer)

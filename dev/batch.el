@@ -27,6 +27,7 @@
 (declare-function relint-buffer "ext:relint")
 (declare-function relint-diag-beg-pos "ext:relint")
 (declare-function relint-diag-message "ext:relint")
+(defvar checkdoc-common-verbs-wrong-voice)
 (defvar checkdoc-create-error-function)
 (defvar checkdoc-diagnostic-buffer)
 (defvar native-comp-enable-subr-trampolines)
@@ -125,6 +126,11 @@ Each file of the package is compiled alone, the others together."
 The name of a private function may say enough."
   (require 'checkdoc)
   (let* ((found nil)
+         ;; Here these are nouns.
+         (checkdoc-common-verbs-wrong-voice
+          (seq-remove (lambda (verb)
+                        (member (car verb) '("changes" "marks")))
+                      checkdoc-common-verbs-wrong-voice))
          (checkdoc-diagnostic-buffer " *checkdoc*")
          (checkdoc-create-error-function
           (lambda (text start _end &optional _unfixable)
