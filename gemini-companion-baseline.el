@@ -434,7 +434,7 @@ the change.  If BACK is non-nil, others have brought it back."
 
 (defun gemini-companion-baseline--fold-gap (gap baseline places own now)
   "Return the change in GAP of BASELINE, also where there is none left.
-For the other arguments, see `gemini-companion-baseline--realign'."
+For PLACES, OWN and NOW, see `gemini-companion-baseline--realign'."
   (let* ((text (gemini-companion-baseline-text baseline))
          (start (gemini-companion-baseline--gap-now gap))
          (end (gemini-companion-baseline--gap-now-end gap))

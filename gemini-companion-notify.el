@@ -134,7 +134,7 @@ them."
           (concat "; " changes))))))
 
 (defun gemini-companion-notify--changes ()
-  "Return how many changes are left, and the key that goes there, or nil."
+  "Return how many changes are left, and the key for them, or nil."
   (when-let* ((count (gemini-companion-changes-left)))
     (format (ngettext "%d change: %s" "%d changes: %s" count)
             count

@@ -496,8 +496,8 @@ See `gemini-companion-next-change'."
 
 ;;;###autoload
 (defun gemini-companion-show-change ()
-  "Show what was before the change at point, above it, until the walk goes on.
-If that is displayed, hide it."
+  "Show what was before the change at point, above it, or hide it again.
+The next command of the walk hides it, too."
   (interactive)
   (let ((shown gemini-companion-walk--before))
     ;; What is displayed ends with the keys of before.

@@ -17,7 +17,7 @@
   (vconcat (mapcar (lambda (line) (concat line "\n")) lines)))
 
 (defun gemini-companion-baseline-test-key (change)
-  "Return what tells CHANGE from others: its lines and place."
+  "Return the place and the lines of CHANGE, a list."
   (list (gemini-companion-baseline-change-start change)
         (gemini-companion-baseline-change-end change)
         (gemini-companion-baseline-change-lines change)))

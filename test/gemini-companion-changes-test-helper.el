@@ -52,7 +52,7 @@ and return the edit."
             #'<))))
 
 (defun gemini-companion-test-left ()
-  "Return how many changes the mode line shows, or nil."
+  "Return the number of changes in the mode line, or nil."
   (pcase (gemini-companion-part-lighter 'changes)
     (`(,text . ,_) (string-to-number (substring text 1)))))
 

@@ -183,11 +183,11 @@ line, and SESSION the CLI."
           (cl-incf (gemini-companion-changes-test-world-number world))))
 
 (defun gemini-companion-changes-test-line (line)
-  "Return what tells LINE from others: its first word."
+  "Return the first word of LINE, which no other line has."
   (car (split-string line)))
 
 (defun gemini-companion-changes-test-lines (text)
-  "Return what tells the lines of TEXT from others."
+  "Return the first words of the lines of TEXT."
   (mapcar #'gemini-companion-changes-test-line (split-string text "[\r\n]+" t)))
 
 (defun gemini-companion-changes-test-cli (world)
@@ -224,7 +224,7 @@ line of the CLI was deleted: undoing that asks, and brings both back."
                     (gemini-companion-changes-file-baseline record))))))
 
 (defun gemini-companion-changes-test-type (world)
-  "Insert, change or delete a line of the current buffer, as the user does."
+  "Insert, change or delete a line of the current buffer, as a user of WORLD."
   (goto-char (point-min))
   (forward-line (random (count-lines (point-min) (point-max))))
   (let ((line (gemini-companion-changes-test-line
@@ -240,7 +240,7 @@ line of the CLI was deleted: undoing that asks, and brings both back."
         (insert new)))))
 
 (defun gemini-companion-changes-test-keep (world)
-  "Keep a change of the current buffer."
+  "Keep a change of the current buffer, and record that in WORLD."
   (when-let* ((record (gemini-companion-changes-here))
               (changes (gemini-companion-changes-look record)))
     (let* ((change (seq-random-elt changes))

@@ -18,6 +18,12 @@
 
 ;;;; A project
 
+(defun gemini-companion-test-end-servers ()
+  "End all language servers, and kill their buffers."
+  (let ((kill-buffer-query-functions nil))
+    (eglot-shutdown-all)
+    (kill-matching-buffers "EGLOT" 'internal-too 'no-ask)))
+
 (defun gemini-companion-test-server (&rest flags)
   "Return the command of the test's language server with FLAGS."
   `("python3" ,(expand-file-name "test/language_server.py"
@@ -61,9 +67,7 @@ test without Eglot."
                ,@body)
            (gemini-companion-part-stop 'errors)
            (when command
-             (let ((kill-buffer-query-functions nil))
-               (eglot-shutdown-all)
-               (kill-matching-buffers "EGLOT" 'internal-too 'no-ask)))
+             (gemini-companion-test-end-servers))
            (setq gemini-companion-roots-last nil))))))
 
 (defun gemini-companion-test-answer-of (kind file &rest args)
