@@ -36,6 +36,17 @@
   "Face of the marks where a CLI has removed lines."
   :group 'gemini-companion-reviews)
 
+;;;; Keys
+
+(autoload 'gemini-companion-walk-click "gemini-companion-walk" nil t)
+(autoload 'gemini-companion-walk-context-menu "gemini-companion-walk")
+
+(defvar gemini-companion-marks-map
+  (let ((map (make-sparse-keymap)))
+    (dolist (area '(right-fringe right-margin) map)
+      (define-key map (vector area 'mouse-1) #'gemini-companion-walk-click)))
+  "Keymap of the lines of a change, for clicks on its mark.")
+
 ;;;; State
 
 (defvar-local gemini-companion-marks-here nil
@@ -89,7 +100,9 @@ If WATCHED is non-nil, mark them again after edits."
         (widen)
         (gemini-companion-marks--remove)
         (when watched
-          (add-hook 'after-change-functions #'gemini-companion-marks--edited nil t))
+          (add-hook 'after-change-functions #'gemini-companion-marks--edited nil t)
+          (add-hook 'context-menu-functions #'gemini-companion-walk-context-menu
+                    nil t))
         (goto-char (point-min))
         (dolist (change changes)
           ;; To count from the first line for each would take long.
@@ -104,7 +117,8 @@ If WATCHED is non-nil, mark them again after edits."
   "Remove all marks from the current buffer, also those that were cloned."
   (remove-overlays nil nil 'gemini-companion-mark t)
   (kill-local-variable 'gemini-companion-marks--edited)
-  (remove-hook 'after-change-functions #'gemini-companion-marks--edited t))
+  (remove-hook 'after-change-functions #'gemini-companion-marks--edited t)
+  (remove-hook 'context-menu-functions #'gemini-companion-walk-context-menu t))
 
 (defun gemini-companion-marks--make (change)
   "Mark the lines of CHANGE, the first of which begins at point."
@@ -122,6 +136,7 @@ If WATCHED is non-nil, mark them again after edits."
                 (propertize "!" 'display `((margin right-margin) ,sign)))))
     (overlay-put mark 'gemini-companion-change change)
     (overlay-put mark 'gemini-companion-mark t)
+    (overlay-put mark 'keymap gemini-companion-marks-map)
     ;; A string is displayed once only, so each line has an overlay.  A prefix of
     ;; the lines would replace others, such as the indentation by Org.
     (save-excursion

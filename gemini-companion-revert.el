@@ -28,8 +28,8 @@
 (defcustom gemini-companion-after-write 'marks
   "Display of the changes in a file that a CLI has written.
 Nil means only to revert the buffer.  `pulse' means to highlight the
-changed lines for a moment.  `marks' means also to mark them at the right
-until you keep them, edit them, or the next turn changes the file.  After
+changed lines for a moment.  `marks' means also to mark what you have not
+reviewed, at the right, until you keep or undo it.  After
 your answer to a review, a window of the buffer also goes to the first
 change, unless you type there.  Takes effect with the next edit."
   :type '(choice (const :tag "Only revert the buffer" nil)

@@ -267,14 +267,22 @@ than the window."
     ;; Before redisplay, Emacs would move point out of text that is still
     ;; invisible.
     (setq disable-point-adjustment t)
-    (when (eq (current-buffer) (window-buffer))
-      (let ((end (max start
-                      (1- (gemini-companion-walk--position
-                           (gemini-companion-baseline-change-end change)))))
-            (above (save-excursion (forward-line -2) (point))))
-        (unless (and (pos-visible-in-window-p above)
-                     (pos-visible-in-window-p end))
-          (recenter (min 2 (count-lines (point-min) start))))))))
+    (gemini-companion-walk--scroll change 0)))
+
+(defun gemini-companion-walk--scroll (change more)
+  "Scroll so that CHANGE at point is visible, with two lines above it.
+MORE is the number of lines that are displayed before it and are no lines
+of the buffer.  If all of it is visible already, do not scroll."
+  (when (eq (current-buffer) (window-buffer))
+    (let* ((above (min 2 (count-lines (point-min) (point))))
+           (top (save-excursion (forward-line (- above)) (point)))
+           (lines (+ more (- (gemini-companion-baseline-change-end change)
+                             (gemini-companion-baseline-change-start change)))))
+      (unless (and (<= (window-start) top)
+                   (<= (+ (count-screen-lines (window-start) (point))
+                          (max 1 lines))
+                       (window-body-height)))
+        (recenter above)))))
 
 (defun gemini-companion-walk--position (line)
   "Return the position of the line with the index LINE in the whole text."
@@ -298,12 +306,14 @@ If it is longer than the window, display it in another window."
                (gemini-companion-baseline-change-end change))))
     (setq gemini-companion-walk--before (make-overlay start end))
     (overlay-put gemini-companion-walk--before 'face 'gemini-companion-changed)
+    ;; The mark of the first line is to stay beside that line.
+    (overlay-put gemini-companion-walk--before 'priority -10)
     (if (< (length (gemini-companion-baseline-change-lines change))
            (- (window-body-height) 4))
         (progn
           (overlay-put gemini-companion-walk--before 'before-string lines)
-          (when (eq (current-buffer) (window-buffer))
-            (recenter (min 2 (count-lines (point-min) start)))))
+          (gemini-companion-walk--scroll
+           change (length (gemini-companion-baseline-change-lines change))))
       (with-current-buffer (get-buffer-create "*gemini before*")
         (special-mode)
         (let ((inhibit-read-only t))
@@ -456,6 +466,40 @@ The file was new, and the current buffer visits it."
       (kill-buffer))
     (gemini-companion-changes-look record)
     (format "Deleted %s" name)))
+
+;;;; Mouse
+
+(defun gemini-companion-walk-click (event)
+  "Show what was before the change whose mark was clicked, or hide it again.
+EVENT is the click."
+  (interactive "e")
+  (gemini-companion-walk--at-click event)
+  (gemini-companion-show-change))
+
+(defun gemini-companion-walk--at-click (event)
+  "Go to the line of EVENT, a click."
+  (let ((place (event-start event)))
+    (select-window (posn-window place))
+    (goto-char (posn-point place))))
+
+(defun gemini-companion-walk-context-menu (menu click)
+  "Add what can be done with the change at CLICK to MENU, and return MENU.
+This is a function of `context-menu-functions'."
+  (when (seq-some (lambda (overlay)
+                    (overlay-get overlay 'gemini-companion-change))
+                  (let ((point (posn-point (event-start click))))
+                    (overlays-in point (1+ point))))
+    (pcase-dolist (`(,label . ,command)
+                   '(("Show what was before" . gemini-companion-show-change)
+                     ("Keep this change" . gemini-companion-keep-change)
+                     ("Undo this change" . gemini-companion-undo-change)))
+      (define-key menu (vector command)
+                  `(menu-item ,label
+                              ,(lambda ()
+                                 (interactive)
+                                 (gemini-companion-walk--at-click click)
+                                 (call-interactively command))))))
+  menu)
 
 ;;;; Life
 

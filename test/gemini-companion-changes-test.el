@@ -196,13 +196,20 @@ line, and SESSION the CLI."
                               "\r\n" "\n"
                               (decode-coding-string
                                (gemini-companion-text-bytes "a") 'utf-8-unix))
-                             "^" t)))
+                             "^" t))
+        (mine (gemini-companion-changes-test-lines (buffer-string))))
     (dotimes (_ (1+ (random 3)))
       (let ((i (random (length lines))))
         (setq lines (append (seq-take lines i)
                             (unless (= 0 (random 4))
                               (list (gemini-companion-changes-test-new world "c")))
-                            (nthcdr (+ i (random 2)) lines)))))
+                            ;; What the user has deleted, too, is nobody's alone.
+                            (nthcdr (if (member (gemini-companion-changes-test-line
+                                                 (nth i lines))
+                                                mine)
+                                        (+ i (random 2))
+                                      i)
+                                    lines)))))
     (setq gemini-companion-test-send
           (lambda (edit)
             (gemini-companion-test-write

@@ -284,4 +284,40 @@
       (should (equal "L1 \303\251\n\0 \303\251\nL3\nL4 \303\251\nL5\nmine \303\251\n"
                      (gemini-companion-text-bytes "a"))))))
 
+(ert-deftest gemini-companion-walk-is-in-the-context-menu-of-a-change ()
+  (gemini-companion-test-in-changed "1\n2\nthree\n4\n5\n6\n7\n8\n9\n"
+    (should (equal '(3) (gemini-companion-test-marked "a")))
+    (pcase-dolist (`(,line . ,labels)
+                   '((1)
+                     (3 "Undo this change" "Keep this change" "Show what was before")))
+      (let ((menu (make-sparse-keymap))
+            (click `(mouse-3 (,(selected-window) ,(gemini-companion-hunk-line line)
+                              (0 . 0) 0))))
+        (run-hook-wrapped 'context-menu-functions
+                          (lambda (function)
+                            (ignore (and (functionp function)
+                                         (funcall function menu click)))))
+        (let (found)
+          (map-keymap (lambda (_key item) (push (nth 1 item) found)) menu)
+          (should (equal labels (seq-intersection
+                                 (reverse found)
+                                 '("Undo this change" "Keep this change"
+                                   "Show what was before")))))
+        (when labels
+          (call-interactively (lookup-key menu [gemini-companion-undo-change])))))
+    (should (equal gemini-companion-test-lines (buffer-string)))))
+
+(ert-deftest gemini-companion-walk-shows-what-was-before-at-a-click ()
+  (gemini-companion-test-in-changed "1\n2\nthree\n4\n5\n6\n7\n8\n9\n"
+    (gemini-companion-test-marked "a")
+    (let* ((place (gemini-companion-hunk-line 3))
+           (click `(mouse-1 (,(selected-window) ,place (0 . 0) 0))))
+      (dolist (area '(right-fringe right-margin))
+        (should (eq #'gemini-companion-walk-click
+                    (lookup-key (get-char-property place 'keymap)
+                                (vector area 'mouse-1)))))
+      (gemini-companion-walk-click click)
+      (should (equal "3\n" (substring-no-properties
+                            (gemini-companion-walk-test-shown)))))))
+
 ;;; gemini-companion-walk-test.el ends here
