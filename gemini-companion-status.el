@@ -80,9 +80,9 @@ plists, see `gemini-companion-status--process-finding'."
 
 (cl-defstruct gemini-companion-status--node
   "The Node.js that runs the program of a CLI.
-QUERY is the command that prints its version, in an environment with PATH.  Once it has
-answered, VERSION is a string such as 22.1.0, or PROBLEM is a line about
-what failed."
+QUERY is the command that prints its version, in an environment with PATH.
+Once it has answered, VERSION is a string such as 22.1.0, or PROBLEM is a
+line about what failed."
   query path version problem)
 
 (defvar gemini-companion-status--nodes nil

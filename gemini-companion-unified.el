@@ -222,12 +222,12 @@ If LINE is in a hunk, return HUNKS."
                                  hunks))
          (last (or (car (last before)) (gemini-companion-hunk-make 1 0 1 0)))
          ;; As many lines are unchanged between the hunk before and LINE.
-         (distance (- line (gemini-companion-hunk-old-end last))))
-    (if (< distance 0)
+         (between (- line (gemini-companion-hunk-old-end last))))
+    (if (< between 0)
         hunks
       (append before
               (list (gemini-companion-hunk-make
-                     line 0 (+ (gemini-companion-hunk-new-end last) distance) 0))
+                     line 0 (+ (gemini-companion-hunk-new-end last) between) 0))
               (nthcdr (length before) hunks)))))
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
