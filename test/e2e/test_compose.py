@@ -5,12 +5,11 @@ import re
 from random import Random
 
 import pytest
+from harness import gemini
 from harness.emacs import SESSION, STATE, Emacs, Reviews, lisp
 from harness.gemini import Gemini, type_until
 from harness.model import say, write_file
-from harness.needs import needs_qwen, needs_vterm
 from harness.world import World
-from test_state import started
 
 INSERT = f"(gemini-companion-prompt-insert {{}} {SESSION})"
 SUBMIT = f'(gemini-companion-prompt-submit {{}} (lambda () {SESSION}) 180 "Lost")'
@@ -61,15 +60,20 @@ def visible(text: str) -> str:
     return "".join(c for c in text if c.isprintable() and not c.isspace())
 
 
-@pytest.mark.parametrize(
-    ("name", "terminal"),
-    [
-        ("gemini", "term"),
-        pytest.param("qwen", "vterm", marks=[needs_qwen, needs_vterm]),
-    ],
-)
-def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) -> None:
-    emacs, cli = started(world, name, terminal)
+def test_prompts_are_nothing_but_text(world: World) -> None:
+    # The window title shows the state of the CLI, as by default.
+    gemini.configure(world.scratch, ui={"hideTips": True})
+    file = world.file("a.txt", "one\n")
+    emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
+    cli = world.run(emacs)
+    emacs.eval("(delete-other-windows)")
+    cli.wait_until_connected()
+    emacs.holds(SESSION, "connected")
+    prompts_are_nothing_but_text(world, emacs, cli)
+
+
+def prompts_are_nothing_but_text(world: World, emacs: Emacs, cli: Gemini) -> None:
+    """Submit prompts of all kinds to ``cli``, which is in a terminal of Emacs."""
     emacs.holds(f"(eq 'ready {STATE})")
 
     random = Random(7)
@@ -79,9 +83,9 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     for number, text in enumerate(texts):
         prompt = f"prompt {number} please {text} end {number}"
         asked = len(cli.model.requests)
-        cli.model.script(say(f"answer {number}"))
+        cli.model.script(say(f"text {number} seen"))
         submit(emacs, prompt)
-        cli.wait_for(f"answer {number}")
+        cli.wait_for(f"text {number} seen")
         emacs.holds(f"(eq 'ready {STATE})")
         assert len(cli.model.requests) == asked + 1
         assert visible(prompt) in visible(last_message(cli))
@@ -108,12 +112,12 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     cli.model.script(say("I see them"))
     typed("\\C-ubegun ", r"(?m)^ *begun\b")
     # A name at the end is not left to be completed.
-    submit(emacs, "prompt 7 please: @b.txt")
+    submit(emacs, "prompt 107 please: @b.txt")
     cli.wait_for("I see them")
     emacs.holds(f"(eq 'ready {STATE})")
     for text in KINDS.values():
         assert visible(text) in visible(last_message(cli))
-    assert re.search(r"begun\s*\nprompt 7 please", last_message(cli))
+    assert re.search(r"begun\s*\nprompt 107 please", last_message(cli))
     # The CLI has read the file of that name.
     assert "oddtwothree" in visible(last_message(cli))
     assert "a route" in last_message(cli)
@@ -122,21 +126,21 @@ def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) ->
     # A prompt that is submitted while it works is queued.
     cli.model.answers.clear()
     cli.model.script(say("first done"), say("second done"))
-    submit(emacs, "prompt 8 please")
+    submit(emacs, "prompt 108 please")
     emacs.holds(f"(eq 'working {STATE})")
-    submit(emacs, "prompt 9 please")
-    cli.terminal.wait_for("prompt 9 please")
+    submit(emacs, "prompt 109 please")
+    cli.terminal.wait_for("prompt 109 please")
     cli.model.answers.set()
     cli.wait_for("second done")
-    assert "prompt 9 please" in last_message(cli)
+    assert "prompt 109 please" in last_message(cli)
 
     # What is behind the cursor would be submitted with it.
     emacs.holds(f"(eq 'ready {STATE})")
     begun = "(?m)^ *> one two[ \u200b]*$"
     typed("\\C-uone two", begun)
     typed("\\e[D")
-    submit(emacs, "prompt 10 please")
-    emacs.becomes("(car kill-ring)", "prompt 10 please")
+    submit(emacs, "prompt 110 please")
+    emacs.becomes("(car kill-ring)", "prompt 110 please")
     cli.terminal.wait_for_match(begun)
     typed("\\C-e\\C-u", r"(?m)^ *> +Type your message")
 

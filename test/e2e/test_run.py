@@ -14,6 +14,7 @@ from harness.world import World
 from test_compose import SUBMIT, asked_why, prompt
 from test_state import (
     STATES,
+    quits,
     resumed,
     review_ends_when_its_question_is_interrupted,
     states_of_a_turn_are_known_from_the_window_title,
@@ -76,6 +77,7 @@ def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
     states_of_a_turn_are_known_from_the_window_title(emacs, cli, world)
     if terminal != "term":
         resumed(world, emacs, cli)
+        quits(emacs, cli)
 
 
 @pytest.mark.contract("Gemini CLI: discovery")

@@ -6,13 +6,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from harness import gemini, qwen
+from harness import qwen
 from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini, type_until
 from harness.model import call, fail, read_file, say, write_file
 from harness.needs import VTERM, needs_qwen
 from harness.qwen import stays_connected
 from harness.world import World
+from test_compose import prompts_are_nothing_but_text
 
 STATES = """
 (defvar e2e-states nil)
@@ -32,33 +33,9 @@ def is_(emacs: Emacs, state: str) -> None:
     emacs.holds(f"(eq '{state} {STATE})", state)
 
 
-def started(
-    world: World, name: str, terminal: str, extra: str = ""
-) -> tuple[Emacs, Gemini]:
-    """Return an Emacs that visits a.txt, and the CLI ``name`` in a terminal of it.
-
-    The window title shows the state of the CLI, as by default.
-    """
-    gemini.configure(world.scratch, ui={"hideTips": True})
-    qwen.configure(world.scratch)
-    emacs = world.emacs(
-        world.file("a.txt", "one\n"),
-        extra=f"""(add-to-list 'load-path {lisp(VTERM)})
-                  (setq gemini-companion-terminal '{terminal}) {extra}""",
-    )
-    cli = world.run(emacs, name)
-    emacs.eval("(delete-other-windows)")
-    if name == "qwen":
-        stays_connected(emacs, cli)
-    else:
-        cli.wait_until_connected()
-        emacs.holds(SESSION, "connected")
-    return emacs, cli
-
-
 @needs_qwen
 @pytest.mark.contract("Qwen Code: titles")
-def test_qwen_in_a_terminal_is_enabled_sent_a_reason_known_by_its_title_and_resumed(
+def test_qwen_is_enabled_in_a_terminal_known_by_its_title_resumed_and_typed_to(
     world: World,
 ) -> None:
     qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
@@ -71,7 +48,13 @@ def test_qwen_in_a_terminal_is_enabled_sent_a_reason_known_by_its_title_and_resu
     is_sent_a_reason(emacs, cli, file)
     emacs.eval("(delete-other-windows)")
     states_of_a_turn_are_known_from_the_window_title(emacs, cli, world)
+    world.row = "Qwen Code: prompts"
+    if VTERM:
+        load = f"(add-to-list 'load-path {lisp(VTERM)})"
+        emacs.eval(f"(progn {load} (setq gemini-companion-terminal 'vterm))")
     resumed(world, emacs, cli)
+    prompts_are_nothing_but_text(world, emacs, cli)
+    quits(emacs, cli)
 
 
 def is_sent_a_reason(emacs: Emacs, cli: Gemini, file: Path) -> None:
@@ -110,7 +93,7 @@ def states_of_a_turn_are_known_from_the_window_title(
     emacs.eval("(setq e2e-states '(ready))")
 
     cli.model.script(
-        write_file(world.project / "b.txt", "two\n"),
+        write_file(world.project / "new.txt", "two\n"),
         call(
             "run_shell_command",
             command="touch c.txt",
@@ -123,7 +106,7 @@ def states_of_a_turn_are_known_from_the_window_title(
     cli.prompt()
     is_(emacs, "working")
     cli.model.answers.set()
-    reviews.shown("b.txt")
+    reviews.shown("new.txt")
     is_(emacs, "waiting")
     emacs.eval("(setq gemini-companion-arrival-pause 120)")
     reviews.select("C-c", "C-c")
@@ -177,6 +160,9 @@ def resumed(world: World, emacs: Emacs, cli: Gemini) -> None:
     emacs.holds(SESSION, "connected")
     cli.terminal.wait_for("all done")
     is_(emacs, "ready")
+
+
+def quits(emacs: Emacs, cli: Gemini) -> None:
     cli.type("/quit", lambda: "g restarts it" in emacs.screen())
     emacs.holds("(eq 'unknown (car e2e-states))")
 
