@@ -205,6 +205,9 @@ They are lists of LINE, SEVERITY and TEXT."
      (flymake-diagnostic-text diagnostic))))
 
 (defun gemini-companion-errors--row (line level text)
+  "Return LINE, the name of LEVEL and TEXT in one line, a list.
+LEVEL is one of Flymake, or a number of Flycheck.  For example,
+  (3 \"error\" \"x is not defined\")"
   (list line
         (pcase level
           ((or 2 :error 'flymake-error) "error")

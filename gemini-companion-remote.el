@@ -68,9 +68,12 @@ takes the program as one line for a shell."
   "Hook run after a host was connected, disconnected or has changed.")
 
 (defun gemini-companion-remote--get (name key)
+  "Return what is known of the host NAME by KEY, such as `:state', or nil.
+The server reports it; see `gemini-companion-names-remotes'."
   (plist-get (cdr (assoc name gemini-companion-names-remotes)) key))
 
 (defun gemini-companion-remote--put (name plist)
+  "Record PLIST of the host NAME, which may be new; other keys stay."
   (setf (alist-get name gemini-companion-names-remotes nil nil #'equal)
         (map-merge 'plist (cdr (assoc name gemini-companion-names-remotes)) plist)))
 

@@ -68,34 +68,42 @@ M-x gemini-companion-install-server installs what is needed"))
       ,client)))
 
 (defun gemini-companion-tools--files (client)
-  "Return the files for CLIENT, an alist of names and contents."
+  "Return the files of the extension for CLIENT, an alist of names and contents.
+The contents are objects for `json-encode'.  The hooks are in the manifest,
+or in a file of their own, as CLIENT reads them."
   (let* ((command (gemini-companion-tools--command client))
-         (hook `((type . "command")
-                 (name . ,gemini-companion-tools--server)
-                 (command
-                  . ,(concat (mapconcat #'shell-quote-argument command " ")
-                             ;; A CLI takes the status 2, with which Python ends
-                             ;; after the extension was deleted, for the failure
-                             ;; of the edit.
-                             " --hook || echo {}"))
-                 ;; Milliseconds; a hook that has begun ends in five seconds.
-                 (timeout . 60000)))
-         (hooks (cl-loop
-                 for (event . matcher) in (gemini-companion-client-get client :hooks)
-                 collect `(,event . [(,@(and matcher `((matcher . ,matcher)))
-                                      (hooks . [,hook]))])))
-         (file (gemini-companion-client-get client :hooks-file)))
-    `((,(format "%s-extension.json" client)
-       (name . ,gemini-companion-tools--name)
-       (version . ,gemini-companion-server-version)
-       (mcpServers
-        (,gemini-companion-tools--server
-         (command . ,(car command))
-         (args . ,(vconcat (cdr command)))
-         ;; Qwen Code would hide the tools behind its tool_search.
-         (alwaysLoadTools . t)))
-       ,@(unless file `((hooks . ,hooks))))
-      ,@(and file `((,file (hooks . ,hooks)))))))
+         (hooks `(hooks . ,(gemini-companion-tools--hooks client command)))
+         (hooks-file (gemini-companion-client-get client :hooks-file))
+         (manifest
+          `((name . ,gemini-companion-tools--name)
+            (version . ,gemini-companion-server-version)
+            (mcpServers
+             (,gemini-companion-tools--server
+              (command . ,(car command))
+              (args . ,(vconcat (cdr command)))
+              ;; Qwen Code would hide the tools behind its tool_search.
+              (alwaysLoadTools . t)))
+            ,@(unless hooks-file (list hooks)))))
+    `((,(format "%s-extension.json" client) . ,manifest)
+      ,@(and hooks-file `((,hooks-file ,hooks))))))
+
+(defun gemini-companion-tools--hooks (client command)
+  "Return the hooks of CLIENT, an alist of events for `json-encode'.
+Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
+  (let ((hook `((type . "command")
+                (name . ,gemini-companion-tools--server)
+                (command
+                 . ,(concat (mapconcat #'shell-quote-argument command " ")
+                            ;; A CLI takes the status 2, with which Python ends
+                            ;; after the extension was deleted, for the failure
+                            ;; of the edit.
+                            " --hook || echo {}"))
+                ;; Milliseconds; a hook that has begun ends in five seconds.
+                (timeout . 60000))))
+    (mapcar (pcase-lambda (`(,event . ,matcher))
+              `(,event . [(,@(and matcher `((matcher . ,matcher)))
+                           (hooks . [,hook]))]))
+            (gemini-companion-client-get client :hooks))))
 
 (defun gemini-companion-tools--write-extension ()
   "Write the files of the extension.
