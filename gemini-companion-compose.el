@@ -174,9 +174,8 @@ is NAME itself for a file that the CLI reads in no form.  It is kept in
   (when-let* ((default-directory (file-truename default-directory))
               (project (project-current)))
     (mapcar (lambda (file)
-              (let* ((name (string-remove-prefix default-directory file))
-                     (reference (gemini-companion-prompt-reference name client)))
-                (cons (if reference (substring reference 1) name)
+              (let ((name (string-remove-prefix default-directory file)))
+                (cons (or (gemini-companion-prompt-file-name name client) name)
                       name)))
             (project-files project (list default-directory)))))
 
