@@ -24,7 +24,6 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-windows-at-once)
-(require 'map)
 (require 'project)
 
 ;;;; Keys
