@@ -109,8 +109,8 @@ save it, and go back"
     t))
 
 (defun gemini-companion-client-settings--write (file object)
-  "Write OBJECT to FILE; for its shape, see the function that reads it.
-Make the directory of FILE if necessary.  Signal a `file-error' if that fails."
+  "Write OBJECT, an alist whose keys are strings, as JSON to FILE.
+Make its directory if necessary.  Signal a `file-error' if that fails."
   (let ((coding-system-for-write 'utf-8-unix)
         (json-encoding-pretty-print t)
         (json-false :false)
