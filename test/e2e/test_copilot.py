@@ -4,7 +4,7 @@
 import json
 import os
 import signal
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -90,27 +90,39 @@ def test_an_answer_in_the_terminal_of_copilot_closes_the_review(world: World) ->
 
 
 @pytest.mark.contract("Copilot CLI: restart of the server")
-@pytest.mark.parametrize("is_killed", [False, True])
-def test_a_review_of_copilot_survives_a_restart(world: World, is_killed: bool) -> None:
-    file, emacs, reviews, cli = pair(world)
+def test_a_review_of_copilot_survives_a_restart_and_a_crash(world: World) -> None:
+    servers = world.scratch.servers
+    restart = "(gemini-companion-restart)"
+    cli = survives(world, "a.txt", lambda emacs: emacs.eval(restart))
+    eventually(lambda: len(servers()) == 1, "the server that was replaced has ended")
+    # The screen then no longer shows that the CLI was connected again.
+    cli.reset()
+    survives(world, "b.txt", lambda _: servers()[0].kill())
+
+    cli.is_free()
+    file = world.project / "b.txt"
+    emacs, reviews, _ = world.copilot_pair(file)
+    reviews.proposed(cli, file, replace(file, "mine", "due"))
+    emacs.eval("(gemini-companion-mode -1)")
+    cli.wait_for("rejected this tool call")
+
+
+def survives(world: World, name: str, end: Callable[[Emacs], object]) -> Copilot:
+    """Check that a review of a file is the same when the server had its ``end``."""
+    file = world.file(name, "one\n")
+    emacs, reviews, cli = world.copilot_pair(file)
     reviews.proposed(cli, file, replace(file, "one", "uno"), say("copilot done"))
     emacs.eval("(setq e2e-edit (car (gemini-companion-edits-open)))")
     reviews.edit("uno", "mine")
-    if is_killed:
-        world.scratch.servers()[0].kill()
-    else:
-        emacs.eval("(gemini-companion-restart)")
+    end(emacs)
     cli.terminal.wait_for_match("(?s)IDE connection lost.*Connected to Emacs")
     emacs.becomes(SESSIONS, 1)
     assert emacs.value("(eq e2e-edit (car (gemini-companion-edits-open)))")
     assert reviews.proposal() == "mine\n"
     reviews.accept()
     cli.wait_for("copilot done")
-    is_written(emacs, file, "mine\n")
-    cli.is_free()
-    reviews.proposed(cli, file, replace(file, "mine", "due"))
-    emacs.eval("(gemini-companion-mode -1)")
-    cli.wait_for("rejected this tool call")
+    is_written(emacs, file, "mine\n", "e2e-edit")
+    return cli
 
 
 @pytest.mark.contract("Copilot CLI: accept with edits")
@@ -172,14 +184,14 @@ def only_of(reviews: Reviews, waiting: Collection[str]) -> str:
     return paths[0] if len(paths) == 1 and paths[0] in waiting else ""
 
 
-def is_written(emacs: Emacs, file: Path, text: str) -> None:
-    """Wait until ``file`` and its buffer, the current one, have ``text``."""
+def is_written(emacs: Emacs, file: Path, text: str, edit: str = LAST) -> None:
+    """Wait until ``file`` and its buffer have ``text``, that of the Lisp ``edit``."""
     eventually(lambda: file.read_bytes() == text.encode(), f"{file} has {text!r}")
     plain = text.replace("\r", "").lstrip("\ufeff")
     emacs.becomes(f"(with-current-buffer {lisp(file.name)} (buffer-string))", plain)
-    emacs.becomes(f"(gemini-companion-edit-file-state {LAST})", "written")
+    emacs.becomes(f"(gemini-companion-edit-file-state {edit})", "written")
     assert not emacs.value(f"(buffer-modified-p (get-buffer {lisp(file.name)}))")
-    assert not emacs.value(f"(gemini-companion-edit-kept {LAST})")
+    assert not emacs.value(f"(gemini-companion-edit-kept {edit})")
 
 
 @pytest.mark.shared("copilot")
