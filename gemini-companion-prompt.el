@@ -118,7 +118,7 @@ the / or !."
       (substring text (match-beginning 1)))))
 
 (defun gemini-companion-prompt-file-name (name client)
-  "Return the file NAME as CLIENT reads it after @, or nil.
+  "Return the form of the file NAME for CLIENT, after an @, or nil.
 NAME is relative to the directory of the CLI, or absolute.  The value is a
 string such as \"a\\\\ b.txt\".  It is nil for a NAME that the CLI reads in no
 form: it would read nothing, or other files."
