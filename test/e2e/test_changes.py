@@ -60,11 +60,11 @@ def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     goes(emacs, "u", "Change 1 of 11, a.txt", 8)
     goes(emacs, "n", "Change 2 of 11, b.txt", 2)
     emacs.keys("Enter")
-    emacs.wait_for_match(r"(?m)^two .*\nzwei")
+    emacs.wait_for_match(r"(?m)^two *\nzwei +[┇:]$")
     emacs.wait_for("Before the change")
     # It stays while the user moves.
     emacs.keys("C-n")
-    emacs.wait_for_match(r"(?m)^two .*\nzwei")
+    emacs.wait_for_match(r"(?m)^two *\nzwei +[┇:]$")
     goes(emacs, "n", "Change 3 of 11, b.txt", 8)
     emacs.wait_until_gone("\ntwo")
     goes(emacs, "k", "Change 3 of 10, c.txt", 2)
