@@ -237,8 +237,9 @@ lines.  HUNK has them, or is nil for unchanged lines."
          (plain (and (zerop (gemini-companion-unified-draw--data-last data))
                      (not excluded)))
          (face (cond (excluded 'shadow)
-                     ((not plain) (cdr (assoc sign '(("-" . diff-removed)
-                                                     ("+" . diff-added))))))))
+                     ((not plain)
+                      (cdr (assoc sign '(("-" . gemini-companion-removed)
+                                         ("+" . gemini-companion-added))))))))
     (dolist (line (seq-take lines (1+ room)))
       (let ((beg (point))
             (mark (cond (excluded "x")
@@ -273,8 +274,8 @@ positions to go to.  If EXCLUDED is non-nil, do not use its own colors."
       ;; Bold: red words on a red line are all but invisible to some users.
       ;; Colors of the mode are hard to read on green in a dark theme.
       (put-text-property beg end 'face (list (if (equal "-" sign)
-                                                 'diff-refine-removed
-                                               'diff-refine-added)
+                                                 'gemini-companion-removed-words
+                                               'gemini-companion-added-words)
                                              'bold)
                          text))
     (when excluded

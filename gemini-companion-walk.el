@@ -267,7 +267,19 @@ than the window."
     ;; Before redisplay, Emacs would move point out of text that is still
     ;; invisible.
     (setq disable-point-adjustment t)
-    (gemini-companion-walk--scroll change 0)))
+    (gemini-companion-walk--scroll change 0)
+    (gemini-companion-walk--go-to-difference change)))
+
+(defun gemini-companion-walk--go-to-difference (change)
+  "Go to where the first line of CHANGE, at point, differs from that of before.
+Stay if that is visible, as lines are continued or are not long."
+  (let* ((old (car (gemini-companion-baseline-change-lines change)))
+         (new (buffer-substring-no-properties (point) (line-end-position)))
+         (column (and old (length (fill-common-string-prefix old new)))))
+    (when (and column
+               truncate-lines
+               (< (- (window-width) 10) column (length new)))
+      (forward-char column))))
 
 (defun gemini-companion-walk--scroll (change more)
   "Scroll so that CHANGE at point is visible, with two lines above it.
@@ -353,8 +365,8 @@ They have the colors of the file, and the words that differ are marked."
                 (insert "\n"))
               (gemini-companion-walk--refine new)
               ;; Without the last one, a color of the text behind it shines through.
-              (add-face-text-property (point-min) (point-max) 'diff-removed t)
-              (add-face-text-property (point-min) (point-max) 'default t)
+              (dolist (face '(gemini-companion-removed default))
+                (add-face-text-property (point-min) (point-max) face t))
               (buffer-string))))
       (kill-buffer buffer))))
 
@@ -369,11 +381,11 @@ They have the colors of the file, and the words that differ are marked."
       (insert new)
       (ignore-error file-error
         (smerge-refine-regions (point-min) end end (point-max)
-                               '((face . diff-refine-removed))))
+                               '((face . gemini-companion-removed-words))))
       (dolist (overlay (overlays-in (point-min) end))
         (when (overlay-get overlay 'face)
           (put-text-property (overlay-start overlay) (overlay-end overlay)
-                             'face '(diff-refine-removed bold))))
+                             'face '(gemini-companion-removed-words bold))))
       (remove-overlays)
       (delete-region end (point-max)))))
 

@@ -161,8 +161,8 @@ question in the minibuffer."
     (gemini-companion-list-test-key "TAB" "+1 −1  a.el")
     (pcase-dolist (`(,line ,face)
                    '((" 1  1  (setq a 1)" font-lock-keyword-face)
-                     (" 2  -(setq b 2)" diff-removed)
-                     ("  2  +(defun b ())" diff-added)))
+                     (" 2  -(setq b 2)" gemini-companion-removed)
+                     ("  2  +(defun b ())" gemini-companion-added)))
       (gemini-companion-list-test-go-to (substring line -4))
       (should (equal line (substring-no-properties
                            (gemini-companion-list-test-line 'all))))

@@ -66,7 +66,7 @@ is for all of a whole new line of other text\n")))
                                                   (point-max)))
                 (face (ensure-list (get-text-property (point) 'face))))
             (when (seq-intersection face
-                                    '(diff-refine-added diff-refine-removed))
+                                    '(gemini-companion-added-words gemini-companion-removed-words))
               (should (memq 'bold face))
               ;; A color of the mode may be hard to read there.
               (should-not (memq 'font-lock-string-face face))
@@ -142,7 +142,7 @@ is for all of a whole new line of other text\n")))
         (gemini-companion-test-show "a" "new\n"))
       (with-current-buffer (window-buffer)
         (let ((faces (ensure-list (get-text-property (point-min) 'face))))
-          (should (memq 'diff-removed faces))
+          (should (memq 'gemini-companion-removed faces))
           (should (memq 'bold-italic faces)))))))
 
 ;;; gemini-companion-unified-draw-test.el ends here

@@ -132,7 +132,7 @@
     (gemini-companion-test-walk 'gemini-companion-next-change)
     (should (string-prefix-p "Before the change" (gemini-companion-test-walk "RET")))
     (should (equal "3\n" (substring-no-properties (gemini-companion-walk-test-shown))))
-    (should (memq 'diff-removed
+    (should (memq 'gemini-companion-removed
                   (ensure-list (get-text-property
                                 1 'face (gemini-companion-walk-test-shown)))))
     ;; Moving and scrolling leave it, and so the walk.
@@ -223,6 +223,20 @@
                                  (gemini-companion-test-walk "n")))
         (should (equal line (line-number-at-pos nil 'absolute)))
         (should-not (invisible-p (point)))))))
+
+(ert-deftest gemini-companion-walk-goes-to-the-difference-in-a-truncated-line ()
+  (let ((long (make-string 300 ?x)))
+    (gemini-companion-test-with-changes `(("a" ,(concat "1\n" long "old\n")))
+      (find-file "a")
+      (gemini-companion-test-writes "a" (concat "1\n" long "new\n") session)
+      (dolist (truncate '(t nil))
+        (setq truncate-lines truncate)
+        (goto-char (point-min))
+        (gemini-companion-test-walk 'gemini-companion-next-change)
+        (should (equal (list 2 (if truncate 300 0))
+                       (list (line-number-at-pos) (current-column))))
+        (let ((this-command #'ignore))
+          (run-hooks 'pre-command-hook))))))
 
 (ert-deftest gemini-companion-walk-unfolds-the-text-of-org ()
   (gemini-companion-test-in-changed "* one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
