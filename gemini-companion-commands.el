@@ -81,8 +81,8 @@
       :on gemini-companion-review-excluded-p :stay t :header "exclude")
      ("e" gemini-companion-review-edit "Edit the proposal" (view list)
       :enable gemini-companion-review-of-buffer :header "edit")
-     ("u" gemini-companion-list-revert "Revert this edit or turn" (list)
-      :first t :header "revert"))
+     ("u" gemini-companion-list-revert "Undo this edit or turn" (list)
+      :first t :header "undo"))
     ("Display"
      ("TAB" gemini-companion-list-toggle "Unfold or fold" (list)
       :header "diff")

@@ -66,8 +66,8 @@
     (rejected "rejected" error)
     (dismissed "closed" shadow)
     (unreviewed "written without review" warning)
-    (reverted "reverted" shadow)
-    (unsaved "reverted, not saved" shadow)
+    (reverted "undone" shadow)
+    (unsaved "undone, not saved" shadow)
     (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
 
@@ -197,7 +197,7 @@ It is a list of strings and nil."
               (gemini-companion-edit-problem edit)
               (gemini-companion-edit-objection edit)))
     (when-let* ((undone (gemini-companion-edit-undone edit)))
-      (list (format "%d of %d hunks undone%s" (length undone)
+      (list (format "%d of %d changes undone%s" (length undone)
                     (length (gemini-companion-edit-hunks edit))
                     (if (gemini-companion-revert-unsaved
                          (gemini-companion-edit-file edit))
@@ -707,8 +707,8 @@ all edits of the turn."
                       (get-text-property (point) 'gemini-companion-hunk))))
       (gemini-companion-undo-check edit hunk)
       (when (y-or-n-p (format (cond (new "%s was new; delete it? ")
-                                    (hunk "Undo this hunk of %s%s? ")
-                                    (t "Revert the edit of %s%s? "))
+                                    (hunk "Undo this change of %s%s? ")
+                                    (t "Undo the edit of %s%s? "))
                               (gemini-companion-edit-name edit)
                               (if (gemini-companion-revert-unsaved file)
                                   " in its unsaved buffer"
@@ -726,14 +726,14 @@ all edits of the turn."
 (defun gemini-companion-list--revert-turn (edits)
   "Revert EDITS, those of a turn, after asking; the last one first."
   (let* ((edits (or (seq-remove #'gemini-companion-undo-unwritten edits)
-                    (user-error "This turn has no edit to revert")))
+                    (user-error "This turn has no edit to undo")))
          (new (seq-count (lambda (edit)
                            (eq 'new (gemini-companion-edit-before edit)))
                          edits))
          (count (length edits)))
     (when (y-or-n-p
-           (format (ngettext "Revert %d edit of this turn%s? "
-                             "Revert %d edits of this turn%s? " count)
+           (format (ngettext "Undo %d edit of this turn%s? "
+                             "Undo %d edits of this turn%s? " count)
                    count
                    (if (zerop new)
                        ""
@@ -756,7 +756,7 @@ PROBLEMS are those of the previous ones."
                       (gemini-companion-undo-edit (pop edits) nil go-on)
                     (error (funcall add (error-message-string problem))))))
     (when ended
-      (message "Reverted %d of %d edits%s" (- count (length problems)) count
+      (message "Undid %d of %d edits%s" (- count (length problems)) count
                (mapconcat (apply-partially #'concat "; ") problems "")))))
 
 ;;;###autoload

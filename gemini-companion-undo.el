@@ -44,16 +44,16 @@
         ((why (cond
                ((gemini-companion-undo-unwritten edit))
                ((member hunk (gemini-companion-edit-undone edit))
-                "has this hunk undone already")
+                "has this change undone already")
                ((eq 'unknown before) "had a previous text that was not kept")
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
-                "was deleted or renamed since; nothing to revert")
+                "was deleted or renamed since; nothing to undo")
                ;; Qwen Code writes all files of an answer at its end.
                ((gemini-companion-file-state-awaited-p edit) "is not written yet")
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
-                "has other symbolic links since; revert this edit by hand")
+                "has other symbolic links since; undo this edit by hand")
                ((not (gemini-companion-edit-texts-keepable-p file)) "is too large")
                ((and (eq 'new before)
                      (or unsaved (not (gemini-companion-edit-texts-in-file-p edit))))
@@ -71,7 +71,7 @@
   (pcase (gemini-companion-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
-    ('unsaved "was reverted already, and is not saved yet")
+    ('unsaved "was undone already, and is not saved yet")
     ((guard (not (or (memq (gemini-companion-edit-before edit) '(new unknown))
                      (condition-case nil
                          (gemini-companion-edit-hunks edit)
@@ -79,7 +79,8 @@
      "was not changed by this edit")
     ((guard (gemini-companion-edit-texts-in-file-p edit)) nil)
     ((or 'unwritten 'dismissed) "was not written")
-    ((and (or 'reverted 'deleted) state) (format "was %s already" state))))
+    ('reverted "was undone already")
+    ('deleted "was deleted already")))
 
 ;;;; Reverting
 
@@ -172,7 +173,7 @@ in the file, either.  Return a message."
          (file (gemini-companion-edit-file edit))
          (buffer (gemini-companion-names-buffer file)))
     (if problem
-        (message "%s cannot be reverted (%s)" name problem)
+        (message "%s cannot be undone (%s)" name problem)
       (pcase state
         ('unsaved (puthash edit buffer gemini-companion-undo--buffers)
                   (with-current-buffer buffer
@@ -193,9 +194,9 @@ in the file, either.  Return a message."
                     (gemini-companion-undo--all-hunks edit)))
       (message (pcase state
                  ('deleted "Deleted %s")
-                 ('unsaved "Reverted %s; not saved")
-                 (_ "Reverted %s"))
-               (if hunk (concat "a hunk of " name) name)))))
+                 ('unsaved "Undid %s; not saved")
+                 (_ "Undid %s"))
+               (if hunk (concat "a change of " name) name)))))
 
 (defun gemini-companion-undo--set-undone (edit state undone)
   "Record that the hunks UNDONE of EDIT are reverted.
@@ -219,7 +220,7 @@ If these are all, its file state is STATE."
 (defun gemini-companion-undo--conflict (edit hunk line offer)
   "Signal that reverting EDIT, or its HUNK, conflicts with LINE of the file.
 If OFFER is non-nil, offer first to resolve that in the buffer."
-  (let ((problem (format "%s cannot be reverted: line %d has changed since"
+  (let ((problem (format "%s cannot be undone: line %d has changed since"
                          (gemini-companion-edit-name edit) line)))
     (unless (and offer (y-or-n-p (concat problem "; merge with smerge? ")))
       (user-error "%s" problem))

@@ -443,7 +443,7 @@ a:3-4: as digits, please\na:4-5: to the end"
     (gemini-companion-list-test-key "u" "+one" t)
     (should (equal "1\n2\n3\nfour\n" (gemini-companion-test-file-text "a")))
     (should-error (gemini-companion-list-test-key "u" "+one" t) :type 'user-error)
-    (gemini-companion-list-test-go-to "  accepted  +1 −1  a  1 of 2 hunks undone")
+    (gemini-companion-list-test-go-to "  accepted  +1 −1  a  1 of 2 changes undone")
     (with-current-buffer (get-file-buffer "a")
       (goto-char (point-min))
       (forward-line 2)
@@ -451,11 +451,11 @@ a:3-4: as digits, please\na:4-5: to the end"
     (let (asked)
       (gemini-companion-list-test-key
        "u" "+four" (lambda (prompt) (push prompt asked) t))
-      (should (equal '("Undo this hunk of a in its unsaved buffer? ") asked)))
+      (should (equal '("Undo this change of a in its unsaved buffer? ") asked)))
     (with-current-buffer (get-file-buffer "a")
       (should (equal "1\n2\nmine\n3\n4\n" (buffer-string)))
       (should (equal "1\n2\n3\nfour\n" (gemini-companion-test-file-text "a"))))
-    (gemini-companion-list-test-go-to "  reverted, not saved ")))
+    (gemini-companion-list-test-go-to "  undone, not saved ")))
 
 (ert-deftest gemini-companion-list-shows-what-was-accepted-and-not-written ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
@@ -531,12 +531,12 @@ a:3-4: as digits, please\na:4-5: to the end"
             (gemini-companion-list-test-go-to "  accepted  +1 −0  first")
             (gemini-companion-list-test-go-to "Count to three")
             (write-region "mine\n" nil "b" nil 'silent)
-            (should (equal "Reverted 3 of 4 edits; \
-b cannot be reverted: line 1 has changed since"
+            (should (equal "Undid 3 of 4 edits; \
+b cannot be undone: line 1 has changed since"
                            (gemini-companion-list-test-key "u")))
             ;; There may be a hundred of them.
             (should (equal 1 (length (seq-uniq depths))))
-            (should (equal '("Revert 4 edits of this turn (1 deletes a new file)? ")
+            (should (equal '("Undo 4 edits of this turn (1 deletes a new file)? ")
                            asked)))
         (gemini-companion-server-receive 'sessions-update nil))
       (should (equal '("1\n" "mine\n" nil)
@@ -567,8 +567,8 @@ b cannot be reverted: line 1 has changed since"
             (should (equal args `( "/ssh:far:" "/a" ,(secure-hash 'sha256 now)
                                    ,(base64-encode-string (or text "1\n")))))
             (if problem
-                (should (equal "Reverted 2 of 3 edits; \
-ssh:far:a cannot be reverted (it has changed there)" (funcall failed problem)))
+                (should (equal "Undid 2 of 3 edits; \
+ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
               (gemini-companion-test-write "a" text)
               (funcall done t)))))
       (should (equal '(accepted reverted reverted)
@@ -624,7 +624,7 @@ ssh:far:a cannot be reverted (it has changed there)" (funcall failed problem)))
     (should (= 30 (length (seq-uniq (cddr (gemini-companion-list-test-lines))))))
     (let ((header (eval (cadr header-line-format) t)))
       (should (<= (string-width header) (window-width)))
-      (dolist (key '("a accept" "r reject" "c comment" "u revert" "? keys"))
+      (dolist (key '("a accept" "r reject" "c comment" "u undo" "? keys"))
         (should (string-search key header))))))
 
 ;;; gemini-companion-list-test.el ends here

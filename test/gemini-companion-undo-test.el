@@ -68,7 +68,7 @@
               (should (verify-visited-file-modtime buffer))
               (should-not (buffer-modified-p buffer)))
             (should (eq 'reverted (gemini-companion-edit-status edit)))
-            (gemini-companion-undo-test-refuses edit "was reverted already")))))))
+            (gemini-companion-undo-test-refuses edit "was undone already")))))))
 
 (ert-deftest gemini-companion-undo-keeps-the-line-ends-of-a-reported-file ()
   (pcase-dolist (`(,written ,reported . ,expected)
@@ -264,7 +264,7 @@
       (gemini-companion-test-write "a" "0\n1\nmine\n3\n")
       (cl-letf (((symbol-function 'y-or-n-p)
                  (apply-partially #'string-search
-                                  "a cannot be reverted: line 3 has changed since")))
+                                  "a cannot be undone: line 3 has changed since")))
         (gemini-companion-undo-edit edit))
       (should (equal "0\n1\n<<<<<<< now\nmine\n||||||| written\ntwo\n=======\n2
 >>>>>>> before\n3\n"

@@ -285,7 +285,7 @@ def test_list_leaves_the_terminal_and_the_review(world: World, view: str) -> Non
         emacs.holds(f'(equal "{selected}" (buffer-name (window-buffer)))')
         emacs.act('(delete-window (get-buffer-window "a.txt"))')
         emacs.act("(gemini-companion-list)")
-    emacs.wait_for_match(r"reverted +\+2 \u22122 +a\.txt")
+    emacs.wait_for_match(r"undone +\+2 \u22122 +a\.txt")
     emacs.keys("q")
     emacs.holds('(equal "*terminal*" (e2e-windows))')
     cli.is_free()
