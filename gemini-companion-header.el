@@ -21,6 +21,9 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-view)
 
+(defvar gemini-companion-header--maps (make-hash-table :test 'eq)
+  "Table from commands to the keymaps of their words in header lines.")
+
 (defun gemini-companion-header-shortest-key (command &optional place)
   "Return the key of COMMAND in PLACE, by default `view', if it works here.
 Otherwise return its other key, or nil if it has none."
@@ -237,8 +240,34 @@ nil for a command whose key is not shown."
              (when-let* ((word (alist-get command words
                                           (plist-get properties :header)))
                          (key (gemini-companion-header-shortest-key command place)))
-               (concat "  " (propertize key 'face 'bold) " " word)))
+               (concat "  " (gemini-companion-header--button
+                             (concat (propertize key 'face 'bold) " " word)
+                             command))))
            (append (alist-get t rows) (alist-get nil rows))))))
+
+(defun gemini-companion-header--button (text command)
+  "Return TEXT as a part of a header line where a click calls COMMAND."
+  (propertize text
+              'mouse-face 'mode-line-highlight
+              'help-echo (concat "mouse-1: " (substring-no-properties text))
+              'local-map (or (gethash command gemini-companion-header--maps)
+                             (puthash command
+                                      (gemini-companion-header--click-map command)
+                                      gemini-companion-header--maps))))
+
+(defun gemini-companion-header--click-map (command)
+  "Return a keymap in which a click on a header line calls COMMAND.
+That is done in the window of the header line, unless its review has just
+appeared."
+  (let ((map (make-sparse-keymap)))
+    (define-key map [header-line mouse-1]
+                (lambda (event)
+                  (interactive "e")
+                  (select-window (posn-window (event-start event)))
+                  (if (< 0 (- gemini-companion-view-new-until (float-time)) 1)
+                      (message "Click ignored: the review has just appeared")
+                    (call-interactively command))))
+    map))
 
 (provide 'gemini-companion-header)
 ;;; gemini-companion-header.el ends here

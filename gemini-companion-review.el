@@ -110,6 +110,35 @@ the keys that accept, are ignored in it for the first second."
     (dolist (place (list 'view place) map)
       (gemini-companion-commands-bind map place #'gemini-companion-review--key))))
 
+;;;; Context menu
+
+(defun gemini-companion-review--offer-context-menu ()
+  "Add what answers the review to the context menu of the current buffer."
+  (add-hook 'context-menu-functions #'gemini-companion-review-context-menu nil t))
+(put 'gemini-companion-review-context-menu 'permanent-local-hook t)
+
+(defun gemini-companion-review-context-menu (menu click)
+  "Add what answers the review at CLICK to MENU, and return MENU.
+This is a function of `context-menu-functions'."
+  (when (and gemini-companion-edit-here
+             (gemini-companion-edit-open-p gemini-companion-edit-here))
+    (define-key menu [gemini-companion-separator] menu-bar-separator)
+    (pcase-dolist (`(,label . ,command)
+                   '(("Exclude or restore this hunk"
+                      . gemini-companion-review-toggle-hunk)
+                     ("Reject" . gemini-companion-edit-reject)
+                     ("Accept" . gemini-companion-edit-accept)))
+      ;; The last one that is defined is the first one of the menu.
+      (define-key menu (vector command)
+                  `(menu-item ,label
+                              ,(lambda ()
+                                 (interactive)
+                                 (let ((place (event-start click)))
+                                   (select-window (posn-window place))
+                                   (goto-char (posn-point place)))
+                                 (call-interactively command))))))
+  menu)
+
 ;;;; State
 
 (defvar gemini-companion-review--unrequested nil
@@ -489,6 +518,10 @@ A state that the user has set for MODE stays."
     (evil-set-initial-state mode 'emacs)))
 
 ;;;; Life
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'review)))
+  "Add what answers a review to the context menus of its buffers."
+  '((gemini-companion-edit-adopt-hook gemini-companion-review--offer-context-menu)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
   "Show edits as reviews."

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-header)
+(require 'gemini-companion-view)
 (require 'gemini-companion-review-test-helper)
 
 (defun gemini-companion-header-test-connect (diff)
@@ -117,5 +118,25 @@
                "not UTF-8: the CLI replaces 3 characters"
                (gemini-companion-test-header
                 (gemini-companion-review-main-buffer edit)))))))
+
+(ert-deftest gemini-companion-header-words-are-buttons ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let* ((edit (gemini-companion-test-show "a" "one\n"))
+           (buffer (gemini-companion-review-main-buffer edit))
+           (window (get-buffer-window buffer))
+           (click `(mouse-1 (,window header-line (0 . 0) 0)))
+           (header (with-current-buffer buffer
+                     (cl-letf (((symbol-function 'old-selected-window)
+                                (lambda () window)))
+                       (gemini-companion-test-header-text))))
+           (key (lookup-key (get-text-property (string-search "reject" header)
+                                               'local-map header)
+                            [header-line mouse-1])))
+      (let ((gemini-companion-view-new-until (+ 0.5 (float-time))))
+        (funcall key click)
+        (should (gemini-companion-edit-open-p edit)))
+      (let ((gemini-companion-view-new-until 0))
+        (funcall key click))
+      (should (eq 'rejected (gemini-companion-edit-decision edit))))))
 
 ;;; gemini-companion-header-test.el ends here
