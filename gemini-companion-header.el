@@ -246,7 +246,7 @@ nil for a command whose key is not shown."
            (append (alist-get t rows) (alist-get nil rows))))))
 
 (defun gemini-companion-header--button (text command)
-  "Return TEXT as a part of a header line where a click calls COMMAND."
+  "Return TEXT with properties for a click on a header line to call COMMAND."
   (propertize text
               'mouse-face 'mode-line-highlight
               'help-echo (concat "mouse-1: " (substring-no-properties text))
@@ -256,7 +256,7 @@ nil for a command whose key is not shown."
                                       gemini-companion-header--maps))))
 
 (defun gemini-companion-header--click-map (command)
-  "Return a keymap in which a click on a header line calls COMMAND.
+  "Return a keymap for a click on a header line to call COMMAND.
 That is done in the window of the header line, unless its review has just
 appeared."
   (let ((map (make-sparse-keymap)))
