@@ -328,7 +328,8 @@ A CLI may have deleted it, as it was for its turn only."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
     (gemini-companion-state-functions gemini-companion-changes--look-at-all)
     (find-file-hook gemini-companion-changes-look-at-buffer)
-    (after-revert-hook gemini-companion-changes-look-at-buffer)))
+    (after-revert-hook gemini-companion-changes-look-at-buffer)
+    (gemini-companion-revert-merged-hook gemini-companion-changes-look-at-buffer)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Forget all changes."

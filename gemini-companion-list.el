@@ -379,7 +379,7 @@ LAST is the one that is displayed, or nil.  It is returned, and nothing
 drawn, if all that the diff depends on is the same."
   (let* ((hunks (condition-case nil
                     (gemini-companion-edit-hunks edit)
-                  ;; Its texts are unknown, or a program for that failed.
+                  ;; The texts of an edit may be unknown, or the program diff may fail.
                   (error 'failed)))
          ;; The comparison decides part of the state.
          (state (gemini-companion-list--diff-state edit)))

@@ -48,6 +48,9 @@ change, unless you type there.  Takes effect with the next edit."
 (defvar gemini-companion-revert--watches nil
   "Watches of the files whose buffers are reverted once no command is in progress.")
 
+(defvar gemini-companion-revert-merged-hook nil
+  "Hook run in a buffer into which the text of its file was merged.")
+
 (defvar-local gemini-companion-revert--reported nil
   "The stamp of the file for which this buffer was reported to be stale.")
 
@@ -144,7 +147,8 @@ is non-nil, a command has not begun yet."
             ;; The time of a link stays as it was when the text was kept.
             (and (buffer-modified-p)
                  (equal (gemini-companion-revert--ancestor-text)
-                        (car (gemini-companion-revert--read)))))))))
+                        (gemini-companion-revert--content-text
+                         (gemini-companion-revert--read)))))))))
 
 (defun gemini-companion-revert--plain-p (file)
   "Return non-nil if the current buffer can have the text of FILE, its file.
@@ -170,15 +174,16 @@ See `gemini-companion-revert-now' for KEYS."
   "Revert the current buffer, of FILE, which was written at TIME.
 If the buffer has unsaved text, say how to merge it.  See
 `gemini-companion-revert-now' for KEYS."
-  (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
-    (if (gemini-companion-revert--unsaved-text-p text)
+  (let ((content (gemini-companion-revert--read)))
+    (if (gemini-companion-revert--unsaved-text-p
+         (gemini-companion-revert--content-text content))
         (message "%s was written, and has unsaved changes here; %s"
                  (gemini-companion-label-file file)
                  (substitute-command-keys
                   (if (gemini-companion-revert--mergeable-p)
                       "\\[gemini-companion-merge] merges them"
                     "\\[ediff-current-file] compares them")))
-      (let ((lines (gemini-companion-revert--revert text coding time)))
+      (let ((lines (gemini-companion-revert--revert content time)))
         (gemini-companion-revert--highlight lines)
         (when (and keys lines)
           (gemini-companion-revert--go-to (caar lines) keys))))))
@@ -201,8 +206,8 @@ once for each time at which FILE was written."
              (gemini-companion-label-file file) major-mode
              (substitute-command-keys "type \\[revert-buffer] there"))))
 
-(defun gemini-companion-revert--revert (text coding time)
-  "Revert the current buffer to TEXT, which is in CODING, written at TIME.
+(defun gemini-companion-revert--revert (content time)
+  "Revert the current buffer to CONTENT, which was written at TIME.
 Point, markers and undo stay, unless the buffer has bytes.  Return the
 changed lines, if they are known."
   (let* ((inhibit-message t)
@@ -224,9 +229,11 @@ changed lines, if they are known."
                ;; unmodified.
                (let ((create-lockfiles nil))
                  (set-buffer-modified-p t))
-               (prog1 (gemini-companion-replace-text text)
+               (prog1 (gemini-companion-replace-text
+                       (gemini-companion-revert--content-text content))
                  ;; The mode line displays the coding system, too.
-                 (setq buffer-file-coding-system coding)
+                 (setq buffer-file-coding-system
+                       (gemini-companion-revert--content-coding content))
                  (set-buffer-modified-p nil)))
         (when local
           (gemini-companion-revert--run-hook 'after-revert-hook))))))
@@ -250,8 +257,16 @@ They would close and open the document, whose versions would start again."
                       (unless (string-prefix-p "eglot-" (format "%s" function))
                         (gemini-companion-text-call function)))))
 
+(cl-defstruct (gemini-companion-revert--content
+               (:constructor gemini-companion-revert--content (text coding))
+               (:copier nil))
+  "The TEXT of a file, decoded, and the CODING system to save it in."
+  text coding)
+
 (defun gemini-companion-revert--read ()
-  "Return (TEXT . CODING) of the current text of this buffer's file.
+  "Return the current content of this buffer's file.
+The value is a `gemini-companion-revert--content'.
+
 Some CLIs write UTF-8, whatever the previous coding system of the file,
 and CRLF everywhere if there was one; others keep it.  So valid UTF-8 is
 that, and of other bytes the coding system is the one that the user has
@@ -261,34 +276,61 @@ written, the coding system of the buffer stays."
         (previous (or buffer-file-coding-system 'undecided))
         (chosen (car buffer-file-coding-system-explicit)))
     (with-temp-buffer
-      (let* ((read (lambda (coding)
-                     (erase-buffer)
-                     (let ((coding-system-for-read coding))
-                       (insert-file-contents file))
-                     (goto-char (point-min))
-                     last-coding-system-used))
-             (found (funcall read 'utf-8))
-             (coding
-              (cond ((re-search-forward "[\x3fff80-\x3fffff]" nil t)
-                     (setq found (funcall read (and chosen
-                                                    (coding-system-base chosen)))))
-                    ((eq (char-after) ?\uFEFF)
-                     (delete-char 1)
-                     'utf-8-with-signature)
-                    ((and (not (re-search-forward "[[:nonascii:]]" nil t))
-                          (gemini-companion-revert--in-ascii-p previous))
-                     ;; In ISO 2022, an escape sequence begins other characters; and
-                     ;; the line ends count as it finds them: in UTF-16, CRLF is
-                     ;; no CRLF in UTF-8, and no-conversion leaves each CR.
-                     (unless (eq 'undecided (coding-system-type previous))
-                       (setq found (funcall read (coding-system-base previous))))
-                     previous)
-                    (t 'utf-8)))
-             (eol (coding-system-eol-type found)))
-        (cons (buffer-string)
-              (if (integerp eol)
-                  (coding-system-change-eol-conversion coding eol)
-                (coding-system-change-text-conversion previous coding)))))))
+      (let ((found (gemini-companion-revert--insert file 'utf-8)))
+        (pcase (gemini-companion-revert--kind previous)
+          ('undecoded
+           (let ((other (gemini-companion-revert--insert
+                         file (and chosen (coding-system-base chosen)))))
+             (gemini-companion-revert--content-with other other previous)))
+          ('marked
+           (delete-char 1)
+           (gemini-companion-revert--content-with 'utf-8-with-signature found
+                                                  previous))
+          ('ascii
+           ;; In ISO 2022, an escape sequence begins other characters; and the line
+           ;; ends count as the previous coding system finds them: in UTF-16, CRLF
+           ;; is no CRLF in UTF-8, and no-conversion leaves each CR.
+           (unless (eq 'undecided (coding-system-type previous))
+             (setq found (gemini-companion-revert--insert
+                          file (coding-system-base previous))))
+           (gemini-companion-revert--content-with previous found previous))
+          ('utf-8
+           (gemini-companion-revert--content-with 'utf-8 found previous)))))))
+
+(defun gemini-companion-revert--insert (file coding)
+  "Make the text of FILE, decoded by CODING, that of the current buffer.
+If CODING is nil, Emacs finds one.  Return the coding system that was used,
+with its line ends.  Point is at the beginning."
+  (erase-buffer)
+  (let ((coding-system-for-read coding))
+    (insert-file-contents file))
+  (goto-char (point-min))
+  last-coding-system-used)
+
+(defun gemini-companion-revert--kind (previous)
+  "Return what the text of the current buffer is, which was decoded as UTF-8.
+That is `undecoded' if some of its bytes are not UTF-8; `marked' if it
+begins with a byte order mark; `ascii' if it has only ASCII characters,
+and may be in PREVIOUS, a coding system; or else `utf-8'."
+  (goto-char (point-min))
+  (save-excursion
+    (cond ((re-search-forward "[\x3fff80-\x3fffff]" nil t) 'undecoded)
+          ((eq (char-after) ?\uFEFF) 'marked)
+          ((and (not (re-search-forward "[[:nonascii:]]" nil t))
+                (gemini-companion-revert--in-ascii-p previous))
+           'ascii)
+          (t 'utf-8))))
+
+(defun gemini-companion-revert--content-with (coding found previous)
+  "Return the content of the current buffer, which is to be saved in CODING.
+It has the line ends of FOUND, the coding system by which it was decoded;
+if it has no line, PREVIOUS with the text conversion of CODING."
+  (let ((eol (coding-system-eol-type found)))
+    (gemini-companion-revert--content
+     (buffer-string)
+     (if (integerp eol)
+         (coding-system-change-eol-conversion coding eol)
+       (coding-system-change-text-conversion previous coding)))))
 
 (defun gemini-companion-revert--in-ascii-p (coding)
   "Return non-nil if the ASCII in the current buffer may be a text in CODING.
@@ -407,6 +449,33 @@ The value is the predicate of a sentence about its file."
            (substitute-command-keys "has unsaved changes and was written; \
 \\[gemini-companion-merge] merges them first")))))
 
+(defun gemini-companion-revert--merge ()
+  "Merge the current text of this buffer's file into the buffer.
+Return the line of the first conflict, or nil if there is none."
+  (let* ((time (car (gemini-companion-watch-stamp (gemini-companion-names-file))))
+         (content (gemini-companion-revert--read))
+         (coding (gemini-companion-revert--content-coding content))
+         (theirs (gemini-companion-revert--content-text content))
+         (chosen (gemini-companion-revert--chosen-for-save))
+         ;; Bytes may have become characters, or the other way round.
+         (bytes-p (seq-some #'gemini-companion-text-of-bytes-p
+                            (list buffer-file-coding-system coding)))
+         (decoded (lambda (text)
+                    (if bytes-p
+                        (gemini-companion-text-as-decoded text 'raw-text)
+                      text)))
+         (merged (gemini-companion-text-merged
+                  (funcall decoded (gemini-companion-text-of-buffer))
+                  (funcall decoded (gemini-companion-revert--ancestor-text))
+                  (funcall decoded theirs) "unsaved" "before" "CLI"))
+         (text (gemini-companion-text-as-in-buffer (cdr merged) coding)))
+    (gemini-companion-revert--set-time time)
+    (setq buffer-file-coding-system (or chosen coding))
+    (gemini-companion-replace-text text)
+    (gemini-companion-revert--keep-ancestor theirs)
+    (set-buffer-modified-p (not (and (string= text theirs) (null chosen))))
+    (car merged)))
+
 ;;;###autoload
 (defun gemini-companion-merge ()
   "Merge your unsaved text with what a CLI wrote to its file.
@@ -424,29 +493,8 @@ Lines that differ in both are kept twice, as a conflict for
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
 text is unknown or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
-  (pcase-let* ((time (car (gemini-companion-watch-stamp
-                           (gemini-companion-names-file))))
-               (`(,theirs . ,coding) (gemini-companion-revert--read))
-               (chosen (gemini-companion-revert--chosen-for-save))
-               (previous buffer-file-coding-system)
-               ;; Bytes may have become characters, or the other way round.
-               (bytes-p (seq-some #'gemini-companion-text-of-bytes-p
-                                  (list previous coding)))
-               (decoded (lambda (text)
-                          (if bytes-p
-                              (gemini-companion-text-as-decoded text 'raw-text)
-                            text)))
-               (`(,conflict . ,text)
-                (gemini-companion-text-merged
-                 (funcall decoded (gemini-companion-text-of-buffer))
-                 (funcall decoded (gemini-companion-revert--ancestor-text))
-                 (funcall decoded theirs) "unsaved" "before" "CLI")))
-    (gemini-companion-revert--set-time time)
-    (setq text (gemini-companion-text-as-in-buffer text coding)
-          buffer-file-coding-system (or chosen coding))
-    (gemini-companion-replace-text text)
-    (gemini-companion-revert--keep-ancestor theirs)
-    (set-buffer-modified-p (not (and (string= text theirs) (null chosen))))
+  (let ((conflict (gemini-companion-revert--merge)))
+    (run-hooks 'gemini-companion-revert-merged-hook)
     (if (null conflict)
         (message "Merged; not saved yet")
       ;; A conflict outside of a narrowing would end SMerge mode at once.

@@ -155,7 +155,7 @@ of all others, which are deleted, or else most of the first of KEPT.  See
                        kept)))
     (mapc #'delete-window windows)
     (pcase-dolist (`(,window ,width ,height) sizes)
-      ;; There may be no other window in that direction, which is an error.
+      ;; Emacs signals an error if no window is in that direction.
       (ignore-errors
         (window-resize window (- width (window-total-width window)) t t))
       (ignore-errors

@@ -142,8 +142,7 @@
     (gemini-companion-test-writes "a" "one\n2\n3\nnew\n4\n5\npulled\n6\n7\n8\nnine\n"
                                   session)
     (gemini-companion-merge)
-    (ert-run-idle-timers)
-    (gemini-companion-changes-look-at-buffer)
+    (should (equal '(1 4 12) (gemini-companion-test-marked "a")))
     (gemini-companion-test-walk 'gemini-companion-undo-changes)
     (should (equal "1\n2\n3\nmine\n4\n5\npulled\n6\n7\n8\n9\n"
                    (gemini-companion-text-of-buffer "a")))))
