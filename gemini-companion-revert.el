@@ -16,6 +16,7 @@
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
 (require 'gemini-companion-replace)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-windows-at-once)
@@ -88,11 +89,11 @@ Do that at once if no command is in progress, else soon."
                                           'changed)
             gemini-companion-revert--watches))))
 
-(defun gemini-companion-revert--soon (watch _changed now)
+(defun gemini-companion-revert--soon (watch _changed occasion)
   "Revert the buffer of the file of WATCH, and stop that, if that is possible.
-For NOW, see `gemini-companion-watch-check'."
-  (when (and (not (memq now '(look read)))
-             (gemini-companion-revert-free-p now))
+For OCCASION, see `gemini-companion-watch-check'."
+  (when (and (gemini-companion-watch-may-revert-p occasion)
+             (gemini-companion-revert-free-p occasion))
     (gemini-companion-revert--end watch)
     (gemini-companion-revert-now (gemini-companion-watch-file watch))
     t))
@@ -107,7 +108,7 @@ For NOW, see `gemini-companion-watch-check'."
 If KEYS, the number of keys until the user answered a review of FILE,
 is non-nil, go to the first change."
   ;; A hook of the user may fail.
-  (with-demoted-errors "Reverting a buffer: %S"
+  (gemini-companion-server-log-guarded "Reverting a buffer"
     (when-let* ((buffer (gemini-companion-names-buffer file)))
       (gemini-companion-revert--buffer buffer keys))))
 
