@@ -110,6 +110,18 @@ the keys that accept, are ignored in it for the first second."
     (dolist (place (list 'view place) map)
       (gemini-companion-commands-bind map place #'gemini-companion-review--key))))
 
+;;;; State
+
+(defvar gemini-companion-review--unrequested nil
+  "Non-nil if the last review appeared by itself, beside the selected window.
+For several reviews in a row, it refers to the first.")
+
+(defvar gemini-companion-review-kinds
+  '((ediff . gemini-companion-ediff-make)
+    (diff . gemini-companion-unified-make))
+  "Alist of the kinds of views and their constructors.
+A constructor takes the slots of a `gemini-companion-view' as keywords.")
+
 ;;;; Context menu
 
 (defun gemini-companion-review--offer-context-menu ()
@@ -138,18 +150,6 @@ This is a function of `context-menu-functions'."
                                    (goto-char (posn-point place)))
                                  (call-interactively command))))))
   menu)
-
-;;;; State
-
-(defvar gemini-companion-review--unrequested nil
-  "Non-nil if the last review appeared by itself, beside the selected window.
-For several reviews in a row, it refers to the first.")
-
-(defvar gemini-companion-review-kinds
-  '((ediff . gemini-companion-ediff-make)
-    (diff . gemini-companion-unified-make))
-  "Alist of the kinds of views and their constructors.
-A constructor takes the slots of a `gemini-companion-view' as keywords.")
 
 ;;;; The review of a buffer
 

@@ -307,10 +307,8 @@
       (let ((menu (make-sparse-keymap))
             (click `(mouse-3 (,(selected-window) ,(gemini-companion-hunk-line line)
                               (0 . 0) 0))))
-        (run-hook-wrapped 'context-menu-functions
-                          (lambda (function)
-                            (ignore (and (functionp function)
-                                         (funcall function menu click)))))
+        (should (memq #'gemini-companion-walk-context-menu context-menu-functions))
+        (gemini-companion-walk-context-menu menu click)
         (let (found)
           (map-keymap (lambda (_key item) (push (nth 1 item) found)) menu)
           (should (equal labels (seq-intersection
