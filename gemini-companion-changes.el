@@ -26,6 +26,7 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
+(require 'gemini-companion-watch)
 (require 'gemini-companion-written)
 
 ;;;; State
@@ -39,7 +40,8 @@ NAME is its true name, and EDIT is the last edit that was written there."
   (edits nil :documentation "The edits that were written there, last one first.")
   (baseline nil :documentation "The `gemini-companion-baseline' of the file.")
   (new nil :documentation "Non-nil if the file did not exist before.")
-  (known nil :documentation "The changes at the last look, in order."))
+  (known nil :documentation "The changes at the last look, in order.")
+  (stamp nil :documentation "The stamp of the file at the last look."))
 
 (defvar gemini-companion-changes--files nil
   "The records of files, the one that was written first is the first.")
@@ -208,6 +210,8 @@ EDIT was accepted in Emacs, which has not saved the file since."
 The value is a list of `gemini-companion-baseline-change's, in order.  If
 the file is gone, or cannot be read, it is nil."
   (let ((buffer (gemini-companion-changes-buffer record)))
+    (setf (gemini-companion-changes-file-stamp record)
+          (gemini-companion-watch-stamp (gemini-companion-changes-path record)))
     (with-current-buffer (or buffer (current-buffer))
       (let ((text (if buffer
                       (gemini-companion-revert-text buffer)
@@ -316,17 +320,22 @@ If none is known to have done so, return all edits of the file."
 
 ;;;; Life
 
-(defun gemini-companion-changes--look-at-all (&rest _)
-  "Look at each file with changes that no buffer visits.
-A CLI may have deleted it, as it was for its turn only."
-  (dolist (record (gemini-companion-changes-files))
-    (unless (gemini-companion-changes-buffer record)
-      (gemini-companion-changes-look record))))
+(defun gemini-companion-changes--look-at-end (_session state)
+  "Look at each file with changes that was written or deleted since.
+STATE is that of a CLI: only at the end of its turn, which this may be, is
+each file asked for its stamp.  A CLI may have deleted what was for its turn
+only.  A file that is visited is looked at when its buffer changes."
+  (when (eq state 'ready)
+    (dolist (record (gemini-companion-changes-files))
+      (unless (equal (gemini-companion-changes-file-stamp record)
+                     (gemini-companion-watch-stamp
+                      (gemini-companion-changes-path record)))
+        (gemini-companion-changes-look record)))))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'changes)))
   "Record what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
-    (gemini-companion-state-functions gemini-companion-changes--look-at-all)
+    (gemini-companion-state-functions gemini-companion-changes--look-at-end)
     (find-file-hook gemini-companion-changes-look-at-buffer)
     (after-revert-hook gemini-companion-changes-look-at-buffer)
     (gemini-companion-revert-merged-hook gemini-companion-changes-look-at-buffer)))

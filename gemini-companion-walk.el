@@ -170,6 +170,8 @@ list of the record, the change, and a text about files that were skipped."
            (lambda (record)
              (pcase (gemini-companion-walk--visit record)
                ((and why (pred stringp))
+                ;; The changes of a file that is skipped do not count any more.
+                (gemini-companion-changes-look record)
                 (push (format "; %s %s"
                               (gemini-companion-edit-name
                                (gemini-companion-changes-file-edit record) 'plain)

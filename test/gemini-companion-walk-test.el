@@ -33,7 +33,7 @@
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nNINE\n" session)
     (should (eql 5 (gemini-companion-test-left)))
     (delete-file "b")
-    (run-hook-with-args 'gemini-companion-state-functions session)
+    (run-hook-with-args 'gemini-companion-state-functions session 'ready)
     (should (eql 4 (gemini-companion-test-left)))
     (pcase-dolist (`(,key ,said ,line)
                    '((gemini-companion-next-change "1 of 4, a +1 −1" 1)
@@ -56,7 +56,7 @@
                              (gemini-companion-test-walk "K")))
     (should-not (gemini-companion-test-marked "a"))
     (gemini-companion-test-write "b" "C\n")
-    (run-hook-with-args 'gemini-companion-state-functions session)
+    (run-hook-with-args 'gemini-companion-state-functions session 'ready)
     (gemini-companion-test-walk "p")
     (should (equal "new" (buffer-name (window-buffer))))
     ;; In its question, n is an answer.
@@ -267,9 +267,9 @@
       (should-not (gemini-companion-test-marked "renamed")))
     (make-directory "a")
     (gemini-companion-test-writes "new" "new\n" session)
-    (should (string-prefix-p "Change 1 of 1, new"
-                             (gemini-companion-test-walk
-                              'gemini-companion-next-change)))
+    (let ((said (gemini-companion-test-walk 'gemini-companion-next-change)))
+      (should (string-prefix-p "Change 1 of 1, new" said))
+      (should (string-search "a is not a regular file" said)))
     (should-not (get-buffer "a"))))
 
 (ert-deftest gemini-companion-walk-undoes-behind-the-last-line ()
