@@ -256,11 +256,12 @@
     (gemini-companion-test-writes "link" "new\n" session)
     (make-symbolic-link "c" "link" 'ok-if-exists)
     (gemini-companion-next-change)
-    (should (string-prefix-p "Change 1 of 2, a" (gemini-companion-test-walk "n")))
+    (should (string-prefix-p "Change 1 of 1, a +1 −1; c is another file now"
+                             (gemini-companion-test-walk "n")))
     ;; The buffer is of another file.
     (with-current-buffer "a"
       (write-file "z"))
-    (should (string-prefix-p "Change 1 of 2, a" (gemini-companion-test-walk "n")))
+    (should (string-prefix-p "Change 1 of 1, a" (gemini-companion-test-walk "n")))
     (with-current-buffer "a"
       (rename-file "a" "renamed")
       (set-visited-file-name "renamed" nil 'along-with-file)
