@@ -124,9 +124,6 @@ A constructor takes the slots of a `gemini-companion-view' as keywords.")
 
 ;;;; Context menu
 
-(defun gemini-companion-review--offer-context-menu ()
-  "Add what answers the review to the context menu of the current buffer."
-  (add-hook 'context-menu-functions #'gemini-companion-review-context-menu nil t))
 (put 'gemini-companion-review-context-menu 'permanent-local-hook t)
 
 (defun gemini-companion-review-context-menu (menu click)
@@ -518,10 +515,6 @@ A state that the user has set for MODE stays."
     (evil-set-initial-state mode 'emacs)))
 
 ;;;; Life
-
-(cl-defmethod gemini-companion-part-hooks ((_part (eql 'review)))
-  "Add what answers a review to the context menus of its buffers."
-  '((gemini-companion-edit-adopt-hook gemini-companion-review--offer-context-menu)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
   "Show edits as reviews."

@@ -119,6 +119,18 @@
                (gemini-companion-test-header
                 (gemini-companion-review-main-buffer edit)))))))
 
+(ert-deftest gemini-companion-header-answers-are-in-the-context-menu ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let* ((edit (gemini-companion-test-show "a" "one\n"))
+           (buffer (gemini-companion-review-main-buffer edit))
+           (menu (make-sparse-keymap))
+           (click `(mouse-3 (,(get-buffer-window buffer) 1 (0 . 0) 0))))
+      (with-current-buffer buffer
+        (should (memq #'gemini-companion-review-context-menu context-menu-functions))
+        (gemini-companion-review-context-menu menu click)
+        (call-interactively (lookup-key menu [gemini-companion-edit-reject])))
+      (should (eq 'rejected (gemini-companion-edit-decision edit))))))
+
 (ert-deftest gemini-companion-header-words-are-buttons ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let* ((edit (gemini-companion-test-show "a" "one\n"))
