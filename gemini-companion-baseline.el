@@ -156,6 +156,24 @@ OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
             j (1+ new)))
     (nreverse regions)))
 
+(defun gemini-companion-baseline--pairs-between (regions old-length)
+  "Return the pairs of indices of the lines that are in none of REGIONS.
+It is a list in order; OLD-LENGTH is the number of lines of the first text."
+  (let ((i 0)
+        (j 0)
+        (pairs nil))
+    (cl-flet ((pair-until (end)
+                (while (< i end)
+                  (push (cons i j) pairs)
+                  (cl-incf i)
+                  (cl-incf j))))
+      (dolist (region regions)
+        (pair-until (gemini-companion-baseline-region-old region))
+        (setq i (gemini-companion-baseline-region-old-end region)
+              j (gemini-companion-baseline-region-new-end region)))
+      (pair-until old-length))
+    (nreverse pairs)))
+
 (defun gemini-companion-baseline--compared (old new)
   "Return the regions in which the vectors of lines OLD and NEW differ.
 They have not a line in common at either end."
@@ -229,10 +247,7 @@ one after the last are alike."
          (new (gemini-companion-baseline-region-new region))
          (count (lambda (i) (if (aref own i) 1 0)))
          (best 0)
-         (best-by 0)
-         (move (lambda (by)
-                 (gemini-companion-baseline--region
-                  (+ start by) (+ end by) (+ new by) (+ new by)))))
+         (best-by 0))
     (if (or (= start end)
             (< new (gemini-companion-baseline-region-new-end region)))
         region
@@ -253,29 +268,21 @@ one after the last are alike."
                do (cl-incf more (- (funcall count (+ start by))
                                    (funcall count (+ end by))))
                when (< best more) do (setq best more best-by by))
-      (funcall move best-by))))
+      (gemini-companion-baseline--region (+ start best-by) (+ end best-by)
+                                         (+ new best-by) (+ new best-by)))))
 
-(defun gemini-companion-baseline--places (baseline now)
+(defun gemini-companion-baseline--places (baseline own now)
   "Return where the lines of the last write of BASELINE are in NOW.
-It is a vector of indices, with nil for a line that others have deleted."
+It is a vector of indices, with nil for a line that others have deleted.
+OWN says which lines are those of a CLI."
   (let* ((written (gemini-companion-baseline-written baseline))
-         (own (gemini-companion-baseline--written-p baseline))
          (places (make-vector (length written) nil))
          (others (mapcar (lambda (region)
                            (gemini-companion-baseline--slid region written own))
-                         (gemini-companion-baseline-compare written now)))
-         (from 0)
-         (to 0))
-    (dolist (region (append others
-                            (list (gemini-companion-baseline--region
-                                   (length written) nil nil nil))))
-      (while (< from (gemini-companion-baseline-region-old region))
-        (aset places from to)
-        (cl-incf from)
-        (cl-incf to))
-      (when (gemini-companion-baseline-region-old-end region)
-        (setq from (gemini-companion-baseline-region-old-end region)
-              to (gemini-companion-baseline-region-new-end region))))
+                         (gemini-companion-baseline-compare written now))))
+    (pcase-dolist (`(,i . ,place) (gemini-companion-baseline--pairs-between
+                                   others (length written)))
+      (aset places i place))
     (dolist (window (gemini-companion-baseline--windows baseline others))
       (gemini-companion-baseline--realign places (car window) (cdr window)
                                           baseline own now))
@@ -382,19 +389,16 @@ that a CLI has removed there, (nil . INDEX), before the one in its place."
                (:constructor gemini-companion-baseline--gap)
                (:copier nil))
   "What is between two lines now that nobody has to review.
-It has the lines of the last write from START to END, of which those that
-are not in REGIONS, of a CLI, were deleted by others, and the lines now
-from NOW to NOW-END."
-  start end now now-end regions)
+It has the lines now from START to END, exclusive, and REGIONS of a CLI."
+  start end regions)
 
-(defun gemini-companion-baseline--gaps (baseline places count)
+(defun gemini-companion-baseline--gaps (baseline places own count)
   "Return the gaps of BASELINE that have a region of a CLI, a list in order.
-PLACES are those of the lines of the last write among the COUNT lines now."
-  (let* ((own (gemini-companion-baseline--written-p baseline))
-         (regions (gemini-companion-baseline-regions baseline))
-         (gaps nil)
-         (start 0)
-         (now 0))
+PLACES are those of the lines of the last write among the COUNT lines now,
+and OWN says which of them are those of a CLI."
+  (let ((regions (gemini-companion-baseline-regions baseline))
+        (gaps nil)
+        (start 0))
     (cl-loop
      for i from 0 to (length places)
      for place = (if (= i (length places)) count
@@ -407,10 +411,9 @@ PLACES are those of the lines of the last write among the COUNT lines now."
           (when inside
             (setq regions (nthcdr (length inside) regions))
             (push (gemini-companion-baseline--gap
-                   :start start :end i :now now :now-end place :regions inside)
+                   :start start :end place :regions inside)
                   gaps))
-          (setq start (1+ i)
-                now (1+ place))))
+          (setq start (1+ place))))
     (nreverse gaps)))
 
 (defun gemini-companion-baseline--gone-p (region places own)
@@ -436,8 +439,8 @@ the change.  If BACK is non-nil, others have brought it back."
   "Return the change in GAP of BASELINE, also where there is none left.
 For PLACES, OWN and NOW, see `gemini-companion-baseline--realign'."
   (let* ((text (gemini-companion-baseline-text baseline))
-         (start (gemini-companion-baseline--gap-now gap))
-         (end (gemini-companion-baseline--gap-now-end gap))
+         (start (gemini-companion-baseline--gap-start gap))
+         (end (gemini-companion-baseline--gap-end gap))
          (regions (gemini-companion-baseline--gap-regions gap))
          ;; For each line now, from where on in the removed lines one of others
          ;; stands that comes after it: for a line of a CLI, after what its region
@@ -463,8 +466,9 @@ For PLACES, OWN and NOW, see `gemini-companion-baseline--realign'."
     (let* ((others (vconcat (cl-loop for i from start below end
                                      unless (aref after (- i start)) collect i)))
            (pairs (gemini-companion-baseline--pairs
-                   (seq-map #'gemini-companion-baseline--removed-text removed)
-                   (seq-map (apply-partially #'aref now) others))))
+                   (vconcat (seq-map #'gemini-companion-baseline--removed-text
+                                     removed))
+                   (vconcat (seq-map (apply-partially #'aref now) others)))))
       (pcase-dolist (`(,i . ,j) pairs)
         (setf (gemini-companion-baseline--removed-back (aref removed i)) t)
         (aset back (- (aref others j) start) i))
@@ -478,23 +482,10 @@ For PLACES, OWN and NOW, see `gemini-companion-baseline--realign'."
                 (< (length pairs) (length removed))))))))
 
 (defun gemini-companion-baseline--pairs (old new)
-  "Return what the lists of lines OLD and NEW have in common.
+  "Return what the vectors of lines OLD and NEW have in common.
 It is a list of pairs of indices in order."
-  (let ((pairs nil)
-        (i 0)
-        (j 0))
-    (when (and old new)
-      (dolist (region (append (gemini-companion-baseline-compare (vconcat old)
-                                                                 (vconcat new))
-                              (list (gemini-companion-baseline--region
-                                     (length old) nil nil nil))))
-        (while (< i (gemini-companion-baseline-region-old region))
-          (push (cons i j) pairs)
-          (cl-incf i)
-          (cl-incf j))
-        (setq i (gemini-companion-baseline-region-old-end region)
-              j (gemini-companion-baseline-region-new-end region))))
-    (nreverse pairs)))
+  (gemini-companion-baseline--pairs-between
+   (gemini-companion-baseline-compare old new) (length old)))
 
 (defun gemini-companion-baseline--folded-lines (lines removed after back)
   "Return the lines of the folded baseline in place of LINES, a vector.
@@ -528,11 +519,11 @@ removed lines."
 
 (defun gemini-companion-baseline--all (baseline now)
   "Return the changes of BASELINE in the lines NOW, also where none are left."
-  (let ((places (gemini-companion-baseline--places baseline now))
-        (own (gemini-companion-baseline--written-p baseline)))
+  (let* ((own (gemini-companion-baseline--written-p baseline))
+         (places (gemini-companion-baseline--places baseline own now)))
     (mapcar (lambda (gap)
               (gemini-companion-baseline--fold-gap gap baseline places own now))
-            (gemini-companion-baseline--gaps baseline places (length now)))))
+            (gemini-companion-baseline--gaps baseline places own (length now)))))
 
 (defun gemini-companion-baseline--shrunk (change now)
   "Return CHANGE without lines of NOW at either end that it does not change.
@@ -541,7 +532,7 @@ theirs belong to it: the user is to see both."
   (let* ((start (gemini-companion-baseline-change-start change))
          (end (gemini-companion-baseline-change-end change))
          (lines (gemini-companion-baseline-change-lines change))
-         (last (reverse lines)))
+         last)
     (while (and lines (< start end) (string= (car lines) (aref now start)))
       (pop lines)
       (cl-incf start))
@@ -556,11 +547,6 @@ theirs belong to it: the user is to see both."
               (gemini-companion-baseline-change-regions change) nil)))))
 
 ;;;; Writes, changes, and what the user does with them
-
-(defun gemini-companion-baseline-make (text written)
-  "Return a baseline with the lines TEXT, for the last write WRITTEN."
-  (gemini-companion-baseline--make
-   text written (gemini-companion-baseline-compare text written)))
 
 (defun gemini-companion-baseline-changes (baseline now)
   "Return the changes in the lines NOW that BASELINE does not have.
@@ -587,9 +573,11 @@ The value is a vector of lines."
 (defun gemini-companion-baseline-after-write (baseline before after)
   "Return BASELINE after a CLI has written AFTER where the lines BEFORE were.
 BASELINE may be nil: nobody has to review anything in BEFORE."
-  (gemini-companion-baseline-make
-   (if baseline (gemini-companion-baseline-folded baseline before) before)
-   after))
+  (let ((text (if baseline
+                  (gemini-companion-baseline-folded baseline before)
+                before)))
+    (gemini-companion-baseline--make
+     text after (gemini-companion-baseline-compare text after))))
 
 (defun gemini-companion-baseline-after-review (baseline before after)
   "Return BASELINE after a CLI has written AFTER, which the user has accepted.
