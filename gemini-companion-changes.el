@@ -148,11 +148,8 @@ The user has accepted it, in Emacs or in the terminal, or wants no marks."
 It is a cons of these and nil.  If the user has accepted other lines than the
 file has, as those are of the CLI or of a formatter, it is a cons of the
 accepted lines and of the lines of the file."
-  (let* ((file (gemini-companion-edit-file edit))
-         (lines (gemini-companion-baseline-split (gemini-companion-edit-after edit)))
-         (bytes (and (gemini-companion-edit-texts-keepable-p file)
-                     (ignore-error file-error
-                       (gemini-companion-text-bytes file))))
+  (let* ((lines (gemini-companion-baseline-split (gemini-companion-edit-after edit)))
+         (bytes (gemini-companion-edit-texts-bytes edit))
          (now (and bytes (gemini-companion-baseline-split
                           (gemini-companion-edit-texts-decode edit bytes)))))
     (cond ((null now) (list lines))
@@ -172,7 +169,7 @@ accepted lines and of the lines of the file."
 (defun gemini-companion-changes--alone-p (edit)
   "Return non-nil if what the file of EDIT has now was not written by the user.
 EDIT was accepted in Emacs, which has not saved the file since."
-  (and (memq (gemini-companion-edit-decision edit) '(accepted automatic))
+  (and (gemini-companion-edit-accepted-p edit)
        (not (gemini-companion-edit-reported edit))
        (gemini-companion-edit-awaited edit)
        (gemini-companion-written-alone-p (gemini-companion-edit-awaited edit))))
@@ -180,13 +177,10 @@ EDIT was accepted in Emacs, which has not saved the file since."
 (defun gemini-companion-changes--another-accepted-p (edit)
   "Return non-nil if another edit of EDIT's file was accepted in its turn."
   (seq-some (lambda (other)
-              (and (not (eq edit other))
-                   (memq (gemini-companion-edit-decision other) '(accepted automatic))
+              (and (gemini-companion-edit-accepted-p other)
                    (eq (gemini-companion-edit-turn edit)
-                       (gemini-companion-edit-turn other))
-                   (equal (gemini-companion-edit-true-name edit)
-                          (gemini-companion-edit-true-name other))))
-            (gemini-companion-edits)))
+                       (gemini-companion-edit-turn other))))
+            (gemini-companion-edit-others-of-file edit)))
 
 (defun gemini-companion-changes--set-baseline (record baseline)
   "Make BASELINE that of RECORD, which is dropped if nothing is left to review."
@@ -239,13 +233,12 @@ BUFFER is the current one by default, and may have been killed."
 
 (defun gemini-companion-changes--text-of-file (record)
   "Return the text of the file of RECORD, which is not visited, or nil."
-  (let ((file (gemini-companion-changes-path record))
-        (edit (gemini-companion-changes-file-edit record)))
-    (when (and (gemini-companion-edit-texts-keepable-p file)
-               (equal (gemini-companion-changes-file-name record)
-                      (gemini-companion-text-true-name file)))
-      (ignore-error file-error
-        (gemini-companion-edit-texts-decode edit (gemini-companion-text-bytes file))))))
+  (let ((edit (gemini-companion-changes-file-edit record)))
+    (when-let* (((equal (gemini-companion-changes-file-name record)
+                        (gemini-companion-text-true-name
+                         (gemini-companion-edit-file edit))))
+                (bytes (gemini-companion-edit-texts-bytes edit)))
+      (gemini-companion-edit-texts-decode edit bytes))))
 
 (defun gemini-companion-changes--as-visited (record baseline)
   "Return BASELINE of RECORD as the current buffer has its lines.
