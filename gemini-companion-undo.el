@@ -263,11 +263,9 @@ If it had gone before a later edit, that one has written it again."
 
 (defun gemini-companion-undo--in-text (edit hunks text)
   "Return those of HUNKS of EDIT that TEXT has."
-  (let ((there (seq-intersection
-                hunks (mapcar #'car
-                              (and hunks (gemini-companion-undo--lines
-                                          edit (gemini-companion-edit-hunks edit)
-                                          text))))))
+  (let ((there (and hunks
+                    (seq-intersection hunks
+                                      (gemini-companion-undo--left edit text)))))
     ;; Where lines are alike, diff may take others for those that have gone.
     (pcase (and there (gemini-companion-undo--merged edit there text))
       (`(nil . ,merged) (and (not (string= text merged)) there)))))
@@ -359,44 +357,29 @@ both texts begin with it, so does the value."
   (seq-difference (gemini-companion-undo--all-hunks edit)
                   (gemini-companion-edit-undone edit)))
 
-(defun gemini-companion-undo--lines (edit hunks text &optional later written)
-  "Return those of HUNKS of EDIT that TEXT still has, lists (HUNK LINE COUNT).
-LINE and COUNT are those of its lines in TEXT.  LATER are such lists of
-later edits: a hunk of which they have changed some lines is still there.
-WRITTEN is the text that EDIT has written, if it is decoded otherwise."
-  (let ((changes (gemini-companion-text-diff
-                  (mapcar (lambda (text)
-                            (concat (string-remove-suffix
-                                     "\n" (gemini-companion-text-normalized text))
-                                    "\n"))
-                          (list (or written (gemini-companion-edit-after edit))
-                                text))))
-        (theirs-p (lambda (line count)
-                    (seq-some (pcase-lambda (`(,_ ,first ,all))
-                                (<= first line (+ line count) (+ first all)))
-                              later)))
-        (moved 0))
-    ;; HUNKS and CHANGES are in the order of lines.
-    (cl-loop
-     for hunk in hunks
-     for new = (gemini-companion-hunk-new hunk)
-     for count = (gemini-companion-hunk-new-count hunk)
-     for changed = nil
-     do (cl-loop for (old old-count _ new-count) = (car changes)
-                 while (and changes (<= (+ old old-count) new))
-                 do (setq changed (and (= 0 count old-count) (= old new)))
-                 (cl-incf moved (- new-count old-count))
-                 (pop changes))
-     for line = (+ new moved)
-     for inside = (seq-take-while (lambda (change) (< (car change) (+ new count)))
-                                  changes)
-     for left = (cl-loop for (old old-count first new-count) in inside
-                         always (<= new old (+ old old-count) (+ new count))
-                         always (funcall theirs-p first new-count)
-                         sum (- new-count old-count) into more
-                         finally return (+ count more))
-     unless (or changed (null left) (and inside (funcall theirs-p line left)))
-     collect (list hunk line left))))
+(defun gemini-companion-undo--left (edit text)
+  "Return the hunks of EDIT whose lines TEXT still has, in order."
+  (cl-loop
+   with changes = (gemini-companion-text-diff
+                   (mapcar (lambda (text)
+                             (concat (string-remove-suffix
+                                      "\n" (gemini-companion-text-normalized text))
+                                     "\n"))
+                           (list (gemini-companion-edit-after edit) text)))
+   ;; Hunks and changes are in the order of lines.
+   for hunk in (gemini-companion-edit-hunks edit)
+   for new = (gemini-companion-hunk-new hunk)
+   for end = (gemini-companion-hunk-new-end hunk)
+   do (setq changes (seq-drop-while (pcase-lambda (`(,old ,count . ,_))
+                                      (< (+ old count) new))
+                                    changes))
+   unless (seq-some (pcase-lambda (`(,old ,count . ,_))
+                      (or (and (< old end) (< new (+ old count)))
+                          ;; Lines were added where lines were only removed.
+                          (and (= new end old) (= 0 count))))
+                    (seq-take-while (lambda (change) (<= (car change) end))
+                                    changes))
+   collect hunk))
 
 ;;;; What the user has undone
 
