@@ -264,7 +264,7 @@ appeared."
                 (lambda (event)
                   (interactive "e")
                   (select-window (posn-window (event-start event)))
-                  (if (< 0 (- gemini-companion-view-new-until (float-time)) 1)
+                  (if (gemini-companion-view-new-p)
                       (message "Click ignored: the review has just appeared")
                     (call-interactively command))))
     map))

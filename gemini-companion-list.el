@@ -616,9 +616,7 @@ If the edit at point has ended, visit its file at that line instead."
   "Show FILE in another window by DISPLAY.
 That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
 no review is hidden."
-  ;; Emacs asks whether to read a file again that a CLI has just written.
-  (gemini-companion-revert-now file)
-  (let ((buffer (find-file-noselect (gemini-companion-names-visited file) t)))
+  (let ((buffer (gemini-companion-revert-visit file)))
     (gemini-companion-windows-at-once
       (funcall display buffer
                (if (gemini-companion-windows-for-list)

@@ -112,6 +112,13 @@ is non-nil, go to the first change."
     (when-let* ((buffer (gemini-companion-names-buffer file)))
       (gemini-companion-revert--buffer buffer keys))))
 
+(defun gemini-companion-revert-visit (file)
+  "Return a buffer that visits FILE with its current text.
+FILE may be the copy of a remote file, which is visited then."
+  ;; Emacs asks whether to read a file again that a CLI has just written.
+  (gemini-companion-revert-now file)
+  (find-file-noselect (gemini-companion-names-visited file) 'nowarn))
+
 (defun gemini-companion-revert--before-command ()
   "Revert the current buffer before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."

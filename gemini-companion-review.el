@@ -82,7 +82,7 @@ the keys that accept, are ignored in it for the first second."
   "Return a binding of COMMAND that does nothing just after a review appears."
   (list 'menu-item "" command
         :filter (lambda (command)
-                  (if (< 0 (- gemini-companion-view-new-until (float-time)) 1)
+                  (if (gemini-companion-view-new-p)
                       #'gemini-companion-review-too-soon
                     command))))
 

@@ -224,7 +224,7 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
                          (gemini-companion-edit-name edit) line)))
     (unless (and offer (y-or-n-p (concat problem "; merge with smerge? ")))
       (user-error "%s" problem))
-    (let ((buffer (gemini-companion-undo--visit edit)))
+    (let ((buffer (gemini-companion-revert-visit (gemini-companion-edit-file edit))))
       (gemini-companion-windows-at-once
         (pop-to-buffer buffer)))
     (gemini-companion-revert-replace-text
@@ -236,12 +236,6 @@ If OFFER is non-nil, offer first to resolve that in the buffer."
     (smerge-start-session)
     (goto-char (gemini-companion-hunk-line line))
     (message "Merged with conflicts, not saved; see the menu SMerge")))
-
-(defun gemini-companion-undo--visit (edit)
-  "Return a buffer that visits the file of EDIT, with its current text."
-  (gemini-companion-revert-now (gemini-companion-edit-file edit))
-  (find-file-noselect
-   (gemini-companion-names-visited (gemini-companion-edit-file edit)) 'nowarn))
 
 (defun gemini-companion-undo--check-file (edit)
   "Check whether what was reverted of EDIT has gone from its file.

@@ -80,5 +80,9 @@ The value is a cons (SESSION . EDITS).")
 (defvar gemini-companion-view-new-until 0
   "Time until which keys that answer are ignored in a new review.")
 
+(defun gemini-companion-view-new-p ()
+  "Return non-nil if a review has appeared within the last second."
+  (< 0 (- gemini-companion-view-new-until (float-time)) 1))
+
 (provide 'gemini-companion-view)
 ;;; gemini-companion-view.el ends here

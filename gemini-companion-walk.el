@@ -202,9 +202,7 @@ If the file is none that can be visited, return why, a predicate."
     (or (gemini-companion-text-unreadable-reason file)
         (if (null (gemini-companion-text-attributes file))
             "was deleted or renamed"
-          (gemini-companion-revert-now file)
-          (with-current-buffer (find-file-noselect
-                                (gemini-companion-names-visited file) 'nowarn)
+          (with-current-buffer (gemini-companion-revert-visit file)
             (if (gemini-companion-names-visited-here-p
                  (gemini-companion-changes-file-name record))
                 (gemini-companion-changes-look record)
