@@ -147,6 +147,27 @@ It is nil if that is not loaded, and after a user error."
   (cond ((boundp symbol) (symbol-value symbol))
         ((fboundp symbol) (ignore-error user-error (funcall symbol)))))
 
+;;;; Mouse
+
+(defun gemini-companion-commands-go-to-click (click)
+  "Select the window of CLICK, an event, and go to its place."
+  (let ((place (event-start click)))
+    (select-window (posn-window place))
+    (goto-char (posn-point place))))
+
+(defun gemini-companion-commands-add-items (menu click items)
+  "Add ITEMS to MENU, the context menu at CLICK; the first one comes first.
+ITEMS are a list of (LABEL . COMMAND).  A command is called at the place
+of CLICK."
+  ;; What is defined last is the first item of a menu.
+  (pcase-dolist (`(,label . ,command) (reverse items))
+    (define-key menu (vector command)
+                `(menu-item ,label
+                            ,(lambda ()
+                               (interactive)
+                               (gemini-companion-commands-go-to-click click)
+                               (call-interactively command))))))
+
 ;;;; Autoloads and the keymap
 
 ;; Where no autoloads file, which has their documentation, was loaded.

@@ -132,20 +132,11 @@ This is a function of `context-menu-functions'."
   (when (and gemini-companion-edit-here
              (gemini-companion-edit-open-p gemini-companion-edit-here))
     (define-key menu [gemini-companion-separator] menu-bar-separator)
-    (pcase-dolist (`(,label . ,command)
-                   '(("Exclude or restore this hunk"
-                      . gemini-companion-review-toggle-hunk)
-                     ("Reject" . gemini-companion-edit-reject)
-                     ("Accept" . gemini-companion-edit-accept)))
-      ;; The last one that is defined is the first one of the menu.
-      (define-key menu (vector command)
-                  `(menu-item ,label
-                              ,(lambda ()
-                                 (interactive)
-                                 (let ((place (event-start click)))
-                                   (select-window (posn-window place))
-                                   (goto-char (posn-point place)))
-                                 (call-interactively command))))))
+    (gemini-companion-commands-add-items
+     menu click
+     '(("Accept" . gemini-companion-edit-accept)
+       ("Reject" . gemini-companion-edit-reject)
+       ("Exclude or restore this hunk" . gemini-companion-review-toggle-hunk))))
   menu)
 
 ;;;; The review of a buffer

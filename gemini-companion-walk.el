@@ -485,14 +485,8 @@ The file was new, and the current buffer visits it."
   "Show what was before the change whose mark was clicked, or hide it again.
 EVENT is the click."
   (interactive "e")
-  (gemini-companion-walk--at-click event)
+  (gemini-companion-commands-go-to-click event)
   (gemini-companion-show-change))
-
-(defun gemini-companion-walk--at-click (event)
-  "Go to the line of EVENT, a click."
-  (let ((place (event-start event)))
-    (select-window (posn-window place))
-    (goto-char (posn-point place))))
 
 (defun gemini-companion-walk-context-menu (menu click)
   "Add what can be done with the change at CLICK to MENU, and return MENU.
@@ -501,16 +495,11 @@ This is a function of `context-menu-functions'."
                     (overlay-get overlay 'gemini-companion-change))
                   (let ((point (posn-point (event-start click))))
                     (overlays-in point (1+ point))))
-    (pcase-dolist (`(,label . ,command)
-                   '(("Show what was before" . gemini-companion-show-change)
-                     ("Keep this change" . gemini-companion-keep-change)
-                     ("Undo this change" . gemini-companion-undo-change)))
-      (define-key menu (vector command)
-                  `(menu-item ,label
-                              ,(lambda ()
-                                 (interactive)
-                                 (gemini-companion-walk--at-click click)
-                                 (call-interactively command))))))
+    (gemini-companion-commands-add-items
+     menu click
+     '(("Undo this change" . gemini-companion-undo-change)
+       ("Keep this change" . gemini-companion-keep-change)
+       ("Show what was before" . gemini-companion-show-change))))
   menu)
 
 ;;;; Life
