@@ -85,7 +85,7 @@
 ;;;; Reverting
 
 (defun gemini-companion-undo-edit (edit &optional hunk done)
-  "Take back what EDIT has changed in its file, or only its HUNK.
+  "Undo what EDIT has changed in its file, or only its HUNK.
 A new file is deleted, and its buffer is killed.  If the buffer of the
 file has unsaved text, change only the buffer.  If that is impossible,
 signal an error and change nothing.  Return a message; or nil if FILE
@@ -279,7 +279,7 @@ With UNNOTICED non-nil, include one of which that is not recorded yet."
 ;;;; Texts
 
 (defun gemini-companion-undo--merged (edit hunks now &optional buffer)
-  "Take back EDIT, or only HUNKS of it, in the text NOW.
+  "Undo EDIT, or only HUNKS of it, in the text NOW.
 That is the one of BUFFER, which visits the file, or if that is nil, of the
 file.  The value is as that of `gemini-companion-text-merged'."
   (unless (executable-find "diff3")
@@ -378,9 +378,9 @@ both texts begin with it, so does the value."
 ;;;; What the user has undone
 
 (defun gemini-companion-undo--visited ()
-  "Look again at edits that were reverted in the file of the current buffer.
-It was visited or saved, or gets no text: what was reverted may have been
-undone, or was not saved."
+  "Look at edits that were undone in the file of the current buffer.
+It was visited or saved, or gets no text: what was undone may be there
+again, or was not saved."
   (dolist (edit (gemini-companion-edits))
     (when (and (or (memq (gemini-companion-edit-file-state edit)
                          '(unsaved reverted))

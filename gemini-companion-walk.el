@@ -53,8 +53,7 @@
      end-of-visual-line forward-paragraph backward-paragraph
      beginning-of-buffer end-of-buffer recenter-top-bottom recenter
      mwheel-scroll pixel-scroll-precision scroll-other-window
-     scroll-other-window-down universal-argument universal-argument-more
-     digit-argument negative-argument)
+     scroll-other-window-down universal-argument-more)
   "Commands that move or scroll only, after which the walk goes on.
 Those that scroll have a property `scroll-command', too.")
 
