@@ -25,7 +25,6 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
-(require 'gemini-companion-turn)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-written)
 

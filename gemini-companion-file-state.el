@@ -21,7 +21,6 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-watch)

@@ -20,7 +20,6 @@
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
-(require 'gemini-companion-marks)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
