@@ -25,7 +25,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .clients import CLIENTS, REMOTE_CLIENTS, Client, bearers
+from .client import Client
+from .clients import CLIENTS, bearers, remote_clients
 from .config import LARGEST_BODY, Config
 from .port import Port
 from .processes import ancestors, process_with
@@ -121,7 +122,7 @@ class Asgi:
         request.state.outpost = outpost
         token = (outpost or self._config).token
         # A host may not pose as a CLI that can only run on this one.
-        clients = REMOTE_CLIENTS if outpost else CLIENTS
+        clients = remote_clients() if outpost else CLIENTS
         found = None
         for expected, client in bearers(token, clients).items():
             if hmac.compare_digest(authorization, expected):

@@ -5,7 +5,8 @@ Its arguments are CLIENT or CLIENT --hook.  It searches for Emacs again at each 
 so it survives a restart of Emacs.
 
 It runs without this package, so it knows on its own where each CLI of `clients` finds
-Emacs.  A CLI waits for the hook after each edit, so it imports little.
+Emacs; a test compares both.  A CLI waits for the hook after each edit, so it imports
+little.
 """
 
 from __future__ import annotations
@@ -56,21 +57,30 @@ class NoEmacs(Exception):
 
 def directory_of(client: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the directory of the discovery files of ``client`` in ``environ``."""
-    if client in HOMES:
-        variable, name = HOMES[client]
+    return directory_in(*HOMES[client], environ)
+
+
+def directory_in(variable: str, name: str, environ: Mapping[str, str]) -> str:
+    """Return the directory of the discovery files of a CLI, see `Client.home`."""
+    if variable:
         home = environ.get(variable) or os.path.join("~", name)
         user = environ.get("USERPROFILE" if os.name == "nt" else "HOME")
         if user and home[:2] in ("~", "~" + os.sep):
             home = user + home[1:]
         return os.path.join(os.path.expanduser(home), "ide")
-    # It takes the temporary directory of Node.
+    # The CLI takes the temporary directory of Node.
     names = ("TEMP", "TMP") if os.name == "nt" else ("TMPDIR", "TMP", "TEMP")
     found = [environ[name] for name in names if environ.get(name)]
-    return os.path.join([*found, "/tmp"][0], "gemini", "ide")
+    return os.path.join([*found, "/tmp"][0], name, "ide")
 
 
-# Where the others have a directory, and the variable that replaces it.
-HOMES = {"qwen": ("QWEN_HOME", ".qwen"), "copilot": ("COPILOT_HOME", ".copilot")}
+# The fields `home_variable` and `home` of each client.
+HOMES = {
+    "gemini": ("", "gemini"),
+    "qwen": ("QWEN_HOME", ".qwen"),
+    "copilot": ("COPILOT_HOME", ".copilot"),
+}
+# The variable with the port of the Emacs in whose terminal a linked CLI runs.
 PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The protocol of GitHub Copilot CLI.
+"""GitHub Copilot CLI and its protocol.
 
 A review is a call that lasts until its answer.  The CLI then writes the text that it
 has proposed, whatever the user has made of it in Emacs.
@@ -15,7 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 
-from .bridge import directory_of
+from .bridge import directory_in
+from .client import Client
 from .protocol import Protocol, Reviews, Tool
 from .system import this_host
 from .types import File, Json, file_name, string
@@ -24,6 +25,7 @@ _PATH, _TEXT, _NAME = "original_file_path", "new_file_contents", "tab_name"
 _OPEN = Tool("open_diff", "Open a review of an edit in Emacs.", [_PATH, _TEXT, _NAME])
 _CLOSE = Tool("close_diff", "Close the review that was opened with a name.", [_NAME])
 
+_HOME = "COPILOT_HOME", ".copilot"
 # Copilot CLI connects again to a server whose discovery file has another time.
 _BEGAN = int(1000 * time.time())
 # When Copilot CLI has connected again, it opens and closes a review three times, so a
@@ -40,7 +42,7 @@ def socket_name() -> str:
     """Return the name of the socket of this process, in a private directory."""
     # Hosts may have one home, and processes with the same numbers.
     host = sha256(this_host().encode()).hexdigest()[:12]
-    return os.path.join(directory_of("copilot"), host, f"{os.getpid()}.sock")
+    return os.path.join(directory_in(*_HOME, os.environ), host, f"{os.getpid()}.sock")
 
 
 @dataclass
@@ -205,3 +207,19 @@ def _selection(file: File) -> tuple[dict[str, int], dict[str, int]]:
     if not before:
         end["character"] += start["character"]
     return start, end
+
+
+COPILOT = Client(
+    name="copilot",
+    title="Copilot CLI",
+    program=r"(.*/)?copilot|.*/@github/copilot/npm-loader\.js",
+    home=_HOME[1],
+    home_variable=_HOME[0],
+    file_name=lambda pid, port: f"emacs-{pid}-{port}.lock",
+    protocol=Copilot(),
+    acp_options=("--acp",),
+    states_version=True,
+    identity=("X-Copilot-PID", "X-Copilot-Session-Id"),
+    socket_name=socket_name,
+    takes_any_root=True,
+)

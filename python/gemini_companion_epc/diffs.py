@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from random import randrange
 
-from .clients import CLIENTS
+from .clients import client_named
 from .config import Config
 from .emacs import Emacs
 from .remote import Remotes
@@ -80,7 +80,7 @@ class Diffs:
 
     def adopt(self, diff_id: int, facts: Facts, name: str, text: str) -> None:
         """Take over a diff of the session with ``facts`` from the previous process."""
-        client = next(client for client in CLIENTS if client.name == facts["client"])
+        client = client_named(facts["client"])
         session = self.sessions.get(facts["id"], client, facts.get("remote", ""))
         if session.process is None and "pid" in facts and not session.remote:
             # The client may have been killed, too.

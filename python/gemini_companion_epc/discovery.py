@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from .bridge import HOMES, content_of, is_own
-from .clients import CLIENTS, Client
+from .bridge import content_of, is_own
+from .client import Client
+from .clients import CLIENTS
 from .port import UnixPort
 from .processes import has_exited
 from .system import NotOwn, make_own_directory, this_host
@@ -131,14 +132,14 @@ class DiscoveryFiles:
     def _publish(self, client: Client, path: Path, payload: Json) -> str:
         """Write ``payload`` to ``path`` if it differs; return a problem or ""."""
         try:
-            if client.name not in HOMES:
+            if client.searches_temporary:
                 _make_directory(path.parent.parent)
             _make_directory(path.parent)
         except OSError as error:
             return f"Cannot write {path}: {error.strerror or error}"
         try:
-            if client.has_socket:
-                self._unix_port.listen()
+            if client.socket_name:
+                self._unix_port.listen(client.socket_name(), client.home_variable)
         except OSError as error:
             return str(error)
         try:
@@ -197,7 +198,7 @@ class DiscoveryFiles:
         }
 
 
-_ELSEWHERE = next(client for client in CLIENTS if client.name not in HOMES)
+_ELSEWHERE = next(client for client in CLIENTS if client.searches_temporary)
 """The client that searches in the temporary directory of its own environment."""
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from select import select
 
-from .copilot import socket_name
 from .processes import has_exited
 from .system import make_own_directory, share_port
 from .types import Address, StartError
@@ -102,43 +101,45 @@ def _bound(port: int) -> socket.socket:
 
 @dataclass(eq=False, repr=False)
 class UnixPort:
-    """A Unix socket, for CLIs that use nothing else, which leads to ``_port``."""
+    """Unix sockets, for CLIs that use nothing else, which lead to ``_port``."""
 
     _port: int
     may_listen: bool = field(init=False, default=False)
     """Whether this process serves yet: clients must find the diffs of the last one."""
-    _path: Path | None = None
-    """The name of the socket at which it listens."""
-    _listening: asyncio.Task[asyncio.Server] | None = None
+    _listening: dict[Path, asyncio.Task[asyncio.Server]] = field(default_factory=dict)
+    """The names of the sockets at which it listens."""
 
-    def listen(self) -> None:
-        """Accept connections, if it does not yet.
+    def listen(self, name: str, variable: str) -> None:
+        """Accept connections at the socket ``name``, if it does not yet.
 
-        Raise an OSError whose message names the socket and a remedy if it cannot.
+        Raise an OSError whose message names the socket and a remedy if it cannot: the
+        environment variable ``variable`` names another directory.
         """
-        path = Path(socket_name())
-        if path == self._path and _is_socket(path):
+        path = Path(name)
+        if path in self._listening and _is_socket(path):
             return
-        self.close()
+        self._close(path)
         try:
             listener = _bound_at(path)
         except OSError as error:
             raise OSError(
                 f"Cannot listen at the socket {path}: {error.strerror or error}; set "
-                "COPILOT_HOME to another directory, with a short name, for Emacs and "
+                f"{variable} to another directory, with a short name, for Emacs and "
                 "the CLI"
             ) from None
-        self._path = path
         server = asyncio.start_unix_server(self._carry, sock=listener)
-        self._listening = asyncio.get_running_loop().create_task(server)
+        self._listening[path] = asyncio.get_running_loop().create_task(server)
 
     def close(self) -> None:
-        """Remove the socket, as far as that is possible."""
-        if self._listening is not None:
-            self._listening.add_done_callback(_close_server)
-        if self._path is not None:
-            _remove_socket(self._path)
-        self._listening = self._path = None
+        """Remove the sockets, as far as that is possible."""
+        for path in list(self._listening):
+            self._close(path)
+
+    def _close(self, path: Path) -> None:
+        """Remove the socket ``path`` if it listens there, as far as possible."""
+        if listening := self._listening.pop(path, None):
+            listening.add_done_callback(_close_server)
+            _remove_socket(path)
 
     async def _carry(self, reader: StreamReader, writer: StreamWriter) -> None:
         with suppress(OSError):

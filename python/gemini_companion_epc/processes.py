@@ -10,12 +10,12 @@ from math import inf
 
 import psutil
 
-from .clients import Client, client_of
+from .client import Client
+from .clients import client_of, is_acp
 from .system import is_own_process, peer_process, tree
 from .types import Address, Facts, Process
 
 _FAMILY = 50
-_ACP_OPTIONS = {"--acp", "--experimental-acp"}
 
 
 def process_of(peer: Address, server_port: int, emacs_pid: int) -> Process | None:
@@ -36,8 +36,7 @@ def _described(process: psutil.Process) -> Process:
     with suppress(psutil.Error, OSError):
         facts = process.as_dict(["cwd", "cmdline"])
     command, directory = facts.get("cmdline") or [], facts.get("cwd") or None
-    is_acp = any(word.split("=")[0] in _ACP_OPTIONS for word in command)
-    return Process(process.pid, directory, is_acp, hash(process))
+    return Process(process.pid, directory, is_acp(command), hash(process))
 
 
 def running(port: int, directories: Callable[[Client], set[str]]) -> list[Facts]:

@@ -11,9 +11,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .clients import Client
+from .client import Client
 from .config import Config
 from .emacs import Emacs
+from .hooks import Edited, Hooks
 from .processes import ancestors
 from .types import EmacsError, Facts, MalformedArgument, clean, file_name, string
 
@@ -91,59 +92,41 @@ class Questions:
     async def answer(self, client: Client, request: Facts) -> Facts:
         """Return the answer to the bridge of ``client``, or raise MalformedArgument."""
         method = request.get("method")
-        if method == "event":
-            return await self._event(client, request)
+        if method == "event" and client.hooks:
+            return await self._event(client, client.hooks, request)
         directory = self._directory(string(request, "directory"))
         if method == "list":
             return {"tools": TOOLS}
         if method == "call":
-            return await self._call(request, directory)
+            return await self._call(client, request, directory)
         raise MalformedArgument("method is unknown")
 
     # Events
 
-    async def _event(self, client: Client, request: Facts) -> Facts:
+    async def _event(self, client: Client, hooks: Hooks, request: Facts) -> Facts:
         event = request.get("event")
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
-        directory = self._directory(string(event, "cwd"))
+        directory = self._directory(hooks.directory(event))
+        step = hooks.read(event)
+        if step is None:
+            return {}
         pids = await asyncio.to_thread(ancestors, request.get("pid"))
         facts = {"client": client.name, "pids": pids}
-        kind = client.events.get(str(event.get("hook_event_name")))
-        if kind is None:
-            return await self._edited(facts, event, directory)
-        kind = client.events.get(str(event.get("notification_type")), kind)
-        if not kind:
-            return {}
-        prompt = str(event.get("submitted_prompt") or event.get("prompt", "")).strip()
-        if kind == "prompt" and not prompt:
-            # Qwen Code also reports the results of tools.
-            kind = "edit"
-        prompt = clean(prompt.partition("\n")[0][:LONGEST_LINE])
-        await self._hook("turn", {**facts, "event": kind, "prompt": prompt})
+        if isinstance(step, Edited):
+            text = await self._edited(facts, step, directory)
+            return hooks.addition(event, text) if text else {}
+        prompt = clean(step.prompt.partition("\n")[0][:LONGEST_LINE])
+        await self._hook("turn", {**facts, "event": step.event, "prompt": prompt})
         return {}
 
-    async def _edited(self, facts: Facts, event: Facts, directory: str) -> Facts:
-        try:
-            display = event["tool_response"]["returnDisplay"]
-            file = display.get("filePath") or event["tool_input"]["file_path"]
-            path = file_name(os.path.join(directory, file), "the file")
-            # Qwen Code writes so only to the model.
-            said = str(event["tool_response"].get("llmContent"))
-            is_new = display.get("isNewFile") or said.startswith("Successfully created")
-            before = None if is_new else display["originalContent"]
-            after, name = display["newContent"], event["hook_event_name"]
-        except (KeyError, TypeError, AttributeError):
-            raise MalformedArgument("event must be an edit") from None
-        if not isinstance(after, str) or not isinstance(before, str | None):
-            raise MalformedArgument("the texts of an edit must be strings")
-        logger.info("edited: %d characters", len(after))
-        answer = await self._hook("edited", {**facts, "path": path}, before, after)
-        if not answer:
-            return {}
-        text = _errors_text(answer, directory)
-        added = {"hookEventName": name, "additionalContext": text}
-        return {"hookSpecificOutput": added}
+    async def _edited(self, facts: Facts, edit: Edited, directory: str) -> str:
+        """Return the errors that ``edit`` introduced, as a text for the model or ""."""
+        path = file_name(os.path.join(directory, edit.file), "the file")
+        logger.info("edited: %d characters", len(edit.after))
+        facts = {**facts, "path": path}
+        answer = await self._hook("edited", facts, edit.before, edit.after)
+        return _errors_text(answer, directory) if answer else ""
 
     async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts | None:
         try:
@@ -162,7 +145,7 @@ class Questions:
 
     # Questions
 
-    async def _call(self, request: Facts, directory: str) -> Facts:
+    async def _call(self, client: Client, request: Facts, directory: str) -> Facts:
         name = str(request.get("name"))
         try:
             checked = _checked(name, request.get("arguments"), directory)
@@ -177,8 +160,8 @@ class Questions:
             limit = f"{self._config.question_limit:g}"
             text = f"Emacs did not answer within {limit} s"
             # A text search does not find errors.
-            if name != "diagnostics":
-                text += "; use grep_search"
+            if name != "diagnostics" and client.search_tool:
+                text += f"; use {client.search_tool}"
         except EmacsError as error:
             text = f"Emacs cannot answer: {error}"
         return _content(text)

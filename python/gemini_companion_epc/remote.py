@@ -27,7 +27,7 @@ from pathlib import Path, PurePosixPath
 from secrets import token_urlsafe
 from typing import NamedTuple, TypeAlias
 
-from .clients import REMOTE_CLIENTS
+from .clients import remote_clients
 from .system import make_own_directory
 from .types import (
     DEEPEST,
@@ -552,7 +552,7 @@ class Outpost:
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
         self._follow()
-        clients = [client.remote_description(self.token) for client in REMOTE_CLIENTS]
+        clients = [client.remote_description(self.token) for client in remote_clients()]
         settings = {
             "directories": self._remote.directories,
             "clients": clients,
@@ -742,7 +742,7 @@ def _sent_roots(sent: Facts) -> Facts:
 
 def _sent_facts(sent: Facts) -> Facts:
     versions = sent["versions"]
-    names = [client.name for client in REMOTE_CLIENTS if client.name in versions]
+    names = [client.name for client in remote_clients() if client.name in versions]
     return {
         **{number: int(sent[number]) for number in ("port", "pid")},
         **_sent_roots(sent),
@@ -750,7 +750,7 @@ def _sent_facts(sent: Facts) -> Facts:
         "node": _version(sent["node"]),
         "container": bool(sent["container"]),
         "problems": [
-            _shown(problem) for problem in sent["problems"][: len(REMOTE_CLIENTS)]
+            _shown(problem) for problem in sent["problems"][: len(remote_clients())]
         ],
         "versions": [[name, _version(versions[name])] for name in names],
     }

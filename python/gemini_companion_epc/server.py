@@ -18,7 +18,7 @@ from functools import partial
 from secrets import token_urlsafe
 
 from . import __version__, log, texts
-from .clients import CLIENTS
+from .clients import CLIENTS, reconnection
 from .config import Config, parse_start_line
 from .diffs import Diffs
 from .discovery import DiscoveryFiles
@@ -91,7 +91,7 @@ class Server:
         if self._is_moved:
             self._emacs.warn(
                 f"Port {self._config.port} is in use, so the server uses "
-                f"{self._port.number}; run /ide enable in Gemini CLI and Qwen Code"
+                f"{self._port.number}; {reconnection()}"
             )
         self._discovery.sweep()
         self._discovery.search_also(self._config.places)

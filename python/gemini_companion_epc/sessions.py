@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from .clients import CLIENTS, Client
+from .client import Client
+from .clients import CLIENTS
 from .config import Config
 from .processes import has_exited
 from .protocol import Protocol

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from gemini_companion_epc.bridge import HOMES, PORTS
-from gemini_companion_epc.clients import CLIENTS, Client, client_of
+from gemini_companion_epc.client import Client
+from gemini_companion_epc.clients import CLIENTS, client_of
 
 GEMINI, QWEN, COPILOT = CLIENTS
 
@@ -35,15 +36,20 @@ def test_the_directory_is_the_one_that_the_client_reads(
     assert client.directory(environ) == Path(expected)
 
 
-def test_the_three_tables_have_the_same_rows() -> None:
+def test_the_bridge_has_the_homes_of_the_clients() -> None:
+    assert {one.name: (one.home_variable, one.home) for one in CLIENTS} == HOMES
+    assert PORTS.keys() == {one.name for one in CLIENTS if one.hooks}
+
+
+def test_emacs_has_the_same_clients() -> None:
     lisp = Path(__file__).parents[2].joinpath("gemini-companion-client.el").read_text()
     row = r'\("(\w+)"\s+:title "([^"]+)"'
     assert re.findall(row, lisp) == [(one.name, one.title) for one in CLIENTS]
-    assert PORTS.keys() | HOMES.keys() == {client.name for client in CLIENTS}
     for variable in PORTS.values():
         assert f':port-variable "{variable}"' in lisp
-    for event in {event for client in CLIENTS for event in client.events}:
-        assert event.islower() or f"({event})" in lisp
+    for client in CLIENTS:
+        for event in getattr(client.hooks, "events", ()):
+            assert f"({event})" in lisp
 
 
 def test_a_root_with_a_separator_is_sent_where_that_is_read() -> None:

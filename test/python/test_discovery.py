@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from gemini_companion_epc import system
-from gemini_companion_epc.clients import CLIENTS, Client
+from gemini_companion_epc.client import Client
+from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.port import UnixPort
 
@@ -28,7 +29,7 @@ class _Socket(UnixPort):
 
     may_listen = True
 
-    def listen(self) -> None:
+    def listen(self, name: str, variable: str) -> None:
         pass
 
 

@@ -92,7 +92,7 @@ def test_a_private_socket_leads_to_the_port(
         path.parent.mkdir(parents=True)
         port = UnixPort(alone.port)
         for _ in range(2):
-            alone.do(port.listen)
+            alone.do(port.listen, socket_name(), "COPILOT_HOME")
         modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)]
         assert modes == [0o600, 0o700]
         cli.initialize()
@@ -103,7 +103,7 @@ def test_a_private_socket_leads_to_the_port(
             assert cli.post(PING, peer)[0] == 200
         # A cleanup has removed it.
         path.unlink()
-        alone.do(port.listen)
+        alone.do(port.listen, socket_name(), "COPILOT_HOME")
         assert path.exists()
         alone.do(port.close)
         assert not path.exists()
@@ -128,7 +128,7 @@ def test_a_socket_that_a_killed_process_with_this_pid_left_is_replaced(
             stale.bind(os.fspath(one))
     socket_path.with_name(f"{10**30}.sock").mkdir()
     port = UnixPort(alone.port)
-    alone.do(port.listen)
+    alone.do(port.listen, socket_name(), "COPILOT_HOME")
     cli.initialize()
     with socket.socket(socket.AF_UNIX) as peer:
         peer.settimeout(BOUND)
@@ -144,10 +144,10 @@ def test_a_socket_that_cannot_be_made_is_named_with_the_remedy(
     port = UnixPort(alone.port)
     socket_path.mkdir()
     with pytest.raises(OSError, match="is a directory") as problem:
-        alone.do(port.listen)
+        alone.do(port.listen, socket_name(), "COPILOT_HOME")
     assert all(one in str(problem.value) for one in (f"{socket_path}:", "COPILOT_HOME"))
     socket_path.rmdir()
-    alone.do(port.listen)
+    alone.do(port.listen, socket_name(), "COPILOT_HOME")
     # Nothing is raised at the end, whatever has the name.
     socket_path.unlink()
     socket_path.mkdir()
@@ -155,6 +155,6 @@ def test_a_socket_that_cannot_be_made_is_named_with_the_remedy(
     socket_path.rmdir()
     monkeypatch.setenv("COPILOT_HOME", os.fspath(socket_path.with_name("x" * 100)))
     with pytest.raises(OSError, match="too long") as problem:
-        alone.do(port.listen)
+        alone.do(port.listen, socket_name(), "COPILOT_HOME")
     assert all(one in str(problem.value) for one in ("xxx/ide/", "COPILOT_HOME"))
     alone.do(port.close)

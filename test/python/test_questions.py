@@ -226,6 +226,18 @@ def test_the_course_of_a_turn_reaches_emacs(
         assert len(alone.emacs.asked) == 1
 
 
+def test_a_new_file_of_qwen_code_is_known_by_what_the_model_reads(
+    alone: Alone,
+) -> None:
+    alone.answer({})
+    event = edit("/a", originalContent="")
+    for said in ("Successfully created and wrote", "Successfully overwrote"):
+        event["tool_response"]["llmContent"] = f"{said}: /a."
+        body = {"method": "event", "event": event, "pid": os.getpid()}
+        assert request(alone.port, f"{alone.token}.qwen", body) == (200, {})
+    assert [texts[0] for *_, texts in alone.emacs.asked] == [None, ""]
+
+
 def test_a_large_edit_reaches_emacs_by_epc(start: Start) -> None:
     emacs = start()
     emacs.call("roots-update", ["/"])

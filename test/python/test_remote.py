@@ -464,7 +464,7 @@ def test_a_directory_or_port_that_cannot_be_used_is_reported(
     monkeypatch.setattr(remote, "_PROGRAM", base64.b64encode(program).decode())
     facts = other.connect()
     assert (facts["state"], "EADDRNOTAVAIL" in facts["problem"]) == ("ended", True)
-    monkeypatch.setattr(remote, "REMOTE_CLIENTS", None)  # An error of the server.
+    monkeypatch.setattr(remote, "remote_clients", None)  # An error of the server.
     assert "see its log" in far_of("third").connect()["problem"]
 
 

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gemini CLI."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from .client import Client
+from .companion import COMPANION
+from .hooks import Edited, Hooks, Turn, TurnEvent
+from .types import Facts, MalformedArgument, string
+
+
+class GeminiHooks(Hooks):
+    """The events of Gemini CLI, whose shape those of Qwen Code have, too."""
+
+    events: ClassVar[Mapping[str, TurnEvent]] = {
+        "BeforeAgent": "prompt",
+        "AfterAgent": "end",
+        "Notification": "question",
+    }
+    """The events that are steps of a turn; others report edits."""
+
+    def directory(self, event: Facts) -> str:
+        return string(event, "cwd")
+
+    def read(self, event: Facts) -> Turn | Edited | None:
+        step = self.events.get(str(event.get("hook_event_name")))
+        if step is None:
+            return self._edited(event)
+        prompt = str(event.get("submitted_prompt") or event.get("prompt", "")).strip()
+        if step == "prompt" and not prompt:
+            # Qwen Code also reports the results of tools.
+            step = "edit"
+        return Turn(step, prompt)
+
+    def _edited(self, event: Facts) -> Edited:
+        """Return the edit in ``event``, or raise MalformedArgument."""
+        try:
+            display = event["tool_response"]["returnDisplay"]
+            file = display.get("filePath") or event["tool_input"]["file_path"]
+            is_new = self.is_new(display, event["tool_response"])
+            before = None if is_new else display["originalContent"]
+            after = display["newContent"]
+            event["hook_event_name"]
+        except (KeyError, TypeError, AttributeError):
+            raise MalformedArgument("event must be an edit") from None
+        if not isinstance(file, str):
+            raise MalformedArgument("the name of the file must be a string")
+        if not isinstance(after, str) or not isinstance(before, str | None):
+            raise MalformedArgument("the texts of an edit must be strings")
+        return Edited(file, before, after)
+
+    def is_new(self, display: Facts, response: Facts) -> bool:
+        """Return whether the edit that ``display`` shows has created the file."""
+        return bool(display.get("isNewFile"))
+
+    def addition(self, event: Facts, text: str) -> Facts:
+        name = event["hook_event_name"]
+        added = {"hookEventName": name, "additionalContext": text}
+        return {"hookSpecificOutput": added}
+
+
+GEMINI = Client(
+    name="gemini",
+    title="Gemini CLI",
+    program=r"(.*/)?gemini(-cli)?(\.m?js)?",
+    home="gemini",
+    file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
+    protocol=COMPANION,
+    acp_options=("--acp", "--experimental-acp"),
+    states_version=True,
+    has_plain_token=True,
+    reconnect="/ide enable",
+    search_tool="grep_search",
+    hooks=GeminiHooks(),
+)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Qwen Code, a fork of Gemini CLI."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from .client import Client
+from .companion import COMPANION
+from .gemini import GeminiHooks
+from .hooks import Edited, Turn, TurnEvent
+from .types import Facts
+
+
+class QwenHooks(GeminiHooks):
+    """The events of Qwen Code."""
+
+    events: ClassVar[Mapping[str, TurnEvent]] = {
+        "UserPromptSubmit": "prompt",
+        "Stop": "end",
+        "Notification": "question",
+    }
+
+    def read(self, event: Facts) -> Turn | Edited | None:
+        read = super().read(event)
+        kind = event.get("notification_type")
+        if isinstance(read, Turn) and kind == "auth_success":
+            return None
+        if isinstance(read, Turn) and kind == "idle_prompt":
+            # Qwen Code sends it also after Esc and after an error, without a "Stop".
+            return read._replace(event="end")
+        return read
+
+    def is_new(self, display: Facts, response: Facts) -> bool:
+        # Qwen Code writes so only to the model.
+        said = str(response.get("llmContent"))
+        return super().is_new(display, response) or said.startswith(
+            "Successfully created"
+        )
+
+
+QWEN = Client(
+    name="qwen",
+    title="Qwen Code",
+    program=r"(.*/)?qwen|.*/qwen-code/(dist/)?cli(-entry)?\.js",
+    home=".qwen",
+    home_variable="QWEN_HOME",
+    file_name=lambda pid, port: f"{port}.lock",
+    protocol=COMPANION,
+    acp_options=("--acp", "--experimental-acp"),
+    reconnect="/ide enable",
+    search_tool="grep_search",
+    hooks=QwenHooks(),
+    takes_any_root=True,
+)
