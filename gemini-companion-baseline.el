@@ -27,6 +27,7 @@
 
 (require 'cl-lib)
 (require 'seq)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
 
 ;;;; State
@@ -548,6 +549,23 @@ theirs belong to it: the user is to see both."
 
 ;;;; Writes, changes, and what the user does with them
 
+(defun gemini-companion-baseline-of-hunks (before after hunks left)
+  "Return the baseline of the lines AFTER, which HUNKS have made of BEFORE.
+HUNKS are `gemini-companion-hunk's, and only those in LEFT, some of them, are
+to be changes: the lines of the others count as reviewed."
+  (let ((regions (mapcar #'gemini-companion-baseline-region-of-hunk hunks)))
+    (gemini-companion-baseline--keep
+     (gemini-companion-baseline--make before after regions)
+     (seq-difference regions
+                     (mapcar #'gemini-companion-baseline-region-of-hunk left)))))
+
+(defun gemini-companion-baseline-region-of-hunk (hunk)
+  "Return HUNK, whose lines are counted from 1 on, as a region."
+  (gemini-companion-baseline--region (1- (gemini-companion-hunk-old hunk))
+                                     (1- (gemini-companion-hunk-old-end hunk))
+                                     (1- (gemini-companion-hunk-new hunk))
+                                     (1- (gemini-companion-hunk-new-end hunk))))
+
 (defun gemini-companion-baseline-changes (baseline now)
   "Return the changes in the lines NOW that BASELINE does not have.
 The value is a list of `gemini-companion-baseline-change's in order."
@@ -569,6 +587,55 @@ The value is a vector of lines."
       (push (gemini-companion-baseline-change-lines change) parts)
       (setq from (gemini-companion-baseline-change-end change)))
     (apply #'vconcat (nreverse (cons (substring now from) parts)))))
+
+(defun gemini-companion-baseline-change-without-lines (change)
+  "Return CHANGE as if nothing had been in its place."
+  (gemini-companion-baseline--change
+   (gemini-companion-baseline-change-start change)
+   (gemini-companion-baseline-change-end change)
+   nil
+   (gemini-companion-baseline-change-regions change)
+   (gemini-companion-baseline-change-mixed change)))
+
+(defun gemini-companion-baseline-undo-in-text (changes text &optional as-there)
+  "Return TEXT without CHANGES, some of the changes in its lines, in order.
+All that stays is as it was, also line ends and a byte order mark.  A line
+that comes back has the end of the line in its place, or else of the line
+before it.  AS-THERE is nil or a function that returns such a line as TEXT is
+to have it."
+  (let* ((mark (if (string-prefix-p "\uFEFF" text) "\uFEFF" ""))
+         (lines (vconcat (split-string (string-remove-prefix mark text) "^" t)))
+         (end (if (string-search "\r\n" text) "\r\n" "\n"))
+         (parts nil)
+         (from 0))
+    (cl-labels ((end-of (line)
+                  (cond ((string-suffix-p "\r\n" line) "\r\n")
+                        ((string-suffix-p "\n" line) "\n")
+                        (t end)))
+                (add (line)
+                  ;; Before this one, the last line of a file had no end.
+                  (when (and parts (not (string-suffix-p "\n" (car parts))))
+                    (push (end-of (or (cadr parts) "")) parts))
+                  (push line parts))
+                (add-until (index)
+                  (while (< from index)
+                    (add (aref lines from))
+                    (cl-incf from))))
+      (dolist (change changes)
+        (add-until (gemini-companion-baseline-change-start change))
+        (dolist (line (gemini-companion-baseline-change-lines change))
+          (let ((plain (string-remove-suffix "\n" line))
+                (there (cond ((< from (gemini-companion-baseline-change-end change))
+                              (aref lines from))
+                             ((car parts))
+                             ((< 0 (length lines)) (aref lines 0))
+                             (t ""))))
+            (add (concat (if as-there (funcall as-there plain) plain)
+                         (and (string-suffix-p "\n" line) (end-of there))))
+            (cl-incf from)))
+        (setq from (gemini-companion-baseline-change-end change)))
+      (add-until (length lines))
+      (apply #'concat mark (nreverse parts)))))
 
 (defun gemini-companion-baseline-after-write (baseline before after)
   "Return BASELINE after a CLI has written AFTER where the lines BEFORE were.

@@ -72,7 +72,7 @@ a text that the CLI has made of them, such as its proposal."
   "Return the text of BYTES, which the file of EDIT has."
   (decode-coding-string bytes (gemini-companion-edit-coding edit)))
 
-(defun gemini-companion-edit-texts--decode-shown (edit bytes)
+(defun gemini-companion-edit-texts-decode-shown (edit bytes)
   "Return the text of BYTES, which the file of EDIT has, for the user.
 Lines that the CLI cannot read are as Emacs reads them."
   (if-let* ((shown-in (gemini-companion-edit-shown-in edit)))
@@ -83,7 +83,7 @@ Lines that the CLI cannot read are as Emacs reads them."
   "Return the text that the file of EDIT had, with its line ends.
 Its bytes must be known.  Lines that the CLI cannot read are as Emacs reads
 them."
-  (gemini-companion-edit-texts--decode-shown edit
+  (gemini-companion-edit-texts-decode-shown edit
                                              (gemini-companion-edit-before edit)))
 
 (defun gemini-companion-edit-texts-encoded (edit text)
@@ -176,6 +176,12 @@ It must have been kept."
     (gemini-companion-edit-texts--plain
      edit (gemini-companion-edit-texts-decode-before edit))))
 
+(defun gemini-companion-edit-texts-both (edit)
+  "Return the texts before and after EDIT, which has ended, as its CLI sees them.
+The text before must have been kept."
+  (list (gemini-companion-edit-texts-before edit)
+        (gemini-companion-edit-texts--plain edit (gemini-companion-edit-after edit))))
+
 (defun gemini-companion-edit-texts--read-original (edit)
   "Return the text before EDIT, which is open, for the buffer of the original.
 A file that is too large to be kept is read now, and its coding systems are
@@ -186,7 +192,7 @@ recorded."
       (gemini-companion-edit-texts-set-coding edit bytes
                                               (gemini-companion-edit-proposed edit))
       (gemini-companion-edit-texts--plain
-       edit (gemini-companion-edit-texts--decode-shown edit bytes)))))
+       edit (gemini-companion-edit-texts-decode-shown edit bytes)))))
 
 ;;;; The text after
 

@@ -239,7 +239,9 @@ TEXT is an ellipsis for a diff that is folded, and STATE is nil."
 
 (defun gemini-companion-list--write (&optional toggled)
   "Write the list; point, windows and what is folded stay.
-Fold the section with the key TOGGLED, if non-nil, or unfold it."
+Fold the section with the key TOGGLED, if non-nil, or unfold it.  What has
+become of the edits in their files is looked at before."
+  (mapc #'gemini-companion-undo-look (gemini-companion-edits))
   (let ((folds (gemini-companion-list--folds)))
     (when toggled
       (cl-callf not (car (alist-get toggled folds nil nil #'equal))))
@@ -488,6 +490,11 @@ least a minute ago.
                                 '(gemini-companion-edit-functions
                                   gemini-companion-session-changed-functions
                                   gemini-companion-state-functions))
+  ;; The user may have undone or saved something in the window of a file.
+  (add-hook 'window-selection-change-functions
+            (lambda (_window)
+              (gemini-companion-page-refresh-soon (current-buffer)))
+            nil t)
   ;; A diff is drawn when it is unfolded.  Emacs 29 has declared the hook obsolete,
   ;; and has nothing in its place.
   (with-suppressed-warnings ((obsolete outline-view-change-hook))
@@ -754,8 +761,16 @@ PROBLEMS are those of the previous ones."
                       (gemini-companion-undo-edit (pop edits) nil go-on)
                     (error (funcall add (error-message-string problem))))))
     (when ended
-      (message "Undid %d of %d edits%s" (- count (length problems)) count
+      (message "%s%s"
+               (gemini-companion-list--undone (- count (length problems)) count)
                (mapconcat (apply-partially #'concat "; ") problems "")))))
+
+(defun gemini-companion-list--undone (done count)
+  "Return a text that DONE of COUNT edits were undone."
+  (cond ((= 0 done) "Nothing undone")
+        ((= done count) (format (ngettext "Undid %d edit" "Undid %d edits" done)
+                                done))
+        (t (format "Undid %d of %d edits" done count))))
 
 ;;;###autoload
 (defun gemini-companion-last-proposal ()

@@ -5,22 +5,27 @@
 
 ;;; Commentary:
 
-;; An edit that a CLI has written can be reverted as a whole, or one of its hunks.
-;; A file that is as the CLI wrote it gets the bytes of before.  In one that has
-;; changed since, the text before is merged; a conflict changes nothing.
+;; An edit that a CLI has written can be undone as a whole, or one of its hunks.  A
+;; file that is as the CLI wrote it gets the bytes of before.  In one that has
+;; changed since, the lines of the edit are found as those of changes are, see
+;; gemini-companion-baseline.el: the lines of others stay, and where others have
+;; changed or deleted lines of the CLI, the user is asked.
+;;
+;; What of an edit is undone is recorded by nobody.  It is computed from the text
+;; before the edit, the one after it, and the text now, at a look: when the list is
+;; drawn, and when something is to be undone.
 ;;
 ;; The changes that are marked in the buffer of a file are another matter: they
 ;; are what is left of all edits of that file, see `gemini-companion-changes'.
 
 ;;; Code:
 
+(require 'gemini-companion-baseline)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-edit-hunks)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
-(require 'gemini-companion-part)
 (require 'gemini-companion-remote)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
@@ -30,13 +35,224 @@
 
 ;;;; State
 
-(defvar gemini-companion-undo--buffers (make-hash-table :test 'eq :weakness 'key)
-  "Table from edits that were reverted in a buffer to that buffer.")
+(cl-defstruct (gemini-companion-undo--text
+               (:constructor gemini-companion-undo--make-text)
+               (:copier nil))
+  "The text of a file at a time.
+TEXT is the text, with its line ends, as it is to be written; what the CLI
+could not decode is still bytes there.  LINES is a vector of its lines, as
+the user sees them.  BUFFER is the buffer that has it, or nil if the file
+has it; then BYTES are those of the file."
+  buffer bytes text lines)
 
-;;;; Whether an edit can be reverted
+(cl-defstruct (gemini-companion-undo--look
+               (:constructor gemini-companion-undo--make-look)
+               (:copier nil))
+  "What a look at an edit has found.
+KEY differs, by `equal', once the look is to be repeated.  LEFT are the hunks
+that were there before each of SEEN, later edits of the same file: what is
+not among them was undone, and is of a later edit if it is there again."
+  key seen (left 'all))
+
+(defvar gemini-companion-undo--looks (make-hash-table :test 'eq :weakness 'key)
+  "Table from edits to the `gemini-companion-undo--look's at them.")
+
+;;;; Texts
+
+(defun gemini-companion-undo--now (edit buffer)
+  "Return the `gemini-companion-undo--text' of EDIT's file now, or nil.
+It is that of BUFFER, or if that is nil, of the file, which may be missing or
+too large."
+  (if buffer
+      (let ((text (gemini-companion-revert-text buffer)))
+        (gemini-companion-undo--make-text
+         :buffer buffer :text text :lines (gemini-companion-baseline-split text)))
+    (when-let* ((bytes (gemini-companion-edit-texts-bytes edit)))
+      (gemini-companion-undo--make-text
+       :bytes bytes
+       :text (gemini-companion-edit-texts-decode edit bytes)
+       :lines (gemini-companion-baseline-split
+               (gemini-companion-edit-texts-decode-shown edit bytes))))))
+
+(defun gemini-companion-undo--sides (edit now)
+  "Return the lines before and after EDIT as the text NOW has them, a list.
+Both are vectors.  A CLI leaves the newline at the end of a file as it is, so
+it counts as the file has it, unless the edit has changed it."
+  (pcase-let*
+      ((buffer (gemini-companion-undo--text-buffer now))
+       (`(,before ,after)
+        (mapcar (lambda (text)
+                  (gemini-companion-baseline-split
+                   (if buffer
+                       (with-current-buffer buffer
+                         (gemini-companion-edit-texts-as-visited edit text))
+                     text)))
+                (gemini-companion-edit-texts-both edit)))
+       (lines (gemini-companion-undo--text-lines now))
+       (ends-p (lambda (lines)
+                 (or (= 0 (length lines))
+                     (string-suffix-p "\n" (aref lines (1- (length lines)))))))
+       (there (funcall ends-p lines)))
+    (if (eq there (funcall ends-p after))
+        (list before after)
+      (list (if (eq there (funcall ends-p before))
+                before
+              (gemini-companion-undo--with-end before there))
+            (gemini-companion-undo--with-end after there)))))
+
+(defun gemini-companion-undo--with-end (lines ends)
+  "Return LINES, a vector, with a newline at the end if ENDS is non-nil."
+  (let ((lines (copy-sequence lines))
+        (last (1- (length lines))))
+    (when (<= 0 last)
+      (let ((plain (string-remove-suffix "\n" (aref lines last))))
+        (aset lines last (if ends (concat plain "\n") plain))))
+    lines))
+
+(defun gemini-companion-undo--changes (edit hunks now)
+  "Return the changes in the text NOW that HUNKS of EDIT have made, a list.
+See `gemini-companion-baseline-changes'.  HUNKS are some of
+`gemini-companion-edit-hunks'."
+  (pcase-let ((`(,before ,after) (gemini-companion-undo--sides edit now)))
+    (gemini-companion-baseline-changes
+     (gemini-companion-baseline-of-hunks
+      before after (gemini-companion-edit-hunks edit) hunks)
+     (gemini-companion-undo--text-lines now))))
+
+;;;; What is left of an edit
+
+(defun gemini-companion-undo--hunks (edit)
+  "Return the hunks of EDIT, or nil if they are unknown."
+  (ignore-errors (gemini-companion-edit-hunks edit)))
+
+(defun gemini-companion-undo--left (edit hunks now)
+  "Return those of HUNKS of EDIT that are in the text NOW."
+  (when hunks
+    (let ((there (seq-mapcat #'gemini-companion-baseline-change-regions
+                             (gemini-companion-undo--changes edit hunks now))))
+      (seq-filter (lambda (hunk)
+                    (member (gemini-companion-baseline-region-of-hunk hunk) there))
+                  hunks))))
+
+(defun gemini-companion-undo--before (edit)
+  "Return the `gemini-companion-undo--text' before EDIT, or nil."
+  (let ((bytes (gemini-companion-edit-before edit)))
+    (when (stringp bytes)
+      (gemini-companion-undo--make-text
+       :bytes bytes
+       :text (gemini-companion-edit-texts-decode edit bytes)
+       :lines (gemini-companion-baseline-split
+               (gemini-companion-edit-texts-decode-shown edit bytes))))))
+
+(defun gemini-companion-undo--later (edit)
+  "Return the edits by which the file of EDIT was written later, oldest first."
+  (seq-filter (lambda (other)
+                (and (equal (gemini-companion-edit-true-name edit)
+                            (gemini-companion-edit-true-name other))
+                     (or (gemini-companion-edit-written-p other)
+                         (memq (gemini-companion-edit-file-state other)
+                               '(reverted unsaved deleted)))))
+              (cdr (memq edit (gemini-companion-edits)))))
+
+(defun gemini-companion-undo--restored-p (edit lines)
+  "Return non-nil if LINES are what EDIT's file had before it or an earlier edit.
+LINES is nil if there is no such file.  So it is after all edits since were
+undone at once: after edits from A to B, C and B, A is left of none."
+  (let ((same-p (lambda (text)
+                  (and lines (equal lines
+                                    (gemini-companion-undo--text-lines text))))))
+    (seq-some (lambda (other)
+                (pcase (gemini-companion-edit-before other)
+                  ('new (null lines))
+                  ((pred stringp)
+                   (funcall same-p (gemini-companion-undo--before other)))))
+              (memq edit (gemini-companion-edits-of-file
+                          (gemini-companion-edit-true-name edit))))))
+
+(defun gemini-companion-undo--key (edit buffer)
+  "Return a value that differs, by `equal', once EDIT is to be looked at again.
+BUFFER has unsaved text of its file, or is nil."
+  (list (gemini-companion-watch-stamp (gemini-companion-edit-file edit))
+        buffer
+        (and buffer (buffer-chars-modified-tick buffer))
+        (length (gemini-companion-undo--later edit))
+        (gemini-companion-edit-after edit)
+        (gemini-companion-edit-file-state edit)))
+
+(defun gemini-companion-undo-look (edit &optional written)
+  "Record what of EDIT is undone in its file now, if it was written.
+WRITTEN is non-nil if it was, though that was not noticed."
+  (when (and (or written
+                 (memq (gemini-companion-edit-file-state edit)
+                       '(written reverted unsaved deleted)))
+             (not (eq 'unknown (gemini-companion-edit-before edit))))
+    (let* ((buffer (gemini-companion-revert-unsaved
+                    (gemini-companion-edit-file edit)))
+           (look (or (gethash edit gemini-companion-undo--looks)
+                     (puthash edit (gemini-companion-undo--make-look)
+                              gemini-companion-undo--looks)))
+           (key (gemini-companion-undo--key edit buffer)))
+      (unless (equal key (gemini-companion-undo--look-key look))
+        (pcase (gemini-companion-undo--state edit look buffer)
+          (`(,state . ,undone)
+           (gemini-companion-file-state-set-reverted edit state undone)))
+        (setf (gemini-companion-undo--look-key look)
+              (gemini-companion-undo--key edit buffer))))))
+
+(defun gemini-companion-undo--state (edit look buffer)
+  "Return the file state of EDIT now, and the hunks that are undone, a cons.
+LOOK is the one of EDIT, and BUFFER has unsaved text of its file, or is nil.
+Return nil if that cannot be known."
+  (let* ((new (eq 'new (gemini-companion-edit-before edit)))
+         (exists (gemini-companion-text-attributes (gemini-companion-edit-file edit)))
+         (hunks (gemini-companion-undo--hunks edit))
+         (now (and exists (gemini-companion-undo--now edit buffer))))
+    (cond
+     ((not exists)
+      (cond (new '(deleted))
+            ((gemini-companion-undo--restored-p edit nil)
+             (cons 'reverted hunks))))
+     (new '(written))
+     ((null now) nil)
+     (hunks
+      (let ((left (gemini-companion-undo--left-now edit look hunks now)))
+        (cond (left (cons 'written (seq-difference hunks left)))
+              ((and buffer
+                    (when-let* ((saved (gemini-companion-undo--now edit nil)))
+                      (gemini-companion-undo--left-now edit look hunks saved)))
+               (cons 'unsaved hunks))
+              (t (cons 'reverted hunks))))))))
+
+(defun gemini-companion-undo--left-now (edit look hunks now)
+  "Return those of HUNKS of EDIT that were never undone, and are in the text NOW.
+LOOK is the one of EDIT."
+  (let ((lines (gemini-companion-undo--text-lines now)))
+    (dolist (later (gemini-companion-undo--later edit))
+      (unless (memq later (gemini-companion-undo--look-seen look))
+        (when-let* ((before (gemini-companion-undo--before later)))
+          (push later (gemini-companion-undo--look-seen look))
+          (setf (gemini-companion-undo--look-left look)
+                (gemini-companion-undo--left
+                 edit
+                 (gemini-companion-undo--known-left look hunks)
+                 before)))))
+    (cond
+     ((equal lines (cadr (gemini-companion-undo--sides edit now)))
+      (gemini-companion-undo--known-left look hunks))
+     ((gemini-companion-undo--restored-p edit lines) nil)
+     (t (gemini-companion-undo--left
+         edit (gemini-companion-undo--known-left look hunks) now)))))
+
+(defun gemini-companion-undo--known-left (look hunks)
+  "Return those of HUNKS that were there before all edits that LOOK has seen."
+  (pcase (gemini-companion-undo--look-left look)
+    ('all hunks)
+    (left (seq-intersection hunks left))))
+
+;;;; Whether an edit can be undone
 
 (defun gemini-companion-undo-check (edit &optional hunk)
-  "Signal an error if reverting EDIT, or its HUNK, is impossible anyway."
+  "Signal an error if undoing EDIT, or its HUNK, is impossible anyway."
   (let* ((file (gemini-companion-edit-file edit))
          (before (gemini-companion-edit-before edit))
          (unsaved (gemini-companion-revert-unsaved file)))
@@ -67,63 +283,188 @@
       (user-error "%s" (gemini-companion-remote-explain (car host))))))
 
 (defun gemini-companion-undo-unwritten (edit)
-  "Return why EDIT has not changed its file, a predicate, or nil."
+  "Look at EDIT; return why nothing of it is in its file, a predicate, or nil."
+  (gemini-companion-undo-look edit)
   (pcase (gemini-companion-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
     ('unsaved "was undone already, and is not saved yet")
+    ('reverted "was undone already")
+    ('deleted "was deleted already")
     ((guard (not (or (memq (gemini-companion-edit-before edit) '(new unknown))
                      (condition-case nil
                          (gemini-companion-edit-hunks edit)
                        (error t)))))
      "was not changed by this edit")
     ((guard (gemini-companion-edit-texts-in-file-p edit)) nil)
-    ((or 'unwritten 'dismissed) "was not written")
-    ('reverted "was undone already")
-    ('deleted "was deleted already")))
+    ((or 'unwritten 'dismissed) "was not written")))
 
-;;;; Reverting
+;;;; Undoing
+
+(cl-defstruct (gemini-companion-undo--plan
+               (:constructor gemini-companion-undo--make-plan)
+               (:copier nil))
+  "What undoing HUNK of EDIT, or the whole edit if that is nil, will do.
+NOW is the `gemini-companion-undo--text' of before.  TEXT is the text after,
+a string, or bytes, or nil if the file is to be deleted.  CONFLICT is the
+number of the first line that others have changed, or nil.  CONVERTED is a
+text about how others have converted the file, or nil."
+  edit hunk now text conflict converted)
 
 (defun gemini-companion-undo-edit (edit &optional hunk done)
   "Undo what EDIT has changed in its file, or only its HUNK.
 A new file is deleted, and its buffer is killed.  If the buffer of the
 file has unsaved text, change only the buffer.  If that is impossible,
-signal an error and change nothing.  Return a message; or nil if FILE
-is remote, and later call DONE with nil, or with the problem.  Without
-DONE, offer to resolve a conflict."
-  ;; The bytes that a CLI could not decode are in no hunk; the last one has them.
-  (when (and (gemini-companion-edit-shown-in edit)
-             (equal (list hunk) (gemini-companion-undo--hunks edit)))
-    (setq hunk nil))
-  (let* ((file (gemini-companion-edit-file edit))
-         ;; The bytes are read before the checks: the file may be replaced
-         ;; meanwhile.
-         (old (and (gemini-companion-edit-texts-keepable-p file)
-                   (gemini-companion-text-bytes file)))
-         (unsaved (gemini-companion-revert-unsaved file))
-         (now (if unsaved
-                  (gemini-companion-revert-text unsaved)
-                (and old (gemini-companion-edit-texts-decode edit old))))
-         (new (eq 'new (gemini-companion-edit-before edit)))
-         exact)
+signal an error and change nothing.  Return a message; or nil if the file
+is remote, and later call DONE with nil, or with the problem.
+
+Ask if others have changed lines of the edit; after a yes, only the buffer
+is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
+  (let* ((buffer (gemini-companion-revert-unsaved (gemini-companion-edit-file edit)))
+         ;; The text is read before the checks: the file may be replaced meanwhile.
+         (now (gemini-companion-undo--now edit buffer)))
     (gemini-companion-undo-check edit hunk)
-    (setq exact (not (or hunk unsaved
-                         (not (gemini-companion-edit-texts-in-file-p edit)))))
-    (pcase (cond (new '(nil))
-                 ((not exact) (gemini-companion-undo--merged
-                               edit (and hunk (list hunk)) now unsaved))
-                 ;; A CLI may report plain line ends, and keeps those of the file.
-                 ((eq 'unreviewed (gemini-companion-edit-decision edit))
-                  (cons nil (gemini-companion-undo--before edit now)))
-                 (t (cons nil (gemini-companion-edit-before edit))))
-      (`(nil . ,text)
-       (gemini-companion-undo--write
-        edit unsaved old text
-        (apply-partially #'gemini-companion-undo--end edit hunk exact
-                         (cond (new 'deleted) (unsaved 'unsaved) (t 'reverted)))
-        (or done #'ignore)))
-      (`(,line . ,_)
-       (gemini-companion-undo--conflict edit hunk line (null done))))))
+    (let ((plan (gemini-companion-undo--planned edit hunk now)))
+      (gemini-companion-undo--ask plan (null done))
+      (if (gemini-companion-undo--plan-conflict plan)
+          (gemini-companion-undo--in-buffer plan)
+        (gemini-companion-undo--write
+         edit buffer (gemini-companion-undo--text-bytes now)
+         (gemini-companion-undo--plan-text plan)
+         (apply-partially #'gemini-companion-undo--end plan)
+         (or done #'ignore))))))
+
+(defun gemini-companion-undo--planned (edit hunk now)
+  "Return the `gemini-companion-undo--plan' to undo EDIT, or its HUNK, in NOW."
+  (let ((whole (gemini-companion-undo--whole-p edit hunk)))
+    (cond
+     ((eq 'new (gemini-companion-edit-before edit))
+      (gemini-companion-undo--make-plan :edit edit :now now))
+     ((and whole
+           (null (gemini-companion-undo--text-buffer now))
+           (gemini-companion-edit-texts-in-file-p edit))
+      (gemini-companion-undo--make-plan
+       :edit edit :hunk hunk :now now
+       :text (gemini-companion-undo--bytes-before edit now)))
+     (t
+      (gemini-companion-undo--planned-lines
+       edit hunk now
+       (gemini-companion-undo--changes
+        edit (if whole
+                 (gemini-companion-edit-hunks edit)
+               (list hunk))
+        now)
+       whole)))))
+
+(defun gemini-companion-undo--planned-lines (edit hunk now changes whole)
+  "Return the plan to undo CHANGES in the text NOW.
+They are those of EDIT if WHOLE is non-nil, else of its HUNK."
+  (let* ((text (gemini-companion-baseline-undo-in-text
+                changes (gemini-companion-undo--text-text now)
+                (gemini-companion-undo--as-there edit now changes)))
+         (mixed (seq-find #'gemini-companion-baseline-change-mixed changes))
+         (before (and whole
+                      (null (gemini-companion-undo--text-buffer now))
+                      (gemini-companion-undo--before edit))))
+    (gemini-companion-undo--make-plan
+     :edit edit :hunk hunk :now now
+     :conflict (and mixed (1+ (gemini-companion-baseline-change-start mixed)))
+     :text
+     (cond ((and before
+                 (equal (gemini-companion-undo--text-lines before)
+                        (gemini-companion-baseline-undo
+                         changes (gemini-companion-undo--text-lines now))))
+            (gemini-companion-undo--bytes-before edit now))
+           ((and whole (gemini-companion-undo--mark-dropped-p edit now))
+            (concat "\uFEFF" text))
+           (t text)))))
+
+(defun gemini-companion-undo--whole-p (edit hunk)
+  "Return non-nil if nothing is left of EDIT without HUNK, or HUNK is nil."
+  (or (null hunk)
+      (equal (list hunk)
+             (seq-difference (gemini-companion-undo--hunks edit)
+                             (gemini-companion-edit-undone edit)))))
+
+(defun gemini-companion-undo--bytes-before (edit now)
+  "Return the bytes that EDIT's file had, in place of the text NOW of the file."
+  (let ((before (gemini-companion-edit-before edit)))
+    (if (eq 'unreviewed (gemini-companion-edit-decision edit))
+        ;; A CLI may report plain line ends, and keeps those of the file.
+        (gemini-companion-text-fit (gemini-companion-edit-texts-decode edit before)
+                                   (gemini-companion-undo--text-text now)
+                                   'own)
+      before)))
+
+(defun gemini-companion-undo--mark-dropped-p (edit now)
+  "Return non-nil if the CLI of EDIT has dropped a byte order mark.
+It is not in the text NOW of the file, either.  A buffer has the mark in its
+coding system."
+  (let ((marked-p (apply-partially #'string-prefix-p "\uFEFF")))
+    (and (null (gemini-companion-undo--text-buffer now))
+         (not (gemini-companion-edit-client-get edit :keeps-coding))
+         (funcall marked-p (gemini-companion-edit-texts-decode-before edit))
+         (not (funcall marked-p (gemini-companion-undo--text-text now)))
+         (not (funcall marked-p (gemini-companion-edit-after edit))))))
+
+(defun gemini-companion-undo--as-there (edit now changes)
+  "Return a function for lines that come back in the text NOW, or nil.
+These are lines of before EDIT that its CLI could not read, which it has
+converted to UTF-8.  Beside lines that stay and are in UTF-8, in place of
+CHANGES, they have to be in UTF-8, too: Emacs would read neither in a file of
+both."
+  (let ((coding (gemini-companion-edit-shown-in edit)))
+    (when (and coding
+               (null (gemini-companion-undo--text-buffer now))
+               (not (string-match-p
+                     "[\u0080-\x10ffff]"
+                     (gemini-companion-baseline-undo-in-text
+                      (mapcar #'gemini-companion-baseline-change-without-lines
+                              changes)
+                      (gemini-companion-undo--text-text now)))))
+      (lambda (line)
+        (decode-coding-string (encode-coding-string line coding) 'utf-8-unix)))))
+
+(defun gemini-companion-undo--ask (plan may-ask)
+  "Signal an error if PLAN is in conflict with others, and the user objects.
+Without MAY-ASK, the user is not asked, and objects."
+  (let* ((edit (gemini-companion-undo--plan-edit plan))
+         (name (gemini-companion-edit-name edit))
+         (why (cond
+               ((gemini-companion-undo--plan-conflict plan)
+                (format "line %d has changed since"
+                        (gemini-companion-undo--plan-conflict plan)))
+               ((gemini-companion-undo--plan-converted plan)))))
+    (when why
+      (unless (and may-ask
+                   (y-or-n-p (format "In %s, %s; undo all the same? " name why)))
+        (user-error "%s cannot be undone: %s" name why))
+      ;; The text may have changed while the question was asked.
+      (unless (equal (gemini-companion-undo--text-text
+                      (gemini-companion-undo--plan-now plan))
+                     (when-let* ((now (gemini-companion-undo--now
+                                       edit (gemini-companion-revert-unsaved
+                                             (gemini-companion-edit-file edit)))))
+                       (gemini-companion-undo--text-text now)))
+        (user-error "%s has changed meanwhile; not undone" name)))))
+
+(defun gemini-companion-undo--in-buffer (plan)
+  "Carry PLAN out in the buffer of its file, and show the first conflict.
+The buffer is not saved: there the user sees the lines of both."
+  (let* ((edit (gemini-companion-undo--plan-edit plan))
+         (buffer (gemini-companion-revert-visit (gemini-companion-edit-file edit)))
+         (now (gemini-companion-undo--now edit buffer))
+         (plan (gemini-companion-undo--planned
+                edit (gemini-companion-undo--plan-hunk plan) now)))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer buffer))
+    (gemini-companion-revert-replace-text (gemini-companion-undo--plan-text plan))
+    (when-let* ((line (gemini-companion-undo--plan-conflict plan)))
+      (let ((position (gemini-companion-hunk-line line)))
+        (unless (<= (point-min) position (point-max))
+          (widen))
+        (goto-char position)))
+    (gemini-companion-undo--end plan)))
 
 (defun gemini-companion-undo--write (edit buffer old text end done)
   "Make TEXT that of BUFFER, or if that is nil, of EDIT's file, now OLD.
@@ -165,244 +506,33 @@ a remote one, nil, and call DONE later."
                  (user-error "%s" (funcall end (error-message-string err))))))))
      (funcall end))))
 
-(defun gemini-companion-undo--end (edit hunk exact state &optional problem)
-  "Record that EDIT, or its HUNK, was reverted, unless there is a PROBLEM.
-STATE is the file state.  If EXACT is non-nil, later edits are no longer
-in the file, either.  Return a message."
-  (let* ((name (gemini-companion-edit-name edit))
+(defun gemini-companion-undo--end (plan &optional problem)
+  "Record what is left after PLAN was done, unless there is a PROBLEM.
+Return a message."
+  (let* ((edit (gemini-companion-undo--plan-edit plan))
+         (name (gemini-companion-edit-name edit))
          (file (gemini-companion-edit-file edit))
          (buffer (gemini-companion-names-buffer file)))
     (if problem
         (message "%s cannot be undone (%s)" name problem)
-      (pcase state
-        ('unsaved (puthash edit buffer gemini-companion-undo--buffers)
-                  (with-current-buffer buffer
-                    (when (consp buffer-undo-list) ; begins with a boundary
-                      (push (gemini-companion-undo--undo-entry edit)
-                            (cdr buffer-undo-list)))))
-        ('deleted (when (and buffer (not (buffer-modified-p buffer)))
-                    (gemini-companion-windows-at-once
-                      (kill-buffer buffer))))
-        (_ (gemini-companion-revert file)))
+      (cond ((gemini-companion-undo--text-buffer (gemini-companion-undo--plan-now plan)))
+            ((gemini-companion-undo--plan-text plan)
+             (gemini-companion-revert file))
+            ((and buffer (not (buffer-modified-p buffer)))
+             (gemini-companion-windows-at-once
+               (kill-buffer buffer))))
       ;; From A to B, C and B: without the first, none of them is in the file.
-      (dolist (other (and exact (gemini-companion-undo--later edit)))
-        (gemini-companion-file-state-set-reverted other 'reverted))
-      (gemini-companion-undo--set-undone
-       edit state (if hunk
-                      (seq-sort-by #'gemini-companion-hunk-new #'<
-                                   (cons hunk (gemini-companion-edit-undone edit)))
-                    (gemini-companion-undo--all-hunks edit)))
-      (message (pcase state
-                 ('deleted "Deleted %s")
-                 ('unsaved "Undid %s; not saved")
-                 (_ "Undid %s"))
-               (if hunk (concat "a change of " name) name)))))
-
-(defun gemini-companion-undo--set-undone (edit state undone)
-  "Record that the hunks UNDONE of EDIT are reverted.
-If these are all, its file state is STATE."
-  (if (equal undone (gemini-companion-undo--all-hunks edit))
-      (gemini-companion-file-state-set-reverted edit state)
-    (gemini-companion-file-state-set-reverted edit 'written undone)))
-
-(defun gemini-companion-undo--undo-entry (edit)
-  "Return an undo entry with the state of EDIT, to set it again."
-  (list 'apply #'gemini-companion-undo--set-again edit (visited-file-modtime)
-        (gemini-companion-edit-file-state edit)
-        (gemini-companion-edit-undone edit)))
-
-(defun gemini-companion-undo--set-again (edit time state undone)
-  "Set STATE and UNDONE of EDIT again, unless its file is newer than TIME."
-  (when (equal time (visited-file-modtime))
-    (push (gemini-companion-undo--undo-entry edit) buffer-undo-list)
-    (gemini-companion-file-state-set-reverted edit state undone)))
-
-(defun gemini-companion-undo--conflict (edit hunk line offer)
-  "Signal that reverting EDIT, or its HUNK, conflicts with LINE of the file.
-If OFFER is non-nil, offer first to resolve that in the buffer."
-  (let ((problem (format "%s cannot be undone: line %d has changed since"
-                         (gemini-companion-edit-name edit) line)))
-    (unless (and offer (y-or-n-p (concat problem "; merge with smerge? ")))
-      (user-error "%s" problem))
-    (let ((buffer (gemini-companion-revert-visit (gemini-companion-edit-file edit))))
-      (gemini-companion-windows-at-once
-        (pop-to-buffer buffer)))
-    (gemini-companion-revert-replace-text
-     (cdr (gemini-companion-undo--merged
-           edit (and hunk (list hunk))
-           (gemini-companion-revert-text (current-buffer))
-           (current-buffer))))
-    (widen)
-    (smerge-start-session)
-    (goto-char (gemini-companion-hunk-line line))
-    (message "Merged with conflicts, not saved; see the menu SMerge")))
-
-(defun gemini-companion-undo--check-file (edit)
-  "Check whether what was reverted of EDIT has gone from its file.
-If it had gone before a later edit, that one has written it again."
-  (when-let* ((now (ignore-error file-error
-                     (gemini-companion-edit-texts-decode
-                      edit (gemini-companion-text-bytes
-                            (gemini-companion-edit-file edit))))))
-    (let* ((undone (or (gemini-companion-edit-undone edit)
-                       (gemini-companion-undo--all-hunks edit)))
-           (back undone))
-      (dolist (text (cons now (cl-loop
-                               for other in (gemini-companion-undo--later edit t)
-                               when (stringp (gemini-companion-edit-before other))
-                               collect (gemini-companion-undo--before other now))))
-        (setq back (gemini-companion-undo--in-text edit back text)))
-      (gemini-companion-undo--set-undone
-       edit 'reverted (seq-difference undone back)))))
-
-(defun gemini-companion-undo--in-text (edit hunks text)
-  "Return those of HUNKS of EDIT that TEXT has."
-  (let ((there (and hunks
-                    (seq-intersection hunks
-                                      (gemini-companion-undo--left edit text)))))
-    ;; Where lines are alike, diff may take others for those that have gone.
-    (pcase (and there (gemini-companion-undo--merged edit there text))
-      (`(nil . ,merged) (and (not (string= text merged)) there)))))
-
-(defun gemini-companion-undo--later (edit &optional unnoticed)
-  "Return the edits by which the file of EDIT was written later.
-With UNNOTICED non-nil, include one of which that is not recorded yet."
-  (seq-filter (lambda (other)
-                (and (equal (gemini-companion-edit-true-name edit)
-                            (gemini-companion-edit-true-name other))
-                     (or (gemini-companion-edit-written-p other)
-                         (and unnoticed
-                              (gemini-companion-edit-texts-in-file-p
-                               other (gemini-companion-edit-text other))))))
-              (cdr (memq edit (gemini-companion-edits)))))
-
-;;;; Texts
-
-(defun gemini-companion-undo--merged (edit hunks now &optional buffer)
-  "Undo EDIT, or only HUNKS of it, in the text NOW.
-That is the one of BUFFER, which visits the file, or if that is nil, of the
-file.  The value is as that of `gemini-companion-text-merged'."
-  (unless (executable-find "diff3")
-    (user-error "%s has changed since, and the program diff3 is missing"
-                (gemini-companion-edit-name edit)))
-  (let ((written (gemini-companion-text-fit
-                  (if buffer
-                      (with-current-buffer buffer
-                        (gemini-companion-edit-texts-as-visited
-                         edit (gemini-companion-edit-after edit)))
-                    (gemini-companion-edit-after edit))
-                  now
-                  (gemini-companion-edit-client-get edit :writes-own-text)))
-        (old (gemini-companion-undo--before edit now buffer)))
-    (gemini-companion-text-merged
-     now written
-     (if hunks (gemini-companion-undo--without hunks old written) old)
-     "now" "written" "before")))
-
-(defun gemini-companion-undo--before (edit now &optional buffer)
-  "Return the text before EDIT as a file has it whose text is NOW.
-With BUFFER non-nil, which visits the file and has the text NOW, return it as
-that has it.  For a file, bytes that a CLI could not read stay bytes."
-  (let ((text (if buffer
-                  (with-current-buffer buffer
-                    (gemini-companion-edit-texts-as-visited
-                     edit (gemini-companion-edit-texts-decode-before edit)))
-                (gemini-companion-edit-texts-decode
-                 edit (gemini-companion-edit-before edit))))
-        (marked-p (apply-partially #'string-prefix-p "\uFEFF")))
-    (concat
-     ;; A CLI may have dropped the mark; a buffer has it in its coding system.
-     (and (funcall marked-p text)
-          (not (gemini-companion-edit-client-get edit :keeps-coding))
-          (not buffer)
-          (not (seq-some marked-p (list now (gemini-companion-edit-after edit))))
-          "\uFEFF")
-     (gemini-companion-text-fit text now 'own))))
-
-(defun gemini-companion-undo--without (hunks before written)
-  "Return the text WRITTEN with the lines of BEFORE in HUNKS.
-The byte order mark of a file is not a part of its first line here: if
-both texts begin with it, so does the value."
-  (let* ((mark "\uFEFF")
-         (marked (and (string-prefix-p mark before)
-                      (string-prefix-p mark written)))
-         (lines-of (lambda (text)
-                     ;; With a line before or after it, the mark would be lost,
-                     ;; or be there twice.
-                     (split-string (if marked (string-remove-prefix mark text) text)
-                                   "^" t)))
-         (old-lines (funcall lines-of before))
-         (lines (funcall lines-of written)))
-    (dolist (hunk (reverse hunks))
-      (setq lines (append (seq-take lines (1- (gemini-companion-hunk-new hunk)))
-                          (seq-take (nthcdr (1- (gemini-companion-hunk-old hunk))
-                                            old-lines)
-                                    (gemini-companion-hunk-old-count hunk))
-                          (nthcdr (1- (gemini-companion-hunk-new-end hunk))
-                                  lines))))
-    (concat (and marked mark) (string-join lines))))
-
-(defun gemini-companion-undo--all-hunks (edit)
-  "Return the hunks of EDIT, or nil if they are unknown."
-  (ignore-errors (gemini-companion-edit-hunks edit)))
-
-(defun gemini-companion-undo--hunks (edit)
-  "Return the hunks of EDIT that are not reverted."
-  (seq-difference (gemini-companion-undo--all-hunks edit)
-                  (gemini-companion-edit-undone edit)))
-
-(defun gemini-companion-undo--left (edit text)
-  "Return the hunks of EDIT whose lines TEXT still has, in order."
-  (cl-loop
-   with changes = (gemini-companion-text-diff
-                   (mapcar (lambda (text)
-                             (concat (string-remove-suffix
-                                      "\n" (gemini-companion-text-normalized text))
-                                     "\n"))
-                           (list (gemini-companion-edit-after edit) text)))
-   ;; Hunks and changes are in the order of lines.
-   for hunk in (gemini-companion-edit-hunks edit)
-   for new = (gemini-companion-hunk-new hunk)
-   for end = (gemini-companion-hunk-new-end hunk)
-   do (setq changes (seq-drop-while (pcase-lambda (`(,old ,count . ,_))
-                                      (< (+ old count) new))
-                                    changes))
-   unless (seq-some (pcase-lambda (`(,old ,count . ,_))
-                      (or (and (< old end) (< new (+ old count)))
-                          ;; Lines were added where lines were only removed.
-                          (and (= new end old) (= 0 count))))
-                    (seq-take-while (lambda (change) (<= (car change) end))
-                                    changes))
-   collect hunk))
-
-;;;; What the user has undone
-
-(defun gemini-companion-undo--visited ()
-  "Look at edits that were undone in the file of the current buffer.
-It was visited or saved, or gets no text: what was undone may be there
-again, or was not saved."
-  (dolist (edit (gemini-companion-edits))
-    (when (and (or (memq (gemini-companion-edit-file-state edit)
-                         '(unsaved reverted))
-                   (gemini-companion-edit-undone edit))
-               ;; The text before a later edit may be unknown.
-               (stringp (gemini-companion-edit-before edit))
-               (or (gemini-companion-names-visited-here-p
-                    (gemini-companion-edit-true-name edit))
-                   ;; The buffer was written to another file.
-                   (eq (current-buffer) (gethash edit gemini-companion-undo--buffers)))
-               (executable-find "diff3"))
-      (gemini-companion-undo--check-file edit))))
-
-;;;; Life
-
-(cl-defmethod gemini-companion-part-hooks ((_part (eql 'undo)))
-  "Notice when what was reverted is in a file again."
-  '((find-file-hook gemini-companion-undo--visited)
-    (after-revert-hook gemini-companion-undo--visited)
-    (after-save-hook gemini-companion-undo--visited)
-    (after-set-visited-file-name-hook gemini-companion-undo--visited)
-    (kill-buffer-hook gemini-companion-undo--visited)))
+      (dolist (other (gemini-companion-edits-of-file
+                      (gemini-companion-edit-true-name edit)))
+        (gemini-companion-undo-look other
+                                    (or (eq other edit)
+                                        (gemini-companion-edit-written-p other))))
+      (message (cond ((null (gemini-companion-undo--plan-text plan)) "Deleted %s")
+                     ((gemini-companion-revert-unsaved file) "Undid %s; not saved")
+                     (t "Undid %s"))
+               (if (gemini-companion-undo--plan-hunk plan)
+                   (concat "a change of " name)
+                 name)))))
 
 (provide 'gemini-companion-undo)
 ;;; gemini-companion-undo.el ends here

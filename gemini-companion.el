@@ -118,7 +118,7 @@ ENTRY is a row of `gemini-companion-commands'."
 
 (defconst gemini-companion--parts
   '(install remote state session roots watch revert edit proposal notify auto
-    arrival undo changes marks context review cli resume walk prompt compose tools
+    arrival changes marks context review cli resume walk prompt compose tools
     list status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',

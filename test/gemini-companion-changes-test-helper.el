@@ -17,13 +17,13 @@
   "Record and mark what is written while BODY is run in a directory with FILES."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-edits ,files
-     (mapc #'gemini-companion-part-start '(undo changes marks))
+     (mapc #'gemini-companion-part-start '(changes marks))
      (unwind-protect
          (save-window-excursion ,@body)
        ;; The next key ends the walk.
        (let ((this-command #'ignore))
          (run-hooks 'pre-command-hook))
-       (mapc #'gemini-companion-part-stop '(walk marks changes undo)))))
+       (mapc #'gemini-companion-part-stop '(walk marks changes)))))
 
 (defun gemini-companion-test-writes (file text session &optional reviewed)
   "Write TEXT to FILE as the CLI of SESSION does, without a review.

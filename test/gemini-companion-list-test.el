@@ -126,7 +126,7 @@ question in the minibuffer."
        "  rejected  +1 −0  new"
        "  written without review  +2 −0  x"
        "Qwen Code (session ?qwen)  disconnected"
-       "  written without review  +1 −0  outside your projects; /gemin...nion-test")
+       "  deleted  +1 −0  outside your projects; /gemini-companion-test")
       (should (string-prefix-p (format "the CLI (%s)  waiting" project)
                                (car (gemini-companion-list-test-lines)))))))
 

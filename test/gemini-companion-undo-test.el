@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'ert-x)
-(require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-undo)
 
@@ -17,13 +16,15 @@
                       (gemini-companion-undo-edit edit))))))
 
 (defmacro gemini-companion-undo-test-with (files &rest body)
-  "Notice what is undone while BODY is run in a directory with FILES."
+  "Run BODY in a directory with FILES."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-edits ,files
-     (gemini-companion-part-start 'undo)
-     (unwind-protect
-         (save-window-excursion ,@body)
-       (gemini-companion-part-stop 'undo))))
+     (save-window-excursion ,@body)))
+
+(defun gemini-companion-undo-test-status (edit)
+  "Return the status of EDIT after a look at its file."
+  (gemini-companion-undo-look edit)
+  (gemini-companion-edit-status edit))
 
 (defun gemini-companion-undo-test-accept (file text session)
   "Accept TEXT for FILE, of SESSION, revert its buffer, and return the edit."
@@ -94,7 +95,7 @@
       (gemini-companion-test-write "born" "newer\n")
       (gemini-companion-undo-test-refuses born "changed since")
       (delete-file "born")
-      (gemini-companion-undo-test-refuses born "was deleted or renamed")
+      (gemini-companion-undo-test-refuses born "was deleted already")
       (make-directory "born")
       (gemini-companion-undo-test-refuses born "is not a regular file")
       (gemini-companion-undo-test-refuses b "was rejected")
@@ -102,7 +103,7 @@
       (setq gemini-companion-test-send #'ignore)
       (gemini-companion-edit-accept c)
       (gemini-companion-undo-test-refuses c "is not written yet")
-      (gemini-companion-test-write "a" "new\nnewer\n")
+      (gemini-companion-test-write "a" "newer\n")
       (gemini-companion-undo-test-refuses a "line 1 has changed since")
       (gemini-companion-test-write "a" "new\n")
       (rename-file "a" "elsewhere")
@@ -155,7 +156,7 @@
       `(("a" ,gemini-companion-undo-test-lines))
     (let* ((written "one\n2\n3\n4\n5\n6\n7\n8\nnine\n")
            (edit (gemini-companion-undo-test-accept "a" written session))
-           (now (lambda () (gemini-companion-edit-status edit))))
+           (now (apply-partially #'gemini-companion-undo-test-status edit)))
       (pcase-dolist (`(,then ,status ,text)
                      '((save-buffer reverted "1\n2\n3\n4\n5!\n6\n7\n8\n9\n")
                        (undo accepted nil)
@@ -199,12 +200,12 @@
         (insert "mine\n")
         (gemini-companion-undo-edit edit second)
         (gemini-companion-undo-edit edit)
-        (should (eq 'unsaved (gemini-companion-edit-status edit)))
+        (should (eq 'unsaved (gemini-companion-undo-test-status edit)))
         ;; Killing a clone drops nothing.
         (kill-buffer (clone-indirect-buffer "clone" nil))
-        (should (eq 'unsaved (gemini-companion-edit-status edit)))
+        (should (eq 'unsaved (gemini-companion-undo-test-status edit)))
         (funcall drop)
-        (should (eq 'accepted (gemini-companion-edit-status edit)))
+        (should (eq 'accepted (gemini-companion-undo-test-status edit)))
         (should (equal (list first) (gemini-companion-edit-undone edit)))))))
 
 (ert-deftest gemini-companion-undo-is-taken-back-by-an-undo-of-the-user ()
@@ -225,7 +226,7 @@
         (undo)
         (save-buffer)
         (should (equal text (gemini-companion-test-file-text "a")))
-        (should (eq 'accepted (gemini-companion-edit-status edit)))
+        (should (eq 'accepted (gemini-companion-undo-test-status edit)))
         (should-not (gemini-companion-edit-undone edit)))
       ;; A hunk that was undone before all of it was reverted is not back.
       (mapc (apply-partially #'gemini-companion-undo-edit edit)
@@ -233,7 +234,7 @@
       (undo-boundary)
       (undo)
       (save-buffer)
-      (should (eq 'accepted (gemini-companion-edit-status edit)))
+      (should (eq 'accepted (gemini-companion-undo-test-status edit)))
       (should (equal (list hunk) (gemini-companion-edit-undone edit)))
       ;; It is of the later edit if that has written it again.
       (gemini-companion-undo-edit edit)
@@ -242,34 +243,45 @@
       (goto-char (point-max))
       (insert "mine\n")
       (save-buffer)
-      (should (eq 'reverted (gemini-companion-edit-status edit))))))
+      (should (eq 'reverted (gemini-companion-undo-test-status edit))))))
 
-;; Each merge takes 20 ms.
-(ert-deftest gemini-companion-undo-is-not-merged-at-each-save ()
+;; Each comparison takes milliseconds.
+(ert-deftest gemini-companion-undo-looks-at-nothing-at-a-save ()
   (gemini-companion-undo-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
     (mapc (apply-partially #'gemini-companion-undo-edit edit)
           (gemini-companion-edit-hunks edit))
     (goto-char (point-max))
     (insert "mine\n")
-    (cl-letf (((symbol-function 'gemini-companion-text-merged)
-               (lambda (&rest _) (ert-fail "Merged"))))
-      (save-buffer))
-    (should (eq 'reverted (gemini-companion-edit-status edit)))))
+    (cl-letf (((symbol-function 'gemini-companion-baseline-changes)
+               (lambda (&rest _) (ert-fail "Compared"))))
+      (save-buffer)
+      (kill-buffer))
+    (should (eq 'reverted (gemini-companion-undo-test-status edit)))
+    ;; Nor at a look if nothing has changed since.
+    (cl-letf (((symbol-function 'gemini-companion-baseline-changes)
+               (lambda (&rest _) (ert-fail "Compared"))))
+      (should (eq 'reverted (gemini-companion-undo-test-status edit))))))
 
-(ert-deftest gemini-companion-undo-that-conflicts-can-be-resolved ()
+(ert-deftest gemini-companion-undo-of-lines-that-others-changed-shows-both ()
   (gemini-companion-undo-test-with '(("a" "1\n2\n3\n"))
-    (let ((edit (gemini-companion-undo-test-accept "a" "1\ntwo\n3\n" session)))
+    (let ((edit (gemini-companion-undo-test-accept "a" "1\ntwo\n3\n" session))
+          (asked nil))
       ;; Its buffer does not follow another program.
       (find-file-noselect "a")
       (gemini-companion-test-write "a" "0\n1\nmine\n3\n")
-      (cl-letf (((symbol-function 'y-or-n-p)
-                 (apply-partially #'string-search
-                                  "a cannot be undone: line 3 has changed since")))
-        (gemini-companion-undo-edit edit))
-      (should (equal "0\n1\n<<<<<<< now\nmine\n||||||| written\ntwo\n=======\n2
->>>>>>> before\n3\n"
-                     (buffer-string)))
-      (should (bound-and-true-p smerge-mode))
+      (dolist (answer '(nil t))
+        (cl-letf (((symbol-function 'y-or-n-p)
+                   (lambda (prompt) (push prompt asked) answer)))
+          (if answer
+              (gemini-companion-undo-edit edit)
+            (should (equal "a cannot be undone: line 3 has changed since"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-undo-edit edit)))))))
+      (should (equal '("In a, line 3 has changed since; undo all the same? ")
+                     (seq-uniq asked)))
+      (should (equal "0\n1\nmine\n2\n3\n" (buffer-string)))
+      (should (buffer-modified-p))
+      (should (= 3 (line-number-at-pos)))
       (should (equal "0\n1\nmine\n3\n" (gemini-companion-test-file-text "a"))))))
 
 (ert-deftest gemini-companion-undo-keeps-mark-line-ends-and-bytes ()
@@ -318,7 +330,7 @@
           (should (equal after (gemini-companion-text-bytes "a"))))))))
 
 (ert-deftest gemini-companion-undo-of-a-hunk-in-latin-1-leaves-the-others ()
-  "The file then has lines in UTF-8 beside others, and Emacs reads all in Latin-1."
+  "A file with lines in UTF-8 beside others would be read as Latin-1 by Emacs."
   (gemini-companion-test-with-edits '(("a" ""))
     (let ((old "caf\351\n2\n3\nplain\n5\n6\nth\351\n"))
       (gemini-companion-test-write "a" old)
@@ -334,8 +346,29 @@
         (gemini-companion-revert-now (expand-file-name "a"))
         (gemini-companion-file-state-set-reverted edit 'written)
         (dolist (hunk hunks)
-          (gemini-companion-undo-edit edit hunk))
+          (gemini-companion-undo-edit edit hunk)
+          (unless (eq hunk (car (last hunks)))
+            (should (gemini-companion-coding-utf-8-p
+                     (gemini-companion-text-bytes "a")))))
         (should (equal old (gemini-companion-text-bytes "a")))))))
+
+(ert-deftest gemini-companion-undo-in-a-file-that-was-converted-is-in-one-coding ()
+  "The CLI has made UTF-8 of Latin-1; others may have changed that again."
+  (pcase-dolist
+      (`(,now . ,undone)
+       '(;; Nothing that stays is UTF-8, nor Latin-1.
+         ("cafe\n2\nmine\n4\nfive\n" . "caf\351\n2\nmine\n4\nfive\n")
+         ("cafe\n2\n\303\266\n4\nfive\n" . "caf\303\251\n2\n\303\266\n4\nfive\n")
+         ("cafe\n2\n\366\n4\nfive\n" . "caf\351\n2\n\366\n4\nfive\n")))
+    (ert-info (now)
+      (gemini-companion-test-with-edits '(("a" ""))
+        (gemini-companion-test-write "a" "caf\351\n2\n3\n4\n5\n")
+        (let ((edit (gemini-companion-test-accept
+                     "a" "cafe\n2\n3\n4\nfive\n" 1
+                     `(:client "gemini" ,@session))))
+          (gemini-companion-test-write "a" now)
+          (gemini-companion-undo-edit edit (car (gemini-companion-edit-hunks edit)))
+          (should (equal undone (gemini-companion-text-bytes "a"))))))))
 
 (defun gemini-companion-undo-test-undone
     (coding before proposed undone &optional client)
@@ -432,8 +465,26 @@ The last newline is that of the side that has changed it."
         (delete-region (point) end)
         (insert new)))))
 
+(defun gemini-companion-undo-test-unique (text)
+  "Return the lines of TEXT that no other line equals, a list."
+  (seq-filter (lambda (line) (string-match-p "[0-9]" line))
+              (split-string text "[\n ]*\n" t)))
+
+(defun gemini-companion-undo-test-others-stay-p (now base undone result)
+  "Return non-nil if RESULT is the text NOW with UNDONE in place of BASE.
+That is so if all lines of others stay, and none that was undone."
+  (let ((now (gemini-companion-undo-test-unique now))
+        (base (gemini-companion-undo-test-unique base))
+        (undone (gemini-companion-undo-test-unique undone))
+        (result (gemini-companion-undo-test-unique result)))
+    (and (null (seq-difference (seq-difference now base) result))
+         (null (seq-intersection (seq-difference base undone) result))
+         (null (seq-difference result (append now undone))))))
+
 (defun gemini-companion-undo-test-revert (edit)
-  "Revert EDIT or a hunk of it: as the merge program does, or not at all."
+  "Undo EDIT or a hunk of it: as the merge program does, or not at all.
+Where that has a conflict, the lines of others stay, or it is refused."
+  (gemini-companion-undo-look edit)
   (let* ((buffer (get-file-buffer "a"))
          (state (lambda ()
                   (list (gemini-companion-test-file-text "a")
@@ -451,12 +502,11 @@ The last newline is that of the side that has changed it."
                    (gemini-companion-test-write
                     "before" (gemini-companion-edit-before edit))
                    (gemini-companion-test-file-text "before")))
-         (merged (gemini-companion-undo-test-merge
-                  (if (nth 2 was) (nth 1 was) (nth 0 was))
-                  base
-                  (if hunk
-                      (gemini-companion-undo-test-without hunk before base)
-                    before)))
+         (undone (if hunk
+                     (gemini-companion-undo-test-without hunk before base)
+                   before))
+         (now (if (nth 2 was) (nth 1 was) (nth 0 was)))
+         (merged (gemini-companion-undo-test-merge now base undone))
          (problem (condition-case problem
                       (ignore (gemini-companion-undo-edit edit hunk #'ignore))
                     (user-error (error-message-string problem)))))
@@ -464,14 +514,20 @@ The last newline is that of the side that has changed it."
         (progn
           (should (equal was (funcall state)))
           (or (and (string-search "merges them first" problem) 'unmerged)
+              (and (string-match-p "undone already" problem) 'undone)
               (and (string-match-p "line [0-9]+ has changed" problem)
                    (null merged)
                    'refused)
               (ert-fail (list problem merged was))))
-      (should (equal (funcall state)
-                     (if (nth 2 was)
-                         (list (nth 0 was) merged t)
-                       (list merged merged nil))))
+      (pcase-let* ((`(,file ,text ,modified) (funcall state)))
+        (should (eq modified (nth 2 was)))
+        (if modified
+            (should (equal file (nth 0 was)))
+          (should (equal file text)))
+        (if merged
+            (should (equal merged text))
+          (unless (gemini-companion-undo-test-others-stay-p now base undone text)
+            (ert-fail (list now base undone text)))))
       'reverted)))
 
 (defun gemini-companion-undo-test-step (session)
