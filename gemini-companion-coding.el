@@ -160,10 +160,11 @@ that it does not have."
 (defun gemini-companion-coding-as-written (text coding)
   "Return TEXT with a question mark for what is lost in CODING.
 Qwen Code writes one or more of these, or another byte."
-  (let ((text (copy-sequence text)))
+  ;; Emacs 31 signals an error where a string gets a character of another length.
+  (let ((characters (vconcat text)))
     (dolist (position (gemini-companion-coding--missing text coding))
-      (aset text position ?\uFFFD))
-    (gemini-companion-coding--replace text "?" "?")))
+      (aset characters position ?\uFFFD))
+    (gemini-companion-coding--replace (concat characters) "?" "?")))
 
 ;;;; Guessing
 

@@ -223,28 +223,32 @@ changed lines, if they are known."
          (inhibit-interaction t)
          ;; Hooks would call Tramp.
          (local (equal buffer-file-name (gemini-companion-names-file)))
-         (revert-buffer-in-progress-p t)
          (revert-buffer-preserve-modes t))
-    (if (not enable-multibyte-characters)
+    ;; Emacs 31 has renamed the variable; its compiler warns of the old name.
+    (cl-progv (list (if (boundp 'revert-buffer-in-progress)
+                        'revert-buffer-in-progress
+                      'revert-buffer-in-progress-p))
+        '(t)
+      (if (not enable-multibyte-characters)
+          (when local
+            (ignore (revert-buffer t t t)))
         (when local
-          (ignore (revert-buffer t t t)))
-      (when local
-        (gemini-companion-revert--run-hook 'before-revert-hook))
-      (gemini-companion-revert--set-time time)
-      (prog1 (let ((file-name-handler-alist (and local file-name-handler-alist))
-                   (create-lockfiles (and local create-lockfiles)))
-               ;; Undoing the first change of an unmodified buffer would make it
-               ;; unmodified.
-               (let ((create-lockfiles nil))
-                 (set-buffer-modified-p t))
-               (prog1 (gemini-companion-replace-text
-                       (gemini-companion-revert--content-text content))
-                 ;; The mode line displays the coding system, too.
-                 (setq buffer-file-coding-system
-                       (gemini-companion-revert--content-coding content))
-                 (set-buffer-modified-p nil)))
-        (when local
-          (gemini-companion-revert--run-hook 'after-revert-hook))))))
+          (gemini-companion-revert--run-hook 'before-revert-hook))
+        (gemini-companion-revert--set-time time)
+        (prog1 (let ((file-name-handler-alist (and local file-name-handler-alist))
+                     (create-lockfiles (and local create-lockfiles)))
+                 ;; Undoing the first change of an unmodified buffer would make it
+                 ;; unmodified.
+                 (let ((create-lockfiles nil))
+                   (set-buffer-modified-p t))
+                 (prog1 (gemini-companion-replace-text
+                         (gemini-companion-revert--content-text content))
+                   ;; The mode line displays the coding system, too.
+                   (setq buffer-file-coding-system
+                         (gemini-companion-revert--content-coding content))
+                   (set-buffer-modified-p nil)))
+          (when local
+            (gemini-companion-revert--run-hook 'after-revert-hook)))))))
 
 (defun gemini-companion-revert--set-time (time)
   "Record that the file of the current buffer was written at TIME.

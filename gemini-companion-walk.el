@@ -29,6 +29,7 @@
 (require 'gemini-companion-windows-at-once)
 
 (defvar smerge-refine-ignore-whitespace)
+(defvar smerge-refine-shadow-cursor)
 (declare-function org-show-context "org")
 (declare-function smerge-refine-regions "smerge-mode")
 
@@ -374,6 +375,8 @@ They have the colors of the file, and the words that differ are marked."
     (require 'smerge-mode)
     (let ((end (point-max))
           (smerge-refine-ignore-whitespace nil)
+          ;; In Emacs 31 it is an overlay with a face, too.
+          (smerge-refine-shadow-cursor nil)
           (inhibit-message t))
       (goto-char end)
       (insert new)

@@ -44,6 +44,15 @@
 (defconst gemini-companion-windows--taken-lines 12
   "Least height of the window of a file that a unified diff takes.")
 
+(defconst gemini-companion-windows--quit-parameters
+  '(quit-restore quit-restore-prev)
+  "The parameters of a window that say what quitting it does.
+Emacs 31 records in the second one what a window showed that had the first
+one already; earlier versions overwrite the first one.")
+
+;; Emacs 31 has it.
+(defvar quit-restore-window-no-switch)
+
 (defvar gemini-companion-windows--last-diff nil
   "Cons (EDIT . WINDOW) of the last unified diff, or nil.
 WINDOW may be deleted, or show another buffer meanwhile.")
@@ -61,8 +70,8 @@ configuration does not keep that point if other windows show its buffer."
                (:constructor gemini-companion-windows--make-shown)
                (:copier nil))
   "What a window shows that the user may have changed during a review.
-QUIT is its parameter `quit-restore'; the other slots are what the
-functions of these names return."
+QUIT are its parameters of `gemini-companion-windows--quit-parameters', an
+alist; the other slots are what the functions of these names return."
   window buffer edges start point quit margins)
 
 ;;;; A window for a review
@@ -346,18 +355,23 @@ This is an action function of `display-buffer'."
 
 (defun gemini-companion-windows-uncover (buffers)
   "Quit the windows of this frame that cover BUFFERS, which are then shown."
-  (mapc #'quit-restore-window
-        (gemini-companion-windows--covering (selected-frame) buffers)))
+  ;; Where the user has set it, Emacs 31 would rather delete these windows.
+  (let ((quit-restore-window-no-switch nil))
+    (mapc #'quit-restore-window
+          (gemini-companion-windows--covering (selected-frame) buffers))))
 
 (defun gemini-companion-windows--covering (frame buffers)
   "Return the windows of FRAME in which another buffer covers one of BUFFERS.
 They show that one again when the other buffer is quit."
-  (seq-filter (lambda (window)
-                (pcase (window-parameter window 'quit-restore)
-                  (`(,_ (,buffer . ,_) ,_ ,shown . ,_)
-                   (and (memq buffer buffers)
-                        (eq shown (window-buffer window))))))
-              (window-list frame 'no-minibuffer)))
+  (cl-flet ((covers (window parameter)
+              (pcase (window-parameter window parameter)
+                (`(,_ (,buffer . ,_) ,_ ,shown . ,_)
+                 (and (memq buffer buffers)
+                      (eq shown (window-buffer window)))))))
+    (seq-filter (lambda (window)
+                  (seq-some (apply-partially #'covers window)
+                            gemini-companion-windows--quit-parameters))
+                (window-list frame 'no-minibuffer))))
 
 ;;;; Layout
 
@@ -366,7 +380,9 @@ They show that one again when the other buffer is quit."
   (let ((window-persistent-parameters
          ;; Without these, it would not be atomic, or quitting *Help* not
          ;; delete it.
-         `((window-atom . t) (quit-restore . t)
+         `((window-atom . t)
+           ,@(mapcar (lambda (parameter) (cons parameter t))
+                     gemini-companion-windows--quit-parameters)
            ,@window-persistent-parameters)))
     (gemini-companion-windows--make-layout
      :frame (selected-frame)
@@ -513,7 +529,9 @@ selected, too."
    :edges (window-edges window)
    :start (window-start window)
    :point (window-point window)
-   :quit (window-parameter window 'quit-restore)
+   :quit (mapcar (lambda (parameter)
+                   (cons parameter (window-parameter window parameter)))
+                 gemini-companion-windows--quit-parameters)
    :margins (window-margins window)))
 
 (defun gemini-companion-windows--window-for (shown frame selected)
@@ -526,8 +544,9 @@ is covered, if SELECTED is non-nil, or else nil."
     (cond
      ((window-live-p window)
       (unless (eq buffer (window-buffer window))
-        (set-window-parameter window 'quit-restore
-                              (gemini-companion-windows--shown-quit shown))
+        (pcase-dolist (`(,parameter . ,value)
+                       (gemini-companion-windows--shown-quit shown))
+          (set-window-parameter window parameter value))
         (set-window-buffer window buffer))
       window)
      (selected

@@ -108,6 +108,72 @@
           (should (= left (length (window-list)))))))
     (kill-buffer other)))
 
+;; Where Emacs 31 is not at hand.
+(defmacro gemini-companion-windows-test-as-in-emacs-31 (&rest body)
+  "Evaluate BODY while windows record what they showed as in Emacs 31.
+Of a window that `display-buffer' has made, the parameter `quit-restore'
+stays, and `quit-restore-prev' has what it showed last."
+  (declare (indent 0) (debug t))
+  `(let ((record (lambda (record type window buffer)
+                   (let ((first (window-parameter window 'quit-restore)))
+                     (funcall record type window buffer)
+                     (when (and first (eq type 'reuse))
+                       (set-window-parameter
+                        window 'quit-restore-prev
+                        (window-parameter window 'quit-restore))
+                       (set-window-parameter window 'quit-restore first)))))
+         (quit (lambda (quit &optional window kill)
+                 (let* ((window (or window (selected-window)))
+                        (first (window-parameter window 'quit-restore))
+                        (last (window-parameter window 'quit-restore-prev)))
+                   (if (not (eq (nth 3 last) (window-buffer window)))
+                       (funcall quit window kill)
+                     (set-window-parameter window 'quit-restore last)
+                     (funcall quit window kill)
+                     (set-window-parameter window 'quit-restore first)
+                     (set-window-parameter window 'quit-restore-prev nil))))))
+     (unwind-protect
+         (progn
+           (when (< emacs-major-version 31)
+             (advice-add 'display-buffer-record-window :around record)
+             (advice-add 'quit-restore-window :around quit))
+           ,@body)
+       (advice-remove 'display-buffer-record-window record)
+       (advice-remove 'quit-restore-window quit))))
+
+(ert-deftest gemini-companion-windows-of-other-commands-show-a-review-again ()
+  (let ((gemini-companion-review-view 'diff)
+        (help (get-buffer-create "*other*"))
+        (list (get-buffer-create "*list*")))
+    (gemini-companion-windows-test-as-in-emacs-31
+      (gemini-companion-test-with-reviews '(("a" "1\n"))
+        (let* ((window (display-buffer help '(display-buffer-below-selected)))
+               (file (selected-window))
+               (diff (gemini-companion-test-arrive "a" "2\n"))
+               (review (gemini-companion-review-main-buffer diff)))
+          (should (eq review (window-buffer window)))
+          (should (eq window (display-buffer
+                              list '(gemini-companion-windows-display-covering))))
+          (gemini-companion-windows-uncover (list review))
+          (should (eq review (window-buffer window)))
+          ;; The window is that of the other command again.
+          (gemini-companion-edit-reject diff)
+          (gemini-companion-test-eventually (not (gemini-companion-edits-ending)))
+          (should (eq help (window-buffer window)))
+          (should (equal `(window window ,file ,help)
+                         (window-parameter window 'quit-restore)))
+          (delete-window window))
+        ;; What covers a review stays there, and so does what quitting it does.
+        (let* ((window (display-buffer help '(display-buffer-below-selected)))
+               (diff (gemini-companion-test-arrive "a" "3\n")))
+          (display-buffer list '(gemini-companion-windows-display-covering))
+          (gemini-companion-edit-reject diff)
+          (gemini-companion-test-eventually (not (gemini-companion-edits-ending)))
+          (should (eq list (window-buffer window)))
+          (should (window-parameter window 'quit-restore-prev)))))
+    (kill-buffer list)
+    (kill-buffer help)))
+
 (ert-deftest gemini-companion-windows-keep-the-buffer-in-use-beside-a-terminal ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let* ((process (make-process :name "cli" :command '("cat") :noquery t
