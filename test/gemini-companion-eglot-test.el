@@ -9,6 +9,27 @@
 
 (declare-function jsonrpc-request "jsonrpc")
 
+;;;; Names
+
+;; A name that Eglot does not have is taken for a function that returns nil, so
+;; that no error in a visited file would be known.
+(ert-deftest gemini-companion-eglot-of-this-emacs-has-every-name-that-is-called ()
+  (skip-unless (require 'eglot nil t))
+  (let ((names nil))
+    (dolist (library '("eglot" "errors" "lookup"))
+      (with-temp-buffer
+        (insert-file-contents
+         (locate-library (format "gemini-companion-%s.el" library)))
+        (while (re-search-forward
+                "(gemini-companion-eglot-call[ \n]+'\\(eglot-[^ \n)]+\\)" nil t)
+          (push (match-string 1) names))))
+    (should (< 6 (length names)))
+    (dolist (name (append names '("eglot-handle-notification" "jsonrpc-notify")))
+      (ert-info (name)
+        (should (or (fboundp (intern name))
+                    (fboundp (intern (string-replace "eglot-" "eglot--"
+                                                     name)))))))))
+
 ;;;; Answers
 
 (ert-deftest gemini-companion-eglot-reads-locations-of-each-kind ()

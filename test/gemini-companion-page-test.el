@@ -27,4 +27,36 @@
         (delete-char -1)
         (should (= (point) (mark t)))))))
 
+;; The local value of the hook runs with any buffer current before Emacs 31, and
+;; there in its buffer, also when a window shows another one.
+(ert-deftest gemini-companion-page-is-written-once-when-windows-have-changed ()
+  (let ((written 0)
+        (page (generate-new-buffer "page")))
+    (unwind-protect
+        (save-window-excursion
+          (with-current-buffer page
+            (gemini-companion-page-set-up (lambda () (setq written (1+ written)))
+                                          '(gemini-companion-page-test-hook)))
+          (set-window-buffer nil page)
+          (dolist (current (list page (get-buffer "*scratch*")))
+            (setq written 0)
+            (let ((functions (buffer-local-value 'window-buffer-change-functions
+                                                 page)))
+              (with-current-buffer current
+                (dotimes (_ 2)
+                  (mapc (lambda (function)
+                          (unless (eq t function)
+                            (funcall function (selected-window))))
+                        functions))))
+            (gemini-companion-test-eventually (< 0 written))
+            (gemini-companion-test-run-timers)
+            (should (= 1 written)))
+          (set-window-buffer nil "*scratch*")
+          (setq written 0)
+          (with-current-buffer page
+            (run-hook-with-args 'window-buffer-change-functions (selected-window)))
+          (gemini-companion-test-run-timers)
+          (should (= 0 written)))
+      (kill-buffer page))))
+
 ;;; gemini-companion-page-test.el ends here
