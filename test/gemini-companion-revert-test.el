@@ -52,8 +52,10 @@
       (let (known)
         ;; As diff-hl does.
         (add-hook 'after-revert-hook
-                  (lambda () (setq known (list (symbol-value name)
-                                               revert-buffer-preserve-modes)))
+                  (lambda ()
+                    (setq known (list (symbol-value name)
+                                      (bound-and-true-p
+                                       revert-buffer-preserve-modes))))
                   nil t)
         (cl-progv (list name) '(nil)
           (gemini-companion-test-rewrite file "3\n")
