@@ -280,6 +280,8 @@ and after; `turn', by which a hook reports an `:event'; or one of
       ('turn
        (gemini-companion-tools--report facts (intern event))
        (funcall answer nil))
+      ('permission
+       (funcall answer nil))
       (_
        (gemini-companion-lookup
         kind

@@ -22,7 +22,12 @@ from pydantic_core import from_json
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .client import Client
@@ -34,7 +39,7 @@ from .questions import Questions
 from .remote import Remotes
 from .sessions import COMMENT, Call, Session, Sessions, Stream, session_id_on
 from .system import is_own_peer
-from .types import Facts, MalformedArgument, clean
+from .types import MalformedArgument, clean
 
 PATH = "/mcp"
 TOOLS_PATH = "/tools"
@@ -64,7 +69,7 @@ class Asgi:
         try:
             await self._admit(request)
             if request.scope["path"] == TOOLS_PATH:
-                await JSONResponse(await self._ask(request))(scope, receive, send)
+                await (await self._ask(request))(scope, receive, send)
             elif request.method == "POST":
                 await self._post(request, send)
             else:
@@ -160,7 +165,7 @@ class Asgi:
 
     # POST
 
-    async def _ask(self, request: Request) -> Facts:
+    async def _ask(self, request: Request) -> Response:
         try:
             question = dict(from_json(await _body(request)))
         except (ValueError, TypeError) as error:
@@ -169,9 +174,13 @@ class Asgi:
             pids = await asyncio.to_thread(ancestors, question.get("pid"))
             if not set(pids).intersection(self._sessions.pids()):
                 raise HTTPException(404, "The CLI is not connected")
-            return {}
+            return JSONResponse({})
+        client = request.state.client
         try:
-            return await self._questions.answer(request.state.client, question)
+            if question.get("method") == "permission":
+                answer = await self._questions.permission(client, question)
+                return StreamingResponse(answer, media_type="application/json")
+            return JSONResponse(await self._questions.answer(client, question))
         except MalformedArgument as error:
             raise HTTPException(400, f"Bad Request: {error}") from None
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program that a CLI starts to ask Emacs: an MCP server on stdio, or a hook.
 
-Its arguments are CLIENT or CLIENT --hook.  It searches for Emacs again at each request,
-so it survives a restart of Emacs.
+Its arguments are CLIENT, and for a hook one option: --hook; --notice, if the CLI waits
+for the hook before it asks the user; or --permission, if the hook waits for the user.
+It searches for Emacs again at each request, so it survives a restart of Emacs.
 
 It runs without this package, so it knows on its own where each CLI of `clients` finds
 Emacs; a test compares both.  A CLI waits for the hook after each edit, so it imports
@@ -25,10 +26,15 @@ if TYPE_CHECKING:
 
     Facts: TypeAlias = dict[str, Any]
 
-if TYPE_CHECKING or "--hook" not in sys.argv:
+HOOKS = ("--hook", "--notice", "--permission")
+if TYPE_CHECKING or not set(sys.argv).intersection(HOOKS):
     import threading
 
 HOOK_SECONDS = 5
+NOTICE_SECONDS = 1
+PERMISSION_SECONDS = 86000
+# The server gives a sign of life every two seconds.
+SILENT_SECONDS = 5
 CONNECTED_SECONDS = 0.5
 LIST_SECONDS = 5
 ANSWER_SECONDS = 20
@@ -46,6 +52,10 @@ NO_EMACS = (
 SLOW_EMACS = "Emacs did not answer in time."
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 PROMPT = {"name": "emacs-not-found", "description": NO_EMACS}
+
+
+class Refused(ValueError):
+    """A server does not exist, or does not answer this request."""
 
 
 class NoEmacs(Exception):
@@ -120,18 +130,30 @@ def is_own(status: os.stat_result) -> bool:
 
 def servers(client: str) -> list[tuple[int, str]]:
     """Return port and token of each Emacs: first that of this CLI, then the newest."""
-    wanted = os.environ.get(PORTS[client])
+    wanted = os.environ.get(PORTS.get(client, ""))
     found = []
     for path, time in discovery_files(client):
-        content = content_of(path)
         try:
-            port, token = int(content["port"]), str(content["authToken"])
-            name = content["ideInfo"]["name"]
-        except (LookupError, ValueError, TypeError):
+            port, token = server_in(content_of(path))
+        except (LookupError, ValueError, TypeError, AttributeError):
             continue
-        if name == "emacs":
-            found.append((str(port) == wanted, time, port, token))
+        found.append((str(port) == wanted, time, port, token))
     return [(port, token) for *_, port, token in sorted(found, reverse=True)]
+
+
+def server_in(content: Facts) -> tuple[int, str]:
+    """Return port and token of the Emacs of a discovery file with ``content``.
+
+    Raise an error if it is of another editor, or malformed.
+    """
+    if "headers" in content:  # of Copilot CLI, which connects to a socket
+        host, bearer = (content["headers"][name] for name in ("Host", "Authorization"))
+        if content["ideName"] != "Emacs" or not bearer.startswith("Bearer "):
+            raise ValueError("another editor")
+        return int(host.rpartition(":")[2]), bearer[len("Bearer ") :]
+    if content["ideInfo"]["name"] != "emacs":
+        raise ValueError("another editor")
+    return int(content["port"]), str(content["authToken"])
 
 
 # Ask Emacs
@@ -145,13 +167,7 @@ def ask(client: str, body: bytes, limit: float) -> bytes:
     last those that do not even say whether they are.  Raise NoEmacs if there is none.
     """
     end = monotonic() + limit
-    found = servers(client)
-    distances: dict[tuple[int, str], int] = {}
-    for server in found if len(found) > 1 else []:
-        distances[server] = distance(server)
-        if distances[server] == 0:
-            break
-    for server in sorted(found, key=lambda server: distances.get(server, 1)):
+    for server, _ in nearest(client):
         try:
             return post(*server, body, end - monotonic())
         except TimeoutError:
@@ -159,6 +175,21 @@ def ask(client: str, body: bytes, limit: float) -> bytes:
         except (OSError, ValueError):
             continue
     raise NoEmacs(NO_EMACS)
+
+
+def nearest(client: str) -> list[tuple[tuple[int, str], int]]:
+    """Return the `servers` of ``client`` with the `distance` of each, sorted by it.
+
+    Those after the one to which the CLI is connected count as 1, as does a single one.
+    """
+    found = servers(client)
+    distances: dict[tuple[int, str], int] = {}
+    for server in found if len(found) > 1 else []:
+        distances[server] = distance(server)
+        if distances[server] == 0:
+            break
+    pairs = [(server, distances.get(server, 1)) for server in found]
+    return sorted(pairs, key=lambda pair: pair[1])
 
 
 def distance(server: tuple[int, str]) -> int:
@@ -173,10 +204,13 @@ def distance(server: tuple[int, str]) -> int:
     return 0
 
 
-def post(port: int, token: str, body: bytes, limit: float) -> bytes:
+def post(
+    port: int, token: str, body: bytes, limit: float, silent: float = PERMISSION_SECONDS
+) -> bytes:
     """Return the answer of the server at ``port`` to ``body``.
 
-    Raise OSError or ValueError if there is none in ``limit`` seconds.
+    Raise OSError or ValueError if there is none in ``limit`` seconds, or nothing comes
+    for ``silent`` seconds; Refused if the server refuses it.
     """
     end = monotonic() + limit
     head = (
@@ -185,31 +219,63 @@ def post(port: int, token: str, body: bytes, limit: float) -> bytes:
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     data, piece = b"", b" "
-    with socket.create_connection(("127.0.0.1", port), max(limit, 0.01)) as connection:
+    try:
+        connection = socket.create_connection(
+            ("127.0.0.1", port), max(min(limit, silent), 0.01)
+        )
+    except ConnectionRefusedError:
+        raise Refused from None
+    with connection:
         connection.sendall(head.encode() + body)
         while piece:
-            connection.settimeout(max(end - monotonic(), 0.01))
+            connection.settimeout(max(min(end - monotonic(), silent), 0.01))
             data += (piece := connection.recv(65536))
     status, _, answer = data.partition(b"\r\n\r\n")
     if status.split()[1:2] != [b"200"]:
-        raise ValueError("refused")
+        raise (Refused if status.startswith(b"HTTP/") else ValueError)
     return answer
 
 
 # Hook
 
 
-def run_hook(client: str) -> None:
-    """Print the answer to the event of a hook on stdin, ``{}`` if there is none."""
-    body = b'{"method": "event", "pid": %d, "event": %s}' % (
+def event(method: str) -> bytes:
+    """Return the request ``method`` with the event of a hook, which is on stdin."""
+    return b'{"method": "%s", "pid": %d, "event": %s}' % (
+        method.encode(),
         os.getppid(),
         sys.stdin.buffer.read(),
     )
+
+
+def run_hook(client: str, limit: float) -> None:
+    """Print the answer to the event of a hook on stdin, ``{}`` if there is none."""
     try:
-        answer = ask(client, body, HOOK_SECONDS)
+        answer = ask(client, event("event"), limit)
     except NoEmacs:
         answer = b"{}"
     sys.stdout.buffer.write(answer)
+
+
+def run_permission(client: str) -> None:
+    """Print the answer of the user in Emacs to the event on stdin, or ``{}``.
+
+    Only the Emacs to which the CLI is connected is asked, else the first that does not
+    refuse.  Another one is not asked in place of one that ends or hangs meanwhile: the
+    CLI then asks in its terminal.
+    """
+    body, answer = event("permission"), {}
+    for server, far in nearest(client):
+        try:
+            given = post(*server, body, PERMISSION_SECONDS, SILENT_SECONDS)
+            answer = dict(json.loads(given))
+        except Refused:
+            if far:
+                continue
+        except (OSError, ValueError, TypeError, RecursionError):
+            pass
+        break
+    print(json.dumps(answer))
 
 
 # MCP
@@ -321,6 +387,10 @@ def main() -> None:
     """Run the bridge, or the hook."""
     client, *options = sys.argv[1:]
     if options == ["--hook"]:
-        run_hook(client)
+        run_hook(client, HOOK_SECONDS)
+    elif options == ["--notice"]:
+        run_hook(client, NOTICE_SECONDS)
+    elif options == ["--permission"]:
+        run_permission(client)
     else:
         Bridge(client).run()

@@ -44,6 +44,17 @@ class Config:
     """Time limit for a question of the model."""
     edit_limit: float = 4
     """Time limit for Emacs to find the new errors after an edit."""
+    permission_limit: float = 86000
+    """Time limit for the user to answer a permission in Emacs."""
+    # Less than the time limit of the hook, which is a day.
+    ping_interval: float = 2
+    """Time between two signs of life while a permission waits."""
+    silence_limit: float = 5
+    """Time without a sign of life of Emacs after which the CLI asks in its terminal."""
+    process_check: float = 0.5
+    """Time between two checks of the process of a CLI whose permission waits."""
+    notice_limit: float = 0.2
+    """Time limit for Emacs to answer a hook for which a CLI waits before it asks."""
     diff_limit: float = 120
     """Time limit for Emacs to answer open-diff and close-diff."""
     file_check: float = 15

@@ -17,9 +17,10 @@ from time import monotonic
 
 from .bridge import directory_in
 from .client import Client
+from .hooks import Asked, Edited, Hooks, Turn
 from .protocol import Protocol, Reviews, Tool
 from .system import this_host
-from .types import File, Json, file_name, string
+from .types import Facts, File, Json, file_name, string
 
 _PATH, _TEXT, _NAME = "original_file_path", "new_file_contents", "tab_name"
 _OPEN = Tool("open_diff", "Open a review of an edit in Emacs.", [_PATH, _TEXT, _NAME])
@@ -209,6 +210,40 @@ def _selection(file: File) -> tuple[dict[str, int], dict[str, int]]:
     return start, end
 
 
+class CopilotHooks(Hooks):
+    """The notifications of Copilot CLI, its only events for which it is linked."""
+
+    # What its messages begin with.
+    COMMAND, TOOL, PATH = (
+        "Run command: ",
+        "Use MCP tool: ",
+        "Path permission needed: ",
+    )
+
+    def directory(self, event: Facts) -> str:
+        return string(event, "cwd")
+
+    def read(self, event: Facts) -> Turn | Edited | None:
+        # Its turns have no events, so that nothing would end a question.
+        return None
+
+    def asked(self, event: Facts) -> Asked | None:
+        message = event.get("message")
+        is_asked = event.get("notification_type") == "permission_prompt"
+        if not is_asked or not isinstance(message, str):
+            return None
+        if message.startswith(self.COMMAND):
+            return Asked("Shell", message[len(self.COMMAND) :])
+        if message.startswith(self.TOOL):
+            return Asked(message[len(self.TOOL) :], is_partial=True)
+        if message.startswith(self.PATH):
+            return Asked("Path", None, {"path": message[len(self.PATH) :]})
+        return Asked("Permission", None, {"message": message}, is_partial=True)
+
+    def addition(self, event: Facts, text: str) -> Facts:
+        return {}
+
+
 COPILOT = Client(
     name="copilot",
     title="Copilot CLI",
@@ -221,5 +256,6 @@ COPILOT = Client(
     states_version=True,
     identity=("X-Copilot-PID", "X-Copilot-Session-Id"),
     socket_name=socket_name,
+    hooks=CopilotHooks(),
     takes_any_root=True,
 )

@@ -66,6 +66,17 @@ class Emacs(EpcServer):
         packed = [text and texts.pack(text) for text in parts]
         return dict(_value_of(await self.call("ask", Symbol(kind), facts, *packed)))
 
+    async def may_run(self, facts: Facts, text: str) -> Sexp:
+        """Return, as it came, the answer to the permission with ``facts`` for ``text``.
+
+        Raise EmacsError if Emacs cannot be asked.
+        """
+        return await self.call("ask", Symbol("permission"), facts, texts.pack(text))
+
+    async def ping(self) -> None:
+        """Return when Emacs has answered; raise EmacsError if it cannot."""
+        await self.call("ping")
+
     def warn(self, message: str) -> None:
         """Show ``message`` to the user."""
         logger.warning("%s", message)

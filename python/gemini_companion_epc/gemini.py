@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from .client import Client
 from .companion import COMPANION
-from .hooks import Edited, Hooks, Turn, TurnEvent
+from .hooks import Asked, Edited, Hooks, Turn, TurnEvent
 from .types import Facts, MalformedArgument, string
 
 
@@ -49,6 +49,23 @@ class GeminiHooks(Hooks):
         if not isinstance(after, str) or not isinstance(before, str | None):
             raise MalformedArgument("the texts of an edit must be strings")
         return Edited(file, before, after)
+
+    def asked(self, event: Facts) -> Asked | None:
+        details = event.get("details")
+        is_asked = event.get("notification_type") == "ToolPermission"
+        if not is_asked or not isinstance(details, dict):
+            return None
+        kind, command = details.get("type"), details.get("command")
+        if kind == "exec" and isinstance(command, str):
+            return Asked("Shell", command)
+        if kind == "mcp":
+            # The arguments are reported by another event, which cannot be joined.
+            tool = f"{details.get('serverName')}/{details.get('toolName')}"
+            return Asked(tool, is_partial=True)
+        if kind == "info":
+            names = "prompt", "urls"
+            return Asked("URL", None, {name: details.get(name) for name in names})
+        return None
 
     def is_new(self, display: Facts, response: Facts) -> bool:
         """Return whether the edit that ``display`` shows has created the file."""

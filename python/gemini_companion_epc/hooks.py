@@ -4,7 +4,10 @@
 A CLI whose events have another shape has a class of its own in its module.
 """
 
+import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from .types import Facts
@@ -31,6 +34,38 @@ class Edited(NamedTuple):
     after: str
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a CLI asks permission for."""
+
+    tool: str
+    """The name of the tool for the user."""
+    command: str | None = None
+    """The whole command of a shell."""
+    arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """All other arguments of the tool, by name."""
+    is_partial: bool = False
+    """Whether the tool has arguments that the CLI does not report."""
+
+    def as_text(self) -> str:
+        """Return it in ASCII, so that nothing on the way to Emacs changes it."""
+        arguments = [[name, _shown(value)] for name, value in self.arguments.items()]
+        facts = {
+            "tool": self.tool,
+            "command": self.command,
+            "arguments": arguments,
+            "partial": self.is_partial,
+        }
+        return json.dumps(facts)
+
+
+def _shown(value: object) -> str:
+    """Return ``value`` of an argument as the user reads it."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 class Hooks(ABC):
     """How a CLI reports events by hooks, and reads the answers."""
 
@@ -44,6 +79,21 @@ class Hooks(ABC):
 
         Raise MalformedArgument if it has not the shape of an event.
         """
+
+    def asked(self, event: Facts) -> Asked | None:
+        """Return what the CLI asks permission for in ``event``, or None.
+
+        Edits, which have reviews, and questions of the model are left out.
+        """
+        return None
+
+    def answer(self, decision: Facts) -> Facts | None:
+        """Return the answer to the event of `asked` that has ``decision``.
+
+        For decisions, see `permissions.decision_in`.  None means that a hook of the CLI
+        cannot answer.
+        """
+        return None
 
     @abstractmethod
     def addition(self, event: Facts, text: str) -> Facts:

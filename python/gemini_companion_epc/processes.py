@@ -88,6 +88,36 @@ def ancestors(pid: object) -> list[int]:
     return []
 
 
+class Watched:
+    """The process that has started a hook, and the one above, which are watched.
+
+    A CLI starts a hook by a shell.  Like the hook, that outlives a CLI that is killed.
+    """
+
+    def __init__(self, pid: object) -> None:
+        self._processes: list[psutil.Process] = []
+        if not isinstance(pid, int):
+            return
+        with suppress(psutil.Error, OSError, OverflowError, ValueError):
+            process = psutil.Process(pid)
+            above = process.parent()
+            self._processes = [process, above] if above else [process]
+
+    def has_exited(self) -> bool:
+        """Return whether one of them has exited, or is not known."""
+        return not self._processes or not all(map(_is_running, self._processes))
+
+
+def _is_running(process: psutil.Process) -> bool:
+    try:
+        # The process with its number may be another one by now.
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except (psutil.Error, OSError):
+        return True
+
+
 def has_exited(pid: int, time: float = inf) -> bool:
     """Return whether process ``pid``, any number, has exited or is a zombie.
 

@@ -8,14 +8,15 @@ the answers; this module checks the arguments and writes the text for the model.
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from .client import Client
 from .config import Config
 from .emacs import Emacs
 from .hooks import Edited, Hooks
-from .processes import ancestors
+from .permissions import Permissions
+from .processes import Watched, ancestors
 from .types import EmacsError, Facts, MalformedArgument, clean, file_name, string
 
 logger = logging.getLogger(__name__)
@@ -89,6 +90,15 @@ class Questions:
     is_on: bool = False
     roots: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        self.permissions = Permissions(self._config, self._emacs)
+
+    def turn(self, is_on: object) -> None:
+        """Answer questions, or no longer do."""
+        self.is_on = bool(is_on)
+        if not is_on:
+            self.permissions.give_back()
+
     async def answer(self, client: Client, request: Facts) -> Facts:
         """Return the answer to the bridge of ``client``, or raise MalformedArgument."""
         method = request.get("method")
@@ -108,30 +118,65 @@ class Questions:
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
         directory = self._directory(hooks.directory(event))
-        step = hooks.read(event)
-        if step is None:
+        step, asked = hooks.read(event), hooks.asked(event)
+        if step is None and asked is None:
             return {}
         pids = await asyncio.to_thread(ancestors, request.get("pid"))
         facts = {"client": client.name, "pids": pids}
+        # Gemini CLI asks the user only after this hook has returned.
+        moment = self._config.notice_limit
+        if asked is not None:
+            where = {**facts, "directory": directory}
+            await self._hook("permission", where, asked.as_text(), limit=moment)
+        if step is None:
+            return {}
         if isinstance(step, Edited):
             text = await self._edited(facts, step, directory)
             return hooks.addition(event, text) if text else {}
         prompt = clean(step.prompt.partition("\n")[0][:LONGEST_LINE])
-        await self._hook("turn", {**facts, "event": step.event, "prompt": prompt})
+        turn = {**facts, "event": step.event, "prompt": prompt}
+        limit = moment if step.event == "question" else self._config.edit_limit
+        await self._hook("turn", turn, limit=limit)
         return {}
+
+    async def permission(self, client: Client, request: Facts) -> AsyncIterator[bytes]:
+        """Return what the hook reads that waits for an answer to a permission.
+
+        Raise MalformedArgument before anything is read.
+        """
+        event, pid, hooks = request.get("event"), request.get("pid"), client.hooks
+        if not isinstance(event, dict) or hooks is None:
+            raise MalformedArgument("event must be an object, of a CLI that has hooks")
+        directory = self._directory(hooks.directory(event))
+        asked, cli = hooks.asked(event), Watched(pid)
+        pids = await asyncio.to_thread(ancestors, pid)
+        facts = {"client": client.name, "pids": pids, "directory": directory}
+
+        async def answer() -> Facts:
+            if asked is None or hooks.answer({}) is None:
+                return {}
+            decision = await self.permissions.ask(facts, asked, cli)
+            return hooks.answer(decision) or {}
+
+        return self.permissions.stream(answer())
 
     async def _edited(self, facts: Facts, edit: Edited, directory: str) -> str:
         """Return the errors that ``edit`` introduced, as a text for the model or ""."""
         path = file_name(os.path.join(directory, edit.file), "the file")
         logger.info("edited: %d characters", len(edit.after))
         facts = {**facts, "path": path}
-        answer = await self._hook("edited", facts, edit.before, edit.after)
+        limit = self._config.edit_limit
+        texts = edit.before, edit.after
+        answer = await self._hook("edited", facts, *texts, limit=limit)
         return _errors_text(answer, directory) if answer else ""
 
-    async def _hook(self, kind: str, facts: Facts, *texts: str | None) -> Facts | None:
+    async def _hook(
+        self, kind: str, facts: Facts, *texts: str | None, limit: float
+    ) -> Facts | None:
+        """Return the answer of Emacs, None if there is none in ``limit`` seconds."""
         try:
             answer = self._emacs.ask(kind, facts, texts)
-            return await asyncio.wait_for(answer, self._config.edit_limit)
+            return await asyncio.wait_for(answer, limit)
         except (EmacsError, asyncio.TimeoutError):
             return None
 

@@ -7,8 +7,19 @@ from typing import ClassVar
 from .client import Client
 from .companion import COMPANION
 from .gemini import GeminiHooks
-from .hooks import Edited, Turn, TurnEvent
+from .hooks import Asked, Edited, Turn, TurnEvent
 from .types import Facts
+
+PERMISSION = "PermissionRequest"
+SHELL = "run_shell_command"
+OTHERS = {
+    "edit",
+    "write_file",
+    "notebook_edit",
+    "ask_user_question",
+    "exit_plan_mode",
+}
+"""The tools that have a review in Emacs, or are answered only in the terminal."""
 
 
 class QwenHooks(GeminiHooks):
@@ -20,7 +31,26 @@ class QwenHooks(GeminiHooks):
         "Notification": "question",
     }
 
+    def asked(self, event: Facts) -> Asked | None:
+        tool, given = event.get("tool_name"), event.get("tool_input")
+        is_asked = event.get("hook_event_name") == PERMISSION and tool not in OTHERS
+        if not is_asked or not isinstance(tool, str) or not isinstance(given, dict):
+            return None
+        if tool != SHELL:
+            return Asked(tool, None, given)
+        others = dict(given)
+        command = others.pop("command", None)
+        return Asked("Shell", command, others) if isinstance(command, str) else None
+
+    def answer(self, decision: Facts) -> Facts | None:
+        if not decision:
+            return {}
+        output = {"hookEventName": PERMISSION, "decision": decision}
+        return {"hookSpecificOutput": output}
+
     def read(self, event: Facts) -> Turn | Edited | None:
+        if event.get("hook_event_name") == PERMISSION:
+            return None
         read = super().read(event)
         kind = event.get("notification_type")
         if isinstance(read, Turn) and kind == "auth_success":

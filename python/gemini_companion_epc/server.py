@@ -122,7 +122,7 @@ class Server:
             "places-update": self.places_update,
             "roots-update": self.roots_update,
             "cli-started": self.cli_started,
-            "tools-update": partial(setattr, self._questions, "is_on"),
+            "tools-update": self._questions.turn,
             "diff-accepted": self._diffs.decide,
             "diff-rejected": self._diffs.decide,
             "adopt-diff": self._diffs.adopt,
@@ -175,6 +175,7 @@ class Server:
         if not self._stop.is_set():
             logger.info("Handing over" if has_successor else "Stopping")
             self._stop.set()
+            self._questions.permissions.end()
         elif has_successor:
             return  # Emacs stops the successor, too
         # It has not taken over the diffs if Emacs stops it, too.

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The permissions that CLIs ask for, and the answers of Emacs.
+
+A hook reports that a CLI asks.  Emacs shows what; the CLI asks in its terminal, too,
+unless its hook waits for the answer of Emacs.  Then one thing only is a yes: an answer
+of that Emacs, to that question, which says that it allows exactly that text.  In all
+other cases the answer is empty, and the CLI asks in its terminal.
+"""
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Literal, TypeAlias
+from uuid import uuid4
+
+from sexpdata import Symbol
+
+from .config import Config
+from .emacs import Emacs
+from .hooks import Asked
+from .processes import Watched
+from .types import EmacsError, Facts, Json
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT = b"\n"
+"""What JSON may begin with: a sign of life of the server for the hook that waits."""
+
+End: TypeAlias = Literal["ended", "returned"]
+"""How a question ends that Emacs has not answered: the CLI no longer asks, or it asks
+in its terminal."""
+
+
+class Permissions:
+    """The permissions that are asked for while Emacs can be asked."""
+
+    def __init__(self, config: Config, emacs: Emacs) -> None:
+        self._config = config
+        self._emacs = emacs
+        self._returns: set[asyncio.Event] = set()
+        """One for each question that Emacs is asked: set, it is given back."""
+        self._is_ended = False
+
+    def end(self) -> None:
+        """Give all questions back to their CLIs, and ask Emacs no more."""
+        self._is_ended = True
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Let all CLIs ask in their terminals."""
+        for event in self._returns:
+            event.set()
+
+    async def stream(self, answer: Coroutine[Any, Any, Json]) -> AsyncIterator[bytes]:
+        """Yield what the hook reads: signs of life, and at last ``answer`` as JSON.
+
+        A server that hangs gives no sign, and the hook then no answer.  Cancel
+        ``answer`` if the hook hangs up.
+        """
+        task = asyncio.get_running_loop().create_task(answer)
+        try:
+            yield HEARTBEAT
+            while not task.done():
+                await asyncio.wait([task], timeout=self._config.ping_interval)
+                if not task.done():
+                    yield HEARTBEAT
+            yield json.dumps(task.result()).encode()
+        finally:
+            task.cancel()
+
+    async def ask(self, facts: Facts, asked: Asked, cli: Watched) -> Facts:
+        """Return the answer of Emacs: ``behavior``, and maybe ``message``; or {}.
+
+        It is empty if ``cli`` exits, if Emacs gives no sign of life, or if the question
+        is given back.
+        """
+        text = asked.as_text()
+        # What was replaced in it on its way is not what the CLI would run.
+        if self._is_ended or "\\ufffd" in text:
+            return {}
+        question_id, returned = uuid4().hex, asyncio.Event()
+        self._returns.add(returned)
+        loop = asyncio.get_running_loop()
+        facts = {**facts, "id": question_id}
+        answer = loop.create_task(self._answer(facts, text))
+        ends: dict[asyncio.Task[Any], End] = {
+            loop.create_task(self._exited(cli)): "ended",
+            loop.create_task(returned.wait()): "returned",
+            loop.create_task(self._silent()): "returned",
+        }
+        try:
+            tasks: list[asyncio.Task[Any]] = [answer, *ends]
+            await asyncio.wait(
+                tasks,
+                timeout=self._config.permission_limit,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            # An answer at the time of an end counts for nothing.
+            for end, how in ends.items():
+                if end.done():
+                    return self._withdraw(question_id, how)
+            decision = answer.result() if answer.done() else {}
+            if not decision:
+                return self._withdraw(question_id, "returned")
+            logger.info("permission: %s", decision["behavior"])
+            return decision
+        except asyncio.CancelledError:
+            self._withdraw(question_id, "ended")
+            raise
+        finally:
+            self._returns.discard(returned)
+            answer.cancel()
+            for end in ends:
+                end.cancel()
+
+    def _withdraw(self, question_id: str, how: End) -> Facts:
+        logger.info("permission: %s", how)
+        self._emacs.report("withdrawn", question_id, Symbol(how))
+        return {}
+
+    async def _answer(self, facts: Facts, text: str) -> Facts:
+        """Return the decision in what Emacs answers about ``text``, else {}."""
+        try:
+            return decision_in(await self._emacs.may_run(facts, text), text)
+        except EmacsError:
+            return {}
+
+    async def _exited(self, cli: Watched) -> None:
+        while not cli.has_exited():  # noqa: ASYNC110 - a process has no event
+            await asyncio.sleep(self._config.process_check)
+
+    async def _silent(self) -> None:
+        """Return when Emacs has given no sign of life for ``silence_limit``."""
+        limit, interval = self._config.silence_limit, self._config.ping_interval
+        wait = limit
+        while True:
+            try:
+                await asyncio.wait_for(self._emacs.ping(), wait)
+            except (EmacsError, asyncio.TimeoutError):
+                return
+            await asyncio.sleep(interval)
+            wait = max(limit - interval, 0)
+
+
+def decision_in(given: object, text: str) -> Facts:
+    """Return the decision that Emacs has ``given`` about ``text``, {} for none.
+
+    That is ``{"behavior": "allow"}``, or ``{"behavior": "deny", "message": REASON}``.
+    Emacs names the text that it has shown; anything else than these two forms, with
+    exactly that text, is none.
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    shown = [Symbol(":input"), digest]
+    if given == [Symbol(":behavior"), "allow", *shown]:
+        return {"behavior": "allow"}
+    if not isinstance(given, list):
+        return {}
+    *others, reason = given or [None]
+    is_deny = others == [Symbol(":behavior"), "deny", *shown, Symbol(":message")]
+    if is_deny and type(reason) is str and reason:
+        return {"behavior": "deny", "message": reason}
+    return {}
