@@ -5,9 +5,12 @@
 
 ;;; Commentary:
 
-;; The way of an edit from its arrival to the screen, and of a settled one from it:
+;; The way of a request from its arrival to the screen, and of a settled edit from it:
 ;; one timer offers new edits to auto-accept, closes the views of settled ones and
-;; shows the next one when the user is not busy, or else announces it.
+;; shows what is next when the user is not busy, or else announces an edit.
+;;
+;; After an answer, the next edit takes the place of the settled one, and is selected.
+;; No other request ever is: its keys would be those that were typed for edits.
 
 ;;; Code:
 
@@ -16,6 +19,7 @@
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-proposal)
+(require 'gemini-companion-request)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-turn)
@@ -42,13 +46,6 @@ selects a review that is shown."
 
 ;;;; State
 
-(defvar gemini-companion-arrival-show-function #'ignore
-  "Function that shows an edit, and records its view.
-That is done by `gemini-companion-edit-set-view'.  The function is
-called with the edit, and `select' if the user asked for it, `next'
-if it takes the place of a review that the user has just answered, or nil
-if it appears by itself.")
-
 (defvar gemini-companion-arrival--timer (timer-create)
   "Timer of `gemini-companion-arrival--tick'.")
 
@@ -68,9 +65,10 @@ is not linked.  Otherwise the review waits until the turn ends.")
 ;;;; Start and end
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'arrival)))
-  "Show new edits, and close the views of settled ones."
+  "Show new requests, and close the views of settled edits."
   '((delete-frame-functions gemini-companion-arrival--frame-deleted)
     (gemini-companion-edit-functions gemini-companion-arrival--follow)
+    (gemini-companion-request-functions gemini-companion-arrival--follow-request)
     ;; A daemon may have had no frame.
     (server-after-make-frame-hook gemini-companion-arrival--schedule)))
 
@@ -97,8 +95,13 @@ It waits again, also if a connection was lost."
     ('answered (gemini-companion-arrival--after-answer edit))
     ('settled (when (eq edit (car gemini-companion-arrival--announced))
                 (gemini-companion-arrival--unannounce))))
-  (when (memq event '(opened shown hidden settled))
+  ;; A view that is closed leaves room for the next one.
+  (when (memq event '(shown hidden settled))
     (gemini-companion-arrival--schedule)))
+
+(defun gemini-companion-arrival--follow-request (_request _event)
+  "Look soon for what is to be shown and closed, as a request has changed."
+  (gemini-companion-arrival--schedule))
 
 ;;;; Timer
 
@@ -132,26 +135,33 @@ the view: keys would go to another buffer."
       (gemini-companion-proposal-finish edit))))
 
 (defun gemini-companion-arrival--show-next ()
-  "Show the next edit if none is shown and the user is idle.
-Otherwise announce it; return non-nil if it waits for the user."
-  (when-let* ((edit (gemini-companion-arrival-waiting))
+  "Show the next request if no edit is shown and the user is idle.
+Otherwise announce the next edit; return non-nil if the request waits for
+the user."
+  (when-let* ((request (seq-find #'gemini-companion-request-waits-to-appear-p
+                                 (gemini-companion-requests)))
               ;; The header line of one that is shown counts them.
               ((not (gemini-companion-edit-shown))))
     (let ((room (gemini-companion-arrival--may-show-p))
-          (next (gemini-companion-arrival--continues-p edit)))
+          (edit (gemini-companion-arrival-waiting)))
       (if (and room
                ;; A CLI that is ready was interrupted: its question is gone.
                (not (eq 'ready (gemini-companion-session-state
-                                (gemini-companion-edit-session edit))))
+                                (gemini-companion-request-session request))))
                (or (and (eq gemini-companion-review-arrival 'now)
                         ;; At the end of a prompt, Emacs restores the windows.
                         (not (active-minibuffer-window)))
                    (gemini-companion-idle-user-p)))
-          (ignore (gemini-companion-arrival--show edit next))
+          (ignore (gemini-companion-request-appear request))
         ;; An edit that is shown at once needs no announcement.
-        (unless (and room next)
+        (when (and edit
+                   (not (and room (gemini-companion-arrival--continues-p edit))))
           (gemini-companion-arrival--announce edit))
         room))))
+
+(cl-defmethod gemini-companion-request-appear ((edit gemini-companion-edit))
+  "Show EDIT; if it takes the place of the review answered last, select it."
+  (gemini-companion-arrival--show edit (gemini-companion-arrival--continues-p edit)))
 
 (defun gemini-companion-arrival--continues-p (edit)
   "Return `next' if EDIT takes the place of the review answered last.
@@ -169,9 +179,7 @@ It is of the same CLI and turn, and the user has pressed no key since."
 
 (defun gemini-companion-arrival-waiting ()
   "Return the oldest edit that waits to be shown, or nil."
-  (seq-find (lambda (edit)
-              (not (or (gemini-companion-edit-view edit)
-                       (gemini-companion-edit-problem edit))))
+  (seq-find #'gemini-companion-request-waits-to-appear-p
             (gemini-companion-edits-open)))
 
 (defun gemini-companion-arrival--may-show-p ()
@@ -222,8 +230,7 @@ If that fails, show why; the CLI's own prompt can still answer it."
   (gemini-companion-windows-at-once
     (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
     (gemini-companion-proposal-show
-     edit (lambda (edit)
-            (funcall gemini-companion-arrival-show-function edit select))))
+     edit (lambda (edit) (gemini-companion-view-show edit select))))
   (cond ((not (gemini-companion-edit-view edit))
          (funcall (if (eq select 'select) #'user-error #'message)
                   "%s; answer in the terminal of %s"
@@ -248,6 +255,10 @@ user's changes of its proposal."
       (when-let* ((shown (gemini-companion-edit-shown)))
         (gemini-companion-proposal-hide shown))
       (gemini-companion-arrival--show edit 'select))))
+
+(cl-defmethod gemini-companion-request-show ((edit gemini-companion-edit))
+  "Show EDIT, or select it if it is shown."
+  (gemini-companion-arrival-view edit))
 
 ;;;; After an answer
 

@@ -24,6 +24,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-part)
+(require 'gemini-companion-request)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
@@ -66,9 +67,13 @@ It need not have had one.  `gemini-companion-edit-status' returns its outcome."
 ;;;; State
 
 (cl-defstruct (gemini-companion-edit
+               (:include gemini-companion-request (kind 'edit))
                (:constructor gemini-companion-edit-make)
                (:copier nil))
   "An edit of FILE, a name as the CLI sent it, by SESSION.
+It is a request while it is open.  SINCE is when it arrived or ended, and
+PROBLEM why it cannot be shown, or was closed, or nil.
+
 DECISION is nil while the edit awaits an answer, and then `accepted',
 `automatic' if that was done without review, `rejected', `dismissed' if
 the CLI closed it or has exited, or `unreviewed' if there was no review.
@@ -81,11 +86,10 @@ file, or `unknown'; PROPOSED is the text that the CLI proposed, and AFTER
 the text that was answered or written, or nil while the edit is open.
 ORIGINAL-BUFFER and PROPOSAL-BUFFER are the buffers of the two texts during
 a review; the user may edit the second."
-  id session file decision file-state before proposed after
+  id file decision file-state before proposed after
   original-buffer proposal-buffer
   (true-name (gemini-companion-text-true-name file)
              :documentation "True name of the file when it arrived.")
-  (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (coding 'utf-8-unix :documentation "The coding system in which the CLI reads
 and writes the file, with plain line ends.")
@@ -104,8 +108,6 @@ accepted that characters are lost.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
   (outcome nil :documentation "`sent' until the CLI has the outcome.")
-  (problem nil :documentation "Why it cannot be shown, or was closed, a \
-string, or nil.")
   (known-hunks nil :documentation "The hunks of the last comparison, or nil.")
   (compared nil :documentation "The state of the texts at that comparison.")
   (commented nil :documentation "Comments of the user, as in the value of
@@ -185,7 +187,7 @@ is open or a minute old at most, or else a new one."
     (cond ((gemini-companion-session-turn session))
           ((and last
                 (or (gemini-companion-edit-open-p last)
-                    (< (- (float-time) (gemini-companion-edit-time last)) 60)))
+                    (< (- (float-time) (gemini-companion-edit-since last)) 60)))
            (gemini-companion-edit-turn last))
           (t (gemini-companion-turn-make)))))
 
@@ -326,6 +328,11 @@ EDIT follow first."
   (run-hook-wrapped 'gemini-companion-edit-functions
                     #'gemini-companion-text-call edit event)
   (pcase event
+    ('opened (gemini-companion-request-notify edit 'opened))
+    ('settled (gemini-companion-request-notify edit 'closed))
+    ((and (or 'shown 'hidden) (guard (gemini-companion-edit-open-p edit)))
+     (gemini-companion-request-notify edit 'changed)))
+  (pcase event
     ('shown (run-hook-wrapped 'gemini-companion-edit-opened-functions
                               #'gemini-companion-text-call edit))
     ('closed (run-hook-wrapped 'gemini-companion-edit-closed-functions
@@ -388,6 +395,29 @@ key, if it is non-nil."
                                      gemini-companion-edit--all))
             10))
 
+;;;; An edit as a request
+
+(cl-defmethod gemini-companion-request-label ((edit gemini-companion-edit))
+  "Return that the CLI proposes EDIT, with the name of its file."
+  (concat "proposes an edit of " (gemini-companion-edit-name edit 'plain)))
+
+(cl-defmethod gemini-companion-request-in-header ((_ gemini-companion-edit))
+  "Return nil, as the header line counts edits."
+  nil)
+
+(cl-defmethod gemini-companion-request-waits-to-appear-p
+  ((edit gemini-companion-edit))
+  "Return non-nil if EDIT is not shown, and can be."
+  (not (or (gemini-companion-edit-view edit)
+           (gemini-companion-edit-problem edit))))
+
+(cl-defmethod gemini-companion-request-shown-in-p
+  ((edit gemini-companion-edit) buffer)
+  "Return non-nil if BUFFER is one of the review of EDIT, or its terminal."
+  (or (eq edit (buffer-local-value 'gemini-companion-edit-here buffer))
+      (eq buffer (gemini-companion-session-terminal
+                  (gemini-companion-edit-session edit)))))
+
 ;;;; Comments
 
 (defun gemini-companion-edit-comments (edit)
@@ -430,6 +460,10 @@ TEXT is nil, delete that comment.  It follows edits of the proposal."
   (gemini-companion-edit-notify edit 'changed))
 
 ;;;; Life
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'edit)))
+  "Contribute the open edits to the requests."
+  '((gemini-companion-request-list-functions gemini-companion-edits-open)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
   "Drop all edits but the last texts of the user that were not written."

@@ -71,8 +71,8 @@ in it would put off the report about EDIT."
   (seq-some (lambda (other)
               (and (eq (gemini-companion-edit-turn edit)
                        (gemini-companion-edit-turn other))
-                   (< (gemini-companion-edit-time edit)
-                      (gemini-companion-edit-time other))
+                   (< (gemini-companion-edit-since edit)
+                      (gemini-companion-edit-since other))
                    (eq 'written (gemini-companion-edit-file-state other))))
             (gemini-companion-edits)))
 
@@ -85,7 +85,7 @@ in it would put off the report about EDIT."
              ;; A turn whose end is only supposed may go on, as after a new
              ;; connection.
              (not (gemini-companion-turn-cut turn)))
-      (< (gemini-companion-edit-time edit) (gemini-companion-turn-began turn)))))
+      (< (gemini-companion-edit-since edit) (gemini-companion-turn-began turn)))))
 
 (defun gemini-companion-file-state--look (edit)
   "Notice at once whether the file of EDIT, which has ended, was written."
@@ -207,8 +207,8 @@ same text, and the file has changed where EDIT changes it, by no save."
           (and (gemini-companion-file-state--found-p other)
                (or (and (eq (gemini-companion-edit-turn edit)
                             (gemini-companion-edit-turn other))
-                        (< (gemini-companion-edit-time edit)
-                           (gemini-companion-edit-time other)))
+                        (< (gemini-companion-edit-since edit)
+                           (gemini-companion-edit-since other)))
                    (gemini-companion-edit-texts-same-p
                     (gemini-companion-edit-after edit)
                     (gemini-companion-edit-after other)))))
@@ -282,8 +282,8 @@ later."
                      (or (gemini-companion-file-state--found-now-p other)
                          (gemini-companion-written-live-p
                           (gemini-companion-edit-awaited other))
-                         (< (gemini-companion-edit-time edit)
-                            (gemini-companion-edit-time other)))))
+                         (< (gemini-companion-edit-since edit)
+                            (gemini-companion-edit-since other)))))
               (gemini-companion-edit-others-of-file edit)))
 
 (defun gemini-companion-file-state--found-p (edit)
@@ -306,7 +306,7 @@ later."
 That is so if it was found to be A's already; or if A alone was accepted; or
 if both were, and were not found, and A was before B or does not have to
 wait for other answers.  If both were refused, the last one is written."
-  (let ((later (< (gemini-companion-edit-time b) (gemini-companion-edit-time a))))
+  (let ((later (< (gemini-companion-edit-since b) (gemini-companion-edit-since a))))
     (cond ((gemini-companion-file-state--found-now-p a) t)
           ((not (gemini-companion-edit-accepted-p b))
            (or (gemini-companion-edit-accepted-p a) later))

@@ -26,6 +26,7 @@
 (require 'gemini-companion-notify)
 (require 'gemini-companion-page)
 (require 'gemini-companion-prompt)
+(require 'gemini-companion-request)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-session)
@@ -76,19 +77,21 @@
 (defun gemini-companion-list--headings ()
   "Return the headings of the list, plists.
 Each has its `:text', the `:key' and the `:level' of the section, the
-`:session' of the CLI, and the `:edit', if it is one, or the `:edits' of
-a turn, or of the last turn of a CLI.  `:open' is non-nil if it is not
-folded at first.  CLIs that are connected come first."
+`:session' of the CLI, and the `:edit', if it is one, the `:request', if it
+is one of another kind, or the `:edits' of a turn, or of the last turn of a
+CLI.  `:open' is non-nil if it is not folded at first.  CLIs that are
+connected come first."
   (or (mapcan #'gemini-companion-list--cli-headings
               (seq-uniq (append (gemini-companion-sessions)
-                                (mapcar #'gemini-companion-edit-session
-                                        (gemini-companion-edits)))
+                                (mapcar #'gemini-companion-request-session
+                                        (append (gemini-companion-requests)
+                                                (gemini-companion-edits))))
                         #'gemini-companion-session-same-p))
       `((:key none :level 1
          :text ,(propertize "No CLI is connected" 'face 'shadow)))))
 
 (defun gemini-companion-list--cli-headings (session)
-  "Return the headings of SESSION and of each turn, the newest first."
+  "Return the headings of SESSION, its requests and each turn, the newest first."
   (let ((turns (nreverse
                 (seq-group-by
                  #'gemini-companion-edit-turn
@@ -111,10 +114,27 @@ folded at first.  CLIs that are connected come first."
              (gemini-companion-notify-description session)
              (when (gemini-companion-auto-on-p session)
                (propertize "auto-accept" 'face 'warning)))))
-     (mapcan (lambda (turn)
-               (gemini-companion-list--turn-headings
-                turn session (eq turn (car turns))))
-             turns))))
+     (append
+      (mapcar #'gemini-companion-list--request-heading
+              ;; The headings of turns have the edits.
+              (seq-remove #'gemini-companion-edit-p
+                          (gemini-companion-requests session)))
+      (mapcan (lambda (turn)
+                (gemini-companion-list--turn-headings
+                 turn session (eq turn (car turns))))
+              turns)))))
+
+(defun gemini-companion-list--request-heading (request)
+  "Return the heading of REQUEST, which is no edit."
+  (list :key (list 'request
+                   (gemini-companion-request-kind request)
+                   (gemini-companion-request-since request))
+        :level 2 :open t
+        :session (gemini-companion-request-session request)
+        :request request
+        :text (gemini-companion-list--fit
+               (gemini-companion-list--columns
+                (gemini-companion-request-label request)))))
 
 (defun gemini-companion-list--turn-headings (turn session last)
   "Return the headings of TURN, a cons of it and its edits, of SESSION.
@@ -397,7 +417,7 @@ drawn, if all that the diff depends on is the same."
 (defun gemini-companion-list--diff-state (edit)
   "Return a list of all that the diff of EDIT depends on.
 Its texts are those that were compared last."
-  (list (gemini-companion-edit-time edit)
+  (list (gemini-companion-edit-since edit)
         (gemini-companion-edit-compared edit)
         gemini-companion-unified-draw-unfolded
         (when (gemini-companion-edit-open-p edit)
@@ -488,6 +508,7 @@ least a minute ago.
   (setq buffer-invisibility-spec '(outline))
   (gemini-companion-page-set-up #'gemini-companion-list--write
                                 '(gemini-companion-edit-functions
+                                  gemini-companion-request-functions
                                   gemini-companion-session-changed-functions
                                   gemini-companion-state-functions))
   ;; The user may have undone or saved something in the window of a file.
@@ -600,10 +621,13 @@ lines again."
 
 (defun gemini-companion-list-view ()
   "Review the proposal at point, at the hunk at point.
-If the edit at point has ended, visit its file at that line instead."
+If the edit at point has ended, visit its file at that line instead.  On
+the line of something else that waits for an answer, go there."
   (interactive nil gemini-companion-list-mode)
-  (let ((edit (gemini-companion-list--get :edit)))
+  (let ((edit (gemini-companion-list--get :edit))
+        (request (gemini-companion-list--get :request)))
     (cond
+     (request (gemini-companion-request-show request))
      ((null edit) (gemini-companion-list-toggle))
      ((gemini-companion-edit-open-p edit) (gemini-companion-review-enter))
      (t

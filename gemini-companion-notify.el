@@ -18,6 +18,8 @@
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-part)
+(require 'gemini-companion-question)
+(require 'gemini-companion-request)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -69,19 +71,49 @@ seconds.  Takes effect at once."
   (when-let* ((since (gemini-companion-session-state-since session)))
     (run-at-time (* gemini-companion-notify-lasting-seconds
                     ;; What was accepted may still be written.
-                    (if (gemini-companion-notify--asks-p session) 6 1))
+                    (if (gemini-companion-question-p
+                         (car (gemini-companion-requests-certain session)))
+                        6
+                      1))
                  nil #'gemini-companion-notify--settle session since)))
 
 (defun gemini-companion-notify--settle (session since)
   "Show the state of SESSION if it is the one of SINCE, and maybe notify."
   (gemini-companion-server-log-guarded 'notify
     (when (eql since (gemini-companion-session-state-since session))
-      (let ((text (pcase (gemini-companion-state-lasts session)
-                    ('waiting (gemini-companion-notify--question session))
-                    ('ready (gemini-companion-notify--summary session)))))
+      (let* ((state (gemini-companion-state-lasts session))
+             (request (car (gemini-companion-requests-certain session)))
+             (text (pcase state
+                     ('waiting (and request
+                                    (gemini-companion-request-notice request)))
+                     ('ready (gemini-companion-notify--summary session)))))
         (force-mode-line-update t)
-        (when (and text (not (gemini-companion-notify--seen-p session)))
-          (gemini-companion-notify--send session text))))))
+        (gemini-companion-notify--send-unseen session text)))))
+
+(defun gemini-companion-notify--follow-request (request event)
+  "Notify of REQUEST soon, or withdraw that, unless the state of its CLI does.
+EVENT is as in `gemini-companion-request-functions'."
+  (unless (gemini-companion-notify--in-state-p request)
+    (pcase event
+      ('opened (run-at-time gemini-companion-notify-lasting-seconds nil
+                            #'gemini-companion-notify--settle-request request))
+      ('closed (gemini-companion-notify--withdraw
+                (gemini-companion-request-session request))))))
+
+(defun gemini-companion-notify--in-state-p (request)
+  "Return non-nil if REQUEST has an effect on the state of its CLI."
+  (or (gemini-companion-question-p request)
+      (and (gemini-companion-request-certain-p request)
+           (gemini-companion-session-connected-p
+            (gemini-companion-request-session request)))))
+
+(defun gemini-companion-notify--settle-request (request)
+  "Notify of REQUEST if it is still open."
+  (gemini-companion-server-log-guarded 'notify
+    (let ((session (gemini-companion-request-session request)))
+      (when (memq request (gemini-companion-requests session))
+        (gemini-companion-notify--send-unseen
+         session (gemini-companion-request-notice request))))))
 
 ;;;; Display
 
@@ -92,19 +124,9 @@ seconds.  Takes effect at once."
       (format-time-string (format "%s since %%H:%%M" state)
                           (gemini-companion-session-state-since session)))))
 
-(defun gemini-companion-notify--asks-p (session)
-  "Return non-nil if SESSION has asked in its terminal for a while."
-  (and (eq 'waiting (gemini-companion-session-state session 'lasting))
-       (eq 'waiting (gemini-companion-session-state session))
-       (null (gemini-companion-edits-open session))))
-
-(defun gemini-companion-notify--count ()
-  (+ (length (gemini-companion-edits-open))
-     (seq-count #'gemini-companion-notify--asks-p (gemini-companion-sessions))))
-
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'notify)))
   "Return what waits for the user and what works, for the mode line."
-  (let ((count (gemini-companion-notify--count)))
+  (let ((count (length (gemini-companion-requests-certain))))
     (cons (concat (unless (zerop count) (format "?%d " count))
                   (when (seq-some (lambda (session)
                                     (eq 'working (gemini-companion-session-state
@@ -115,9 +137,9 @@ seconds.  Takes effect at once."
 
 (defun gemini-companion-notify-header ()
   "Return the header line of the terminal of a CLI.
-It has what waits for an answer, with the key that goes there, the state
-of the CLI, and the changes that are left, with the key that walks through
-them."
+It has how much waits for an answer, with the key that goes there, the state
+of the CLI and what it asks, and the changes that are left, with the key
+that walks through them."
   (let* ((session (seq-find (lambda (session)
                               (eq (current-buffer)
                                   (gemini-companion-session-terminal session)))
@@ -131,6 +153,10 @@ them."
      `(,@(if waiting
              (list (string-join waiting) (concat "; " state))
            (list state))
+       ,@(mapcar (lambda (request)
+                   (when-let* ((text (gemini-companion-request-in-header request)))
+                     (concat "; " text)))
+                 (and session (gemini-companion-requests session)))
        ,(and session (gemini-companion-auto-on-p session) "; auto-accept")
        ,(when-let* ((changes (gemini-companion-notify--changes)))
           (concat "; " changes))))))
@@ -145,7 +171,7 @@ them."
 (defun gemini-companion-notify--waiting ()
   "Return what waits for an answer, and the key, texts; or nil for nothing.
 They are a number, \" to answer\", and the key behind a colon."
-  (let ((count (gemini-companion-notify--count)))
+  (let ((count (length (gemini-companion-requests-certain))))
     (unless (zerop count)
       (list (number-to-string count)
             " to answer"
@@ -167,9 +193,11 @@ They are a number, \" to answer\", and the key behind a colon."
 ;;;; Notifications
 
 (defun gemini-companion-notify--seen-p (session)
-  "Return non-nil if the user sees the terminal or a review of SESSION.
-It is in a window of a frame with focus."
-  (let ((terminal (gemini-companion-session-terminal session)))
+  "Return non-nil if the user sees what waits for an answer to SESSION.
+Without such a request, the terminal of SESSION must be seen.  It is in a
+window of a frame with focus."
+  (let ((requests (gemini-companion-requests session))
+        (terminal (gemini-companion-session-terminal session)))
     (seq-some
      (lambda (window)
        (let ((buffer (window-buffer window))
@@ -178,22 +206,20 @@ It is in a window of a frame with focus."
                 ;; A text terminal may not report it.
                 ('unknown (eq frame (selected-frame)))
                 (focus focus))
-              (or (eq buffer terminal)
-                  ;; The window of one that was answered awaits the next.
-                  (memq (buffer-local-value 'gemini-companion-edit-here buffer)
-                        (gemini-companion-edits-open session))))))
+              (if requests
+                  (seq-some (lambda (request)
+                              (gemini-companion-request-shown-in-p request buffer))
+                            requests)
+                (eq buffer terminal)))))
      (seq-mapcat (lambda (frame) (window-list frame 'never)) (frame-list)))))
 
-(defun gemini-companion-notify--question (session)
-  (let ((name (gemini-companion-session-name session))
-        (edit (car (gemini-companion-edits-open session))))
-    (cond ((null edit)
-           (concat name (substitute-command-keys " asks in its terminal; \
-\\[gemini-companion-review] goes there")))
-          ;; The arrival of a review is announced in the echo area anyway.
-          ((not (eq gemini-companion-notify 'message))
-           (format "%s proposes an edit of %s" name
-                   (gemini-companion-edit-name edit 'plain))))))
+(cl-defmethod gemini-companion-request-notice ((edit gemini-companion-edit))
+  "Return that the CLI proposes EDIT, or nil.
+The echo area shows the arrival of a review anyway."
+  (unless (eq gemini-companion-notify 'message)
+    (format "%s %s" (gemini-companion-session-name
+                     (gemini-companion-edit-session edit))
+            (gemini-companion-request-label edit))))
 
 (defun gemini-companion-notify--summary (session)
   "Return that the turn of SESSION is done, and what it has written, or nil.
@@ -212,6 +238,11 @@ It is nil for a turn that was short, or while something waits."
               (and total ": ") (string-join total ", ")
               (when-let* ((changes (and total (gemini-companion-notify--changes))))
                 (concat "; " changes))))))
+
+(defun gemini-companion-notify--send-unseen (session text)
+  "Notify the user of TEXT about SESSION, unless it is nil or they see that."
+  (when (and text (not (gemini-companion-notify--seen-p session)))
+    (gemini-companion-notify--send session text)))
 
 (defun gemini-companion-notify--send (session text)
   "Notify the user of TEXT about SESSION; see `gemini-companion-notify'."
@@ -236,11 +267,12 @@ It is nil for a turn that was short, or while something waits."
     (funcall (cdr open))))
 
 (defun gemini-companion-notify--go (session)
-  (let ((terminal (gemini-companion-session-terminal session)))
+  "Show what waits for an answer to SESSION, or else its terminal.
+This is called by a click on a notification."
+  (let ((request (car (gemini-companion-requests session)))
+        (terminal (gemini-companion-session-terminal session)))
     (select-frame-set-input-focus (selected-frame))
-    (cond ((gemini-companion-edits-open session)
-           ;; The command loads the views.
-           (call-interactively 'gemini-companion-review))
+    (cond (request (gemini-companion-request-show request))
           (terminal (gemini-companion-terminal-show terminal)))))
 
 ;;;; D-Bus and the taskbar
@@ -280,12 +312,14 @@ A service that hangs would block Emacs for 25 seconds."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'notify)))
-  "Show the states of the CLIs."
-  '((gemini-companion-state-functions gemini-companion-notify--follow)))
+  "Show the states and the requests of the CLIs."
+  '((gemini-companion-state-functions gemini-companion-notify--follow)
+    (gemini-companion-request-functions gemini-companion-notify--follow-request)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'notify)))
   "Stop showing the states, and withdraw all notifications."
   (cancel-function-timers #'gemini-companion-notify--settle)
+  (cancel-function-timers #'gemini-companion-notify--settle-request)
   (mapc #'gemini-companion-notify--withdraw
         (mapcar #'car gemini-companion-notify--open)))
 

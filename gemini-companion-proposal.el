@@ -154,7 +154,7 @@ over what the CLI writes."
     (gemini-companion-watch-stop (gemini-companion-edit-watch edit))
     (when (memq decision '(dismissed rejected))
       (gemini-companion-proposal--read-refused edit))
-    (setf (gemini-companion-edit-time edit) (float-time))
+    (setf (gemini-companion-edit-since edit) (float-time))
     (gemini-companion-edit-notify edit 'settled)))
 
 (defun gemini-companion-proposal--decide (edit decision over)

@@ -22,6 +22,7 @@
 (require 'gemini-companion-idle)
 (require 'gemini-companion-names)
 (require 'gemini-companion-proposal)
+(require 'gemini-companion-request)
 (require 'gemini-companion-review-answered)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
@@ -218,9 +219,9 @@ also as a part of another line, becomes a part of it."
 
 ;;;; Views
 
-(defun gemini-companion-review--show (edit &optional select)
-  "Show EDIT in a view, or signal an error.
-For SELECT, see `gemini-companion-arrival-show-function'."
+(cl-defmethod gemini-companion-view-show ((edit gemini-companion-edit) select)
+  "Show EDIT in the kind of view that the user has chosen.
+For SELECT, see the generic function."
   (unless gemini-companion-review-view
     (user-error "No review of %s, as `gemini-companion-review-view' is nil"
                 (gemini-companion-edit-name edit)))
@@ -284,7 +285,7 @@ REQUESTED is non-nil, unless it is only for the buffers that it displays."
 (defun gemini-companion-review--focus (view select)
   "Select VIEW, which was opened, if the user wants that.
 A prompt or a search keeps the keys.  For SELECT, see
-`gemini-companion-arrival-show-function'.  If the user has not asked for
+`gemini-companion-view-show'.  If the user has not asked for
 VIEW, some of its keys do nothing for a second."
   (when (or select
             (and (gemini-companion-idle-between-commands-p)
@@ -505,39 +506,21 @@ A state that the user has set for MODE stays."
              (not (evil-initial-state mode)))
     (evil-set-initial-state mode 'emacs)))
 
-;;;; Life
-
-(cl-defmethod gemini-companion-part-start ((_part (eql 'review)))
-  "Show edits as reviews."
-  (setq gemini-companion-arrival-show-function #'gemini-companion-review--show))
-
 ;;;; Commands
-
-(autoload 'gemini-companion-terminal-show "gemini-companion-terminal")
 
 ;;;###autoload
 (defun gemini-companion-review (&optional list)
-  "Go to the next review or question.
-That is the review that is shown, laid out again if one of its windows
-was deleted, or the terminal beside it; else the next proposal; else
-the terminal that has waited longest for an answer.  If there is none,
-show what each CLI is doing.  With prefix argument LIST, list the edits."
+  "Go to what waits for an answer.
+That is the review that is shown, laid out again if one of its windows was
+deleted, or the terminal beside it; else what has waited longest: a
+proposal, or a question in the terminal of a CLI.  From there, go to the
+next.  If nothing waits, show what each CLI is doing.  With prefix argument
+LIST, list the edits."
   (interactive "P")
-  (let ((edit (or (gemini-companion-edit-shown)
-                  (gemini-companion-arrival-waiting)
-                  (car (gemini-companion-edits-open))))
-        (waiting (seq-filter
-                  (lambda (session)
-                    (and (eq 'waiting (gemini-companion-session-state session))
-                         (gemini-companion-session-terminal session)))
-                  (gemini-companion-sessions))))
+  (let ((request (or (gemini-companion-edit-shown)
+                     (gemini-companion-request-next))))
     (cond (list (gemini-companion-list))
-          (edit (gemini-companion-arrival-view edit))
-          (waiting
-           (gemini-companion-terminal-show
-            (gemini-companion-session-terminal
-             (car (seq-sort-by #'gemini-companion-session-state-since #'<
-                               waiting)))))
+          (request (gemini-companion-request-show request))
           (t
            (user-error "No proposal waits for an answer%s"
                        (mapconcat

@@ -9,13 +9,16 @@
 ;;
 ;; A CLI in a terminal of this Emacs shows its state in the window title; one that
 ;; is linked reports its prompts and their end by hooks.  A CLI with an open
-;; review waits, wherever it runs.  Otherwise its state is unknown.
+;; review, or another open request, waits, wherever it runs.  Otherwise its state is
+;; unknown.  One that waits without such a request has a question in its terminal.
 
 ;;; Code:
 
 (require 'gemini-companion-client)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-proposal)
+(require 'gemini-companion-question)
+(require 'gemini-companion-request)
 (require 'gemini-companion-session)
 (require 'gemini-companion-turn)
 
@@ -30,6 +33,11 @@ The session is its argument.  Such a CLI is ready, but not done.")
 Each is called with the session and its state, as in
 `gemini-companion-session-state'.")
 
+(defvar gemini-companion-state-title-functions nil
+  "Functions called when the meaning of the window title of a CLI has changed.
+Each is called with the session and the meaning, as in
+`gemini-companion-state-titled'.")
+
 (cl-defstruct (gemini-companion-state--record
                (:constructor gemini-companion-state--make)
                (:conc-name gemini-companion-state--)
@@ -39,14 +47,16 @@ PROCESS is that of its terminal in this Emacs, or nil.
 
 STATE is `ready', `working', `waiting' or `unknown', since the time SINCE,
 in seconds, and LASTING the last STATE that has lasted for a while.
-REPORTED is the state that its hooks have reported, or nil, and REVIEW the
-edit that awaits an answer first, or nil.
+REPORTED is the state that its hooks have reported, or nil; MEANING the one
+that its window title showed last, or nil; REQUEST the first request of another
+kind than a question that certainly waits, or nil; and QUESTION the open
+question in its terminal, or nil.
 
 SENT is the first line of the last prompt that Emacs has submitted, or nil
 once the turn of that has begun.  ASKED are the edits that were open when
 the title showed last that the CLI was not ready: the CLI asks about them
 in its terminal, too."
-  session process reported sent review asked
+  session process reported meaning request question sent asked
   (state 'unknown)
   (lasting 'unknown)
   (since (float-time)))
@@ -74,9 +84,25 @@ non-nil, it is the last state that has lasted for a while."
 
 (defun gemini-companion-state-lasts (session)
   "Record that the state of SESSION has lasted for a while, and return it."
-  (let ((record (gemini-companion-state--of session)))
+  (let* ((record (gemini-companion-state--of session))
+         (question (gemini-companion-state--question record)))
+    (when (and question (not (gemini-companion-question-lasting question)))
+      (setf (gemini-companion-question-lasting question) t)
+      (gemini-companion-request-notify question 'changed))
     (setf (gemini-companion-state--lasting record)
           (gemini-companion-state--state record))))
+
+(defun gemini-companion-state-titled (session)
+  "Return the state of SESSION according to its window title.
+That is `ready', `working', `waiting', or nil if there is no title of it in
+this Emacs, or one without a meaning."
+  (when-let* ((record (gemini-companion-state--of session)))
+    (gemini-companion-state--titled record)))
+
+(defun gemini-companion-state-questions ()
+  "Return the open questions in terminals."
+  (delq nil (mapcar #'gemini-companion-state--question
+                    gemini-companion-state--records)))
 
 ;;;; Sources
 
@@ -151,22 +177,30 @@ The turns of those that are gone end."
     (dolist (record (seq-difference previous gemini-companion-state--records
                                     #'eq))
       (gemini-companion-state--end record 'cut)
-      (gemini-companion-state--notify record 'unknown))
+      (gemini-companion-state--notify record 'unknown)
+      (gemini-companion-state--set-question record nil))
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
-(defun gemini-companion-state--edit-changed (edit event)
-  "Update the record of the CLI of EDIT after EVENT.
-A member of `gemini-companion-edit-functions'."
-  (when-let* (((memq event '(opened settled)))
-              (session (gemini-companion-edit-session edit))
-              (record (gemini-companion-state--of session)))
-    (gemini-companion-state--forget-report record edit)
+(defun gemini-companion-state--request-changed (request event)
+  "Update the record of the CLI of REQUEST after EVENT.
+A member of `gemini-companion-request-functions'.  Questions follow from the
+record itself."
+  (when-let* (((not (gemini-companion-question-p request)))
+              (record (gemini-companion-state--of
+                       (gemini-companion-request-session request))))
+    (when (gemini-companion-edit-p request)
+      (gemini-companion-state--forget-report record request))
     (gemini-companion-state--update record)
-    ;; The title that begins a turn may come after the first edit of the turn.
-    (when (and (eq event 'opened)
-               (if-let* ((turn (gemini-companion-session-turn session)))
-                   (gemini-companion-turn-ended turn)
-                 (gemini-companion-state--titled record)))
+    (when (and (gemini-companion-edit-p request) (eq event 'opened))
+      (gemini-companion-state--begin-turn-of record request))))
+
+(defun gemini-companion-state--begin-turn-of (record edit)
+  "Begin a turn of RECORD for EDIT, a new one, unless one has begun.
+The title that begins a turn may come after the first edit of the turn."
+  (let ((session (gemini-companion-edit-session edit)))
+    (when (if-let* ((turn (gemini-companion-session-turn session)))
+              (gemini-companion-turn-ended turn)
+            (gemini-companion-state--titled record))
       (gemini-companion-state--begin record nil)
       (gemini-companion-edit-set-turn
        edit (gemini-companion-session-turn session)))))
@@ -230,12 +264,21 @@ The user has interrupted its question, which it does not report."
     (setf (gemini-companion-state--asked record) nil)
     (gemini-companion-state--interrupt asked)))
 
-(defun gemini-companion-state--compute (record review)
-  "Return the state of RECORD, whose first open edit is REVIEW, or nil.
-An open edit, the window title and the reports of hooks count in this
-order; but if the title is `ready' again, REVIEW was interrupted."
+(defun gemini-companion-state--follow-title (record)
+  "Run the hook if the meaning of the title of RECORD has changed."
   (let ((titled (gemini-companion-state--titled record)))
-    (cond ((and review
+    (unless (eq titled (gemini-companion-state--meaning record))
+      (setf (gemini-companion-state--meaning record) titled)
+      (run-hook-wrapped 'gemini-companion-state-title-functions
+                        #'gemini-companion-text-call
+                        (gemini-companion-state--session record) titled))))
+
+(defun gemini-companion-state--compute (record request)
+  "Return the state of RECORD, whose first request is REQUEST, or nil.
+An open request, the window title and the reports of hooks count in this
+order; but if the title is `ready' again, an edit was interrupted."
+  (let ((titled (gemini-companion-state--titled record)))
+    (cond ((and request
                 (not (and (gemini-companion-state--asked record)
                           (eq titled 'ready))))
            'waiting)
@@ -247,18 +290,55 @@ order; but if the title is `ready' again, REVIEW was interrupted."
   "Update the state of RECORD; run the hook if it differs, or CHANGED.
 A CLI that waits for another answer than before is in another state."
   (gemini-companion-state--follow-question record)
-  (let* ((review (car (gemini-companion-edits-open
-                       (gemini-companion-state--session record))))
-         (state (gemini-companion-state--compute record review))
+  (gemini-companion-state--follow-title record)
+  (let* ((requests (seq-remove #'gemini-companion-question-p
+                               (gemini-companion-requests
+                                (gemini-companion-state--session record))))
+         (request (seq-find #'gemini-companion-request-certain-p requests))
+         (state (gemini-companion-state--compute record request))
          (differs (not (and (eq state (gemini-companion-state--state record))
-                            (eq review (gemini-companion-state--review record))))))
+                            (eq request
+                                (gemini-companion-state--request record))))))
     (when differs
       (setf (gemini-companion-state--state record) state
-            (gemini-companion-state--review record) review
+            (gemini-companion-state--request record) request
             (gemini-companion-state--since record) (float-time))
       (gemini-companion-state--follow-turn record))
+    (gemini-companion-state--update-question
+     record (and (eq state 'waiting) (null requests)) differs)
     (when (or differs changed)
       (gemini-companion-state--notify record state))))
+
+(defun gemini-companion-state--update-question (record asks differs)
+  "Make, keep or end the question of RECORD.
+It has one if ASKS is non-nil, another one than before if DIFFERS is, too."
+  (let ((question (gemini-companion-state--question record)))
+    (cond ((not asks)
+           (gemini-companion-state--set-question record nil))
+          ((or differs (null question))
+           (gemini-companion-state--set-question
+            record
+            (gemini-companion-question-make
+             :session (gemini-companion-state--session record)
+             :since (gemini-companion-state--since record)
+             :lasting (eq 'waiting (gemini-companion-state--lasting record)))))
+          (t
+           (setf (gemini-companion-question-session question)
+                 (gemini-companion-state--session record))))
+    (when-let* ((question (gemini-companion-state--question record)))
+      (setf (gemini-companion-question-problem question)
+            (unless (gemini-companion-request-buffer question)
+              "its terminal is not in this Emacs")))))
+
+(defun gemini-companion-state--set-question (record question)
+  "Make QUESTION the open question of RECORD, or nil for none, and report that."
+  (let ((previous (gemini-companion-state--question record)))
+    (unless (eq question previous)
+      (setf (gemini-companion-state--question record) question)
+      (when previous
+        (gemini-companion-request-notify previous 'closed))
+      (when question
+        (gemini-companion-request-notify question 'opened)))))
 
 (defun gemini-companion-state--notify (record state)
   "Run the hook about STATE of RECORD; an error in a function stops no other."
@@ -310,7 +390,8 @@ is reported only by the next one."
   "Follow the CLIs and their reviews."
   '((gemini-companion-session-changed-functions
      gemini-companion-state--sessions-changed)
-    (gemini-companion-edit-functions gemini-companion-state--edit-changed)))
+    (gemini-companion-request-functions gemini-companion-state--request-changed)
+    (gemini-companion-request-list-functions gemini-companion-state-questions)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'state)))
   "Stop following the CLIs."

@@ -25,6 +25,7 @@
 (require 'gemini-companion-page)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-request)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-server-log)
@@ -106,6 +107,7 @@ It is a list of `gemini-companion-status--node'.")
   (gemini-companion-page-set-up #'gemini-companion-status--write
                                 '(gemini-companion-mode-hook
                                   gemini-companion-session-changed-functions
+                                  gemini-companion-request-functions
                                   gemini-companion-state-functions
                                   gemini-companion-remote-changed-hook))
   (setq-local revert-buffer-function
@@ -163,6 +165,8 @@ what keeps a CLI from connecting in this directory.
              (list
               (gemini-companion-status--of-findings
                "Problems" (alist-get 'bad by-mark))
+              (list "To answer" (mapcar #'gemini-companion-status--request-row
+                                        (gemini-companion-requests)))
               (list "Sessions" (mapcar #'gemini-companion-status--session-row
                                        (gemini-companion-sessions)))
               (gemini-companion-status--shared)
@@ -288,6 +292,16 @@ is in this Emacs."
                            "auto-accept"))))
     `(,(concat "    " (string-join (delq nil facts) ", ")) nil
       ,@(gemini-companion-status--terminal-button session))))
+
+(defun gemini-companion-status--request-row (request)
+  "Return REQUEST as arguments of `gemini-companion-status--insert'.
+The line has the CLI and what it asks, and a button that goes there."
+  `(,(format "    %s %s"
+             (gemini-companion-session-name
+              (gemini-companion-request-session request))
+             (gemini-companion-request-label request))
+    nil
+    ("Show" . ,(apply-partially #'gemini-companion-request-show request))))
 
 (defun gemini-companion-status--shared ()
   "Return the section of what is shared, or nil if no CLI is connected.

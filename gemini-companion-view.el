@@ -28,6 +28,15 @@ the review, WINDOWS those of BUFFERS when it was opened, and TERMINAL is
 the window of the CLI beside them, or nil."
   edit buffers hunks kind chosen frame size layout windows terminal)
 
+;;;; From an edit to its view
+
+(cl-defgeneric gemini-companion-view-show (edit select)
+  "Show EDIT in a view, and record that, or signal an error.
+`gemini-companion-edit-set-view' records it.  SELECT is `select' if the user
+has asked for EDIT, `next' if it takes the place of a review that the user
+has just answered, or nil if it appears by itself.  The file review.el has
+the method.")
+
 ;;;; What a kind of view does
 
 (cl-defgeneric gemini-companion-view-open (view keep)

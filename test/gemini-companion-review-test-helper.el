@@ -9,6 +9,17 @@
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-unified)
 
+(defvar gemini-companion-test-show-function nil
+  "Function that shows an edit in place of a review, or nil.
+Its arguments are those of `gemini-companion-view-show'.")
+
+(cl-defmethod gemini-companion-view-show
+  :around ((edit gemini-companion-edit) select)
+  "Show EDIT by `gemini-companion-test-show-function', if that is non-nil."
+  (if gemini-companion-test-show-function
+      (funcall gemini-companion-test-show-function edit select)
+    (cl-call-next-method)))
+
 (defmacro gemini-companion-test-with-diffs (files start stop &rest body)
   "Evaluate START, BODY and in the end STOP in a directory with FILES.
 START calls `gemini-companion-test-diff-start'.  What arrives is shown
@@ -16,6 +27,7 @@ at once."
   (declare (indent 3) (debug t))
   `(gemini-companion-test-with-directory ,files
      (let ((gemini-companion-review-arrival 'now)
+           (gemini-companion-test-show-function nil)
            (gemini-companion-test-send #'ignore))
        (unwind-protect
            (unwind-protect
@@ -42,8 +54,7 @@ SHOW is a function that shows them, or nil for reviews."
   (gemini-companion-part-start 'edit)
   (gemini-companion-part-start 'proposal)
   (gemini-companion-part-start 'review)
-  (when show
-    (setq gemini-companion-arrival-show-function show))
+  (setq gemini-companion-test-show-function show)
   (gemini-companion-part-start 'auto)
   (gemini-companion-part-start 'arrival))
 

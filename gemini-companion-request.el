@@ -1,0 +1,153 @@
+;;; gemini-companion-request.el --- What waits for the user  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A request is something of a CLI that waits for the user: an edit, a question in
+;; the terminal, a permission.  Each kind is a struct that includes
+;; `gemini-companion-request', with methods for the generic functions below.
+;;
+;; The owner of a kind has its open requests, and puts a function that returns them
+;; on `gemini-companion-request-list-functions'.  It calls
+;; `gemini-companion-request-notify' when one has come, changed or gone.  What
+;; displays or counts requests reads `gemini-companion-requests', and knows no kind.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'seq)
+
+;;;; State
+
+(cl-defstruct (gemini-companion-request (:constructor nil) (:copier nil))
+  "What waits for an answer of the user to SESSION, the CLI that asks.
+SINCE is when it began to wait, in seconds.  KIND is a symbol, such as
+`edit', `question' or `permission'.  PROBLEM is nil, or why it cannot be
+shown, a string."
+  session
+  (since (float-time))
+  kind
+  problem)
+
+(defvar gemini-companion-request-list-functions nil
+  "Functions that return the open requests of one kind each, a list.
+They are called without arguments, often, and in redisplay.  The part that
+owns a kind has its function here, by `gemini-companion-part-hooks'.")
+
+(defvar gemini-companion-request-functions nil
+  "Functions called with a request and what has happened to it.
+That is `opened'; `changed' if its label, its problem or whether it
+certainly waits is another one; or `closed', after which it is no longer
+one of `gemini-companion-requests'.  An error in one is only reported.")
+
+;;;; What a kind of request does
+
+(cl-defgeneric gemini-companion-request-label (request)
+  "Return what the CLI of REQUEST does, a phrase in one line.
+It follows the name of the CLI in sentences and is the line of REQUEST in
+the list, where the end may be cut.  For example: asks in its terminal.")
+
+(cl-defgeneric gemini-companion-request-notice (request)
+  "Return the text of the notification about REQUEST, or nil for none.
+By default, that is the name of the CLI, the label, and the key that shows
+REQUEST."
+  (format "%s %s; %s shows it"
+          (gemini-companion-session-name (gemini-companion-request-session request))
+          (gemini-companion-request-label request)
+          (substitute-command-keys "\\[gemini-companion-review]")))
+
+(cl-defgeneric gemini-companion-request-in-header (request)
+  "Return what the header line of the terminal of its CLI has of REQUEST.
+The value is a text, by default the label, or nil."
+  (gemini-companion-request-label request))
+
+(cl-defgeneric gemini-companion-request-certain-p (_request)
+  "Return non-nil if a request certainly waits, as by default.
+One whose end may be unknown, or that has just begun, is not counted, and
+comes last in the command `gemini-companion-review'."
+  t)
+
+(cl-defgeneric gemini-companion-request-show (request)
+  "Show and select REQUEST, as the user has asked for it.
+Signal a `user-error' if that is not possible.")
+
+(cl-defgeneric gemini-companion-request-waits-to-appear-p (_request)
+  "Return non-nil if a request is to appear by itself, and has not yet.
+By default, it never appears."
+  nil)
+
+(cl-defgeneric gemini-companion-request-appear (request)
+  "Display REQUEST, which appears by itself, without selecting it.
+`gemini-companion-request-waits-to-appear-p' then returns nil for it.")
+
+(cl-defgeneric gemini-companion-request-buffer (_request)
+  "Return the buffer in which a request is answered, or nil if there is none."
+  nil)
+
+(cl-defgeneric gemini-companion-request-shown-in-p (request buffer)
+  "Return non-nil if REQUEST is to be seen in BUFFER, which is displayed.
+There is no notification then.  By default, REQUEST is answered in BUFFER."
+  (eq buffer (gemini-companion-request-buffer request)))
+
+(cl-defgeneric gemini-companion-request-answer (request answer)
+  "Answer REQUEST by ANSWER, as the user has decided that.
+ANSWER is `allow', `refuse' or a cons (refuse . REASON).  Signal a
+`user-error' if Emacs cannot answer, as by default."
+  (ignore answer)
+  (user-error "Answer in the terminal of %s"
+              (gemini-companion-session-title
+               (gemini-companion-request-session request))))
+
+;;;; The open requests
+
+(defun gemini-companion-requests (&optional session)
+  "Return the open requests of all kinds, oldest first.
+If SESSION is non-nil, return only those of its CLI."
+  (seq-sort-by #'gemini-companion-request-since #'<
+               (seq-filter
+                (lambda (request)
+                  (or (null session)
+                      (gemini-companion-session-same-p
+                       session (gemini-companion-request-session request))))
+                (seq-mapcat #'funcall gemini-companion-request-list-functions))))
+
+(defun gemini-companion-requests-certain (&optional session)
+  "Return the requests that certainly wait, oldest first.
+SESSION is as for `gemini-companion-requests'."
+  (seq-filter #'gemini-companion-request-certain-p
+              (gemini-companion-requests session)))
+
+(defun gemini-companion-request-next ()
+  "Return the request that the user should answer next, or nil.
+That is the oldest one that certainly waits and can be shown; else the
+oldest that certainly waits; else the oldest.  One whose buffer is selected
+comes last, as the user has it already."
+  (let ((requests (seq-sort-by #'gemini-companion-request--rank #'<
+                               (gemini-companion-requests))))
+    (or (seq-find (lambda (request)
+                    (not (eq (window-buffer)
+                             (gemini-companion-request-buffer request))))
+                  requests)
+        (car requests))))
+
+(defun gemini-companion-request--rank (request)
+  "Return the place of REQUEST among those to be answered next, a number.
+Those of one place are in the order of their age."
+  (cond ((not (gemini-companion-request-certain-p request)) 2)
+        ((gemini-companion-request-problem request) 1)
+        (t 0)))
+
+(defun gemini-companion-request-notify (request event)
+  "Call the functions about REQUEST after EVENT.
+For events, see `gemini-companion-request-functions'.  The owner of REQUEST
+calls this once `gemini-companion-requests' is up to date."
+  (force-mode-line-update t)
+  (run-hook-wrapped 'gemini-companion-request-functions
+                    #'gemini-companion-text-call request event))
+
+(provide 'gemini-companion-request)
+;;; gemini-companion-request.el ends here
