@@ -295,7 +295,6 @@ until it does, so that the windows do not jump."
 
 (defun gemini-companion-arrival-wait-on ()
   "Report that the review has ended, and wait on for the next edit."
-  (interactive)
   (message "This review has ended: %s; waiting for the next edit"
            (gemini-companion-edit-status (gemini-companion-edit-current)))
   (gemini-companion-arrival-ignore-key))

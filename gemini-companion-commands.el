@@ -25,7 +25,7 @@
      ("c" gemini-companion-compose "Write a prompt" (global))
      ("P" gemini-companion-pause "Pause sharing" (global)
       :on gemini-companion-context-paused)
-     ("t" gemini-companion-tools "Link CLIs to Emacs" (global)
+     ("t" gemini-companion-tools "Link CLIs: code errors, references" (global)
       :on gemini-companion-install-extension-p))
     ("Reviews"
      ("r" gemini-companion-review "Go to what needs your answer" (global)

@@ -55,6 +55,7 @@ It need not have had one.  `gemini-companion-edit-status' returns its outcome."
 (define-minor-mode gemini-companion-review-mode
   "Answer a proposal of a CLI.
 \\{gemini-companion-review-mode-map}"
+  :interactive nil
   :lighter nil
   :keymap (make-sparse-keymap)
   (if gemini-companion-review-mode

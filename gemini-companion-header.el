@@ -52,12 +52,19 @@ and the rest."
          (place (gemini-companion-label-place
                  (gemini-companion-edit-file edit)
                  (gemini-companion-edit-session edit))))
-    (gemini-companion-label-header
-     `(,(gemini-companion-header--subject edit place warnings counts)
-       ,@(gemini-companion-header--answers edit)
-       ,@(unless (gemini-companion-edit-decision edit)
-           (append (gemini-companion-header--amount edit counts)
-                   (gemini-companion-header--rest edit place warnings)))))))
+    (let* ((answers (gemini-companion-header--answers edit))
+           (before (gemini-companion-header--before-name place warnings))
+           (after (gemini-companion-header--after-name edit counts))
+           (name (gemini-companion-label-place-base
+                  place (gemini-companion-header--room (list before after)
+                                                       answers))))
+      (gemini-companion-label-header
+       `(,(concat before (propertize name 'face 'bold) after)
+         ,@answers
+         ,@(unless (gemini-companion-edit-decision edit)
+             (append (gemini-companion-header--amount edit counts)
+                     (gemini-companion-header--rest edit place warnings
+                                                    name))))))))
 
 (defun gemini-companion-header--answers (edit)
   "Return the keys that answer EDIT, if it is open, a list of texts."
@@ -86,30 +93,39 @@ and the rest."
         (list (substitute-command-keys
                "  \\[gemini-companion-review] to answer")))))))
 
-(defun gemini-companion-header--subject (edit place warnings counts)
-  "Return WARNINGS about EDIT, and the name of its file, a text.
-For their shape, see `gemini-companion-header--warnings'.  PLACE is where
-the file is.  COUNTS are the `gemini-companion-hunk-counts' of EDIT, or
-nil."
-  (let ((name (propertize (gemini-companion-label-place-base place)
-                          'face 'bold)))
-    (string-join
-     `(,@(mapcar (lambda (warning)
-                   (propertize (car warning) 'face 'bold))
-                 warnings)
-       ,@(gemini-companion-label-place-warnings place)
-       ,(concat
-         name
-         (pcase (gemini-companion-edit-decision edit)
-           ;; The buffers of a dismissed edit stay while the user types in them.
-           ('dismissed ", closed")
-           ((and decision (or 'accepted 'rejected))
-            (format ", %s" decision)))
-         ;; What is excluded will not be written.
-         (when (and counts (< 0 (gemini-companion-hunk-counts-excluded counts)))
-           (format ", %d excluded"
-                   (gemini-companion-hunk-counts-excluded counts)))))
-     "; ")))
+(defun gemini-companion-header--room (texts keys)
+  "Return the columns for the name of a file, in a header line with TEXTS.
+It is shortened for the first three of KEYS, which answer, if they have
+room then; all others are left out for it."
+  (let* ((width (lambda (texts) (apply #'+ (mapcar #'string-width texts))))
+         (alone (- (window-width) 1 (funcall width texts)))
+         (beside-keys (- alone (funcall width (seq-take keys 3)))))
+    (if (<= 16 beside-keys) beside-keys alone)))
+
+(defun gemini-companion-header--before-name (place warnings)
+  "Return what is before the name of the file at PLACE, a text.
+That are WARNINGS, for whose shape see `gemini-companion-header--warnings',
+and those about PLACE."
+  (mapconcat (lambda (warning) (concat warning "; "))
+             (append (mapcar (lambda (warning)
+                               (propertize (car warning) 'face 'bold))
+                             warnings)
+                     (gemini-companion-label-place-warnings place))
+             ""))
+
+(defun gemini-companion-header--after-name (edit counts)
+  "Return what is after the name of the file of EDIT, a text.
+That is its decision, and how much is excluded according to COUNTS, its
+`gemini-companion-hunk-counts', or nil."
+  (concat
+   (pcase (gemini-companion-edit-decision edit)
+     ;; The buffers of a dismissed edit stay while the user types in them.
+     ('dismissed ", closed")
+     ((and decision (or 'accepted 'rejected))
+      (format ", %s" decision)))
+   ;; What is excluded will not be written.
+   (when (and counts (< 0 (gemini-companion-hunk-counts-excluded counts)))
+     (format ", %d excluded" (gemini-companion-hunk-counts-excluded counts)))))
 
 (defun gemini-companion-header--warnings (edit)
   "Return warnings about EDIT, which the user should read, an alist.
@@ -174,9 +190,9 @@ COUNTS are its `gemini-companion-hunk-counts', or nil."
                      (1+ (or (seq-position edits edit #'eq) 0))
                      (length edits)))))))
 
-(defun gemini-companion-header--rest (edit place warnings)
+(defun gemini-companion-header--rest (edit place warnings base)
   "Return texts about EDIT, with the details of WARNINGS, for wide windows.
-PLACE is where its file is."
+PLACE is where its file is, and BASE what the line shows of its name."
   `(,@(mapcar (lambda (text)
                 (and text (concat ", " text)))
               (list (gemini-companion-edit-objection edit)
@@ -184,8 +200,7 @@ PLACE is where its file is."
                       "new file")
                     ;; The line begins with the name of a file at a root.
                     (let ((name (gemini-companion-label-place-text place 'plain)))
-                      (unless (equal name
-                                     (gemini-companion-label-place-base place))
+                      (unless (equal name base)
                         name))
                     ;; Two CLIs may propose files of one name.
                     (gemini-companion-session-name

@@ -77,11 +77,13 @@ middle.  Two examples are src/a.el and, without PLAIN:
                                    (gemini-companion-names-shown link))))
          'face (if root 'warning 'error))))))
 
-(defun gemini-companion-label-place-base (place)
+(defun gemini-companion-label-place-base (place columns)
   "Return the last component of the true name of the file at PLACE, as a text.
-It is shortened to 40 columns, and invisible characters are escaped."
+It is shortened to COLUMNS, but not to less than 16, and invisible
+characters are escaped."
   (gemini-companion-names-shown
-   (file-name-nondirectory (gemini-companion-label-place-name place)) 40))
+   (file-name-nondirectory (gemini-companion-label-place-name place))
+   (max 16 columns)))
 
 (defun gemini-companion-label-place-warnings (place)
   "Return warnings about PLACE, a list of phrases in the face of a warning.

@@ -490,6 +490,7 @@ with an edit that arrives when the previous edit of that CLI ended at
 least a minute ago.
 
 \\{gemini-companion-list-mode-map}"
+  :interactive nil
   ;; A global mode may have turned them on.
   :after-hook (setq display-line-numbers nil)
   (buffer-disable-undo)

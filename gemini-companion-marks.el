@@ -38,13 +38,13 @@
 
 ;;;; Keys
 
-(autoload 'gemini-companion-walk-click "gemini-companion-walk" nil t)
+(autoload 'gemini-companion-walk-click "gemini-companion-walk")
 (autoload 'gemini-companion-walk-context-menu "gemini-companion-walk")
 
 (defvar gemini-companion-marks-map
   (let ((map (make-sparse-keymap)))
     (dolist (area '(right-fringe right-margin) map)
-      (define-key map (vector area 'mouse-1) #'gemini-companion-walk-click)))
+      (define-key map (vector area 'mouse-1) #'gemini-companion-marks--click)))
   "Keymap of the lines of a change, for clicks on its mark.")
 
 ;;;; State
@@ -230,6 +230,14 @@ A file may be visited without hooks."
       (when (local-variable-p 'gemini-companion-marks-here)
         (gemini-companion-marks--draw-here nil nil)
         (kill-local-variable 'gemini-companion-marks-here)))))
+
+;;;; Commands
+
+(defun gemini-companion-marks--click (event)
+  "Show what was before the change whose mark was clicked, or hide it again.
+EVENT is the click."
+  (interactive "e")
+  (gemini-companion-walk-click event))
 
 (provide 'gemini-companion-marks)
 ;;; gemini-companion-marks.el ends here

@@ -137,9 +137,9 @@ EVENT is as in `gemini-companion-request-functions'."
 
 (defun gemini-companion-notify-header ()
   "Return the header line of the terminal of a CLI.
-It has how much waits for an answer, with the key that goes there, the state
-of the CLI and what it asks, and the changes that are left, with the key
-that walks through them."
+It has the project if there are several CLIs, how much waits for an answer,
+with the key that goes there, the state of the CLI and what it asks, and
+the changes that are left, with the key that walks through them."
   (let* ((session (seq-find (lambda (session)
                               (eq (current-buffer)
                                   (gemini-companion-session-terminal session)))
@@ -150,7 +150,8 @@ that walks through them."
                   "not connected"))
          (waiting (gemini-companion-notify--waiting)))
     (gemini-companion-label-header
-     `(,@(if waiting
+     `(,(and session (gemini-companion-notify--which session))
+       ,@(if waiting
              (list (string-join waiting) (concat "; " state))
            (list state))
        ,@(mapcar (lambda (request)
@@ -160,6 +161,25 @@ that walks through them."
        ,(and session (gemini-companion-auto-on-p session) "; auto-accept")
        ,(when-let* ((changes (gemini-companion-notify--changes)))
           (concat "; " changes))))))
+
+(defun gemini-companion-notify--which (session)
+  "Return which of several CLIs SESSION is, such as \"shop: \", or nil.
+It is the project, or the whole name if another CLI runs in one of that
+name."
+  (let* ((place (lambda (session)
+                  (gemini-companion-session-place (plist-get session :directory)
+                                                  (plist-get session :remote))))
+         (here (funcall place session))
+         (others (seq-remove (apply-partially #'gemini-companion-session-same-p
+                                              session)
+                             (gemini-companion-sessions))))
+    (when others
+      (concat (if (or (null here)
+                      (seq-some (lambda (other) (equal here (funcall place other)))
+                                others))
+                  (gemini-companion-session-name session)
+                here)
+              ": "))))
 
 (defun gemini-companion-notify--changes ()
   "Return how many changes are left, and the key for them, or nil."

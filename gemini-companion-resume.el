@@ -119,6 +119,7 @@ The ARGUMENTS are for FORMAT, after that name."
 ;;;###autoload
 (define-derived-mode gemini-companion-resume-mode tabulated-list-mode
   "Conversations"
+  :interactive nil
   "Mode of the list of conversations that a CLI can resume.
 \\{gemini-companion-resume-mode-map}"
   (setq tabulated-list-format [("When" 17 nil)

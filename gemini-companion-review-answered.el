@@ -128,10 +128,11 @@ need no open one; the review is then closed after that."
      ((memq this-command gemini-companion-review-answered--prefixes)
       (gemini-companion-arrival-ignore-key))
      ((or (seq-some #'in-p '(view unified panel))
-          (eq this-command 'gemini-companion-review-accept-as-saved))
-      (setq this-command #'gemini-companion-arrival-wait-on))
+          (and (symbolp this-command)
+               (get this-command 'gemini-companion-review-answered-of-review)))
+      (setq this-command #'gemini-companion-review-answered--wait-on))
      (t
-      (setq this-command #'gemini-companion-review-leave)))))
+      (setq this-command #'gemini-companion-review-answered--leave)))))
 
 (defun gemini-companion-review-answered--run (command)
   "Run COMMAND, of a key in a review that was answered, in the current buffer.
@@ -212,7 +213,12 @@ That is the second d of dd, for example, or the x of fx."
 
 ;;;; Commands
 
-(defun gemini-companion-review-leave ()
+(defun gemini-companion-review-answered--wait-on ()
+  "Wait on for the next edit, in place of a key for a review that has ended."
+  (interactive)
+  (gemini-companion-arrival-wait-on))
+
+(defun gemini-companion-review-answered--leave ()
   "Close this review, which was answered.
 If the key of this command reads an argument or goes elsewhere, do then
 what it does in the buffer that is selected without the review.  A key

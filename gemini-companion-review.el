@@ -84,10 +84,10 @@ the keys that accept, are ignored in it for the first second."
   (list 'menu-item "" command
         :filter (lambda (command)
                   (if (gemini-companion-view-new-p)
-                      #'gemini-companion-review-too-soon
+                      #'gemini-companion-review--too-soon
                     command))))
 
-(defun gemini-companion-review-too-soon ()
+(defun gemini-companion-review--too-soon ()
   "Ignore a key that was typed before the review could be read."
   (interactive)
   (message "Key ignored: the review has just appeared"))
@@ -102,7 +102,7 @@ the keys that accept, are ignored in it for the first second."
   (dolist (command '(evil-write evil-update evil-save-and-close
                                 evil-save-modified-and-close))
     (define-key map (vector 'remap command)
-      #'gemini-companion-review-accept-as-saved)))
+      #'gemini-companion-review--accept-as-saved)))
 
 (defun gemini-companion-review-make-map (place)
   "Return a new keymap for PLACE, a view where no text is typed."
@@ -552,13 +552,16 @@ LIST, list the edits."
       (?a (gemini-companion-edit-accept edit))
       (?r (gemini-companion-edit-reject edit)))))
 
-(defun gemini-companion-review-accept-as-saved ()
+(defun gemini-companion-review--accept-as-saved ()
   "Accept the current review, as :w and ZZ of Evil save a file.
 With a file name, as in :w FILE, do what Evil does."
   (interactive)
   (if (bound-and-true-p evil-ex-argument)
       (call-interactively 'evil-write)
     (gemini-companion-edit-accept)))
+;; After an answer, it is a key for the review that has ended.
+(put 'gemini-companion-review--accept-as-saved
+     'gemini-companion-review-answered-of-review t)
 
 (defun gemini-companion-review-switch-view ()
   "Switch this review between Ediff and the unified diff.

@@ -22,6 +22,7 @@
 (define-derived-mode gemini-companion-events-mode special-mode "Gemini events"
   "The last calls between Emacs and the server of gemini-companion.
 \\{gemini-companion-events-mode-map}"
+  :interactive nil
   (setq-local truncate-lines t
               revert-buffer-function #'gemini-companion-server-log--show))
 

@@ -101,6 +101,7 @@ It is a list of `gemini-companion-status--node'.")
 (define-derived-mode gemini-companion-status-mode special-mode "Gemini status"
   "Mode of the buffer with the state of the connections.
 \\{gemini-companion-status-mode-map}"
+  :interactive nil
   (setq-local wrap-prefix "    ")
   (visual-line-mode)
   (button-mode)

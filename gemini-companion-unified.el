@@ -42,6 +42,7 @@ and a sign: `-' for a removed line, `+' for an added one.  Before the
 sign, `x' marks a line of an excluded hunk, `*' one that you edited.
 
 \\{gemini-companion-unified-mode-map}"
+  :interactive nil
   ;; A global mode may have turned them on.
   :after-hook (setq display-line-numbers nil)
   (setq buffer-undo-list t

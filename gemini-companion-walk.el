@@ -485,7 +485,6 @@ The file was new, and the current buffer visits it."
 (defun gemini-companion-walk-click (event)
   "Show what was before the change whose mark was clicked, or hide it again.
 EVENT is the click."
-  (interactive "e")
   (gemini-companion-commands-go-to-click event)
   (gemini-companion-show-change))
 

@@ -90,29 +90,31 @@ ENTRY is a row of `gemini-companion-commands'."
      (and on `(:style toggle
                :selected (gemini-companion-commands-state ',on))))))
 
-(easy-menu-define gemini-companion-menu-map nil
-  "Menu of gemini-companion, which begins with the review if one is open."
-  (let* ((open '(gemini-companion-commands-state 'gemini-companion-edits-open))
-         (review (seq-mapcat #'cdr (gemini-companion-commands-menu 'view)))
-         (commands (cons 'gemini-companion-review (mapcar #'cadr review))))
-    `("Gemini"
-      ["Review" nil :active nil :visible ,open
-       :label (or (gemini-companion-commands-state
-                   'gemini-companion-edit-hunks-summary)
-                  "No review is displayed")]
-      ["Go to the review" gemini-companion-review :visible ,open]
-      ,@(mapcar (lambda (entry) (gemini-companion--menu-item entry open))
-                review)
-      ["--" nil :visible ,open]
-      ,@(seq-mapcat
-         (pcase-lambda (`(,title . ,entries))
-           (cons (vector title nil :active nil)
-                 (mapcar (lambda (entry)
-                           (gemini-companion--menu-item
-                            entry (or (not (memq (cadr entry) commands))
-                                      `(not ,open))))
-                         entries)))
-         (gemini-companion-commands-menu 'global)))))
+;; `easy-menu-define' would make it a command, too, among those of M-x.
+(defvar gemini-companion--menu-map
+  (easy-menu-create-menu
+   "Gemini"
+   (let* ((open '(gemini-companion-commands-state 'gemini-companion-edits-open))
+          (review (seq-mapcat #'cdr (gemini-companion-commands-menu 'view)))
+          (commands (cons 'gemini-companion-review (mapcar #'cadr review))))
+     `(["Review" nil :active nil :visible ,open
+        :label (or (gemini-companion-commands-state
+                    'gemini-companion-edit-hunks-summary)
+                   "No review is displayed")]
+       ["Go to the review" gemini-companion-review :visible ,open]
+       ,@(mapcar (lambda (entry) (gemini-companion--menu-item entry open))
+                 review)
+       ["--" nil :visible ,open]
+       ,@(seq-mapcat
+          (pcase-lambda (`(,title . ,entries))
+            (cons (vector title nil :active nil)
+                  (mapcar (lambda (entry)
+                            (gemini-companion--menu-item
+                             entry (or (not (memq (cadr entry) commands))
+                                       `(not ,open))))
+                          entries)))
+          (gemini-companion-commands-menu 'global)))))
+  "Menu of gemini-companion, which begins with the review if one is open.")
 
 ;;;; Parts
 
@@ -142,7 +144,7 @@ The files of the others are loaded as the mode is turned on.")
 
 (defvar gemini-companion--lighter-map
   (let ((map (make-sparse-keymap)))
-    (define-key map [mode-line down-mouse-1] gemini-companion-menu-map)
+    (define-key map [mode-line down-mouse-1] gemini-companion--menu-map)
     (define-key map [mode-line mouse-1] #'ignore)
     (define-key map [mode-line mouse-2] 'gemini-companion-status)
     map)
@@ -213,10 +215,13 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
                     (gemini-companion-lighter)))
   :keymap (let ((map (make-sparse-keymap)))
             (define-key map [menu-bar gemini]
-              (cons "Gemini" gemini-companion-menu-map))
+              (cons "Gemini" gemini-companion--menu-map))
             map)
   (cond (gemini-companion-mode
-         (gemini-companion--turn-on))
+         (gemini-companion--turn-on)
+         (when (and (called-interactively-p 'any)
+                    (gemini-companion-server-running-p))
+           (gemini-companion--show-first-step "Gemini-Companion mode enabled")))
         ((called-interactively-p 'any)
          ;; The mode stays on if the user says no, or quits the question.
          (setq gemini-companion-mode t)
@@ -226,6 +231,11 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
          (gemini-companion--turn-off 'rejected))
         (t
          (gemini-companion--turn-off 'rejected))))
+
+(defun gemini-companion--show-first-step (done)
+  "Show DONE, a phrase about what was done, and how to go on from there."
+  (message "%s; %s starts a CLI" done
+           (substitute-command-keys "\\[gemini-companion-run]")))
 
 (defconst gemini-companion--misc-info
   '(gemini-companion-mode
@@ -382,7 +392,9 @@ M-x gemini-companion-mode turns it on"))
         ((gemini-companion-server-ready-p)
          (gemini-companion-server-restart))
         ((not (gemini-companion-server-running-p))
-         (gemini-companion--start))))
+         (gemini-companion--start)
+         (gemini-companion--show-first-step
+          "Python packages of gemini-companion installed"))))
 
 ;;;; Unloading
 

@@ -44,9 +44,7 @@
     (pcase-dolist (`(,file . ,names)
                    `(("src.py" "src.py")
                      ("lib/src.py" "src.py" "lib/src.py")
-                     ;; The end of the line has the whole name.
-                     (,(concat (make-string 50 ?a) ".py")
-                      "a+\\.\\.\\.a+\\.py" "a\\{50\\}\\.py")))
+                     (,(concat (make-string 50 ?a) ".py") "a\\{50\\}\\.py")))
       (let ((edit (gemini-companion-test-show file "2\n")))
         (gemini-companion-header-test-connect edit)
         (should (string-match-p
@@ -65,8 +63,11 @@
                      ("/gemini-companion/new/companion-test" 60
                       "\\` outside your projects; companion-test  a accept")
                      ("link" 80 "outside your projects; by a symbolic link; comp")
+                     ;; Other keys are left out for a name, not those that answer.
+                     (,(concat (make-string 50 ?a) ".el") 90
+                      "\\` a\\{50\\}\\.el  a accept  r reject  \\? keys")
                      (,(concat (make-string 50 ?a) ".el") 80
-                      "\\` a+\\.\\.\\.a+\\.el  a accept")))
+                      "\\` a+\\.\\.\\.a+\\.el  a accept  r reject  \\? keys")))
       (let ((diff (gemini-companion-test-show file "2\n")))
         (gemini-companion-header-test-connect diff)
         (let ((header (gemini-companion-test-header nil width)))

@@ -52,6 +52,25 @@
         (goto-char (point-min))
         (should (re-search-forward (format regexp word) nil t))))))
 
+(ert-deftest gemini-companion-commands-are-for-users-or-private ()
+  :tags '(pure)
+  (let ((documented (gemini-companion-manual-test-api))
+        (others nil))
+    (mapatoms
+     (lambda (symbol)
+       (let ((name (symbol-name symbol)))
+         (when (and (commandp symbol)
+                    (string-prefix-p "gemini-companion-" name)
+                    (not (string-match-p "--\\|-test-" name))
+                    (not (member name documented)))
+           (push name others)))))
+    (should-not others)
+    ;; Only one of the modes is for M-x.
+    (should-not (seq-filter (lambda (name)
+                              (and (string-suffix-p "-mode" name)
+                                   (commandp (intern name))))
+                            (remove "gemini-companion-mode" documented)))))
+
 (ert-deftest gemini-companion-manual-and-readme-name-only-what-exists ()
   (pcase-dolist
       (`(,file ,kinds ,regexp)
@@ -78,6 +97,24 @@ If SECTION is non-nil, only those of that section."
       (while (re-search-forward "^- Key: \\(.+\\) (\\([a-z-]+\\)) ::" end t)
         (push (cons (match-string 1) (intern (match-string 2))) keys))
       keys)))
+
+(ert-deftest gemini-companion-address-is-that-of-the-package-everywhere ()
+  :tags '(pure)
+  (let ((address (gemini-companion-manual-test-in "gemini-companion.el"
+                   (re-search-forward "^;; URL: https://\\(\\S-+\\)$")
+                   (match-string 1))))
+    (dolist (file '("README.org" "doc/gemini-companion.org" "CONTRIBUTING.org"
+                    "Eask" "pyproject.toml"))
+      (gemini-companion-manual-test-in file
+        (while (re-search-forward
+                (concat "github\\.com/[^ \n\"/]+/gemini-companion\\_>"
+                        "\\|:repo \"\\([^ \n\"]+\\)\"")
+                nil t)
+          (ert-info (file)
+            (should (equal address
+                           (if (match-string 1)
+                               (concat "github.com/" (match-string 1))
+                             (match-string 0))))))))))
 
 (ert-deftest gemini-companion-manual-has-the-keys-that-are-bound ()
   (let ((described (gemini-companion-manual-test-keys))

@@ -26,7 +26,7 @@
         (when label
           (should (or (eq place 'list)
                       (memq command
-                            (flatten-tree (cdr gemini-companion-menu-map)))))
+                            (flatten-tree (cdr (lookup-key gemini-companion-mode-map [menu-bar gemini]))))))
           ;; Transient 0.9 and later have no level before the properties.
           (should (memq command
                         (flatten-tree (transient-get-suffix menu key)))))))))
@@ -76,7 +76,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
                            (when (eval (cdr (plist-get plist :button)) t)
                              '(on))))
                     items))))))
-     gemini-companion-menu-map)
+     (lookup-key gemini-companion-mode-map [menu-bar gemini]))
     (nreverse items)))
 
 (defun gemini-companion-menu-test--that-are (state)

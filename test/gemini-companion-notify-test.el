@@ -72,6 +72,27 @@
       (should (string-match-p "\\` not con"
                               (gemini-companion-notify-header))))))
 
+(ert-deftest gemini-companion-notify-header-names-the-project-of-one-of-several ()
+  (gemini-companion-notify-test-with
+    (with-current-buffer terminal
+      (pcase-dolist (`(,others . ,beginning)
+                     '((() . " ")
+                       (("/src/bank/") . " shop: ")
+                       (("/src/bank/" "/old/shop/") . " Gemini CLI (shop, process ")))
+        (gemini-companion-server-receive 'sessions-update
+          (cons session
+                (seq-map-indexed
+                 (lambda (directory index)
+                   (list :id (format "other %d" index) :client "gemini"
+                         :directory directory))
+                 others)))
+        (let ((header (gemini-companion-notify-header)))
+          (should (string-prefix-p beginning header))
+          (should (eq (null others) (not (string-search ": " header))))))
+      ;; What waits is that of all.
+      (gemini-companion-notify-test-settled 'question
+        (should (string-search ": 1 to answer: " (gemini-companion-notify-header)))))))
+
 (ert-deftest gemini-companion-notify-is-once-for-each-question ()
   (gemini-companion-notify-test-with
     (dotimes (_ 2)

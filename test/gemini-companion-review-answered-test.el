@@ -21,14 +21,14 @@
            (?k kill-buffer kill-buffer)
            (?\C-u universal-argument universal-argument)
            (?3 digit-argument digit-argument)
-           (?x self-insert-command gemini-companion-review-leave)
-           (?\M-x execute-extended-command gemini-companion-review-leave)
-           (?\C-c nil gemini-companion-review-leave)
-           ((xterm-paste "text") xterm-paste gemini-companion-review-leave)
+           (?x self-insert-command gemini-companion-review-answered--leave)
+           (?\M-x execute-extended-command gemini-companion-review-answered--leave)
+           (?\C-c nil gemini-companion-review-answered--leave)
+           ((xterm-paste "text") xterm-paste gemini-companion-review-answered--leave)
            (?\t gemini-companion-unified-toggle-fold
-                gemini-companion-arrival-wait-on)
+                gemini-companion-review-answered--wait-on)
            (?g gemini-companion-ediff-compare-again
-               gemini-companion-arrival-wait-on)))
+               gemini-companion-review-answered--wait-on)))
       (run-hooks 'pre-command-hook)
       (should (eq runs this-command)))))
 

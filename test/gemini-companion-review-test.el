@@ -348,7 +348,6 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                   (not (string-search "-test-" (symbol-name command)))
                   (not (memq command '( gemini-companion-review-mode
                                         gemini-companion-review-menu
-                                        gemini-companion-review-too-soon
                                         gemini-companion-unified-mode))))
          (ert-info ((symbol-name command))
            (with-temp-buffer

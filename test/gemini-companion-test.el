@@ -9,6 +9,7 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-resume)
 (require 'gemini-companion-review)
+(require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-send)
 (require 'gemini-companion-server-test-helper)
 (require 'package)
@@ -69,6 +70,24 @@
         (kill-buffer)))
     (gemini-companion-test-leaves-only things)
     (should (equal before (gemini-companion-test-trace)))))
+
+(ert-deftest gemini-companion-mode-ends-with-the-command-that-starts-a-cli ()
+  (gemini-companion-test-with-mode '((".git" ""))
+    (gemini-companion-mode -1)
+    (let ((shown nil))
+      (cl-letf (((symbol-function 'message)
+                 (lambda (format &rest arguments)
+                   (when format
+                     (setq shown (apply #'format-message format arguments)))))
+                ((symbol-function 'current-message) (lambda () shown)))
+        (call-interactively #'gemini-companion-mode))
+      (should (equal "Gemini-Companion mode enabled; M-x gemini-companion-run \
+starts a CLI"
+                     shown)))
+    ;; An init file shows nothing.
+    (gemini-companion-mode -1)
+    (should-not (gemini-companion-test-messages
+                  (gemini-companion-mode)))))
 
 (ert-deftest gemini-companion-mode-off-at-once-leaves-nothing-behind ()
   (gemini-companion-test-with-mode-off '()
