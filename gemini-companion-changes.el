@@ -49,6 +49,11 @@ NAME is its true name, and EDIT is the last edit that was written there."
   "Table from edits to the texts with which they were recorded.
 An edit may be reported by its CLI, and found in its file, too.")
 
+(defvar gemini-companion-changes--lines (make-hash-table :test 'eq :weakness 'key)
+  "Table from edits to conses of a text that they wrote, and their lines.
+The lines are a table; see `gemini-companion-changes--lines-of'.  To compare
+the texts again for each change of a file would take seconds.")
+
 (defvar gemini-companion-changes-functions nil
   "Functions called with a record of which the changes were computed again.
 If there are none, the record may have been dropped.")
@@ -206,9 +211,7 @@ the file is gone, or cannot be read, it is nil."
     (setf (gemini-companion-changes-file-stamp record)
           (gemini-companion-watch-stamp (gemini-companion-changes-path record)))
     (with-current-buffer (or buffer (current-buffer))
-      (let ((text (if buffer
-                      (gemini-companion-revert-text buffer)
-                    (gemini-companion-changes--text-of-file record)))
+      (let ((text (gemini-companion-changes-text record))
             (baseline (gemini-companion-changes-file-baseline record)))
         (setf (gemini-companion-changes-file-known record)
               (and text
@@ -229,6 +232,13 @@ BUFFER is the current one by default, and may have been killed."
     (with-current-buffer (or buffer (current-buffer))
       (when-let* ((record (gemini-companion-changes-here)))
         (gemini-companion-changes-look record)))))
+
+(defun gemini-companion-changes-text (record)
+  "Return the text now of the file of RECORD, of its buffer or else on disk.
+Return nil if it is gone, or cannot be read."
+  (if-let* ((buffer (gemini-companion-changes-buffer record)))
+      (gemini-companion-revert-text buffer)
+    (gemini-companion-changes--text-of-file record)))
 
 (defun gemini-companion-changes--text-of-file (record)
   "Return the text of the file of RECORD, which is not visited, or nil."
@@ -298,17 +308,36 @@ If none is known to have done so, return all edits of the file."
                 (gemini-companion-changes-file-baseline record) change))
         (edits (gemini-companion-changes-file-edits record)))
     (or (seq-filter (lambda (edit)
-                      (seq-intersection lines (gemini-companion-changes--lines-of edit)))
+                      (let ((own (gemini-companion-changes--lines-of edit)))
+                        (seq-some (lambda (line) (gethash line own)) lines)))
                     edits)
         edits)))
 
 (defun gemini-companion-changes--lines-of (edit)
-  "Return the lines that EDIT has added and removed, a list."
-  (when-let* ((before (gemini-companion-changes--before edit)))
-    (let* ((old (gemini-companion-baseline-split before))
-           (new (gemini-companion-baseline-split (gemini-companion-edit-after edit))))
-      (gemini-companion-baseline-lines-of
-       old new (gemini-companion-baseline-compare old new)))))
+  "Return a table whose keys are the lines that EDIT has added and removed."
+  (pcase (gethash edit gemini-companion-changes--lines)
+    ((and `(,text . ,lines) (guard (eq text (gemini-companion-edit-after edit))))
+     lines)
+    (_
+     (let ((lines (make-hash-table :test 'equal)))
+       (when-let* ((before (gemini-companion-changes--before edit)))
+         (let ((old (gemini-companion-baseline-split before))
+               (new (gemini-companion-baseline-split
+                     (gemini-companion-edit-after edit))))
+           (dolist (line (gemini-companion-baseline-lines-of
+                          old new (gemini-companion-baseline-compare old new)))
+             (puthash line t lines))))
+       (puthash edit (cons (gemini-companion-edit-after edit) lines)
+                gemini-companion-changes--lines)
+       lines))))
+
+(defun gemini-companion-changes-share (record change predicate)
+  "Return `all' if all edits that wrote CHANGE of RECORD satisfy PREDICATE.
+Return `some' if some of them do, or else nil."
+  (let* ((edits (gemini-companion-changes-edits record change))
+         (own (seq-count predicate edits)))
+    (cond ((= own (length edits)) 'all)
+          ((< 0 own) 'some))))
 
 ;;;; Life
 

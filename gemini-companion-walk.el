@@ -167,7 +167,7 @@ list of the record, the change, and a text about files that were skipped."
         (list here (car (if back (last beyond) beyond)))
       (or (seq-some
            (lambda (record)
-             (pcase (gemini-companion-walk--visit record)
+             (pcase (gemini-companion-walk-visit record)
                ((and why (pred stringp))
                 ;; The changes of a file that is skipped do not count any more.
                 (gemini-companion-changes-look record)
@@ -194,7 +194,7 @@ the nearest one first."
          (rest (and here (cdr (memq here records)))))
     (append rest (seq-difference records rest #'eq))))
 
-(defun gemini-companion-walk--visit (record)
+(defun gemini-companion-walk-visit (record)
   "Visit the file of RECORD, and return its changes.
 If the file is none that can be visited, return why, a predicate."
   (let ((file (gemini-companion-changes-path record)))
@@ -399,19 +399,23 @@ changes that are left out, as an edit of another turn has written some of
 their lines, too."
   (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
                (turn (gemini-companion-edit-turn
-                      (car (gemini-companion-changes-edits record change))))
-               (shared 0)
-               (found nil))
+                      (car (gemini-companion-changes-edits record change)))))
+    (gemini-companion-walk-changes-of
+     (lambda (edit) (eq turn (gemini-companion-edit-turn edit))))))
+
+(defun gemini-companion-walk-changes-of (predicate)
+  "Return the changes at the last look whose edits all satisfy PREDICATE.
+The value is a cons of a list of (RECORD . CHANGES), and of the number of
+changes of which only some edits do."
+  (let ((shared 0)
+        (found nil))
     (dolist (record (gemini-companion-changes-files))
-      (let ((changes
-             (seq-filter
-              (lambda (change)
-                (let ((turns (seq-uniq (mapcar #'gemini-companion-edit-turn
-                                               (gemini-companion-changes-edits
-                                                record change)))))
-                  (cond ((equal turns (list turn)) t)
-                        ((memq turn turns) (ignore (cl-incf shared))))))
-              (gemini-companion-changes-file-known record))))
+      (let ((changes (seq-filter
+                      (lambda (change)
+                        (pcase (gemini-companion-changes-share record change predicate)
+                          ('all t)
+                          ('some (ignore (cl-incf shared)))))
+                      (gemini-companion-changes-file-known record))))
         (when changes
           (push (cons record changes) found))))
     (cons (nreverse found) shared)))
@@ -424,7 +428,7 @@ OTHERS are the records of the next files; this one may be forgotten by now."
     (funcall gemini-companion-walk--end)
     (message "%s; no changes are left" what)))
 
-(defun gemini-companion-walk--count (groups)
+(defun gemini-companion-walk-count (groups)
   "Return the number of changes in GROUPS, a list of (RECORD . CHANGES)."
   (let ((count (apply #'+ (mapcar (lambda (group) (length (cdr group))) groups))))
     (format (ngettext "%d change" "%d changes" count) count)))
@@ -440,6 +444,24 @@ The current buffer visits the file."
 undo all the same? " name))))
       (user-error "Not undone"))))
 
+(defun gemini-companion-walk-undo (groups)
+  "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their buffers.
+The files are visited, and not displayed.  Return what was done, a text."
+  (let ((done (mapcar (pcase-lambda (`(,record . ,changes))
+                        (pcase (gemini-companion-walk-visit record)
+                          ((and why (pred stringp))
+                           (user-error "%s %s"
+                                       (gemini-companion-edit-name
+                                        (gemini-companion-changes-file-edit record))
+                                       why)))
+                        (with-current-buffer (gemini-companion-changes-buffer record)
+                          (gemini-companion-walk--undo-in-file record changes)))
+                      groups)))
+    (if (cdr done)
+        (format "Undid %s in %d files, not saved"
+                (gemini-companion-walk-count groups) (length done))
+      (car done))))
+
 (defun gemini-companion-walk--undo-in-file (record changes)
   "Undo CHANGES of RECORD in its buffer, or delete the file if it was new.
 Return what was done."
@@ -450,7 +472,7 @@ Return what was done."
       (gemini-companion-walk--check-undo record changes)
       (gemini-companion-changes-undo record changes)
       (format "Undid %s of %s, not saved"
-              (gemini-companion-walk--count (list (cons record changes)))
+              (gemini-companion-walk-count (list (cons record changes)))
               name))))
 
 (defun gemini-companion-walk--all-new-p (record changes)
@@ -576,19 +598,11 @@ asking."
   (interactive "P")
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
-               (others (gemini-companion-walk--others (gemini-companion-changes-here)))
-               (done nil))
-    (pcase-dolist (`(,record . ,changes) groups)
-      (gemini-companion-walk--visit record)
-      (with-current-buffer (gemini-companion-changes-buffer record)
-        (push (gemini-companion-walk--undo-in-file record changes) done)))
+               (others (gemini-companion-walk--others (gemini-companion-changes-here))))
     (gemini-companion-walk--after
      others
-     (concat (if (cdr done)
-                 (format "Undid %s in %d files, not saved"
-                         (gemini-companion-walk--count groups) (length done))
-               (car done))
-             (gemini-companion-walk--shared shared)))))
+     (concat (gemini-companion-walk-undo groups)
+             (gemini-companion-walk-shared shared)))))
 
 ;;;###autoload
 (defun gemini-companion-keep-change ()
@@ -613,8 +627,8 @@ point, in all files."
       (gemini-companion-changes-keep record changes))
     (gemini-companion-walk--after
      others
-     (concat "Kept " (gemini-companion-walk--count groups)
-             (gemini-companion-walk--shared shared)))))
+     (concat "Kept " (gemini-companion-walk-count groups)
+             (gemini-companion-walk-shared shared)))))
 
 (defun gemini-companion-walk--groups (turn)
   "Return the changes of this file, or of the turn at point if TURN is non-nil.
@@ -627,7 +641,7 @@ The value is as that of `gemini-companion-walk--turn-changes'."
         (user-error "No changes in this buffer"))
       (cons (list (cons record changes)) 0))))
 
-(defun gemini-companion-walk--shared (count)
+(defun gemini-companion-walk-shared (count)
   "Return a text about COUNT changes that were left out, or nil."
   (when (and (integerp count) (< 0 count))
     (format (ngettext "; %d change has lines of another turn, too"
