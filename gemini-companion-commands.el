@@ -49,7 +49,21 @@
      ("U" gemini-companion-undo-changes "Undo all of this file" (global change)
       :enable gemini-companion-marks-here)
      ("K" gemini-companion-keep-changes "Keep all of this file" (global change)
-      :enable gemini-companion-marks-here))
+      :enable gemini-companion-marks-here)
+     ("d" gemini-companion-turn-page "Changes on one page" (global)
+      :enable gemini-companion-changes-left))
+    ("Changes"
+     ("n" gemini-companion-turn-page-next "Next change" (page)
+      :first t :header "next")
+     ("p" gemini-companion-turn-page-previous "Previous change" (page))
+     ("k" gemini-companion-turn-page-keep "Keep this change" (page)
+      :first t :header "keep")
+     ("u" gemini-companion-turn-page-undo "Undo this change" (page)
+      :first t :header "undo")
+     ("K" gemini-companion-turn-page-keep-file "Keep this file" (page)
+      :header "keep file")
+     ("U" gemini-companion-turn-page-undo-file "Undo this file" (page)
+      :header "undo file"))
     ("Connection"
      ("?" gemini-companion-status "Status and problems" (global))
      ("R" gemini-companion-restart "Restart the server" (global)
@@ -60,12 +74,12 @@
       :on gemini-companion-mode)
      ("," gemini-companion-customize "Set options" (global)))
     ("Answer"
-     ("a" gemini-companion-edit-accept "Accept" (view list)
+     ("a" gemini-companion-edit-accept "Accept" (view list page)
       :enable gemini-companion-edits-to-answer :first t :header "accept")
-     ("r" gemini-companion-edit-reject "Reject" (view list)
+     ("r" gemini-companion-edit-reject "Reject" (view list page)
       :enable gemini-companion-edits-to-answer :first t :header "reject")
      ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
-      (view list)
+      (view list page)
       :enable gemini-companion-edits-to-answer)
      ("c" gemini-companion-list-comment "Comment on this line" (list)
       :enable gemini-companion-edits-to-answer :first t :header "comment")
@@ -76,29 +90,34 @@
       :enable gemini-companion-review-of-buffer :stay t :header "next")
      ("p" gemini-companion-review-previous-hunk "Previous hunk" (view list)
       :enable gemini-companion-review-of-buffer :stay t)
-     ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list)
+     ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list page)
       :enable gemini-companion-review-hunk-at-point
       :on gemini-companion-review-excluded-p :stay t :header "exclude")
-     ("e" gemini-companion-review-edit "Edit the proposal" (view list)
+     ("e" gemini-companion-review-edit "Edit the proposal" (view list page)
       :enable gemini-companion-review-of-buffer :header "edit")
      ("u" gemini-companion-list-revert "Undo this edit or turn" (list)
       :first t :header "undo"))
     ("Display"
      ("TAB" gemini-companion-list-toggle "Unfold or fold" (list)
       :header "diff")
+     ("TAB" gemini-companion-turn-page-toggle "Unfold or fold" (page))
      ("RET" gemini-companion-list-view "Review or visit" (list)
       :header "review")
-     ("v" gemini-companion-review-switch-view "Switch the view" (view list)
+     ("RET" gemini-companion-turn-page-visit "Visit or review" (page)
+      :header "visit")
+     ("v" gemini-companion-review-switch-view "Switch the view" (view list page)
       :enable gemini-companion-edits-to-answer :header "other view")
-     ("l" gemini-companion-list "List of edits" (view))
-     ("!" gemini-companion-auto-accept "Auto-accept" (view list)
+     ("l" gemini-companion-list "List of edits" (view page))
+     ("!" gemini-companion-auto-accept "Auto-accept" (view list page)
       :on gemini-companion-auto-on-p)
-     ("g" revert-buffer "Refresh" (list))
-     ("q" gemini-companion-quit-window "Quit the list" (list)))
+     ("g" revert-buffer "Refresh" (list page))
+     ("q" gemini-companion-quit-window "Quit the list" (list))
+     ("q" gemini-companion-quit-window "Quit the page" (page)))
     (nil
      ("h" gemini-companion-menu nil (global))
      ("?" gemini-companion-review-menu nil (view) :first t :header "keys")
      ("?" gemini-companion-list-menu nil (list) :first t :header "keys")
+     ("?" gemini-companion-page-menu nil (page) :first t :header "keys")
      ("RET" gemini-companion-show-change nil (change))
      ("RET" gemini-companion-review-edit nil (panel unified))
      ("TAB" gemini-companion-unified-toggle-fold nil (unified))
@@ -114,8 +133,9 @@
   "Commands by group: lists of key, command, label, places and a plist.
 The places are `global', the map of all commands; `review', all buffers
 of a review; `view', those where no text is typed, or of them only the
-`panel' of Ediff or the `unified' diff; `list', the list of edits; and
-`change', the next key after a command that goes to a change.
+`panel' of Ediff or the `unified' diff; `list', the list of edits; `page',
+the changes of a turn on one page; and `change', the next key after a
+command that goes to a change.
 A group without a title is in no menu.
 
 In the plist, `:header' is the word beside the key in a header line, in
@@ -176,7 +196,8 @@ of CLICK."
                  (walk next-change previous-change show-change undo-change
                        undo-changes keep-change keep-changes)
                  (server-log events-buffer) (tools tools) (review review)
-                 (menu menu review-menu list-menu) (context pause)
+                 (turn-page turn-page)
+                 (menu menu review-menu list-menu page-menu) (context pause)
                  (prompt edit-reject-with-reason) (status status)
                  (cli run connect disconnect) (resume resume)))
   (dolist (command commands)

@@ -115,6 +115,16 @@ Only the lines of edits that were written count, if all are known."
                     (gemini-companion-edit-hunks-lines
                      (seq-filter #'gemini-companion-edit-written-p edits))))))
 
+(defun gemini-companion-edit-hunks-files (edits)
+  "Return the names of the files of EDITS, such as \"notes.md, app/bill.py\".
+There are three at most, and then how many more there are."
+  (let* ((names (seq-uniq (mapcar (lambda (edit)
+                                    (gemini-companion-edit-name edit 'plain))
+                                  edits)))
+         (more (- (length names) 3)))
+    (concat (string-join (seq-take names 3) ", ")
+            (and (< 0 more) (format " and %d more" more)))))
+
 (defun gemini-companion-edit-hunks-summary (&optional edit plain)
   "Return the name of the file of EDIT, and its amount of change if known.
 EDIT is the current one by default.  For PLAIN, see

@@ -221,11 +221,11 @@ excluded."
          (view (and edit (gemini-companion-edit-view edit)))
          (toggle (if excluded "restore" "exclude")))
     (cond
-     ((null edit) (gemini-companion-header--keys 'list))
+     ((null edit) (gemini-companion-header-keys-in 'list))
      ((memq decision '(accepted rejected))
       '("; waiting for the next edit" "; any other key closes this"))
      ((null decision)
-      (gemini-companion-header--keys
+      (gemini-companion-header-keys-in
        'view
        `(,@(unless (cdr (gemini-companion-edit-known-hunks edit))
              '((gemini-companion-review-next-hunk)))
@@ -240,7 +240,7 @@ excluded."
                   `((gemini-companion-review-edit)
                     (gemini-companion-review-toggle-hunk . ,toggle))))))))))
 
-(defun gemini-companion-header--keys (place &optional words)
+(defun gemini-companion-header-keys-in (place &optional words)
   "Return the keys in the current buffer, in PLACE, a list of texts.
 Those that answer come first.  WORDS is an alist of commands and the words
 that they have here in place of those in `gemini-companion-commands', or

@@ -150,13 +150,15 @@ files and lines, how long it took, and the prompt, as far as known."
     (cons
      (list :key (list (if last 'turn 'earlier)
                       (gemini-companion-edit-id (car edits)))
-           :level 2 :open last :session session :edits edits
+           :level 2 :open last :session session :edits edits :turn turn
            :text
            (gemini-companion-list--fit
             (propertize (apply #'gemini-companion-list--columns
                                (format-time-string "%H:%M" began)
-                               `(,@(gemini-companion-edit-hunks-total edits)
-                                 ,took))
+                               (if (gemini-companion-turn-prompt turn)
+                                   `(,@(gemini-companion-edit-hunks-total edits)
+                                     ,took)
+                                 (gemini-companion-list--named-by-files edits took)))
                         'face 'shadow)
             (gemini-companion-list--columns
              (gemini-companion-turn-prompt turn))))
@@ -165,6 +167,15 @@ files and lines, how long it took, and the prompt, as far as known."
                      :session session :edit edit
                      :text (gemini-companion-list--edit-line edit width)))
              edits))))
+
+(defun gemini-companion-list--named-by-files (edits took)
+  "Return texts for the line of a turn with EDITS whose prompt is unknown.
+TOOK says how long it took, or is nil.  Lines that only count files would
+look all the same."
+  (list (gemini-companion-edit-hunks-files edits)
+        (gemini-companion-edit-hunks-lines
+         (seq-filter #'gemini-companion-edit-written-p edits))
+        took))
 
 (defun gemini-companion-list--fit (&rest texts)
   "Return TEXTS as a line that fits into the window of the list.
@@ -623,13 +634,19 @@ lines again."
 (defun gemini-companion-list-view ()
   "Review the proposal at point, at the hunk at point.
 If the edit at point has ended, visit its file at that line instead.  On
-the line of something else that waits for an answer, go there."
+the line of something else that waits for an answer, go there; on that of
+a turn, show all its changes on one page, and on that of a CLI all that
+are left of it."
   (interactive nil gemini-companion-list-mode)
   (let ((edit (gemini-companion-list--get :edit))
         (request (gemini-companion-list--get :request)))
     (cond
      (request (gemini-companion-request-show request))
-     ((null edit) (gemini-companion-list-toggle))
+     ((null edit)
+      (gemini-companion-turn-page
+       (or (gemini-companion-list--get :session)
+           (user-error "No CLI on this line"))
+       (gemini-companion-list--get :turn)))
      ((gemini-companion-edit-open-p edit) (gemini-companion-review-enter))
      (t
       (let ((file (gemini-companion-edit-file edit))
@@ -640,22 +657,10 @@ the line of something else that waits for an answer, go there."
                                                 'gemini-companion-hunk))))))
         (unless (file-exists-p file)
           (user-error "%s does not exist" (gemini-companion-edit-name edit)))
-        (gemini-companion-list--show-file file #'pop-to-buffer)
+        (gemini-companion-windows-show-beside (gemini-companion-revert-visit file)
+                                              #'pop-to-buffer)
         (when line
           (goto-char (gemini-companion-hunk-line line))))))))
-
-(defun gemini-companion-list--show-file (file display)
-  "Show FILE in another window by DISPLAY.
-That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
-no review is hidden."
-  (let ((buffer (gemini-companion-revert-visit file)))
-    (gemini-companion-windows-at-once
-      (funcall display buffer
-               (if (gemini-companion-windows-for-list)
-                   '((display-buffer-reuse-window
-                      display-buffer-below-selected)
-                     (inhibit-same-window . t))
-                 t)))))
 
 (defun gemini-companion-list-comment ()
   "Comment on the line at point, or on the lines of the region.
@@ -750,7 +755,8 @@ all edits of the turn."
                     ;; Tramp would block Emacs.
                     (and (gemini-companion-names-of-copy file)
                          (null (gemini-companion-names-buffer file))))
-          (gemini-companion-list--show-file file #'display-buffer))
+          (gemini-companion-windows-show-beside (gemini-companion-revert-visit file)
+                                                #'display-buffer))
         (gemini-companion-undo-edit edit hunk)))))
 
 (defun gemini-companion-list--revert-turn (edits)

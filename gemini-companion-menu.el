@@ -39,7 +39,9 @@
                   :description (lambda () (gemini-companion-commands-state
                                            'gemini-companion-edit-hunks-summary)))
                  (gemini-companion-list-menu
-                  "Display the commands of the list of edits in a menu." list)))
+                  "Display the commands of the list of edits in a menu." list)
+                 (gemini-companion-page-menu
+                  "Display the commands of the page of a turn in a menu." page)))
   (let ((groups (mapcar (pcase-lambda (`(,title . ,rows))
                           (vconcat (list title)
                                    (mapcar #'gemini-companion-menu--suffix rows)))

@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-replace)
 
 (defvar-local gemini-companion-page--write nil
@@ -20,6 +21,9 @@ It takes no arguments, and calls `gemini-companion-page-replace'.")
 
 (defvar-local gemini-companion-page--timer (timer-create)
   "Timer that refreshes this page.")
+
+(defvar-local gemini-companion-page--sections nil
+  "The sections of this page, as `gemini-companion-page-replace-sections' has them.")
 
 (defun gemini-companion-page-set-up (write hooks)
   "Make the current buffer a page whose text the function WRITE writes.
@@ -80,6 +84,33 @@ END non-nil, replace only the whole lines between them."
           (set-text-properties (+ start position) (+ start next)
                                (text-properties-at position text))
           (setq position next))))))
+
+(defun gemini-companion-page-replace-sections (sections)
+  "Make SECTIONS, a list of (KEY . TEXT), the text of the current buffer.
+Only this function is to change it then.  Sections keep their order.  One
+with a TEXT that is `eq' to the last one for KEY stays as it is; of one
+with another TEXT, the lines that differ are replaced."
+  (widen)
+  (let ((old gemini-companion-page--sections)
+        (beg 1))
+    (pcase-dolist (`(,key . ,text) sections)
+      (let ((found (cl-member key old :test #'equal :key #'car)))
+        (when found
+          (gemini-companion-page--delete-sections beg (cl-ldiff old found))
+          (setq old (cdr found)))
+        (let ((last (cdar found)))
+          (unless (eq text last)
+            (gemini-companion-page-replace text beg (+ beg (length last)))))
+        (cl-incf beg (length text))))
+    (gemini-companion-page--delete-sections beg old)
+    (setq gemini-companion-page--sections sections)))
+
+(defun gemini-companion-page--delete-sections (beg sections)
+  "Delete the text of SECTIONS, which begins at BEG."
+  (when sections
+    (gemini-companion-page-replace
+     "" beg (apply #'+ beg (mapcar (lambda (section) (length (cdr section)))
+                                   sections)))))
 
 (provide 'gemini-companion-page)
 ;;; gemini-companion-page.el ends here

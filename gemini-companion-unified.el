@@ -103,7 +103,7 @@ where it begins, from the top of the frame."
       (gemini-companion-page-refresh))
     (gemini-companion-windows-show-diff buffer edit window keep)
     (unless (and place (gemini-companion-unified--return-to place))
-      (gemini-companion-unified--reveal))))
+      (gemini-companion-unified-reveal))))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-unified-view))
   "Return the hunk at point in VIEW, or nil."
@@ -250,7 +250,7 @@ In the proposal, go to the lines of the hunk there."
       (with-selected-window (or (get-buffer-window buffer)
                                 (user-error "The diff is not shown here"))
         (gemini-companion-unified--move-in-diff count)
-        (gemini-companion-unified--reveal)))))
+        (gemini-companion-unified-reveal)))))
 
 (defun gemini-companion-unified--move-in-proposal (count)
   "Go forward by COUNT hunks in the current buffer, a proposal."
@@ -291,7 +291,7 @@ A long diff gets more text if that is necessary."
                   (position (gemini-companion-unified--draw-to
                              (gemini-companion-hunk-new hunk))))
         (goto-char position)
-        (gemini-companion-unified--reveal)))))
+        (gemini-companion-unified-reveal)))))
 
 (defun gemini-companion-unified--draw-to (line)
   "Return the position of LINE of the proposal in the diff, or nil.
@@ -332,7 +332,7 @@ If BACK is non-nil, return where the previous one begins."
       (gemini-companion-unified-toggle-fold fold)
       t)))
 
-(defun gemini-companion-unified--reveal ()
+(defun gemini-companion-unified-reveal ()
   "Scroll so that the hunk at point is visible with the lines before it."
   (let ((end (next-single-property-change (point) 'gemini-companion-hunk
                                           nil (point-max))))

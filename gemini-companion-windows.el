@@ -353,6 +353,18 @@ This is an action function of `display-buffer'."
     (set-window-buffer window buffer)
     window))
 
+(defun gemini-companion-windows-show-beside (buffer display)
+  "Show BUFFER in another window than the selected one by DISPLAY.
+That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
+no review is hidden."
+  (gemini-companion-windows-at-once
+    (funcall display buffer
+             (if (gemini-companion-windows-for-list)
+                 '((display-buffer-reuse-window
+                    display-buffer-below-selected)
+                   (inhibit-same-window . t))
+               t))))
+
 (defun gemini-companion-windows-uncover (buffers)
   "Quit the windows of this frame that cover BUFFERS, which are then shown."
   ;; Where the user has set it, Emacs 31 would rather delete these windows.

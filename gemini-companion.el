@@ -121,13 +121,13 @@ ENTRY is a row of `gemini-companion-commands'."
 (defconst gemini-companion--parts
   '(install remote state session roots watch revert edit proposal notify auto
     arrival changes marks context review cli resume walk prompt compose tools
-    list status)
+    list turn-page status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
 
 (defconst gemini-companion--parts-used-later
-  '(walk prompt compose tools list status)
+  '(walk prompt compose tools list turn-page status)
   "The parts whose files are loaded when a command of them is called.
 The files of the others are loaded as the mode is turned on.")
 
@@ -426,7 +426,7 @@ They use this one, so `unload-feature' needs its argument FORCE."
         (kill-buffer buffer)))))
 
 ;; No file requires these, so each of them may be unloaded alone.
-(dolist (file '(compose list status tools))
+(dolist (file '(compose list status tools turn-page))
   (defalias (intern (format "gemini-companion-%s-unload-function" file))
     #'gemini-companion--clear))
 

@@ -26,14 +26,14 @@
       (should (equal "" (buffer-string))))))
 
 (ert-deftest gemini-companion-commands-have-one-key-each-in-a-place ()
-  (dolist (place '(global review view list change))
+  (dolist (place '(global review view list page change))
     (ert-info ((symbol-name place))
       (let ((keys (mapcar #'car (gemini-companion-commands-in place))))
         (should keys)
         (should (equal keys (seq-uniq keys)))))))
 
 (ert-deftest gemini-companion-commands-of-a-menu-have-titles-and-labels ()
-  (dolist (place '(global view list))
+  (dolist (place '(global view list page))
     (pcase-dolist (`(,title . ,rows) (gemini-companion-commands-menu place))
       (ert-info (title)
         (should (stringp title))

@@ -63,7 +63,7 @@ With NUMBERS also with what else is displayed before it."
 (defun gemini-companion-list-test-shows (&rest lines)
   "Assert that the list comes to show LINES after the first one.
 Lines of turns whose prompt and end are unknown do not count."
-  (let* ((turn "\\`  [0-9:]+  [0-9]+ files?\\(?:  [+0-9]+ .[0-9]+\\)?\\'")
+  (let* ((turn "\\`  [0-9][0-9]:[0-9][0-9]  ")
          (shown (lambda ()
                   (cdr (seq-remove (apply-partially #'string-match-p turn)
                                    (gemini-companion-list-test-lines))))))

@@ -148,6 +148,8 @@ If SECTION is non-nil, only those of that section."
                              (gemini-companion-manual-test-rows 'change))
                        (cons "Keys in the list"
                              (gemini-companion-manual-test-rows 'list))
+                       (cons "All changes on one page"
+                             (gemini-companion-manual-test-rows 'page))
                        (cons "Keys and menus"
                              (mapcar (lambda (row)
                                        (cons (concat "C-c g " (car row)) (cdr row)))

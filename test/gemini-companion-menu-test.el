@@ -9,13 +9,16 @@
 (require 'gemini-companion-menu)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-server-test-helper)
+(require 'gemini-companion-turn-page)
 
 (ert-deftest gemini-companion-menu-has-every-command-in-each-form ()
   (pcase-dolist (`(,place ,map ,menu)
                  `((global ,gemini-companion-command-map gemini-companion-menu)
                    (view ,(gemini-companion-review-make-map 'panel)
                          gemini-companion-review-menu)
-                   (list ,gemini-companion-list-mode-map gemini-companion-list-menu)))
+                   (list ,gemini-companion-list-mode-map gemini-companion-list-menu)
+                   (page ,gemini-companion-turn-page-mode-map
+                         gemini-companion-page-menu)))
     (pcase-dolist (`(,key ,command ,label . ,_)
                    (gemini-companion-commands-in place))
       (ert-info ((format "%s %s" place key))
@@ -24,7 +27,7 @@
           (use-local-map map)
           (should (eq command (key-binding (kbd key)))))
         (when label
-          (should (or (eq place 'list)
+          (should (or (memq place '(list page))
                       (memq command
                             (flatten-tree (cdr (lookup-key gemini-companion-mode-map [menu-bar gemini]))))))
           ;; Transient 0.9 and later have no level before the properties.
@@ -36,15 +39,17 @@
     (cl-letf (((symbol-function 'transient-define-prefix)
                (cons 'macro (lambda (name &rest _) (ignore (push name made))))))
       (load "gemini-companion-menu" nil t))
-    (should (= 3 (length made)))))
+    (should (= 4 (length made)))))
 
 (ert-deftest gemini-companion-menu-fits-into-eighty-columns ()
   (dolist (menu '(gemini-companion-menu gemini-companion-review-menu
-                                        gemini-companion-list-menu))
+                                        gemini-companion-list-menu
+                                        gemini-companion-page-menu))
     ;; In this Emacs, no command would end it.
     (pcase-let ((`(,program . ,arguments)
                  (gemini-companion-test-emacs
                   '(require 'gemini-companion-list)
+                  '(require 'gemini-companion-turn-page)
                   '(require 'gemini-companion-menu)
                   `(transient-setup ',menu)
                   '(set-buffer " *transient*") '(princ (buffer-string)))))
