@@ -26,6 +26,13 @@
 (require 'gemini-companion-windows-at-once)
 (require 'project)
 
+;;;; Customization
+
+(defface gemini-companion-compose-file
+  '((t :inherit link))
+  "Face of an @ and the name after it in a draft, if that is a file."
+  :group 'gemini-companion)
+
 ;;;; Keys
 
 (defvar gemini-companion-compose-mode-map
@@ -37,6 +44,11 @@
     (define-key map (kbd "M-n") #'gemini-companion-compose-next)
     ;; Text mode completes words of a dictionary by it in Emacs 28 and 29.
     (define-key map (kbd "C-M-i") #'completion-at-point)
+    ;; Elsewhere, the mode of the text has the key.
+    (define-key map (kbd "TAB")
+      `(menu-item "" completion-at-point
+                  :filter ,(lambda (command)
+                             (and (gemini-companion-compose--word) command))))
     map)
   "Keys in the buffer of a prompt.")
 
@@ -49,8 +61,11 @@
   "The session for the prompt, which may have ended, or nil.")
 
 (defvar-local gemini-companion-compose--files nil
-  "Cons of a client and the files for completion, or nil before they are needed.
-See `gemini-companion-compose--file-names'.")
+  "The absolute names of the files for completion, or nil before it needs them.")
+
+(defvar-local gemini-companion-compose--checked nil
+  "Cons (TICK . NAMES) of the last search for names that are no files, or nil.
+TICK is the value of `buffer-chars-modified-tick' then.")
 
 (defvar gemini-companion-compose--images nil
   "Alist of (FILE . SESSION), images that were yanked.")
@@ -136,63 +151,93 @@ A file that is not there, or is damaged, is no history."
 
 ;;;; Completion
 
-(defun gemini-companion-compose--complete ()
-  "Complete the name of a file after @, or of a command after / at the start.
-A member of `completion-at-point-functions'."
+(defun gemini-companion-compose--word ()
+  "Return what is to be completed before point, or nil.
+The value is a list (KIND BEGINNING), where KIND is `file' for the name of
+a file after @, or `command' for one after / at the start of the draft."
   (let ((end (point)))
     (save-excursion
       ;; A quoted space is part of a name, before which @ needs no space.
       (re-search-backward "[^\\][ \t]\\|^")
       (goto-char (match-end 0))
       (cond ((search-forward "@" end t)
-             (list (point) end (gemini-companion-compose--file-names)
-                   :exit-function #'gemini-companion-compose--completed
-                   ;; Completion that pops up by itself need not wait.
-                   :company-prefix-length t
-                   :exclusive 'no))
+             (list 'file (point)))
             ((and (bobp) (< (point) end) (eq ?/ (char-after)))
-             (let ((commands (gemini-companion-compose--command-names)))
-               (list (1+ (point)) end commands
-                     :annotation-function
-                     (lambda (name) (cdr (assoc name commands)))
-                     :exclusive 'no)))))))
+             (list 'command (1+ (point))))))))
 
-(defun gemini-companion-compose--file-names ()
-  "Return the files of the project in the form for the CLI, after @.
-The value is an alist of (REFERENCE . NAME), where REFERENCE has no @; it
-is NAME itself for a file that the CLI reads in no form.  It is kept in
-`gemini-companion-compose--files' while the CLI is of the same client."
-  (let ((client (plist-get (gemini-companion-compose--target) :client)))
-    (unless (equal client (car gemini-companion-compose--files))
-      (setq gemini-companion-compose--files
-            (cons client (gemini-companion-compose--list-files client))))
-    (cdr gemini-companion-compose--files)))
+(defun gemini-companion-compose--complete ()
+  "Complete the name of a file after @, or of a command after / at the start.
+A member of `completion-at-point-functions'."
+  (pcase (gemini-companion-compose--word)
+    (`(file ,beginning)
+     (list beginning (point) (gemini-companion-compose--file-table)
+           :exit-function #'gemini-companion-compose--completed
+           ;; Completion that pops up by itself need not wait.
+           :company-prefix-length t
+           :exclusive 'no))
+    (`(command ,beginning)
+     (let ((commands (gemini-companion-compose--command-names)))
+       (list beginning (point) commands
+             :annotation-function
+             (lambda (name) (cdr (assoc name commands)))
+             :exclusive 'no)))))
 
-(defun gemini-companion-compose--list-files (client)
-  "Return the files of the project here as (REFERENCE . NAME) for CLIENT."
-  (when-let* ((default-directory (file-truename default-directory))
-              (project (project-current)))
-    (mapcar (lambda (file)
-              (let ((name (string-remove-prefix default-directory file)))
-                (cons (or (gemini-companion-prompt-file-name name client) name)
-                      name)))
-            (project-files project (list default-directory)))))
+(defun gemini-companion-compose--file-table ()
+  "Return a completion table of the references to files, without their @.
+A reference is the name of a file in the form for the CLI, or the name
+itself of a file that the CLI reads in no form.  Of 100,000 files, only
+those whose names begin as what is typed are given that form."
+  (let* ((client (plist-get (gemini-companion-compose--target) :client))
+         (files (gemini-companion-compose--list-files))
+         (directory (file-truename default-directory))
+         (references
+          (completion-table-with-cache
+           (lambda (beginning)
+             (let ((completion-regexp-list nil)
+                   ;; Most of the time would be spent on collecting garbage.
+                   (gc-cons-threshold (max gc-cons-threshold
+                                           (* 64 1024 1024))))
+               (mapcar (lambda (file)
+                         (let ((name (string-remove-prefix directory file)))
+                           (or (gemini-companion-prompt-file-name name client)
+                               name)))
+                       (all-completions (concat directory beginning) files)))))))
+    (lambda (text predicate action)
+      (if (eq (car-safe action) 'boundaries)
+          nil
+        (complete-with-action
+         action
+         ;; What is behind a quotation begins in another way there.
+         (all-completions (substring text 0 (string-match "[\\\"]" text))
+                          references)
+         text predicate)))))
+
+(defun gemini-companion-compose--list-files ()
+  "Return the absolute names of the files of the project here.
+The draft keeps them."
+  (or gemini-companion-compose--files
+      (when-let* ((default-directory (file-truename default-directory))
+                  (project (project-current)))
+        (let ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
+          (setq gemini-companion-compose--files
+                (project-files project (list default-directory)))))))
 
 (defun gemini-companion-compose--completed (text status)
   "Replace the completed TEXT after @ if the CLI would not read it.
 What `gemini-companion-send' sends for the file takes its place.  STATUS
 is as for `:exit-function' of `completion-extra-properties'."
-  (let ((name (cdr (assoc text (cdr gemini-companion-compose--files))))
-        (session (gemini-companion-compose--target))
+  (let ((session (gemini-companion-compose--target))
+        (file (expand-file-name text (file-truename default-directory)))
         (start (- (point) (length text) 1)))
-    (when (and name
-               (eq status 'finished)
+    (when (and (eq status 'finished)
                (not (gemini-companion-prompt-reference
-                     name (plist-get session :client)))
+                     text (plist-get session :client)))
+               ;; TEXT is no reference, so it is a name.
+               (member file gemini-companion-compose--files)
                (<= (point-min) start)
                (equal (concat "@" text) (buffer-substring start (point))))
       (let ((description (gemini-companion-send-description
-                          (list (list (expand-file-name name))) session)))
+                          (list (list file)) session)))
         (delete-region start (point))
         (insert description)))))
 
@@ -238,6 +283,62 @@ It is near the beginning, in TOML or in the front matter of Markdown."
     (when (re-search-forward
            "^description *[=:] *\\([\"']*\\)\\(.+?\\)\\1 *$" nil t)
       (concat "  " (match-string 2)))))
+
+;;;; Names that are files
+
+(defun gemini-companion-compose--local-p ()
+  "Return non-nil if it is known without asking a host whether a file exists."
+  (not (or (file-remote-p default-directory)
+           (plist-get (gemini-companion-compose--target) :remote))))
+
+(defun gemini-companion-compose--search-file (end)
+  "Search for an @ with the name of a file before END, and move point there.
+This is a function of `font-lock-keywords'."
+  (and (gemini-companion-compose--local-p)
+       (let ((name nil))
+         (while (and (setq name (gemini-companion-prompt-search-reference end))
+                     (not (file-exists-p name))))
+         name)))
+
+(defun gemini-companion-compose--no-files ()
+  "Return the names after an @ that look as those of files and are none.
+They have a slash, or a dot within, and are not after a letter, as those
+in an address for mail.  What ends with a bracket is quoted anyway."
+  (let ((tick (buffer-chars-modified-tick)))
+    (unless (eql tick (car gemini-companion-compose--checked))
+      (setq gemini-companion-compose--checked
+            (cons tick
+                  (and (gemini-companion-compose--local-p)
+                       (gemini-companion-compose--find-no-files)))))
+    (cdr gemini-companion-compose--checked)))
+
+(defun gemini-companion-compose--find-no-files ()
+  "Return what `gemini-companion-compose--no-files' does, by a search."
+  (let ((found nil)
+        (name nil))
+    (save-excursion
+      (goto-char (point-min))
+      (while (setq name (gemini-companion-prompt-search-reference))
+        (when (and (string-match-p "/\\|[^.]\\.[^.]" name)
+                   (not (string-match-p "[[({]\\'" name))
+                   (not (save-match-data
+                          (string-match-p
+                           "[[:alnum:]]" (string (or (char-before
+                                                      (match-beginning 0))
+                                                     ?\s)))))
+                   (not (file-exists-p name)))
+          (push name found))))
+    (delete-dups (nreverse found))))
+
+(defun gemini-companion-compose--check-files ()
+  "Ask whether to submit a draft in which an @ names no file.
+Signal an error if the answer is no."
+  (when-let* ((names (gemini-companion-compose--no-files)))
+    (unless (y-or-n-p (format (if (cdr names)
+                                  "@%s are no files; submit the prompt? "
+                                "@%s is no file; submit the prompt? ")
+                              (string-join names ", @")))
+      (user-error "Nothing was submitted"))))
 
 ;;;; Images
 
@@ -370,6 +471,10 @@ the CLI does; submit it? "
                          ('working " works; prompt is queued")
                          ('waiting " waits for an answer")))
              "Not connected")
+           (append
+            (when-let* ((names (gemini-companion-compose--no-files)))
+              (list (propertize (format "; no file: @%s" (string-join names ", @"))
+                                'face 'warning)))
            (mapcar (lambda (keys)
                      (concat "  " (substitute-command-keys keys)))
                    '("\\[gemini-companion-compose-submit] submit"
@@ -377,7 +482,7 @@ the CLI does; submit it? "
                      "/command"
                      "\\[gemini-companion-compose-attach] attach"
                      "\\[gemini-companion-compose-previous] previous"
-                     "\\[gemini-companion-compose-close] close"))))))
+                     "\\[gemini-companion-compose-close] close")))))))
 
 (define-minor-mode gemini-companion-compose-mode
   "Mode of a buffer for the next prompt of a CLI.
@@ -391,6 +496,13 @@ the CLI does; submit it? "
   (add-hook 'kill-buffer-hook (apply-partially #'do-auto-save t t) nil t)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-compose--delete-images)
+  (font-lock-add-keywords
+   nil '((gemini-companion-compose--search-file
+          0 'gemini-companion-compose-file prepend)))
+  ;; Text mode has no other keywords, so Font Lock is off.
+  (when global-font-lock-mode
+    (font-lock-mode))
+  (font-lock-flush)
   (setq-local dnd-protocol-alist `(("^file:" . gemini-companion-compose--drop)
                                    ,@dnd-protocol-alist))
   (when (fboundp 'yank-media-handler)
@@ -428,6 +540,7 @@ While the CLI works, it queues the prompt."
     (when (string-empty-p typed)
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command typed)
+    (gemini-companion-compose--check-files)
     (gemini-companion-compose--deliver
      (gemini-companion-prompt-quote typed session) session insert)
     (gemini-companion-compose--remember typed)

@@ -122,8 +122,8 @@ the / or !."
 NAME is relative to the directory of the CLI, or absolute.  The value is a
 string such as \"a\\\\ b.txt\".  It is nil for a NAME that the CLI reads in no
 form: it would read nothing, or other files."
-  ;; Completion calls this for each file of a project, maybe 100,000.  There, taking
-  ;; a plist apart by `map' or replacing nothing takes longer than all else.
+  ;; Completion may call this for each file of a project, maybe 100,000.  There,
+  ;; taking a plist apart by `map' or replacing nothing takes longer than all else.
   (let* ((properties (cdr (or (assoc client gemini-companion-client-table)
                               (car gemini-companion-client-table))))
          (escapes (plist-get properties :escapes)))
@@ -153,6 +153,18 @@ leaves it as it is.  For NAME, and for a value of nil, see
   "Regexp for an @ and the name after it, as the CLIs read it.
 A name ends before a bracket, with which a directory may begin, and has
 no dot at its end.")
+
+(defun gemini-companion-prompt-search-reference (&optional bound)
+  "Search forward for an @ and a name, before BOUND if that is non-nil.
+Return the name without backslashes, or nil if there is none.  Point and
+the match data are those of the search; an @ that is quoted is none."
+  (let ((name nil))
+    (while (and (not name)
+                (re-search-forward gemini-companion-prompt--at-sign bound t))
+      (when (eq ?@ (char-after (match-beginning 0)))
+        (setq name (string-replace "\\" "" (substring (match-string-no-properties 0)
+                                                      1)))))
+    (unless (equal "" name) name)))
 
 (defun gemini-companion-prompt-quote (text session &optional quotation)
   "Return TEXT for the prompt of SESSION, with a backslash before some @.

@@ -36,6 +36,17 @@
                     (list :client "gemini" :directory default-directory)))
       (error "Not quoted as expected"))))
 
+(defun bench-files-read ()
+  "List the files, and complete a name among them as `completing-read' does."
+  (let* ((directory (file-truename default-directory))
+         (names (mapcar (lambda (file) (string-remove-prefix directory file))
+                        (project-files (project-current)))))
+    (with-temp-buffer
+      (insert "d7/file7777")
+      (completion-in-region (point-min) (point-max) names)
+      (unless (equal "d7/file7777.py" (buffer-string))
+        (error "Not completed: %s" (buffer-string))))))
+
 (defun bench-files-complete ()
   "Complete a name after an @ in a new buffer for a prompt."
   (with-temp-buffer
