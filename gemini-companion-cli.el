@@ -28,7 +28,6 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
-(require 'gemini-companion-remote)
 (require 'gemini-companion-server)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
@@ -135,7 +134,7 @@ may be installed there."
            (let ((client (gemini-companion-cli--read-client installed)))
              ;; Nothing is saved before the user agrees to the installation.
              (when (gemini-companion-install-command)
-               (gemini-companion-cli--save 'gemini-companion-run-client client))
+               (gemini-companion-cli-save 'gemini-companion-run-client client))
              client)))))
 
 (defun gemini-companion-cli--read-client (clients)
@@ -145,7 +144,7 @@ may be installed there."
                      (cons (gemini-companion-client-title name) name))
                    clients)))
 
-(defun gemini-companion-cli--save (option value)
+(defun gemini-companion-cli-save (option value)
   "Set OPTION to VALUE, and save that if the user's file can be written."
   (gemini-companion-server-log-guarded "Option not saved"
     (customize-save-variable option value)))
@@ -254,6 +253,25 @@ PREVIOUS are the CLIs that were connected before."
                    (gemini-companion-cli--remedy finding)
                    (substitute-command-keys "\\[gemini-companion-status]")))))))
 
+;;;; CLIs on other hosts
+
+(cl-defgeneric gemini-companion-cli-host-agree (host)
+  "Ask the user whether to connect HOST, such as \"/ssh:host:\", the first time.
+Signal a `user-error' if the answer is no, or if no command connects it.
+The add-on for remote hosts has the methods of these generic functions.")
+
+(cl-defgeneric gemini-companion-cli-host-connect (host directory then)
+  "Connect HOST for a CLI in DIRECTORY, which is there.
+Call THEN later with the workspace root and nil, or with nil and a sentence
+if that is not possible.")
+
+(cl-defgeneric gemini-companion-cli-host-rejoin (host)
+  "Connect HOST again, as the user has displayed the terminal of a CLI there.")
+
+(cl-defgeneric gemini-companion-cli-host-command (host root command)
+  "Return the local command for COMMAND in ROOT on HOST, in a terminal.
+Both commands are lists of strings.")
+
 ;;;; CLIs
 
 (defun gemini-companion-cli-wanted (number)
@@ -309,8 +327,10 @@ Its directory is the root of a project, or that of the buffer.  Until the
 workspace root of a remote directory is known, that directory stands for
 it.  The CLI has neither client nor number."
   (pcase-let ((`(,name ,there ,root)
-               (and (file-remote-p default-directory)
-                    (gemini-companion-remote-here))))
+               (when (file-remote-p default-directory)
+                 (gemini-companion-part-use
+                  'remote "A CLI on another host")
+                 (gemini-companion-names-place default-directory))))
     (gemini-companion-terminal-cli-make
      :directory (file-name-as-directory
                  (if name
@@ -395,7 +415,7 @@ to start CLI in a directory from which it cannot connect."
       (unless (gemini-companion-client-get client :port-variable)
         (user-error "%s cannot connect from another host"
                     (gemini-companion-client-title client)))
-      (gemini-companion-cli--agree remote))
+      (gemini-companion-cli-host-agree remote))
     (unless (gemini-companion-terminal-function)
       (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s" (abbreviate-file-name directory)))
@@ -416,37 +436,6 @@ connect; start one? " (abbreviate-file-name directory))))
   "Return non-nil if DIRECTORY is, or would be, in a workspace root."
   (seq-some (apply-partially #'file-in-directory-p directory)
             (gemini-companion-roots directory)))
-
-;;;; Remote hosts
-
-(defun gemini-companion-cli--agree (name)
-  "Ask the user whether to connect the host NAME, the first time.
-Signal an error if the answer is no, or if no command connects it."
-  (gemini-companion-remote-command name :pipe nil)
-  (unless (assoc name gemini-companion-remote-directories)
-    (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
-there with them? " (gemini-companion-names-title name)))
-      (user-error "Not connected"))
-    (gemini-companion-cli--save 'gemini-companion-remote-directories
-                                (append gemini-companion-remote-directories
-                                        (list (list name))))))
-
-(defun gemini-companion-cli--report-connected (name root problem)
-  "Display that the host NAME is connected, or PROBLEM if it is non-nil.
-ROOT is the workspace root there."
-  (pcase-let (((map :problems :container)
-               (cdr (assoc name gemini-companion-names-remotes)))
-              (title (gemini-companion-names-title name)))
-    (cond (problem
-           (message "%s" problem))
-          (problems
-           (message "%s is connected, but the discovery file could not \
-be written there (%s); %s shows more"
-                    title (string-join problems "; ")
-                    (substitute-command-keys "\\[gemini-companion-status]")))
-          (t
-           (message "Connected to %s; run %sgemini or qwen in %s there"
-                    title (if container "REMOTE_CONTAINERS=1 " "") root)))))
 
 ;;;; Start
 
@@ -616,7 +605,7 @@ For a CLI on a remote host, it is a local command that runs it there."
                             (cond ((stringp resume) (list "--resume" resume))
                                   (resume '("--resume"))))))
     (if remote
-        (gemini-companion-remote-run-command remote root own)
+        (gemini-companion-cli-host-command remote root own)
       own)))
 
 (defun gemini-companion-cli--follow (process cli)
@@ -876,8 +865,8 @@ there.  If that CLI is in a selected side window, the window is hidden."
            (when (process-live-p (get-buffer-process buffer))
              (continue-process buffer))
            (when-let* ((name (gemini-companion-terminal-cli-remote cli))
-                       ((not (assoc name gemini-companion-names-remotes))))
-             (gemini-companion-connect))))))
+                       ((not (gemini-companion-names-connected-p name))))
+             (gemini-companion-cli-host-rejoin name))))))
 
 (defun gemini-companion-cli-launch (cli)
   "Start CLI, in an empty buffer, once there is a server.
@@ -890,53 +879,11 @@ Turn the mode on, and connect the remote host of CLI, if necessary."
                 " starts here when the server is ready.\n")
         (push buffer gemini-companion-cli--waiting)
         (cond (remote
-               (gemini-companion-remote-connect
+               (gemini-companion-cli-host-connect
                 remote there
                 (apply-partially #'gemini-companion-cli--start-in buffer)))
               ((gemini-companion-server-ready-p)
                (gemini-companion-cli--start-waiting)))))))
-
-;;;###autoload
-(defun gemini-companion-connect ()
-  "Wait for a CLI that you start by hand on another host.
-The current buffer is one of a file or a directory there, or in a
-directory that is the same here and there; see
-`gemini-companion-remote-directories'.
-`gemini-companion-run' connects, too, and starts the CLI."
-  (interactive)
-  (pcase-let ((`(,name ,directory . ,_)
-               (or (gemini-companion-remote-here)
-                   (user-error "A local CLI connects by itself; switch to a \
-buffer on another host"))))
-    (gemini-companion-cli--agree name)
-    (when (or gemini-companion-mode (gemini-companion-mode 1))
-      (message "Connecting to %s..." (gemini-companion-names-title name))
-      (gemini-companion-remote-connect
-       name directory
-       (apply-partially #'gemini-companion-cli--report-connected name)))))
-
-;;;###autoload
-(defun gemini-companion-disconnect (name)
-  "Disconnect the host NAME, by default the one of this buffer.
-CLIs there lose their connection, and their reviews are closed."
-  (interactive
-   (let* ((names (mapcar #'car gemini-companion-names-remotes))
-          (here (car (gemini-companion-remote-here)))
-          (name (if (cdr names)
-                    (completing-read (format-prompt "Disconnect" here)
-                                     names nil t nil nil here)
-                  (car names))))
-     (unless (member name names)
-       (user-error (if names
-                       "Enter a host that is connected"
-                     "No remote host is connected")))
-     (list name)))
-  (message "Disconnected from %s" (gemini-companion-names-title name))
-  (dolist (edit (gemini-companion-edits-open))
-    (when (equal name (plist-get (gemini-companion-edit-session edit) :remote))
-      (gemini-companion-proposal-close edit 'disconnected)))
-  (gemini-companion-server-call 'remote-stop name)
-  (gemini-companion-remote-drop name))
 
 (provide 'gemini-companion-cli)
 ;;; gemini-companion-cli.el ends here

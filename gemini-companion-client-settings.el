@@ -15,6 +15,11 @@
 (require 'gemini-companion-windows-at-once)
 (require 'json)
 
+(defun gemini-companion-client-settings-names (client)
+  "Return the names of the settings files of CLIENT, of project and user."
+  (list (gemini-companion-client-get client :project-settings)
+        (car (last (gemini-companion-client-get client :user-settings)))))
+
 (defun gemini-companion-client-settings-files (client directory)
   "Return the settings files of CLIENT in DIRECTORY; earlier files win.
 They are the settings of the system, the project and the user."

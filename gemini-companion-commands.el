@@ -11,22 +11,18 @@
 ;;; Code:
 
 (require 'gemini-companion-install)
+(require 'gemini-companion-part)
 (require 'gemini-companion-server-log)
 (require 'map)
 
 ;;;; The table
 
-(defconst gemini-companion-commands
+(defconst gemini-companion-commands--core
   '(("CLI"
      ("g" gemini-companion-run "Go to a CLI, or start it" (global))
      ("G" gemini-companion-resume "Resume a conversation" (global))
-     ("s" gemini-companion-send "Send what is at point" (global)
-      :enable gemini-companion-sessions)
-     ("c" gemini-companion-compose "Write a prompt" (global))
      ("P" gemini-companion-pause "Pause sharing" (global)
-      :on gemini-companion-context-paused)
-     ("t" gemini-companion-tools "Link CLIs: code errors, references" (global)
-      :on gemini-companion-install-extension-p))
+      :on gemini-companion-context-paused))
     ("Reviews"
      ("r" gemini-companion-review "Go to what needs your answer" (global)
       :enable gemini-companion-sessions)
@@ -78,9 +74,6 @@
       :enable gemini-companion-edits-to-answer :first t :header "accept")
      ("r" gemini-companion-edit-reject "Reject" (view list page)
       :enable gemini-companion-edits-to-answer :first t :header "reject")
-     ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
-      (view list page)
-      :enable gemini-companion-edits-to-answer)
      ("c" gemini-companion-list-comment "Comment on this line" (list)
       :enable gemini-companion-edits-to-answer :first t :header "comment")
      ("q" gemini-companion-review-quit "Quit (asks first)" (view)
@@ -124,12 +117,45 @@
      ("g" gemini-companion-ediff-compare-again nil (panel))
      ("C-c C-c" gemini-companion-edit-accept nil (review))
      ("C-c C-k" gemini-companion-edit-reject nil (review))
-     ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review))
      ("C-c C-x" gemini-companion-review-toggle-hunk nil (review))
      ("C-c C-e" gemini-companion-review-edit nil (review))
      ("C-c C-n" gemini-companion-review-next-hunk nil (review))
      ("C-c C-p" gemini-companion-review-previous-hunk nil (review))
      ("C-c C-v" gemini-companion-review-switch-view nil (review))))
+  "The commands of the core, as in `gemini-companion-commands'.")
+
+(defun gemini-companion-commands--inserted (rows previous row)
+  "Return ROWS with ROW after the last one of the key PREVIOUS.
+ROW comes first if PREVIOUS is nil, and last if no row has that key."
+  (let* ((found (cl-position previous rows :key #'car :test #'equal :from-end t))
+         (place (cond ((null previous) 0)
+                      (found (1+ found))
+                      (t (length rows)))))
+    (append (seq-take rows place) (list row) (seq-drop rows place))))
+
+(defun gemini-companion-commands--with (groups title previous row)
+  "Return GROUPS with ROW in that of TITLE, after the row of the key PREVIOUS.
+GROUPS are as in `gemini-companion-commands'; one that is new comes last."
+  (if (assoc title groups)
+      (mapcar (lambda (group)
+                (if (equal title (car group))
+                    (cons title (gemini-companion-commands--inserted
+                                 (cdr group) previous row))
+                  group))
+              groups)
+    (append groups (list (list title row)))))
+
+(defun gemini-companion-commands--all ()
+  "Return the commands of the core and of the add-ons that are installed."
+  (let ((groups gemini-companion-commands--core))
+    (dolist (part (gemini-companion-part-addon-parts) groups)
+      (when (gemini-companion-part-load part)
+        (pcase-dolist (`(,group ,previous ,row)
+                       (gemini-companion-part-commands part))
+          (setq groups (gemini-companion-commands--with
+                        groups group previous row)))))))
+
+(defconst gemini-companion-commands (gemini-companion-commands--all)
   "Commands by group: lists of key, command, label, places and a plist.
 The places are `global', the map of all commands; `review', all buffers
 of a review; `view', those where no text is typed, or of them only the
@@ -190,20 +216,30 @@ of CLICK."
 
 ;;;; Autoloads and the keymap
 
-;; Where no autoloads file, which has their documentation, was loaded.
-(pcase-dolist (`(,file . ,commands)
-               '((auto auto-accept) (compose compose) (send send) (list list last-proposal)
-                 (walk next-change previous-change show-change undo-change
-                       undo-changes keep-change keep-changes)
-                 (server-log events-buffer) (tools tools) (review review)
-                 (turn-page turn-page)
-                 (menu menu review-menu list-menu page-menu) (context pause)
-                 (prompt edit-reject-with-reason) (status status)
-                 (cli run connect disconnect) (resume resume)))
-  (dolist (command commands)
-    (let ((name (intern (format "gemini-companion-%s" command))))
-      (unless (fboundp name)
-        (autoload name (format "gemini-companion-%s" file) nil t)))))
+(gemini-companion-part-autoload 'auto 'gemini-companion-auto-accept)
+(gemini-companion-part-autoload 'cli 'gemini-companion-run)
+(gemini-companion-part-autoload 'context 'gemini-companion-pause)
+(gemini-companion-part-autoload 'list
+                                'gemini-companion-list
+                                'gemini-companion-last-proposal)
+(gemini-companion-part-autoload 'menu
+                                'gemini-companion-menu
+                                'gemini-companion-review-menu
+                                'gemini-companion-list-menu
+                                'gemini-companion-page-menu)
+(gemini-companion-part-autoload 'resume 'gemini-companion-resume)
+(gemini-companion-part-autoload 'review 'gemini-companion-review)
+(gemini-companion-part-autoload 'server-log 'gemini-companion-events-buffer)
+(gemini-companion-part-autoload 'status 'gemini-companion-status)
+(gemini-companion-part-autoload 'turn-page 'gemini-companion-turn-page)
+(gemini-companion-part-autoload 'walk
+                                'gemini-companion-next-change
+                                'gemini-companion-previous-change
+                                'gemini-companion-show-change
+                                'gemini-companion-undo-change
+                                'gemini-companion-undo-changes
+                                'gemini-companion-keep-change
+                                'gemini-companion-keep-changes)
 
 (defvar gemini-companion-command-map
   (gemini-companion-commands-bind (make-sparse-keymap) 'global)

@@ -120,9 +120,10 @@ Its auto-save file keeps that; the buffer visits no file."
 (defun gemini-companion-compose--directory ()
   "Return the root of the project here, or else this directory.
 On a remote host, it is the workspace root there, if that is known."
-  (pcase (and (or gemini-companion-session-remote-directory
-                  (file-remote-p default-directory))
-              (gemini-companion-remote-here))
+  (pcase (let ((directory (or gemini-companion-session-remote-directory
+                              default-directory)))
+           (and (file-remote-p directory)
+                (gemini-companion-names-place directory)))
     ;; Tramp would ask the host for the project.
     (`(,host ,_ ,(and root (pred stringp))) (concat host root))
     (_ (file-truename (if-let* ((project (project-current)))
@@ -247,7 +248,8 @@ The elements are (NAME . ANNOTATION), first those in files of the user and
 the project."
   (pcase-let* ((client (plist-get (gemini-companion-compose--target) :client))
                (`(,project ,user) (mapcar #'file-name-directory
-                                          (gemini-companion-remote-settings client)))
+                                          (gemini-companion-client-settings-names
+                                           client)))
                (host (file-remote-p default-directory))
                ;; The files of the user are those on the host of the CLI.
                (home (if host

@@ -217,7 +217,7 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
      (gemini-companion-context--note-change after-set-visited-file-name-hook)
      (gemini-companion-context--buffer-changed
       after-change-major-mode-hook kill-buffer-hook)
-     (gemini-companion-context--rules-changed gemini-companion-remote-changed-hook)
+     (gemini-companion-context--rules-changed gemini-companion-names-hosts-hook)
      (gemini-companion-context--send-again
       gemini-companion-session-changed-functions))
    append (mapcar (lambda (hook) (list hook function 90)) hooks)))

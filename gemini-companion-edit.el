@@ -421,6 +421,17 @@ key, if it is non-nil."
 
 ;;;; Comments
 
+(defun gemini-companion-edit-read (edit prompt &rest arguments)
+  "Return what the user types after PROMPT, or nil if EDIT ended meanwhile.
+The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
+`read-string'."
+  ;; Emacs fails if both the current buffer and the frame are gone afterwards.
+  (let ((typed (with-temp-buffer (apply #'read-string prompt arguments))))
+    (if (gemini-companion-edit-open-p edit)
+        typed
+      (gemini-companion-text-keep typed "This review has ended already")
+      nil)))
+
 (defun gemini-companion-edit-comments (edit)
   "Return the comments on EDIT, an alist of (SIDE . LINES) and texts.
 LINES is a number, or a cons (FIRST . LAST) for several lines.  SIDE is

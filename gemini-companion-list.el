@@ -25,7 +25,6 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-page)
-(require 'gemini-companion-prompt)
 (require 'gemini-companion-request)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
@@ -673,7 +672,7 @@ comment becomes part of the reason."
          (comments (gemini-companion-edit-comments edit))
          (key (or (gemini-companion-list--comment-key comments)
                   (user-error "No line of the file here")))
-         (comment (gemini-companion-prompt-read
+         (comment (gemini-companion-edit-read
                    edit
                    (format (if (consp (cdr key))
                                "Comment on lines %s: "

@@ -1,120 +1,103 @@
-;;; gemini-companion-names.el --- Names of remote files, and for the user  -*- lexical-binding: t; -*-
+;;; gemini-companion-names.el --- Names of files, here and for the user  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; A remote host is known by the prefix of the names of its files, such as
-;; "/ssh:host:".  A file there has a copy here, which the server keeps up to date
-;; while a CLI wants to write the file.  All parts that read or watch files use
+;; The name of a file as Emacs visits it, and the name of the local file that has
+;; its text.  For a file of this host they are the same.  A host is known by the
+;; prefix of the names of its files, such as "/ssh:host:"; a file there has a local
+;; copy while a CLI there is connected, and all parts that read or watch files use
 ;; the copy, so none of them calls TRAMP, which would block Emacs.
 ;;
-;; This file maps names between the two; it needs neither server nor connection.
-;; What the user sees of a name is escaped and shortened here.
+;; The generic functions here are all that the core knows of other hosts; without
+;; methods for them, each file is local.  The add-on for remote hosts has the
+;; methods.  What the user sees of a name is escaped and shortened here.
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-text)
 
-;;;; Customization
-
-(defgroup gemini-companion-remote nil
-  "CLIs on other hosts and in containers."
-  :group 'gemini-companion)
-
-(defcustom gemini-companion-remote-directories nil
-  "Remote hosts where CLIs may connect, an alist of (NAME . PAIRS).
-NAME is the prefix of the names of files there, such as \"/ssh:host:\".
-The commands that connect one ask, and add it.  Each of PAIRS is a
-cons (THERE . HERE) of a directory on the host and the same one on
-this host, for example by the mount of a container; its files are then
-the local ones."
-  :type '(alist :key-type (string :tag "Name, such as /ssh:host:")
-                :value-type (alist :key-type (string :tag "There")
-                                   :value-type (directory :tag "Here")))
-  :package-version '(gemini-companion . "0.1.0"))
-
 ;;;; State
-
-(defvar gemini-companion-names-remotes nil
-  "Alist of (NAME . PLIST), the hosts that are or will be connected.
-PLIST has the `:directories', from which the user wants to connect, the
-`:state', \"connecting\", \"connected\", \"lost\" or \"ended\", and what the
-server has reported: the `:problem', the `:port', the version of `:node',
-the temporary directory `:tmp', and `:roots', lists (DIRECTORY ROOT).")
-
-(defvar gemini-companion-names-mirrors nil
-  "Alist of (NAME . DIRECTORY), the directories of copies.
-A host that is disconnected keeps its own, for the edits there.")
-
-(defun gemini-companion-names-title (name)
-  "Return the host NAME for the user."
-  (substring name 1 -1))
-
-;;;; Names
 
 (defconst gemini-companion-names-dir-locals '(".dir-locals.el" ".dir-locals-2.el")
   "Names of the files with the variables of a directory, which may opt out.")
 
-(defun gemini-companion-names--mapped (file pairs)
-  "Return the name of FILE by the first of PAIRS, (FROM TO), that has it."
-  (let ((file-name-handler-alist nil))
-    (seq-some (pcase-lambda (`(,from ,to))
-                (let ((from (file-name-as-directory from)))
-                  (and (string-prefix-p from file)
-                       (concat (file-name-as-directory to)
-                               (substring file (length from))))))
-              pairs)))
+(defvar gemini-companion-names-hosts-hook nil
+  "Hook run after a host was connected, disconnected or has changed.
+The names of its files, and whether they are shared, may be others then.")
 
-(defun gemini-companion-names-shared (name)
-  "Return the directories that the host NAME shares with this one.
-The value is a list of (THERE HERE)."
-  (mapcar (pcase-lambda (`(,there . ,here))
-            (list there (expand-file-name here)))
-          (cdr (assoc name gemini-companion-remote-directories))))
+;;;; Files on other hosts
 
-(defun gemini-companion-names-copy (file)
-  "Return the name of the copy of the remote FILE, or nil.
-It is nil if the host of FILE is not connected.  The copy need not exist."
-  (when-let* ((name (and gemini-companion-names-remotes (file-remote-p file)))
-              (host (cdr (assoc name gemini-companion-names-remotes))))
-    (gemini-companion-names--mapped
-     (replace-regexp-in-string "\\`~/" (concat (plist-get host :home) "/")
-                               (file-local-name file) t t)
-     `(,@(gemini-companion-names-shared name)
-       ("/" ,(cdr (assoc name gemini-companion-names-mirrors)))))))
+(cl-defgeneric gemini-companion-names-copy (_file)
+  "Return the local copy of FILE, a name with its host, or nil.
+It is nil if that host is not connected.  The copy need not exist."
+  nil)
 
-(defun gemini-companion-names-of-copy (file)
-  "Return a cons of the host of the copy FILE and its name there, or nil."
-  (seq-some (pcase-lambda (`(,name . ,mirror))
-              (when-let* ((there (gemini-companion-names--mapped
-                                  file `((,mirror "/")))))
-                (cons name there)))
-            gemini-companion-names-mirrors))
+(cl-defgeneric gemini-companion-names-of-copy (_file)
+  "Return where the file is whose copy is FILE, a local name.
+The value is a cons of its host and its name there, for example
+  (\"/ssh:host:\" . \"/srv/app/bill.py\")
+or nil if FILE is no copy."
+  nil)
+
+(cl-defgeneric gemini-companion-names-copy-of-buffer (_buffer)
+  "Return the copy of the remote file that BUFFER visits, or nil."
+  nil)
+
+(cl-defgeneric gemini-companion-names-remote (_file _host)
+  "Return a cons of the host of FILE, or of a directory, and its name there.
+FILE may be a copy, or local in a directory that is shared with HOST, or
+with any host if HOST is nil.  Return nil for other files."
+  nil)
+
+(cl-defgeneric gemini-companion-names-place (_directory)
+  "Return the place of a CLI in DIRECTORY, if that is on another host.
+The value is a list of the host, the name of DIRECTORY there, and the
+workspace root there, or nil if that is not known yet."
+  nil)
+
+(cl-defgeneric gemini-companion-names-roots (_host)
+  "Return the copies of the workspace roots of HOST, or of all if that is nil."
+  nil)
+
+(cl-defgeneric gemini-companion-names-connected-p (_host)
+  "Return non-nil if HOST is, or will be, connected."
+  nil)
+
+(cl-defgeneric gemini-companion-names-obstacle (_file)
+  "Return why the file whose copy is FILE cannot be written now, or nil.
+The value is a sentence."
+  nil)
+
+(cl-defgeneric gemini-companion-names-write (_file _old _text _done)
+  "Write TEXT to the file whose copy is FILE, if FILE is one.
+TEXT is in bytes, or nil to delete the file; OLD are the bytes that it
+must have.  Return nil if FILE is no copy, and do nothing then.  Else DONE
+is called later, with nil or with the problem, a sentence."
+  nil)
+
+(defun gemini-companion-names-title (host)
+  "Return HOST for the user."
+  (substring host 1 -1))
 
 (defun gemini-companion-names-visited (file)
   "Return the name by which Emacs visits FILE, which may be a copy."
   (pcase (gemini-companion-names-of-copy file)
-    (`(,name . ,there) (concat name there))
+    (`(,host . ,there) (concat host there))
     (_ file)))
 
-(defun gemini-companion-names--copy-of-buffer (&optional buffer)
-  "Return the copy of the remote file that BUFFER visits, or nil."
-  (when-let* ((file (and gemini-companion-names-remotes (buffer-file-name buffer)))
-              (true-name (or (buffer-local-value 'buffer-file-truename
-                                                 (or buffer (current-buffer)))
-                             file)))
-    ;; In Emacs 28, the true name lacks the hops.
-    (gemini-companion-names-copy
-     (concat (file-remote-p file) (file-local-name true-name)))))
+;;;; Buffers
 
 (defun gemini-companion-names-file (&optional buffer)
   "Return the file that has the text of the file that BUFFER visits, or nil.
 BUFFER is the current one by default.  For a remote file, that is its
 copy, if its host is connected."
-  (or (gemini-companion-names--copy-of-buffer buffer)
-      (gemini-companion-text-visited (or buffer (current-buffer)))))
+  (let ((buffer (or buffer (current-buffer))))
+    (or (gemini-companion-names-copy-of-buffer buffer)
+        (gemini-companion-text-visited buffer))))
 
 (defun gemini-companion-names-visited-here-p (file)
   "Return non-nil if the current buffer visits FILE, or what has the copy FILE.
@@ -124,7 +107,7 @@ FILE is a true name, or nil.  No buffer is searched, and no link followed."
              (let ((file-name-handler-alist nil))
                (string-suffix-p (file-name-nondirectory file)
                                 (or buffer-file-truename buffer-file-name) t)))
-    (let* ((copy (gemini-companion-names--copy-of-buffer))
+    (let* ((copy (gemini-companion-names-copy-of-buffer (current-buffer)))
            (visited (or copy buffer-file-truename))
            (file-name-handler-alist nil))
       (and visited
@@ -137,34 +120,10 @@ FILE is a true name, or nil.  No buffer is searched, and no link followed."
   "Return the buffer that visits FILE, or whose file has the copy FILE."
   (if (gemini-companion-names-of-copy file)
       (cl-find (ignore-errors (file-truename file)) (buffer-list)
-               :key #'gemini-companion-names--copy-of-buffer :test #'equal)
+               :key #'gemini-companion-names-copy-of-buffer :test #'equal)
     (let ((file-name-handler-alist nil))
       ;; The links of FILE may be a loop.
       (ignore-errors (find-buffer-visiting file)))))
-
-(defun gemini-companion-names-roots (&optional name)
-  "Return the copies of the workspace roots of the host NAME, or of all."
-  (cl-loop for (host . plist) in gemini-companion-names-remotes
-           when (member name (list nil host))
-           append (cl-loop for (_ root) in (plist-get plist :roots)
-                           when root collect (gemini-companion-names-copy
-                                              (concat host root)))))
-
-(defun gemini-companion-names-remote (file &optional host)
-  "Return a cons of the host of FILE, or of a directory, and its name there.
-FILE may be a copy.  Return nil if it is local and in no directory that
-is shared with HOST, or with any host by default."
-  (if-let* ((file (gemini-companion-names-visited file))
-            (name (file-remote-p file)))
-      (cons name (directory-file-name (file-local-name file)))
-    (seq-some (pcase-lambda (`(,name . ,_))
-                (when-let* (((member host (list nil name)))
-                            (shared (gemini-companion-names-shared name))
-                            (there (gemini-companion-names--mapped
-                                    (expand-file-name file)
-                                    (mapcar #'reverse shared))))
-                  (cons name (directory-file-name there))))
-              gemini-companion-remote-directories)))
 
 ;;;; For the user
 

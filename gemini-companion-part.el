@@ -9,10 +9,70 @@
 ;; methods of these generic functions for what the part needs: its functions on
 ;; hooks, its start, a server that is ready, its element of the mode line, its
 ;; problems for the status, and its stop.
+;;
+;; An add-on is a group of parts without which the core works.  What the core has to
+;; know before those are loaded, its rows in the table of commands and its
+;; autoloads, is in a small part of its own, gemini-companion-addon-NAME.
 
 ;;; Code:
 
 (require 'cl-lib)
+
+;;;; State
+
+(defvar gemini-companion-part-addons '(prompts remote tools)
+  "The add-ons, symbols; the file of one that is not installed is missing.")
+
+(defvar gemini-companion-part-list
+  '(install remote remote-cli state session roots watch revert edit proposal notify
+    auto arrival changes marks context review cli resume walk prompt compose
+    tools list turn-page status)
+  "The parts of the mode in starting order; they stop in reverse order.
+The file of each has the methods of `gemini-companion-part-start',
+`-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.  The
+parts with what is to be known of add-ons come last.")
+
+(defvar gemini-companion-part-used-later
+  '((remote) (remote-cli . gemini-companion-remote-directories)
+    (walk) (prompt) (compose)
+    (tools . gemini-companion-install-extension-p)
+    (list) (turn-page) (status))
+  "Alist of the parts whose files are loaded when they are used, and when else.
+That is a variable, or a function without arguments: if its value is
+non-nil as the mode is turned on, the file is loaded then.  The files of
+the parts that are not here always are.")
+
+;;;; Files
+
+(defun gemini-companion-part-feature (part)
+  "Return the feature of PART, a symbol such as `edit'."
+  (intern (format "gemini-companion-%s" part)))
+
+(defun gemini-companion-part-addon-parts ()
+  "Return the parts with what the core has to know of the add-ons."
+  (mapcar (lambda (addon) (intern (format "addon-%s" addon)))
+          gemini-companion-part-addons))
+
+(defun gemini-companion-part-load (part)
+  "Load the file of PART, and return non-nil if it is there."
+  (require (gemini-companion-part-feature part) nil 'noerror))
+
+(defun gemini-companion-part-use (part what)
+  "Load PART, of an add-on, for WHAT, the subject of a sentence.
+Signal a `user-error' if it is not installed."
+  (unless (gemini-companion-part-load part)
+    (user-error "%s needs the file gemini-companion-%s.el, which is not \
+installed" what part)))
+
+;;;; Autoloads
+
+(defun gemini-companion-part-autoload (part &rest commands)
+  "Autoload COMMANDS, symbols, from the file of PART.
+That is for an Emacs where no autoloads file, which has their documentation,
+was loaded."
+  (dolist (command commands)
+    (unless (fboundp command)
+      (autoload command (symbol-name (gemini-companion-part-feature part)) nil t))))
 
 ;;;; Generic functions
 
@@ -50,6 +110,20 @@ see `gemini-companion-status-checks'.  For example:
   ((\"Project\" good \"A CLI may connect from ~/src/p\"))
 The status calls this for each part that is loaded, and puts its findings
 in the order of `gemini-companion-status-titles'."
+  nil)
+
+(cl-defgeneric gemini-companion-part-commands (_part)
+  "Return the rows of PART in the table of commands.
+The value is a list of (GROUP KEY ROW): ROW comes into the GROUP, a title
+or nil, after the row of KEY, or first if KEY is nil.  For ROW, see
+`gemini-companion-commands'.  For example:
+  ((\"CLI\" \"G\" (\"s\" my-send \"Send what is at point\" (global))))"
+  nil)
+
+(cl-defgeneric gemini-companion-part-files (_part)
+  "Return the files of the add-on whose part for the core is PART.
+The value is a list of symbols without the prefix, such as `compose'.  The
+core works, without the commands of the add-on, if they are removed."
   nil)
 
 (cl-defgeneric gemini-companion-part-stop (_part)

@@ -511,7 +511,7 @@ If PROBLEM is non-nil, put its text into the kill ring, and display
 PROBLEM."
   (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
   (when problem
-    (gemini-companion-prompt--keep (gemini-companion-prompt--task-text task)
+    (gemini-companion-text-keep (gemini-companion-prompt--task-text task)
                                    problem))
   nil)
 
@@ -609,21 +609,10 @@ TASK then seeks the mark, or the text itself if that is a command alone."
 
 ;;;; Reasons
 
-(defun gemini-companion-prompt-read (edit prompt &rest arguments)
-  "Return what the user types after PROMPT, or nil if EDIT ended meanwhile.
-The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
-`read-string'."
-  ;; Emacs fails if both the current buffer and the frame are gone afterwards.
-  (let ((typed (with-temp-buffer (apply #'read-string prompt arguments))))
-    (if (gemini-companion-edit-open-p edit)
-        typed
-      (gemini-companion-prompt--keep typed "This review has ended already")
-      nil)))
-
 (defun gemini-companion-prompt--read-reason (edit)
   "Return the reason to reject EDIT, read in the minibuffer.
 Return nil if EDIT ended meanwhile."
-  (gemini-companion-prompt-read
+  (gemini-companion-edit-read
    edit
    (format "Reject %s; reason for %s%s: "
            (gemini-companion-edit-name edit)
@@ -632,13 +621,6 @@ Return nil if EDIT ended meanwhile."
                " (in addition to your comments)"
              ""))
    nil nil nil t))
-
-(defun gemini-companion-prompt--keep (text problem)
-  "Add TEXT to the kill ring, unless it is blank, and display PROBLEM."
-  (if (string-blank-p text)
-      (message "%s" problem)
-    (kill-new text)
-    (message "%s; your text is in the kill ring" problem)))
 
 (defun gemini-companion-prompt--comments (edit)
   "Return the comments on the lines of EDIT as lines of a prompt.
@@ -707,7 +689,7 @@ current buffer, else the one that is shown."
              (name (gemini-companion-session-name session))
              (text (gemini-companion-prompt-quote text session)))
         (if (not (gemini-companion-session-terminal session))
-            (gemini-companion-prompt--keep
+            (gemini-companion-text-keep
              text
              (format "Rejected; %s has no known terminal in Emacs" name))
           (gemini-companion-prompt-submit

@@ -15,6 +15,7 @@
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-remote-names)
 (require 'gemini-companion-server)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
@@ -62,20 +63,17 @@ takes the program as one line for a shell."
   :group 'gemini-companion-remote
   :package-version '(gemini-companion . "0.1.0"))
 
-;;;; State
-
-(defvar gemini-companion-remote-changed-hook nil
-  "Hook run after a host was connected, disconnected or has changed.")
+;;;; What is known of a host
 
 (defun gemini-companion-remote--get (name key)
   "Return what is known of the host NAME by KEY, such as `:state', or nil.
-The server reports it; see `gemini-companion-names-remotes'."
-  (plist-get (cdr (assoc name gemini-companion-names-remotes)) key))
+The server reports it; see `gemini-companion-remote-names-hosts'."
+  (plist-get (cdr (assoc name gemini-companion-remote-names-hosts)) key))
 
 (defun gemini-companion-remote--put (name plist)
   "Record PLIST of the host NAME, which may be new; other keys stay."
-  (setf (alist-get name gemini-companion-names-remotes nil nil #'equal)
-        (map-merge 'plist (cdr (assoc name gemini-companion-names-remotes)) plist)))
+  (setf (alist-get name gemini-companion-remote-names-hosts nil nil #'equal)
+        (map-merge 'plist (cdr (assoc name gemini-companion-remote-names-hosts)) plist)))
 
 ;;;; Commands of the system
 
@@ -160,22 +158,6 @@ It runs in DIRECTORY of the host NAME."
 
 ;;;; Connecting
 
-(defun gemini-companion-remote-here ()
-  "Return the host of the current directory, its name there, and its root.
-That is the workspace root there, nil if it is not known.  Return nil if
-the directory is local and in none that is shared."
-  (pcase-let* ((`(,name . ,there)
-                (gemini-companion-names-remote
-                 (or gemini-companion-session-remote-directory default-directory)))
-               (roots (gemini-companion-remote--get name :roots)))
-    (when name
-      (list name there
-            (or (cadr (assoc there roots))
-                (seq-find (lambda (root)
-                            (and root (string-prefix-p
-                                       (file-name-as-directory root) there)))
-                          (mapcar #'cadr roots)))))))
-
 (defun gemini-companion-remote--mirror-usable-p (mirror)
   "Return non-nil if there can be copies of files in MIRROR, or nil.
 A cleanup of temporary files may have removed the directory, which the
@@ -194,14 +176,14 @@ sentence if that is not possible."
   (letrec ((check (lambda ()
                     (when-let* ((answer (gemini-companion-remote--answer
                                          name directory)))
-                      (remove-hook 'gemini-companion-remote-changed-hook check)
+                      (remove-hook 'gemini-companion-names-hosts-hook check)
                       (gemini-companion-server-log-guarded
                           "Connecting a remote CLI"
                         (apply connected answer))))))
-    (add-hook 'gemini-companion-remote-changed-hook check))
+    (add-hook 'gemini-companion-names-hosts-hook check))
   ;; The edits of the previous connection may need the previous mirror.
   (unless (gemini-companion-remote--mirror-usable-p
-           (cdr (assoc name gemini-companion-names-mirrors)))
+           (cdr (assoc name gemini-companion-remote-names-mirrors)))
     (push (cons name
                 (file-truename
                  (make-temp-file
@@ -212,7 +194,7 @@ sentence if that is not possible."
                    (or (plist-get (gemini-companion-server-info) :files)
                        "gemini-companion-"))
                   'directory)))
-          gemini-companion-names-mirrors))
+          gemini-companion-remote-names-mirrors))
   (let ((state (gemini-companion-remote--get name :state)))
     (gemini-companion-remote--put
      name
@@ -237,7 +219,7 @@ or is the home directory or /" directory title)))))))
 (defun gemini-companion-remote--start (name)
   "Have the server connect the host NAME, unless it does not run."
   (when-let* (((gemini-companion-server-ready-p))
-              (mirror (cdr (assoc name gemini-companion-names-mirrors))))
+              (mirror (cdr (assoc name gemini-companion-remote-names-mirrors))))
     (gemini-companion-server-call
      'remote-start
      `( :name ,name
@@ -251,16 +233,11 @@ or is the home directory or /" directory title)))))))
         ;; root unless their names begin with a tilde.
         :files (,@gemini-companion-names-dir-locals
                 ,@(gemini-companion-client-all :ignore-files)
-                ,@(seq-mapcat #'gemini-companion-remote-settings
+                ,@(seq-mapcat #'gemini-companion-client-settings-names
                               (mapcar #'car gemini-companion-client-table)))
-        :shared ,(gemini-companion-names-shared name)
+        :shared ,(gemini-companion-remote-names-shared name)
         ;; A previous server has reported the port and the token.
-        ,@(cdr (assoc name gemini-companion-names-remotes))))))
-
-(defun gemini-companion-remote-settings (client)
-  "Return the names of the settings files of CLIENT, of project and user."
-  (list (gemini-companion-client-get client :project-settings)
-        (car (last (gemini-companion-client-get client :user-settings)))))
+        ,@(cdr (assoc name gemini-companion-remote-names-hosts))))))
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'remote-update)) facts)
   "Record FACTS, which the server has reported about a host."
@@ -279,8 +256,29 @@ again, run /ide enable in it, or restart it if it takes no keys"
          (message "Connection to %s was lost; trying again" title))
         (`(,_ . "ended")
          (message "%s" (gemini-companion-remote-explain name))))
-      (run-hooks 'gemini-companion-remote-changed-hook)))
+      (run-hooks 'gemini-companion-names-hosts-hook)))
   t)
+
+(cl-defmethod gemini-companion-names-obstacle ((file string))
+  "Return why the host of the copy FILE is not connected, or nil."
+  (when-let* ((name (car (gemini-companion-names-of-copy file)))
+              ((gemini-companion-names-connected-p name))
+              ((not (equal "connected"
+                           (gemini-companion-remote--get name :state)))))
+    (gemini-companion-remote-explain name)))
+
+(cl-defmethod gemini-companion-names-write ((file string) old text done)
+  "Have the server write TEXT to the file whose copy is FILE, if OLD is there.
+Signal a `user-error' if the server does not run."
+  (pcase (gemini-companion-names-of-copy file)
+    (`(,host . ,there)
+     (or (gemini-companion-server-ask
+          'remote-write
+          `( ,host ,there ,(secure-hash 'sha256 old)
+             ,@(and text (list (base64-encode-string text t))))
+          (lambda (_) (funcall done nil))
+          done)
+         (user-error "The server does not run")))))
 
 (defun gemini-companion-remote-explain (name)
   "Return a sentence about why the host NAME is not connected."
@@ -309,7 +307,7 @@ M-x gemini-companion-connect"))
 
 (defun gemini-companion-remote--findings (name remote)
   "Return the findings about the connected host NAME, such as \"/ssh:far:\".
-REMOTE is a plist, the value of `gemini-companion-names-remotes' for NAME."
+REMOTE is a plist, the value of `gemini-companion-remote-names-hosts' for NAME."
   (pcase-let (((map :problems :node :tmp :port :container :versions) remote)
               (title (gemini-companion-names-title name)))
     `(,@(mapcar (lambda (problem)
@@ -339,7 +337,7 @@ They are about its version, and the settings that it needs to connect."
   (pcase-let* (((map :title :oldest :package :required)
                 (cdr (assoc client gemini-companion-client-table)))
                (host (gemini-companion-names-title name))
-               (`(,project ,user) (gemini-companion-remote-settings client))
+               (`(,project ,user) (gemini-companion-client-settings-names client))
                (files
                 `(,@(mapcar (apply-partially #'expand-file-name project)
                             (gemini-companion-names-roots name))
@@ -371,28 +369,28 @@ They are about its version, and the settings that it needs to connect."
         (_
          `((wait ,(format "%s is being connected"
                           (gemini-companion-names-title name)))))))
-    gemini-companion-names-remotes)))
+    gemini-companion-remote-names-hosts)))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'remote)) _how)
   "Connect the hosts to a server that became ready."
   (mapc #'gemini-companion-remote--start
-        (mapcar #'car gemini-companion-names-remotes)))
+        (mapcar #'car gemini-companion-remote-names-hosts)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'remote)))
   "Drop all hosts and the copies of their files, as the server stops."
   (mapc #'gemini-companion-remote-drop
-        (mapcar #'car gemini-companion-names-remotes))
-  (while gemini-companion-names-mirrors
-    (let ((mirror (cdr (pop gemini-companion-names-mirrors))))
+        (mapcar #'car gemini-companion-remote-names-hosts))
+  (while gemini-companion-remote-names-mirrors
+    (let ((mirror (cdr (pop gemini-companion-remote-names-mirrors))))
       (when (gemini-companion-remote--mirror-usable-p mirror)
         (ignore-error file-error
           (delete-directory mirror t))))))
 
 (defun gemini-companion-remote-drop (name)
   "Drop the host NAME; CLIs that wait for it do not start."
-  (setq gemini-companion-names-remotes
-        (assoc-delete-all name gemini-companion-names-remotes))
-  (run-hooks 'gemini-companion-remote-changed-hook))
+  (setq gemini-companion-remote-names-hosts
+        (assoc-delete-all name gemini-companion-remote-names-hosts))
+  (run-hooks 'gemini-companion-names-hosts-hook))
 
 (provide 'gemini-companion-remote)
 ;;; gemini-companion-remote.el ends here

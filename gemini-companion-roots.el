@@ -92,7 +92,7 @@ If NAME is a directory, it ends with a slash."
 
 (defun gemini-companion-roots-all ()
   "Return the last computed roots, and the copies of roots of remote hosts."
-  (append gemini-companion-roots-last (gemini-companion-names-roots)))
+  (append gemini-companion-roots-last (gemini-companion-names-roots nil)))
 
 (defun gemini-companion-roots--of-buffer (buffer)
   "Return the directory that BUFFER contributes to the roots, or nil.
@@ -161,12 +161,11 @@ connected.  For findings, see `gemini-companion-status-checks'."
    ((null (gemini-companion-server-info)) nil)
    ;; Emacs 28 asks the remote host to abbreviate.
    ((file-remote-p directory)
-    (unless (assoc (file-remote-p directory) gemini-companion-names-remotes)
+    (unless (gemini-companion-names-connected-p (file-remote-p directory))
       `(note ,(format "%s, the host of this directory, is not connected"
                       (gemini-companion-names-title (file-remote-p directory)))
              ,(substitute-command-keys
-               "Type \\[gemini-companion-connect] in a buffer of that \
-host."))))
+               "Type \\[gemini-companion-run] in a buffer of that host."))))
    ((and (not (member (file-name-as-directory directory)
                       (list (expand-file-name "~/") "/")))
          (car (gemini-companion-roots-outermost

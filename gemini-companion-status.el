@@ -49,8 +49,7 @@ no CLI is connected; those with other titles come last.")
     ("CLI" . gemini-companion-status--installed)
     ("Settings" . gemini-companion-status--settings)
     ("Sharing" . gemini-companion-status--sharing)
-    ("Running CLIs" . gemini-companion-status--running)
-    ("Links" . gemini-companion-status--links))
+    ("Running CLIs" . gemini-companion-status--running))
   "Alist of (TITLE . FUNCTION), the checks of the status itself.
 Each function is called with the user's directory, and returns a list of
 findings, which may be empty.  The other parts have their checks in
@@ -110,7 +109,7 @@ It is a list of `gemini-companion-status--node'.")
                                   gemini-companion-session-changed-functions
                                   gemini-companion-request-functions
                                   gemini-companion-state-functions
-                                  gemini-companion-remote-changed-hook))
+                                  gemini-companion-names-hosts-hook))
   (setq-local revert-buffer-function
               (lambda (&rest _)
                 (setq gemini-companion-status--search nil
@@ -569,17 +568,6 @@ and the ignore files, such as .geminiignore.")
 `gemini-companion-share-outside-projects'."))))
       `((note ,(format "%s is not shared" (gemini-companion-names-absolute name))
               ,remedy)))))
-
-(defun gemini-companion-status--links (_directory)
-  "Return a list of the finding with a button to link CLIs, or nil.
-It is nil if they are linked, and the part `tools' knows more of that, or
-if none can be linked."
-  (when (and (seq-some (lambda (client)
-                         (gemini-companion-client-get client :link))
-                       (gemini-companion-cli-clients))
-             (not (gemini-companion-install-extension-p)))
-    '((note "No CLI is linked, so none receives errors or asks about code"
-            nil ("Link" . gemini-companion-tools)))))
 
 ;;;; Running CLIs
 

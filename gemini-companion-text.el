@@ -356,5 +356,14 @@ taken it.  Then write them elsewhere, and signal an error that says where."
   "Value of `glyphless-char-display' in a buffer with the text of an edit.
 It shows the codes of characters that reorder other text, or hide in a word.")
 
+;;;; Texts that the user has typed
+
+(defun gemini-companion-text-keep (text problem)
+  "Add TEXT to the kill ring, unless it is blank, and display PROBLEM."
+  (if (string-blank-p text)
+      (message "%s" problem)
+    (kill-new text)
+    (message "%s; your text is in the kill ring" problem)))
+
 (provide 'gemini-companion-text)
 ;;; gemini-companion-text.el ends here

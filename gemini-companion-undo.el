@@ -26,7 +26,6 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-names)
-(require 'gemini-companion-remote)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
@@ -277,10 +276,8 @@ LOOK is the one of EDIT."
                (unsaved (gemini-companion-revert-obstacle unsaved)))))
       (user-error "%s %s" (gemini-companion-edit-name edit) why))
     (when-let* (((null unsaved))
-                (host (assoc (car (gemini-companion-names-of-copy file))
-                             gemini-companion-names-remotes))
-                ((not (equal "connected" (plist-get (cdr host) :state)))))
-      (user-error "%s" (gemini-companion-remote-explain (car host))))))
+                (obstacle (gemini-companion-names-obstacle file)))
+      (user-error "%s" obstacle))))
 
 (defun gemini-companion-undo-unwritten (edit)
   "Look at EDIT; return why nothing of it is in its file, a predicate, or nil."
@@ -473,38 +470,40 @@ Return the value of END, called after that; or if the file is the copy of
 a remote one, nil, and call DONE later."
   (when (and (multibyte-string-p text) (not buffer))
     (setq text (encode-coding-string text (gemini-companion-edit-coding edit))))
-  (pcase (and (not buffer)
-              (gemini-companion-names-of-copy (gemini-companion-edit-file edit)))
-    (`(,host . ,there)
-     (gemini-companion-watch-look (gemini-companion-edit-file edit))
-     (gemini-companion-watch-wrote (gemini-companion-edit-file edit) text)
-     (unless (gemini-companion-server-ask
-              'remote-write
-              `( ,host ,there ,(secure-hash 'sha256 old)
-                 ,@(and text (list (base64-encode-string text t))))
-              (lambda (_) (funcall end) (funcall done nil))
-              (lambda (problem) (funcall done (funcall end problem))))
-       (user-error "The server does not run")))
-    (_
-     (let ((file (gemini-companion-edit-file edit)))
-       (cond (buffer (with-current-buffer buffer
-                       (gemini-companion-revert-replace-text text)))
-             ((null text)
-              (gemini-companion-watch-writing file
-                (delete-file (file-truename file) 'trash)))
-             (t
-              ;; With a buffer older than the file, Emacs would ask whether to
-              ;; write.
-              (gemini-companion-revert-now file)
-              (condition-case err
-                  (unwind-protect
-                      (gemini-companion-watch-writing file
-                        (gemini-companion-text-rewrite file old text))
-                    ;; The file has a new time also where the old text was put back.
-                    (gemini-companion-revert-now file))
-                (file-error
-                 (user-error "%s" (funcall end (error-message-string err))))))))
-     (funcall end))))
+  (let ((file (gemini-companion-edit-file edit)))
+    (cond (buffer
+           (with-current-buffer buffer
+             (gemini-companion-revert-replace-text text))
+           (funcall end))
+          ((gemini-companion-names-of-copy file)
+           (gemini-companion-watch-look file)
+           (gemini-companion-watch-wrote file text)
+           (gemini-companion-names-write
+            file old text
+            (lambda (problem)
+              (let ((message (if problem (funcall end problem) (funcall end))))
+                (funcall done (and problem message)))))
+           nil)
+          (t
+           (gemini-companion-undo--write-here file old text end)
+           (funcall end)))))
+
+(defun gemini-companion-undo--write-here (file old text end)
+  "Make TEXT, in bytes, that of the local FILE, now OLD; if nil, delete FILE.
+If that fails, signal the value of END, called with the problem."
+  (if (null text)
+      (gemini-companion-watch-writing file
+        (delete-file (file-truename file) 'trash))
+    ;; With a buffer older than the file, Emacs would ask whether to write.
+    (gemini-companion-revert-now file)
+    (condition-case err
+        (unwind-protect
+            (gemini-companion-watch-writing file
+              (gemini-companion-text-rewrite file old text))
+          ;; The file has a new time also where the old text was put back.
+          (gemini-companion-revert-now file))
+      (file-error
+       (user-error "%s" (funcall end (error-message-string err)))))))
 
 (defun gemini-companion-undo--end (plan &optional problem)
   "Record what is left after PLAN was done, unless there is a PROBLEM.

@@ -118,27 +118,20 @@ ENTRY is a row of `gemini-companion-commands'."
 
 ;;;; Parts
 
-(defconst gemini-companion--parts
-  '(install remote state session roots watch revert edit proposal notify auto
-    arrival changes marks context review cli resume walk prompt compose tools
-    list turn-page status)
-  "The parts of the mode in starting order; they stop in reverse order.
-The file of each has the methods of `gemini-companion-part-start',
-`-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.")
-
-(defconst gemini-companion--parts-used-later
-  '(walk prompt compose tools list turn-page status)
-  "The parts whose files are loaded when a command of them is called.
-The files of the others are loaded as the mode is turned on.")
-
-(defun gemini-companion--feature (part)
-  "Return the feature of PART, a symbol such as `edit'."
-  (intern (format "gemini-companion-%s" part)))
-
 (defun gemini-companion-loaded-parts ()
   "Return the parts whose files are loaded, in starting order."
-  (seq-filter (lambda (part) (featurep (gemini-companion--feature part)))
-              gemini-companion--parts))
+  (seq-filter (lambda (part) (featurep (gemini-companion-part-feature part)))
+              (append gemini-companion-part-list
+                      (gemini-companion-part-addon-parts))))
+
+(defun gemini-companion--parts-to-start ()
+  "Return the parts whose files are loaded as the mode is turned on."
+  (seq-filter (lambda (part)
+                (pcase (assq part gemini-companion-part-used-later)
+                  ('nil t)
+                  (`(,_ . ,use)
+                   (and use (gemini-companion-commands-state use)))))
+              gemini-companion-part-list))
 
 ;;;; Mode line
 
@@ -282,11 +275,11 @@ A timer calls this, so the server may have been stopped before; at the
 start of Emacs, so that parts may be started twice."
   (when (gemini-companion-server-running-p)
     (require 'epc)
-    (dolist (part (seq-difference gemini-companion--parts
-                                  gemini-companion--parts-used-later))
-      (require (gemini-companion--feature part)))
-    (when (gemini-companion-install-extension-p)
-      (require 'gemini-companion-tools))
+    (dolist (part (gemini-companion--parts-to-start))
+      (if (assq part gemini-companion-part-used-later)
+          ;; The add-on of this part may be missing.
+          (gemini-companion-part-load part)
+        (require (gemini-companion-part-feature part))))
     (mapc #'gemini-companion-part-start (gemini-companion-loaded-parts))))
 
 (defun gemini-companion--turn-off (state &optional now)
@@ -436,7 +429,7 @@ They use this one, so `unload-feature' needs its argument FORCE."
 (defun gemini-companion-customize ()
   "Set the options of gemini-companion."
   (interactive)
-  (mapc #'require (mapcar #'gemini-companion--feature gemini-companion--parts))
+  (mapc #'gemini-companion-part-load gemini-companion-part-list)
   (customize-group 'gemini-companion))
 
 ;;;###autoload

@@ -241,7 +241,7 @@ r resumes a conversation, q quits"
         (gemini-companion-disconnect "/ssh:far:")
         (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
         (should (string-search "Not started; g restarts it" header-line-format))
-        (let ((overriding-local-map '(keymap (?c . gemini-companion-connect))))
+        (let ((overriding-local-map '(keymap (?c . gemini-companion-run))))
           (should (equal '(("Project" note "ssh:far, the host of this directory, \
 is not connected" "Type c in a buffer of that host."))
                          (gemini-companion-part-findings
@@ -251,15 +251,15 @@ is not connected" "Type c in a buffer of that host."))
         '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
            :roots (("/srv/p" "/srv"))))
       (should (equal 1 (length gemini-companion-run-test-started)))
-      (push '("/ssh:near:") gemini-companion-names-remotes)
+      (push '("/ssh:near:") gemini-companion-remote-names-hosts)
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (&rest _) (pop answers))))
         (should-error (call-interactively #'gemini-companion-disconnect)
                       :type 'user-error)
         (call-interactively #'gemini-companion-disconnect))
-      (should (equal '(("/ssh:near:")) gemini-companion-names-remotes))
+      (should (equal '(("/ssh:near:")) gemini-companion-remote-names-hosts))
       (with-current-buffer "*gemini: ssh:far:srv*" (gemini-companion-run))
-      (should (assoc "/ssh:far:" gemini-companion-names-remotes)))))
+      (should (assoc "/ssh:far:" gemini-companion-remote-names-hosts)))))
 
 ;;;; Which CLI
 

@@ -548,8 +548,8 @@ b cannot be undone: line 1 has changed since"
 
 (ert-deftest gemini-companion-list-reverts-a-turn-on-a-host-one-by-one ()
   (gemini-companion-list-test-with '(("a" "1\n"))
-    (let ((gemini-companion-names-mirrors `(("/ssh:far:" . ,directory)))
-          (gemini-companion-names-remotes
+    (let ((gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,directory)))
+          (gemini-companion-remote-names-hosts
            (list (list "/ssh:far:" :state "connected")))
           calls)
       (dolist (text '("2\n" "3\n" "4\n"))
@@ -574,7 +574,7 @@ ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
       (should (equal '(accepted reverted reverted)
                      (mapcar #'gemini-companion-edit-status
                              (gemini-companion-edits))))
-      (setcar (cddar gemini-companion-names-remotes) "lost")
+      (setcar (cddar gemini-companion-remote-names-hosts) "lost")
       (should (string-search "M-x gemini-companion-connect"
                              (gemini-companion-test-refusal
                                (gemini-companion-undo-check

@@ -1,35 +1,33 @@
-;;; gemini-companion-names-test.el --- Tests of names of remote files  -*- lexical-binding: t; -*-
+;;; gemini-companion-names-test.el --- Tests of names of files  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Code:
 
-(require 'gemini-companion-label)
+(require 'ert)
 (require 'gemini-companion-names)
-(require 'gemini-companion-session)
-(require 'gemini-companion-test-helper)
 
-(ert-deftest gemini-companion-names-of-a-remote-file-and-its-copy ()
+(ert-deftest gemini-companion-names-for-the-user-show-each-character ()
   :tags '(pure)
-  (gemini-companion-test-with-remote
-    (pcase-dolist (`(,remote ,copy)
-                   `(("/ssh:far:/srv/p/a" "/mirror/srv/p/a")
-                     ("/ssh:far:~/a" "/mirror/home/me/a")
-                     ("/ssh:far:/shared/b" ,(expand-file-name "b" directory))
-                     ("/ssh:other:/srv/p/a" nil)
-                     ("/srv/p/a" nil)))
-      (should (equal copy (gemini-companion-names-copy remote))))
-    (should (equal "/ssh:far:/srv/p/a"
-                   (gemini-companion-names-visited "/mirror/srv/p/a")))
-    ;; Tramp takes that for no remote name.
-    (should (equal "ssh:far:a\\u000Ab"
-                   (gemini-companion-label-file "/mirror/srv/p/a\nb")))
-    (should (equal "ssh:far:~" (gemini-companion-label-file "/mirror/srv/p/~")))
-    (should-not (gemini-companion-names-of-copy "/mirrored/a"))
-    (should-not (gemini-companion-names-of-copy
-                 (expand-file-name "b" directory)))
-    (should (equal `("/mirror/srv/p" ,(expand-file-name "q" directory))
-                   (gemini-companion-names-roots)))
-    (should (equal "ssh:far" (gemini-companion-names-title "/ssh:far:")))))
+  (should (equal "a\\xFFb" (gemini-companion-names-shown (string-to-multibyte (concat "a" (unibyte-string 255) "b")))))
+  (should (equal "a\\u202Eb" (gemini-companion-names-shown "a\u202Eb")))
+  (should (equal "ab...yz" (gemini-companion-names-shown
+                            "abcdefghijklmnopqrstuvwxyz" 7))))
+
+(ert-deftest gemini-companion-names-of-a-buffer-are-those-of-its-file ()
+  (let ((file (file-truename (make-temp-file "names-"))))
+    (unwind-protect
+        (with-current-buffer (find-file-noselect file)
+          (unwind-protect
+              (progn
+                (should (equal file (gemini-companion-names-file)))
+                (should (gemini-companion-names-visited-here-p file))
+                (should-not (gemini-companion-names-visited-here-p nil))
+                (should (eq (current-buffer)
+                            (gemini-companion-names-buffer file)))
+                (should (equal file (gemini-companion-names-visited file)))
+                (should-not (gemini-companion-names-of-copy file)))
+            (kill-buffer)))
+      (delete-file file))))
 
 ;;; gemini-companion-names-test.el ends here

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-part)
 
 (defvar gemini-companion-part-test-hook nil
@@ -31,5 +32,101 @@
   (should-not (gemini-companion-part-lighter 'nothing))
   (should-not (gemini-companion-part-findings 'nothing "/"))
   (gemini-companion-part-stop 'nothing))
+
+;;;; Add-ons
+
+(defun gemini-companion-part-test-features (parts)
+  "Return the names of the files of the add-ons of PARTS, without .el."
+  (mapcar (lambda (file) (symbol-name (gemini-companion-part-feature file)))
+          (seq-mapcat #'gemini-companion-part-files parts)))
+
+(defun gemini-companion-part-test-copy (parts directory)
+  "Copy the package to DIRECTORY, without the files of the add-ons of PARTS."
+  (let ((left-out (gemini-companion-part-test-features parts)))
+    (dolist (file (directory-files
+                   (file-name-directory (locate-library "gemini-companion-part"))
+                   t "\\`gemini-companion.*\\.elc?\\'"))
+      (unless (or (member (file-name-base file) left-out)
+                  (string-suffix-p "-autoloads" (file-name-base file)))
+        (copy-file file (file-name-as-directory directory))))))
+
+(defconst gemini-companion-part-test-program
+  '(progn
+     (dolist (file (directory-files directory nil "\\`gemini-companion.*\\.el\\'"))
+       (require (intern (file-name-base file))))
+     (dolist (group gemini-companion-commands)
+       (dolist (row (cdr group))
+         (unless (and (commandp (nth 1 row))
+                      (progn (autoload-do-load (symbol-function (nth 1 row))) t))
+           (error "Dead row %S" row))))
+     (dolist (part (gemini-companion-loaded-parts))
+       (gemini-companion-part-start part))
+     (gemini-companion-status)
+     (dolist (part (reverse (gemini-companion-loaded-parts)))
+       (gemini-companion-part-stop part))
+     (princ (format "%S" (mapcar #'cadr (gemini-companion-commands-in 'global)))))
+  "Form that loads the package in `directory', and prints its global commands.")
+
+(defun gemini-companion-part-test-package-p (directory)
+  "Return non-nil if DIRECTORY has the files of the package."
+  (file-exists-p (expand-file-name "gemini-companion-part.el" directory)))
+
+(defun gemini-companion-part-test-run (parts)
+  "Return the global commands of the package without the add-ons of PARTS.
+They are symbols, read from another Emacs that has loaded it; or the output
+of that Emacs if it has failed."
+  (let ((directory (make-temp-file "core-" 'directory)))
+    (unwind-protect
+        (with-temp-buffer
+          (gemini-companion-part-test-copy parts directory)
+          (if (eql 0 (call-process
+                      (expand-file-name invocation-name invocation-directory)
+                      nil t nil "-Q" "--batch"
+                      ;; Not where the add-ons are.
+                      "--eval" (format "%S" `(setq load-path
+                                                   ',(seq-remove
+                                                      #'gemini-companion-part-test-package-p
+                                                      load-path)))
+                      "-L" directory
+                      "--eval" (format "%S" `(let ((directory ,directory))
+                                               ,gemini-companion-part-test-program))))
+              (progn (goto-char (point-max))
+                     (backward-sexp)
+                     (read (current-buffer)))
+            (buffer-string)))
+      (delete-directory directory 'recursive))))
+
+(ert-deftest gemini-companion-part-core-has-no-dead-row-without-add-ons ()
+  (dolist (parts (cons (gemini-companion-part-addon-parts)
+                       (mapcar #'list (gemini-companion-part-addon-parts))))
+    (ert-info ((format "%s" parts))
+      (should (equal (seq-difference
+                      (mapcar #'cadr (gemini-companion-commands-in 'global))
+                      (seq-mapcat (lambda (part)
+                                    (mapcar (lambda (row) (cadr (nth 2 row)))
+                                            (gemini-companion-part-commands part)))
+                                  parts))
+                     (gemini-companion-part-test-run parts))))))
+
+(ert-deftest gemini-companion-part-core-names-nothing-of-an-add-on ()
+  (let* ((features (gemini-companion-part-test-features
+                    (gemini-companion-part-addon-parts)))
+         (regexp (format "(\\(?:require\\|autoload\\) +'?\"?\\(?:%s\\)\\_>\\|\\_<\\(?:%s\\)-"
+                         (regexp-opt features) (regexp-opt features)))
+         (found nil))
+    (dolist (file (directory-files
+                   (file-name-directory (locate-library "gemini-companion-part"))
+                   t "\\`gemini-companion.*\\.el\\'"))
+      (unless (or (member (file-name-base file) features)
+                  (member (file-name-base file)
+                          ;; The list of parts; generated.
+                          '("gemini-companion-part" "gemini-companion-autoloads")))
+        (with-temp-buffer
+          (insert-file-contents file)
+          (emacs-lisp-mode)
+          (while (re-search-forward regexp nil t)
+            (unless (save-match-data (nth 8 (syntax-ppss)))
+              (push (cons (file-name-base file) (match-string 0)) found))))))
+    (should-not found)))
 
 ;;; gemini-companion-part-test.el ends here

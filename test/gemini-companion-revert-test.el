@@ -25,8 +25,8 @@
   (gemini-companion-test-with-directory '(("a" ""))
     (let* ((copy (expand-file-name "a"))
            (mirror (directory-file-name default-directory))
-           (gemini-companion-names-remotes '(("/ssh:far:" :state "lost")))
-           (gemini-companion-names-mirrors `(("/ssh:far:" . ,mirror)))
+           (gemini-companion-remote-names-hosts '(("/ssh:far:" :state "lost")))
+           (gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,mirror)))
            (inhibit-message t))
       (with-temp-buffer
         (setq buffer-file-truename "/ssh:far:/a")

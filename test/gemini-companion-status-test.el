@@ -54,13 +54,13 @@ parts find."
 (ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
   (let* ((mirror (make-temp-file "mirror-" 'directory))
          (settings (concat mirror "/home/me/.gemini/settings.json"))
-         (gemini-companion-names-remotes
+         (gemini-companion-remote-names-hosts
           `(("/ssh:a:" :state "lost" :problem "exec: node: not found")
             ("/ssh:b:" :state "connecting")
             ("/ssh:c:" :state "connected" :node "18.1.0" :tmp "/there"
              :port 1 :problems ("EACCES") :container t :home "/home/me"
              :versions (("gemini" "0.1.0")))))
-         (gemini-companion-names-mirrors `(("/ssh:c:" . ,mirror)))
+         (gemini-companion-remote-names-mirrors `(("/ssh:c:" . ,mirror)))
          (texts (lambda ()
                   (mapconcat (lambda (finding)
                                (mapconcat (apply-partially #'format "%s")

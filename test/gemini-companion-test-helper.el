@@ -10,6 +10,8 @@
 (require 'subr-x)
 (require 'term)
 (require 'timer)
+;; A test without the add-on removes the file.
+(require 'gemini-companion-remote-cli nil 'noerror)
 
 (defconst gemini-companion-test-root
   (expand-file-name ".." (file-name-directory
@@ -113,8 +115,8 @@ Its files in /shared are those in `directory' here, a new directory."
   `(let* ((directory (file-truename (make-temp-file "remote-" 'directory)))
           (gemini-companion-remote-directories
            `(("/ssh:far:" ("/shared" . ,directory))))
-          (gemini-companion-names-mirrors '(("/ssh:far:" . "/mirror")))
-          (gemini-companion-names-remotes
+          (gemini-companion-remote-names-mirrors '(("/ssh:far:" . "/mirror")))
+          (gemini-companion-remote-names-hosts
            `(("/ssh:far:" :state "connected" :home "/home/me"
               :roots (("/srv/p/sub" "/srv/p") ("/none" nil)
                       ("/shared/q" "/shared/q"))))))

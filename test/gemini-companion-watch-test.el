@@ -93,8 +93,8 @@
 (ert-deftest gemini-companion-watch-tells-a-save-on-a-host-from-a-write-there ()
   (gemini-companion-watch-test-with "one\n"
     (let* ((copy (gemini-companion-watch-file watch))
-           (gemini-companion-names-remotes '(("/ssh:far:" :state "connected")))
-           (gemini-companion-names-mirrors
+           (gemini-companion-remote-names-hosts '(("/ssh:far:" :state "connected")))
+           (gemini-companion-remote-names-mirrors
             `(("/ssh:far:" . ,(directory-file-name default-directory)))))
       (with-temp-buffer
         (insert "mine é\n")

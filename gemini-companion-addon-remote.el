@@ -1,0 +1,25 @@
+;;; gemini-companion-addon-remote.el --- The add-on for remote hosts  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What the core has to know of the add-on before it is used: its commands.  The
+;; add-on connects CLIs on other hosts: `gemini-companion-remote-names',
+;; `gemini-companion-remote' and `gemini-companion-remote-cli'.
+
+;;; Code:
+
+(require 'gemini-companion-part)
+
+(gemini-companion-part-autoload 'remote-cli
+                                'gemini-companion-connect
+                                'gemini-companion-disconnect)
+
+(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-remote)))
+  "Return the files of the add-on."
+  '(addon-remote remote-names remote remote-cli))
+
+(provide 'gemini-companion-addon-remote)
+;;; gemini-companion-addon-remote.el ends here

@@ -1,0 +1,44 @@
+;;; gemini-companion-addon-tools.el --- The add-on for linked CLIs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What the core has to know of the add-on before it is used: its command, and that
+;; CLIs can be linked.  The add-on answers what linked CLIs ask Emacs:
+;; `gemini-companion-tools', `gemini-companion-lookup', `gemini-companion-errors',
+;; `gemini-companion-code' and `gemini-companion-eglot'.
+
+;;; Code:
+
+(require 'gemini-companion-part)
+
+(declare-function gemini-companion-cli-clients "gemini-companion-cli")
+(declare-function gemini-companion-client-get "gemini-companion-client")
+(declare-function gemini-companion-install-extension-p "gemini-companion-install")
+
+(gemini-companion-part-autoload 'tools 'gemini-companion-tools)
+
+(cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-tools)))
+  "Return the command that links CLIs."
+  '(("CLI" "P"
+     ("t" gemini-companion-tools "Link CLIs: code errors, references" (global)
+      :on gemini-companion-install-extension-p))))
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'addon-tools)) _directory)
+  "Return the finding with a button to link CLIs, or nil if they are linked.
+The part `tools' knows more of linked CLIs, and is loaded then."
+  (when (and (seq-some (lambda (client)
+                         (gemini-companion-client-get client :link))
+                       (gemini-companion-cli-clients))
+             (not (gemini-companion-install-extension-p)))
+    '(("Links" note "No CLI is linked, so none receives errors or asks about code"
+       nil ("Link" . gemini-companion-tools)))))
+
+(cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))
+  "Return the files of the add-on."
+  '(addon-tools tools lookup errors code eglot))
+
+(provide 'gemini-companion-addon-tools)
+;;; gemini-companion-addon-tools.el ends here
