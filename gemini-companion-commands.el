@@ -222,6 +222,9 @@ of CLICK."
 (gemini-companion-part-autoload 'list
                                 'gemini-companion-list
                                 'gemini-companion-last-proposal)
+(gemini-companion-part-autoload 'location
+                                'gemini-companion-visit-location
+                                'gemini-companion-visit-location-at-click)
 (gemini-companion-part-autoload 'menu
                                 'gemini-companion-menu
                                 'gemini-companion-review-menu

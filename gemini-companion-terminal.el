@@ -71,6 +71,8 @@ selected one."
 (defvar gemini-companion-terminal-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
+    (define-key map (kbd "C-c C-o") 'gemini-companion-visit-location)
+    (define-key map [mouse-1] 'gemini-companion-visit-location-at-click)
     map)
   "Keys in the terminal of a CLI, in addition to the terminal's own.")
 
@@ -79,6 +81,7 @@ selected one."
     (define-key map "g" 'gemini-companion-run)
     (define-key map "r" 'gemini-companion-resume)
     (define-key map "q" #'gemini-companion-quit-window)
+    (define-key map (kbd "C-c C-o") 'gemini-companion-visit-location)
     map)
   "Keys in the buffer of a CLI that has ended.")
 

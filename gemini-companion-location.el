@@ -1,0 +1,261 @@
+;;; gemini-companion-location.el --- Locations in the output of a CLI  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; From app/bill.py:26 or @app/bill.py in the terminal of a CLI, go to that line, by
+;; a key or a click.  A location counts only if it is a file in the project of the
+;; CLI.  It is searched for at the key or click, in the text on the screen, so
+;; that output costs nothing, whatever the terminal.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-names)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'gemini-companion-windows-at-once)
+(require 'map)
+
+(declare-function pulse-momentary-highlight-one-line "pulse")
+
+;;;; State
+
+(cl-defstruct (gemini-companion-location
+               (:constructor gemini-companion-location--make)
+               (:copier nil))
+  "A place in a file of the project of a CLI.
+FILE is an absolute name for Emacs, LINE and COLUMN are numbers from 1, or
+nil if they were not given, and TEXT is what the CLI has written."
+  file line column text)
+
+;;;; Text
+
+(defconst gemini-companion-location--regexp
+  (concat "\\(\\(?:\\\\.\\|[^\\ \t\n\"'`(){}<>|:;,*?!#\u2500-\u257f]\\)+\\)"
+          "\\(?:" "[:#(]L?\\([0-9]+\\)\\(?::\\([0-9]+\\)\\)?"
+          "\\|" "[\"'`]?, line \\([0-9]+\\)" "\\)?")
+  "Regexp for what may be a location.
+Its groups are the name, the line, the column, and the line as Python
+writes it: \"a.py\", line 3.  Lines of boxes end a name.")
+
+(defconst gemini-companion-location--border "[ \t\u2500-\u257f|]*"
+  "Regexp for what is beside the text of a row, such as the line of a box.")
+
+(defun gemini-companion-location--in (text column directory)
+  "Return the location around COLUMN of TEXT, or nil.
+COLUMN is the index of a character, and DIRECTORY that of the CLI."
+  (let ((start 0)
+        (found nil))
+    (while (and (not found)
+                (string-match gemini-companion-location--regexp text start)
+                (<= (match-beginning 0) column))
+      (setq start (match-end 0))
+      (when (< column (match-end 0))
+        (setq found (gemini-companion-location--of-match text directory))))
+    found))
+
+(defun gemini-companion-location--of-match (text directory)
+  "Return the location that was matched in TEXT, or nil if it is none.
+DIRECTORY is that of the CLI."
+  (let* ((whole (match-string 0 text))
+         (name (match-string 1 text))
+         (line (or (match-string 2 text) (match-string 4 text)))
+         (column (match-string 3 text)))
+    ;; Other words would often be files, too: test, or build.
+    (when (or line (string-match-p "\\`@.\\|/\\|.\\.." name))
+      (when-let* ((file (seq-some
+                         (lambda (name)
+                           (gemini-companion-location--file name directory))
+                         (gemini-companion-location--names name))))
+        (gemini-companion-location--make
+         :file file
+         :line (and line (max 1 (string-to-number line)))
+         :column (and column (max 1 (string-to-number column)))
+         :text whole)))))
+
+(defun gemini-companion-location--names (name)
+  "Return the names that NAME, the first group of a match, may stand for.
+The CLIs write an @ before some, brackets around others, and a full stop
+behind; in a name, a space has a backslash."
+  (let* ((plain (replace-regexp-in-string "\\\\\\(.\\)" "\\1" name))
+         (bare (replace-regexp-in-string "\\`[[@]+\\|[].]+\\'" "" plain)))
+    (seq-remove #'string-empty-p
+                (seq-uniq (list plain (string-remove-prefix "@" plain) bare)))))
+
+(defun gemini-companion-location--file (name directory)
+  "Return the absolute name of the file NAME if it is in the project.
+NAME is relative to DIRECTORY, that of the CLI, or absolute on its host.
+Return nil for other files, and if there is none."
+  (let* ((host (file-remote-p directory))
+         (file (expand-file-name (if (and host (file-name-absolute-p name))
+                                     (concat host name)
+                                   name)
+                                 directory)))
+    (and (file-regular-p file)
+         (let ((true-name (file-truename file)))
+           (or (string-prefix-p (file-name-as-directory (file-truename directory))
+                                true-name)
+               (and (not host)
+                    (car (gemini-companion-roots-outermost true-name)))))
+         file)))
+
+;;;; Rows of a terminal
+
+(defun gemini-companion-location--directory ()
+  "Return the directory of the CLI in the current buffer, a name for Emacs."
+  (pcase-let (((map :directory :remote)
+               (seq-find (lambda (session)
+                           (eq (current-buffer)
+                               (gemini-companion-session-terminal session)))
+                         (gemini-companion-sessions))))
+    (file-name-as-directory (if directory
+                                (concat remote directory)
+                              default-directory))))
+
+(defun gemini-companion-location-at (position)
+  "Return the location at POSITION of the current buffer, or nil.
+One that does not fit into its row continues in the next one."
+  (save-excursion
+    (goto-char position)
+    (let* ((directory (gemini-companion-location--directory))
+           (row (gemini-companion-location--row))
+           (column (- position (line-beginning-position)))
+           (before (and (zerop (forward-line -1))
+                        (gemini-companion-location--trimmed 'right)))
+           (after (progn (goto-char position)
+                         (and (zerop (forward-line 1))
+                              (gemini-companion-location--trimmed 'left))))
+           (border (progn (string-match gemini-companion-location--border row)
+                          (match-end 0)))
+           (end (string-match (concat gemini-companion-location--border "\\'")
+                              row)))
+      (or (and after (<= column end)
+               (gemini-companion-location--longer
+                (concat (substring row 0 end) after) column end directory))
+          (gemini-companion-location--in row column directory)
+          (and before (<= border column)
+               (gemini-companion-location--in
+                (concat before (substring row border))
+                (+ (length before) (- column border))
+                directory))))))
+
+(defun gemini-companion-location--longer (text column end directory)
+  "Return the location around COLUMN of TEXT, if it ends behind END, or nil.
+TEXT is a row and the next one, and END where the row ends there.  For
+DIRECTORY, see `gemini-companion-location--in'."
+  (when-let* ((location (gemini-companion-location--in text column directory))
+              ((< end (match-end 0))))
+    location))
+
+(defun gemini-companion-location--row ()
+  "Return the text of this row."
+  (buffer-substring-no-properties (line-beginning-position)
+                                  (line-end-position)))
+
+(defun gemini-companion-location--trimmed (side)
+  "Return the text of this row without the border at SIDE, `left' or `right'."
+  (replace-regexp-in-string (if (eq side 'left)
+                                (concat "\\`" gemini-companion-location--border)
+                              (concat gemini-companion-location--border "\\'"))
+                            "" (gemini-companion-location--row)))
+
+(defun gemini-companion-location--on-screen ()
+  "Return the locations in the selected window, the last one first."
+  (let ((end (window-end nil t))
+        (found nil))
+    (save-excursion
+      (goto-char (window-start))
+      (while (re-search-forward gemini-companion-location--regexp end t)
+        (let ((beginning (match-beginning 0))
+              (after (point)))
+          (when-let* ((location (save-match-data
+                                  (gemini-companion-location-at beginning))))
+            (push location found))
+          (goto-char after))))
+    (cl-delete-duplicates
+     found :from-end t
+     :key (lambda (location)
+            (list (gemini-companion-location-file location)
+                  (gemini-companion-location-line location)))
+     :test #'equal)))
+
+;;;; Commands
+
+(defun gemini-companion-location--visit (location)
+  "Show LOCATION in another window, and select it."
+  ;; Visiting may ask.
+  (let ((buffer (find-file-noselect (gemini-companion-location-file location)))
+        (line (gemini-companion-location-line location)))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer buffer '((display-buffer-reuse-window
+                               display-buffer-use-some-window
+                               display-buffer-pop-up-window)
+                              (inhibit-same-window . t))))
+    (when line
+      (push-mark nil t)
+      (let ((position (save-restriction
+                        (widen)
+                        (goto-char (point-min))
+                        (forward-line (1- line))
+                        (min (+ (point) (1- (or (gemini-companion-location-column
+                                                 location)
+                                                1)))
+                             (line-end-position)))))
+        (unless (<= (point-min) position (point-max))
+          (widen))
+        (goto-char position))
+      (require 'pulse)
+      (pulse-momentary-highlight-one-line (point)))))
+
+(defun gemini-companion-location--read (locations)
+  "Return one of LOCATIONS that the user chooses, by default the first."
+  (let* ((choices (mapcar (lambda (location)
+                            (cons (gemini-companion-names-shown
+                                   (gemini-companion-location-text location))
+                                  location))
+                          locations))
+         (choice (completing-read (format-prompt "Go to" (caar choices))
+                                  choices nil t nil nil (caar choices))))
+    (cdr (assoc choice choices))))
+
+;;;###autoload
+(defun gemini-companion-visit-location ()
+  "Go to the file and line at point in this terminal.
+If there is none at point, as while a CLI runs, go to the one on the
+screen; if there are several, ask, and suggest the last one.  Only files
+in the project of the CLI count."
+  (interactive)
+  (let* ((here (gemini-companion-location-at (point)))
+         (all (and (not here) (gemini-companion-location--on-screen))))
+    (gemini-companion-location--visit
+     (cond (here)
+           ((null all) (user-error "No location in this project on the screen"))
+           ((cdr all) (gemini-companion-location--read all))
+           (t (car all))))))
+
+;;;###autoload
+(defun gemini-companion-visit-location-at-click (click)
+  "Go to the file and line at CLICK, an event in a terminal.
+If there is none, do what the terminal does at a click."
+  (interactive "e")
+  (let* ((place (event-start click))
+         (position (posn-point place))
+         (location (and (null (posn-area place))
+                        (number-or-marker-p position)
+                        (with-current-buffer (window-buffer (posn-window place))
+                          (gemini-companion-location-at position)))))
+    (if location
+        (progn
+          (select-window (posn-window place))
+          (gemini-companion-location--visit location))
+      (let ((command (let ((minor-mode-overriding-map-alist nil))
+                       (key-binding (vector click)))))
+        (when (commandp command)
+          (call-interactively command nil (vector click)))))))
+
+(provide 'gemini-companion-location)
+;;; gemini-companion-location.el ends here
