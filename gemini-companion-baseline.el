@@ -21,12 +21,14 @@
 ;; All functions are pure: they take and return vectors of lines, and never look
 ;; at a file or a buffer.  A line ends with a newline, but the last one may have
 ;; none: then it is another line than the same with one.  Whether a file has CRLF or
-;; a byte order mark is no part of its lines.
+;; a byte order mark is no part of its lines: that is its format, of which there are
+;; three as of the text, and which is changed as a whole.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'seq)
+(require 'gemini-companion-format)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
 
@@ -34,14 +36,15 @@
 
 (cl-defstruct (gemini-companion-baseline
                (:constructor gemini-companion-baseline--make
-                             (text written regions))
+                             (text written regions &optional format written-format))
                (:copier nil))
   "The texts of a file with changes by CLIs that nobody has reviewed.
 TEXT is the text without them, a vector of lines.  WRITTEN is the text
 as the last write of a CLI left it.  REGIONS are where the second differs
 from the first, a list of `gemini-companion-baseline-region's in order.
+FORMAT and WRITTEN-FORMAT are the formats of both, or nil if unknown.
 No slot is ever set."
-  text written regions)
+  text written regions format written-format)
 
 (cl-defstruct (gemini-companion-baseline-region
                (:constructor gemini-companion-baseline--region
@@ -54,14 +57,17 @@ place of those from NEW to NEW-END of the second one."
 
 (cl-defstruct (gemini-companion-baseline-change
                (:constructor gemini-companion-baseline--change
-                             (start end lines regions mixed))
+                             (start end lines regions mixed &optional conversion))
                (:copier nil))
   "A change in the text now by CLIs that nobody has reviewed.
 It has the lines now from index START to END, exclusive; without it, LINES,
 a list, would be there.  REGIONS are those of the baseline from which it
 comes.  If MIXED is non-nil, others have changed or deleted lines there
-that a CLI has written, so that what is there now is not the CLI's alone."
-  start end lines regions mixed)
+that a CLI has written, so that what is there now is not the CLI's alone.
+A change by which a CLI has converted the file has no lines, and START and
+END are 0.  Its CONVERSION is a cons of the `gemini-companion-format's
+without it and now."
+  start end lines regions mixed conversion)
 
 (defconst gemini-companion-baseline-context 3
   "How many lines around a change are replaced if the change is not there.
@@ -552,26 +558,64 @@ theirs belong to it: the user is to see both."
 (defun gemini-companion-baseline-of-hunks (before after hunks left)
   "Return the baseline of the lines AFTER, which HUNKS have made of BEFORE.
 HUNKS are `gemini-companion-hunk's, and only those in LEFT, some of them, are
-to be changes: the lines of the others count as reviewed."
-  (let ((regions (mapcar #'gemini-companion-baseline-region-of-hunk hunks)))
+to be changes: the lines of the others count as reviewed.  A hunk that differs
+by a byte order mark only has no lines to review."
+  (let* ((region-of (lambda (hunk)
+                      (gemini-companion-baseline-region-of-hunk hunk before after)))
+         (regions (mapcar region-of hunks))
+         (left (mapcar region-of left)))
     (gemini-companion-baseline--keep
      (gemini-companion-baseline--make before after regions)
-     (seq-difference regions
-                     (mapcar #'gemini-companion-baseline-region-of-hunk left)))))
+     (seq-remove (lambda (region)
+                   (and (member region left)
+                        (not (gemini-companion-baseline-region-same-p
+                              region before after))))
+                 regions))))
 
-(defun gemini-companion-baseline-region-of-hunk (hunk)
-  "Return HUNK, whose lines are counted from 1 on, as a region."
-  (gemini-companion-baseline--region (1- (gemini-companion-hunk-old hunk))
-                                     (1- (gemini-companion-hunk-old-end hunk))
-                                     (1- (gemini-companion-hunk-new hunk))
-                                     (1- (gemini-companion-hunk-new-end hunk))))
+(defun gemini-companion-baseline-region-same-p (region before after)
+  "Return non-nil if the lines BEFORE and AFTER do not differ in REGION."
+  (equal (substring before (gemini-companion-baseline-region-old region)
+                    (gemini-companion-baseline-region-old-end region))
+         (substring after (gemini-companion-baseline-region-new region)
+                    (gemini-companion-baseline-region-new-end region))))
 
-(defun gemini-companion-baseline-changes (baseline now)
+(defun gemini-companion-baseline-region-of-hunk (hunk before after)
+  "Return HUNK between the lines BEFORE and AFTER as a region.
+In a hunk, a text of a byte order mark only has a line."
+  (cl-flet ((index (line lines)
+              (min (1- line) (length lines))))
+    (gemini-companion-baseline--region
+     (index (gemini-companion-hunk-old hunk) before)
+     (index (gemini-companion-hunk-old-end hunk) before)
+     (index (gemini-companion-hunk-new hunk) after)
+     (index (gemini-companion-hunk-new-end hunk) after))))
+
+(defun gemini-companion-baseline-changes (baseline now &optional format)
   "Return the changes in the lines NOW that BASELINE does not have.
-The value is a list of `gemini-companion-baseline-change's in order."
-  (delq nil (mapcar (lambda (change)
-                      (gemini-companion-baseline--shrunk change now))
-                    (gemini-companion-baseline--all baseline now))))
+The value is a list of `gemini-companion-baseline-change's in order.  FORMAT
+is that of the text now; a conversion is the first change."
+  (delq nil (cons
+             (gemini-companion-baseline--conversion baseline format)
+             (mapcar (lambda (change)
+                       (gemini-companion-baseline--shrunk change now))
+                     (gemini-companion-baseline--all baseline now)))))
+
+(defun gemini-companion-baseline--conversion (baseline format)
+  "Return the change of BASELINE that has converted the file to FORMAT, or nil.
+If others have converted it since, nothing of that is left."
+  (let ((from (gemini-companion-baseline-format baseline))
+        (to (gemini-companion-baseline-written-format baseline)))
+    (when (and format
+               (gemini-companion-format-conversion from to)
+               (null (gemini-companion-format-conversion to format)))
+      (gemini-companion-baseline--change 0 0 nil nil nil (cons from to)))))
+
+(defun gemini-companion-baseline-reviewed-p (baseline)
+  "Return non-nil if nobody has to review anything in BASELINE."
+  (and (null (gemini-companion-baseline-regions baseline))
+       (null (gemini-companion-format-conversion
+              (gemini-companion-baseline-format baseline)
+              (gemini-companion-baseline-written-format baseline)))))
 
 (defun gemini-companion-baseline-folded (baseline now)
   "Return the text of BASELINE with all that others did, up to the lines NOW.
@@ -637,21 +681,56 @@ to have it."
       (add-until (length lines))
       (apply #'concat mark (nreverse parts)))))
 
-(defun gemini-companion-baseline-after-write (baseline before after)
+(defun gemini-companion-baseline-after-write
+    (baseline before after &optional format written-format)
   "Return BASELINE after a CLI has written AFTER where the lines BEFORE were.
-BASELINE may be nil: nobody has to review anything in BEFORE."
-  (let ((text (if baseline
-                  (gemini-companion-baseline-folded baseline before)
-                before)))
-    (gemini-companion-baseline--make
-     text after (gemini-companion-baseline-compare text after))))
+BASELINE may be nil: nobody has to review anything in BEFORE.  FORMAT is that
+of before, and WRITTEN-FORMAT the one that the CLI has written; each may be
+nil if it is unknown."
+  (gemini-companion-baseline-between
+   (if baseline
+       (gemini-companion-baseline-folded baseline before)
+     before)
+   after
+   (if (and baseline
+            (null (gemini-companion-format-conversion
+                   (gemini-companion-baseline-written-format baseline) format)))
+       (gemini-companion-baseline-format baseline)
+     format)
+   written-format))
 
-(defun gemini-companion-baseline-after-review (baseline before after)
+(defun gemini-companion-baseline-between (text written &optional format written-format)
+  "Return the baseline of the lines WRITTEN that has the lines TEXT.
+FORMAT and WRITTEN-FORMAT are the formats of both."
+  (let ((regions (gemini-companion-baseline-compare text written))
+        (written (copy-sequence written)))
+    ;; Most lines are the same, and are to be in memory once.
+    (pcase-dolist (`(,i . ,j) (gemini-companion-baseline--pairs-between
+                               regions (length text)))
+      (aset written j (aref text i)))
+    (gemini-companion-baseline--make text written regions format written-format)))
+
+(defun gemini-companion-baseline-size (baseline)
+  "Return about how many bytes of memory the lines of BASELINE take."
+  (let ((size 0))
+    (cl-flet ((add (line)
+                ;; A string has a header, and each vector a pointer to it.
+                (cl-incf size (+ 48 (string-bytes line)))))
+      (mapc #'add (gemini-companion-baseline-text baseline))
+      (dolist (region (gemini-companion-baseline-regions baseline) size)
+        (cl-loop for i from (gemini-companion-baseline-region-new region)
+                 below (gemini-companion-baseline-region-new-end region)
+                 do (add (aref (gemini-companion-baseline-written baseline) i)))))))
+
+(defun gemini-companion-baseline-after-review
+    (baseline before after &optional format written-format)
   "Return BASELINE after a CLI has written AFTER, which the user has accepted.
 What the user has accepted of the changes to the lines BEFORE is kept, but
-where one overlaps it that nobody has reviewed.  BASELINE may be nil; see
-`gemini-companion-baseline-after-write'."
-  (let* ((made (gemini-companion-baseline-after-write baseline before after))
+where one overlaps it that nobody has reviewed.  What a review does not show,
+a conversion, is not kept.  BASELINE may be nil; see
+`gemini-companion-baseline-after-write', also for the formats."
+  (let* ((made (gemini-companion-baseline-after-write baseline before after
+                                                      format written-format))
          (unreviewed (and baseline
                           (gemini-companion-baseline-changes baseline before)))
          (accepted (gemini-companion-baseline-compare before after)))
@@ -690,10 +769,32 @@ beginning of the region, or its end if END is non-nil."
   "Return BASELINE with what CLIs have written in CHANGES, some of its changes.
 What others did there is found again by folding."
   (gemini-companion-baseline--keep
-   baseline (seq-mapcat #'gemini-companion-baseline-change-regions changes)))
+   baseline (seq-mapcat #'gemini-companion-baseline-change-regions changes)
+   (seq-some #'gemini-companion-baseline-change-conversion changes)))
 
-(defun gemini-companion-baseline--keep (baseline kept)
-  "Return BASELINE with what CLIs have written in KEPT, some of its regions."
+(defun gemini-companion-baseline-unkeep (baseline before after now format)
+  "Return BASELINE without what an edit from the lines BEFORE to AFTER did.
+What is left of that in the lines NOW, which have FORMAT, is to be reviewed
+again.  BASELINE may be nil: then all else in NOW is reviewed."
+  (let ((text (if baseline
+                  (gemini-companion-baseline-folded baseline now)
+                now)))
+    (gemini-companion-baseline-between
+     (gemini-companion-baseline-undo
+      (gemini-companion-baseline-changes
+       (gemini-companion-baseline-between before after) text)
+      text)
+     now
+     (if (and baseline
+              (null (gemini-companion-format-conversion
+                     (gemini-companion-baseline-written-format baseline) format)))
+         (gemini-companion-baseline-format baseline)
+       format)
+     format)))
+
+(defun gemini-companion-baseline--keep (baseline kept &optional conversion)
+  "Return BASELINE with what CLIs have written in KEPT, some of its regions.
+If CONVERSION is non-nil, their conversion of the file is kept, too."
   (let ((text (gemini-companion-baseline-text baseline))
         (written (gemini-companion-baseline-written baseline))
         (parts nil)
@@ -715,7 +816,11 @@ What others did there is found again by folding."
     (gemini-companion-baseline--make
      (apply #'vconcat (nreverse (cons (substring text from) parts)))
      written
-     (nreverse regions))))
+     (nreverse regions)
+     (if conversion
+         (gemini-companion-baseline-written-format baseline)
+       (gemini-companion-baseline-format baseline))
+     (gemini-companion-baseline-written-format baseline))))
 
 (defun gemini-companion-baseline-mapped (baseline function)
   "Return BASELINE with the values of FUNCTION in place of its lines."
@@ -724,7 +829,9 @@ What others did there is found again by folding."
     (gemini-companion-baseline--make
      (funcall mapped (gemini-companion-baseline-text baseline))
      (funcall mapped (gemini-companion-baseline-written baseline))
-     (gemini-companion-baseline-regions baseline))))
+     (gemini-companion-baseline-regions baseline)
+     (gemini-companion-baseline-format baseline)
+     (gemini-companion-baseline-written-format baseline))))
 
 (defun gemini-companion-baseline-lines-of (old new regions)
   "Return the lines that the texts OLD and NEW have in REGIONS, a list."

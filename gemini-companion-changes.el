@@ -11,7 +11,7 @@
 ;; see `gemini-companion-baseline'.  The record is set by a write of a CLI, and by
 ;; the user who keeps a change.  Nothing else is recorded: the changes are computed
 ;; from the text now, and what was undone, or is gone with another branch, is a
-;; change again when its lines are back.
+;; change again when its lines are back.  The texts take at most 64 MB.
 ;;
 ;; `gemini-companion-marks' displays the changes of a buffer, and
 ;; `gemini-companion-walk' goes from one to the next.
@@ -21,6 +21,7 @@
 (require 'gemini-companion-baseline)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-format)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
@@ -53,6 +54,12 @@ An edit may be reported by its CLI, and found in its file, too.")
   "Table from edits to conses of a text that they wrote, and their lines.
 The lines are a table; see `gemini-companion-changes--lines-of'.  To compare
 the texts again for each change of a file would take seconds.")
+
+(defvar gemini-companion-changes--kept (make-hash-table :test 'eq :weakness 'key)
+  "Table whose keys are the edits of which the user has kept all that was left.")
+
+(defconst gemini-companion-changes--most-bytes (* 64 1024 1024)
+  "How many bytes of memory the texts of all records may take.")
 
 (defvar gemini-companion-changes-functions nil
   "Functions called with a record of which the changes were computed again.
@@ -126,19 +133,42 @@ The user has accepted it, in Emacs or in the terminal, or wants no marks."
     (when before
       (let* ((old (gemini-companion-baseline-split before))
              (written (gemini-companion-changes--written edit))
+             (written-format (gemini-companion-edit-format edit))
+             (format (if (eq 'marks gemini-companion-after-write)
+                         (gemini-companion-edit-texts-format
+                          edit (gemini-companion-edit-before edit))
+                       written-format))
              (baseline (funcall (if (gemini-companion-changes--reviewed-p edit)
                                     #'gemini-companion-baseline-after-review
                                   #'gemini-companion-baseline-after-write)
-                                previous old (car written))))
+                                previous old (car written) format written-format)))
         (when (cdr written)
           (setq baseline (gemini-companion-baseline-after-write
-                          baseline (car written) (cdr written))))
+                          baseline (car written) (cdr written)
+                          written-format written-format)))
         (unless previous
           (setf (gemini-companion-changes-file-new record)
                 (eq 'new (gemini-companion-edit-before edit))))
         (setf (gemini-companion-changes-file-edit record) edit)
         (cl-pushnew edit (gemini-companion-changes-file-edits record))
-        (gemini-companion-changes--set-baseline record baseline)))))
+        (gemini-companion-changes--set-baseline record baseline)
+        (gemini-companion-changes--make-room record)))))
+
+(defun gemini-companion-changes--make-room (record)
+  "Drop the oldest records, but not RECORD, if the texts take too much memory.
+Report which files have no marks any more."
+  (let ((size 0))
+    (dolist (other (reverse gemini-companion-changes--files))
+      (cl-incf size (gemini-companion-baseline-size
+                     (gemini-companion-changes-file-baseline other)))
+      (when (and (< gemini-companion-changes--most-bytes size)
+                 (not (eq other record)))
+        (gemini-companion-changes--drop other)
+        (message "Changes of %s are no longer marked, as the texts of all changed \
+files take more than %d MB"
+                 (gemini-companion-edit-name
+                  (gemini-companion-changes-file-edit other))
+                 (/ gemini-companion-changes--most-bytes 1024 1024))))))
 
 (defun gemini-companion-changes--before (edit)
   "Return the text that the file of EDIT had, or nil if it was not kept."
@@ -189,7 +219,7 @@ EDIT was accepted in Emacs, which has not saved the file since."
 (defun gemini-companion-changes--set-baseline (record baseline)
   "Make BASELINE that of RECORD, which is dropped if nothing is left to review."
   (setf (gemini-companion-changes-file-baseline record) baseline)
-  (if (null (gemini-companion-baseline-regions baseline))
+  (if (gemini-companion-baseline-reviewed-p baseline)
       (gemini-companion-changes--drop record)
     (unless (memq record gemini-companion-changes--files)
       (setq gemini-companion-changes--files
@@ -211,16 +241,16 @@ the file is gone, or cannot be read, it is nil."
     (setf (gemini-companion-changes-file-stamp record)
           (gemini-companion-watch-stamp (gemini-companion-changes-path record)))
     (with-current-buffer (or buffer (current-buffer))
-      (let ((text (gemini-companion-changes-text record))
+      (let ((now (gemini-companion-changes--now record buffer))
             (baseline (gemini-companion-changes-file-baseline record)))
         (setf (gemini-companion-changes-file-known record)
-              (and text
+              (and now
                    (memq record gemini-companion-changes--files)
                    (gemini-companion-baseline-changes
                     (if buffer
                         (gemini-companion-changes--as-visited record baseline)
                       baseline)
-                    (gemini-companion-baseline-split text))))))
+                    (car now) (cdr now))))))
     (run-hook-with-args 'gemini-companion-changes-functions record)
     (force-mode-line-update t)
     (gemini-companion-changes-file-known record)))
@@ -238,16 +268,28 @@ BUFFER is the current one by default, and may have been killed."
 Return nil if it is gone, or cannot be read."
   (if-let* ((buffer (gemini-companion-changes-buffer record)))
       (gemini-companion-revert-text buffer)
-    (gemini-companion-changes--text-of-file record)))
+    (when-let* ((bytes (gemini-companion-changes--bytes record)))
+      (gemini-companion-edit-texts-decode
+       (gemini-companion-changes-file-edit record) bytes))))
 
-(defun gemini-companion-changes--text-of-file (record)
-  "Return the text of the file of RECORD, which is not visited, or nil."
+(defun gemini-companion-changes--bytes (record)
+  "Return the bytes of the file of RECORD, or nil if it cannot be read."
   (let ((edit (gemini-companion-changes-file-edit record)))
-    (when-let* (((equal (gemini-companion-changes-file-name record)
-                        (gemini-companion-text-true-name
-                         (gemini-companion-edit-file edit))))
-                (bytes (gemini-companion-edit-texts-bytes edit)))
-      (gemini-companion-edit-texts-decode edit bytes))))
+    (and (equal (gemini-companion-changes-file-name record)
+                (gemini-companion-text-true-name (gemini-companion-edit-file edit)))
+         (gemini-companion-edit-texts-bytes edit))))
+
+(defun gemini-companion-changes--now (record buffer)
+  "Return the lines of the file of RECORD now, and their format, a cons.
+BUFFER is the one that visits it, or nil.  Return nil if it cannot be read."
+  (if buffer
+      (cons (gemini-companion-baseline-split (gemini-companion-revert-text buffer))
+            (gemini-companion-format-of-buffer buffer))
+    (let ((edit (gemini-companion-changes-file-edit record)))
+      (when-let* ((bytes (gemini-companion-changes--bytes record)))
+        (cons (gemini-companion-baseline-split
+               (gemini-companion-edit-texts-decode edit bytes))
+              (gemini-companion-edit-texts-format edit bytes))))))
 
 (defun gemini-companion-changes--as-visited (record baseline)
   "Return BASELINE of RECORD as the current buffer has its lines.
@@ -266,9 +308,16 @@ The CLI may have read the file in another coding system than Emacs."
   "Keep CHANGES of RECORD, some of those of the last look.
 Undoing in the buffer of the file makes them changes again."
   (let ((previous (gemini-companion-changes-file-baseline record))
-        (buffer (gemini-companion-changes-buffer record)))
+        (buffer (gemini-companion-changes-buffer record))
+        (edits (seq-uniq (seq-mapcat
+                          (apply-partially #'gemini-companion-changes-edits record)
+                          changes)
+                         #'eq)))
     (gemini-companion-changes--set-baseline
      record (gemini-companion-baseline-keep previous changes))
+    (dolist (edit edits)
+      (unless (gemini-companion-changes--left-of-p record edit)
+        (puthash edit t gemini-companion-changes--kept)))
     (when buffer
       (with-current-buffer buffer
         (when (listp buffer-undo-list)
@@ -289,17 +338,90 @@ Undoing in the buffer of the file makes them changes again."
     (push (gemini-companion-changes--undo-entry record baseline now)
           buffer-undo-list)
     (gemini-companion-changes--set-baseline record baseline)
+    (gemini-companion-changes--unkept record)
     (gemini-companion-changes-look record)))
+
+(defun gemini-companion-changes--unkept (record)
+  "Record that edits of which RECORD has changes again are not kept."
+  (dolist (edit (gemini-companion-changes-file-edits record))
+    (when (and (gethash edit gemini-companion-changes--kept)
+               (gemini-companion-changes--left-of-p record edit))
+      (remhash edit gemini-companion-changes--kept))))
+
+(defun gemini-companion-changes-kept-p (edit)
+  "Return non-nil if the user has kept all that was left to review of EDIT."
+  (gethash edit gemini-companion-changes--kept))
+
+(defun gemini-companion-changes-of-edit (edit)
+  "Return the record of EDIT's file, and the changes with lines of EDIT, a cons.
+They are those of the last look.  Return nil if there are none."
+  (when-let* ((record (gemini-companion-changes--find edit))
+              (changes (seq-filter
+                        (lambda (change)
+                          (memq edit (gemini-companion-changes-edits record change)))
+                        (gemini-companion-changes-file-known record))))
+    (cons record changes)))
+
+(defun gemini-companion-changes-unkeep (edit)
+  "Let what is in the file of EDIT, and the user has kept, be changes again.
+Return the number of changes of that file."
+  (let* ((record (or (gemini-companion-changes--find edit)
+                     (gemini-companion-changes--make
+                      (gemini-companion-edit-true-name edit) edit)))
+         (buffer (gemini-companion-changes-buffer record))
+         (now (or (gemini-companion-changes--now record buffer)
+                  (user-error "%s cannot be read" (gemini-companion-edit-name edit)))))
+    (cl-pushnew edit (gemini-companion-changes-file-edits record))
+    (gemini-companion-changes--set-baseline
+     record
+     (gemini-companion-baseline-unkeep
+      (and (memq record gemini-companion-changes--files)
+           (gemini-companion-changes-file-baseline record))
+      (gemini-companion-baseline-split (gemini-companion-changes--before edit))
+      (gemini-companion-baseline-split (gemini-companion-edit-after edit))
+      (car now) (cdr now)))
+    (remhash edit gemini-companion-changes--kept)
+    (length (gemini-companion-changes-look record))))
+
+(defun gemini-companion-changes--left-of-p (record edit)
+  "Return non-nil if RECORD has a line of EDIT that nobody has reviewed.
+Lines without a word, such as closing braces, do not count if there are others:
+they may be of another edit."
+  (let* ((baseline (gemini-companion-changes-file-baseline record))
+         (table (gemini-companion-changes--lines-of edit))
+         (telling-p (apply-partially #'string-match-p "[[:alnum:]]"))
+         (lines (gemini-companion-baseline-lines-of
+                 (gemini-companion-baseline-text baseline)
+                 (gemini-companion-baseline-written baseline)
+                 (gemini-companion-baseline-regions baseline))))
+    (and (memq record gemini-companion-changes--files)
+         (gemini-companion-changes--any-of-p
+          (if (seq-some telling-p (hash-table-keys table))
+              (seq-filter telling-p lines)
+            lines)
+          table))))
 
 (defun gemini-companion-changes-undo (record changes)
   "Undo CHANGES, some of those of RECORD at the last look, in its buffer.
-The current buffer is that one.  It is not saved."
-  (let ((text (gemini-companion-revert-text (current-buffer))))
+The current buffer is that one.  It is not saved.  Line ends stay, but where a
+conversion is undone.  If that is impossible, signal an error after the rest."
+  (let ((group (prepare-change-group))
+        (conversion (seq-some #'gemini-companion-baseline-change-conversion changes))
+        (why nil))
+    (activate-change-group group)
     (gemini-companion-revert-replace-text
-     (gemini-companion-baseline-join
-      (gemini-companion-baseline-undo changes (gemini-companion-baseline-split text))
-      (if (string-search "\r\n" text) "\r\n" "\n")))
-    (gemini-companion-changes-look record)))
+     (gemini-companion-baseline-undo-in-text
+      changes (gemini-companion-revert-text (current-buffer))))
+    (when conversion
+      (setq why (gemini-companion-format-convert-buffer (car conversion))))
+    (accept-change-group group)
+    ;; One undo of the user is to bring back both.
+    (undo-amalgamate-change-group group)
+    (gemini-companion-changes-look record)
+    (when why
+      (user-error "%s %s"
+                  (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
+                  why))))
 
 (defun gemini-companion-changes-edits (record change)
   "Return the edits that have written lines of CHANGE of RECORD, last one first.
@@ -308,10 +430,14 @@ If none is known to have done so, return all edits of the file."
                 (gemini-companion-changes-file-baseline record) change))
         (edits (gemini-companion-changes-file-edits record)))
     (or (seq-filter (lambda (edit)
-                      (let ((own (gemini-companion-changes--lines-of edit)))
-                        (seq-some (lambda (line) (gethash line own)) lines)))
+                      (gemini-companion-changes--any-of-p
+                       lines (gemini-companion-changes--lines-of edit)))
                     edits)
         edits)))
+
+(defun gemini-companion-changes--any-of-p (lines table)
+  "Return non-nil if one of LINES is a key of TABLE."
+  (seq-some (lambda (line) (gethash line table)) lines))
 
 (defun gemini-companion-changes--lines-of (edit)
   "Return a table whose keys are the lines that EDIT has added and removed."
@@ -364,6 +490,7 @@ only.  A file that is visited is looked at when its buffer changes."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Forget all changes."
   (clrhash gemini-companion-changes--recorded)
+  (clrhash gemini-companion-changes--kept)
   (mapc #'gemini-companion-changes--drop gemini-companion-changes--files))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))

@@ -89,7 +89,9 @@
      ("e" gemini-companion-review-edit "Edit the proposal" (view list page)
       :enable gemini-companion-review-of-buffer :header "edit")
      ("u" gemini-companion-list-revert "Undo this edit or turn" (list)
-      :first t :header "undo"))
+      :first t :header "undo")
+     ("k" gemini-companion-list-keep "Keep this edit or turn" (list)
+      :header "keep"))
     ("Display"
      ("TAB" gemini-companion-list-toggle "Unfold or fold" (list)
       :header "diff")

@@ -19,6 +19,7 @@
 
 (require 'gemini-companion-coding)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-format)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
 (require 'gemini-companion-replace)
@@ -283,6 +284,28 @@ It is nil while the buffer of the original is still to be made."
       (when-let* ((original (gemini-companion-edit-original-buffer edit)))
         (mapcar #'buffer-chars-modified-tick
                 (list original (gemini-companion-edit-proposal-buffer edit))))))
+
+;;;; The format of the file
+
+(defun gemini-companion-edit-texts-format (edit bytes)
+  "Return the `gemini-companion-format' of the file of EDIT when it has BYTES.
+Return nil if BYTES is a symbol, as they are unknown."
+  (when (stringp bytes)
+    (gemini-companion-format-of-bytes
+     bytes (or (gemini-companion-edit-shown-in edit)
+               (gemini-companion-edit-coding edit)))))
+
+(defun gemini-companion-edit-texts-record-format (edit)
+  "Record the format in which the CLI of EDIT has just written its file."
+  (setf (gemini-companion-edit-format edit)
+        (gemini-companion-edit-texts-format
+         edit (gemini-companion-edit-texts-bytes edit))))
+
+(defun gemini-companion-edit-texts-conversion (edit)
+  "Return a text about how the CLI of EDIT has converted its file, or nil."
+  (gemini-companion-format-conversion
+   (gemini-companion-edit-texts-format edit (gemini-companion-edit-before edit))
+   (gemini-companion-edit-format edit)))
 
 ;;;; The text in the file
 

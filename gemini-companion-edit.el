@@ -96,6 +96,8 @@ a review; the user may edit the second."
 and writes the file, with plain line ends.")
   (shown-in nil :documentation "The coding system in which lines are displayed
 that the CLI cannot read, as they are not UTF-8; nil if there are none.")
+  (format nil :documentation "The `gemini-companion-format' in which its CLI has
+written the file, or nil if that is unknown.")
   (lost 0 :documentation "How many characters its proposal loses, with all hunks;
 see `gemini-companion-edit-hunks-lost-count'.")
   (watch nil :documentation "The watch of its file while it is open.")

@@ -174,7 +174,10 @@ the user, which are kept, and that is reported."
          edit answered "%s was written without your edits; %s shows them")))
     (gemini-companion-edit-texts-correct-coding edit text)
     (setf (gemini-companion-edit-after edit) text
-          (gemini-companion-edit-file-state edit) 'written)))
+          (gemini-companion-edit-file-state edit) 'written)
+    ;; The user may have converted the file by the time of a later look.
+    (unless (gemini-companion-edit-format edit)
+      (gemini-companion-edit-texts-record-format edit))))
 
 (defun gemini-companion-file-state-note-early-write (edit)
   "Record whether the CLI of EDIT had written the file when it was refused.
@@ -456,6 +459,8 @@ yet, is not recorded again."
                                                            after))))
     (setf (gemini-companion-edit-reported edit) t
           (gemini-companion-edit-file-state edit) 'written)
+    (unless (gemini-companion-edit-format edit)
+      (gemini-companion-edit-texts-record-format edit))
     (gemini-companion-edit-notify edit 'written)))
 
 (defun gemini-companion-file-state--of-write (session file before after)

@@ -15,6 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-auto)
+(require 'gemini-companion-changes)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -35,6 +36,7 @@
 (require 'gemini-companion-unified)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-view)
+(require 'gemini-companion-walk)
 (require 'gemini-companion-windows)
 (require 'map)
 (require 'outline)
@@ -66,10 +68,13 @@
     (rejected "rejected" error)
     (dismissed "closed" shadow)
     (unreviewed "written without review" warning)
+    (kept "kept" success)
     (reverted "undone" shadow)
     (unsaved "undone, not saved" shadow)
     (deleted "deleted" shadow))
-  "Alist of (STATUS LABEL FACE).")
+  "Alist of (STATUS LABEL FACE).
+STATUS is a value of `gemini-companion-edit-status', or `kept' if the user has
+kept what was written without a review.")
 
 ;;;; Headings
 
@@ -226,18 +231,28 @@ It is a list of strings and nil."
                            comments))
               (gemini-companion-edit-problem edit)
               (gemini-companion-edit-objection edit)))
-    (when-let* ((undone (gemini-companion-edit-undone edit)))
-      (list (format "%d of %d changes undone%s" (length undone)
-                    (length (gemini-companion-edit-hunks edit))
-                    (if (gemini-companion-revert-unsaved
-                         (gemini-companion-edit-file edit))
-                        ", buffer not saved"
-                      ""))))))
+    (let ((undone (length (gemini-companion-edit-undone edit)))
+          (left (length (cdr (gemini-companion-changes-of-edit edit)))))
+      (list (and (< 0 undone)
+                 (format "%d of %d changes undone%s" undone
+                         (length (gemini-companion-edit-hunks edit))
+                         (if (gemini-companion-revert-unsaved
+                              (gemini-companion-edit-file edit))
+                             ", buffer not saved"
+                           "")))
+            (and (< 0 left)
+                 (format (ngettext "%d change left" "%d changes left" left) left))
+            (gemini-companion-edit-texts-conversion edit)))))
 
 (defun gemini-companion-list--label (edit)
-  (pcase-let ((`(,label ,face)
-               (alist-get (gemini-companion-edit-status edit)
-                          gemini-companion-list--labels)))
+  "Return the text for what has become of EDIT, with its face."
+  (pcase-let* ((status (gemini-companion-edit-status edit))
+               (`(,label ,face)
+                (alist-get (if (and (memq status '(automatic unreviewed))
+                                    (gemini-companion-changes-kept-p edit))
+                               'kept
+                             status)
+                           gemini-companion-list--labels)))
     (propertize label 'face face)))
 
 ;;;; Sections
@@ -521,6 +536,7 @@ least a minute ago.
                                 '(gemini-companion-edit-functions
                                   gemini-companion-request-functions
                                   gemini-companion-session-changed-functions
+                                  gemini-companion-changes-functions
                                   gemini-companion-state-functions))
   ;; The user may have undone or saved something in the window of a file.
   (add-hook 'window-selection-change-functions
@@ -801,6 +817,54 @@ PROBLEMS are those of the previous ones."
         ((= done count) (format (ngettext "Undid %d edit" "Undid %d edits" done)
                                 done))
         (t (format "Undid %d of %d edits" done count))))
+
+(defun gemini-companion-list-keep ()
+  "Keep the changes of the edit at point that you have not reviewed.
+If they are kept, make them changes again.  On the line of a turn or a CLI,
+keep those of all edits of the turn; what has lines of another turn stays."
+  (interactive nil gemini-companion-list-mode)
+  (if-let* ((edits (gemini-companion-list--get :edits)))
+      (gemini-companion-list--keep-all edits)
+    (let ((edit (gemini-companion-edit-current)))
+      (if (not (gemini-companion-changes-kept-p edit))
+          (gemini-companion-list--keep-all (list edit))
+        (pcase (gemini-companion-undo-unwritten edit)
+          ((and why (pred stringp))
+           (user-error "%s %s" (gemini-companion-edit-name edit) why)))
+        (let ((left (gemini-companion-changes-unkeep edit)))
+          (gemini-companion-page-refresh)
+          (message (ngettext "Not kept any more: %d change of %s is left"
+                             "Not kept any more: %d changes of %s are left" left)
+                   left (gemini-companion-edit-name edit 'plain)))))))
+
+(defun gemini-companion-list--keep-all (edits)
+  "Keep the changes of EDITS, all of one turn, and report how many these are.
+Those with lines of another turn are not kept if EDITS are several."
+  (let ((kept 0)
+        (shared 0)
+        (turn (gemini-companion-edit-turn (car edits))))
+    (dolist (edit edits)
+      (pcase (gemini-companion-changes-of-edit edit)
+        (`(,record . ,changes)
+         (let ((own (if (cdr edits)
+                        (seq-filter
+                         (lambda (change)
+                           (seq-every-p
+                            (lambda (other)
+                              (eq turn (gemini-companion-edit-turn other)))
+                            (gemini-companion-changes-edits record change)))
+                         changes)
+                      changes)))
+           (cl-incf kept (length own))
+           (cl-incf shared (- (length changes) (length own)))
+           (when own
+             (gemini-companion-changes-keep record own))))))
+    (when (= 0 kept shared)
+      (user-error "No changes to keep here"))
+    (gemini-companion-page-refresh)
+    (message "%s%s"
+             (format (ngettext "Kept %d change" "Kept %d changes" kept) kept)
+             (or (gemini-companion-walk-shared shared) ""))))
 
 ;;;###autoload
 (defun gemini-companion-last-proposal ()

@@ -76,7 +76,8 @@ The last sign is for terminals that cannot display the other one.")
 
 (defun gemini-companion-marks-kind (change)
   "Return what CHANGE does: `added', `changed' or `removed'."
-  (cond ((null (gemini-companion-baseline-change-lines change)) 'added)
+  (cond ((gemini-companion-baseline-change-conversion change) 'changed)
+        ((null (gemini-companion-baseline-change-lines change)) 'added)
         ((= (gemini-companion-baseline-change-start change)
             (gemini-companion-baseline-change-end change))
          'removed)

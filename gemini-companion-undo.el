@@ -25,6 +25,8 @@
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-format)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
@@ -127,11 +129,34 @@ See `gemini-companion-baseline-changes'.  HUNKS are some of
 (defun gemini-companion-undo--left (edit hunks now)
   "Return those of HUNKS of EDIT that are in the text NOW."
   (when hunks
-    (let ((there (seq-mapcat #'gemini-companion-baseline-change-regions
+    (let ((sides (gemini-companion-undo--sides edit now))
+          (there (seq-mapcat #'gemini-companion-baseline-change-regions
                              (gemini-companion-undo--changes edit hunks now))))
       (seq-filter (lambda (hunk)
-                    (member (gemini-companion-baseline-region-of-hunk hunk) there))
+                    (if (gemini-companion-undo--of-mark-p edit hunk)
+                        (not (eq (gemini-companion-undo--marked-p now)
+                                 (gemini-companion-undo--marked-p
+                                  (gemini-companion-undo--before edit))))
+                      (member (apply #'gemini-companion-baseline-region-of-hunk
+                                     hunk sides)
+                              there)))
                   hunks))))
+
+(defun gemini-companion-undo--of-mark-p (edit hunk)
+  "Return non-nil if HUNK of EDIT is a byte order mark only."
+  (when (= 1 (gemini-companion-hunk-old hunk))
+    (let ((sides (mapcar #'gemini-companion-baseline-split
+                         (gemini-companion-edit-texts-both edit))))
+      (apply #'gemini-companion-baseline-region-same-p
+             (apply #'gemini-companion-baseline-region-of-hunk hunk sides)
+             sides))))
+
+(defun gemini-companion-undo--marked-p (now)
+  "Return t if the text NOW has a byte order mark, else nil."
+  (pcase (gemini-companion-undo--text-buffer now)
+    ('nil (string-prefix-p "\uFEFF" (gemini-companion-undo--text-text now)))
+    (buffer (gemini-companion-format-mark
+             (gemini-companion-format-of-buffer buffer)))))
 
 (defun gemini-companion-undo--before (edit)
   "Return the `gemini-companion-undo--text' before EDIT, or nil."
@@ -333,12 +358,15 @@ is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
 
 (defun gemini-companion-undo--planned (edit hunk now)
   "Return the `gemini-companion-undo--plan' to undo EDIT, or its HUNK, in NOW."
-  (let ((whole (gemini-companion-undo--whole-p edit hunk)))
+  (let* ((whole (gemini-companion-undo--whole-p edit hunk))
+         (bytes (gemini-companion-undo--text-bytes now))
+         (converted (and whole bytes (gemini-companion-undo--converted edit bytes))))
     (cond
      ((eq 'new (gemini-companion-edit-before edit))
       (gemini-companion-undo--make-plan :edit edit :now now))
      ((and whole
-           (null (gemini-companion-undo--text-buffer now))
+           bytes
+           (null converted)
            (gemini-companion-edit-texts-in-file-p edit))
       (gemini-companion-undo--make-plan
        :edit edit :hunk hunk :now now
@@ -351,11 +379,27 @@ is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
                  (gemini-companion-edit-hunks edit)
                (list hunk))
         now)
-       whole)))))
+       whole
+       (and (stringp converted) converted))))))
 
-(defun gemini-companion-undo--planned-lines (edit hunk now changes whole)
+(defun gemini-companion-undo--converted (edit bytes)
+  "Return how others have converted the file of EDIT, which has BYTES, or nil.
+The value is a text for the user, or t if only the newline at the end differs.
+In the format of before the edit, nothing is taken back by undoing."
+  (let ((before (gemini-companion-edit-texts-format
+                 edit (gemini-companion-edit-before edit)))
+        (written (gemini-companion-edit-format edit))
+        (now (gemini-companion-edit-texts-format edit bytes)))
+    (unless (or (gemini-companion-format-same-p before now)
+                (gemini-companion-format-same-p written now))
+      (or (and (gemini-companion-format-conversion before now)
+               (gemini-companion-format-conversion written now))
+          t))))
+
+(defun gemini-companion-undo--planned-lines (edit hunk now changes whole converted)
   "Return the plan to undo CHANGES in the text NOW.
-They are those of EDIT if WHOLE is non-nil, else of its HUNK."
+They are those of EDIT if WHOLE is non-nil, else of its HUNK.  CONVERTED is a
+text about how others have converted the file, which stays so, or nil."
   (let* ((text (gemini-companion-baseline-undo-in-text
                 changes (gemini-companion-undo--text-text now)
                 (gemini-companion-undo--as-there edit now changes)))
@@ -366,13 +410,16 @@ They are those of EDIT if WHOLE is non-nil, else of its HUNK."
     (gemini-companion-undo--make-plan
      :edit edit :hunk hunk :now now
      :conflict (and mixed (1+ (gemini-companion-baseline-change-start mixed)))
+     :converted converted
      :text
-     (cond ((and before
+     (cond (converted text)
+           ((and before
                  (equal (gemini-companion-undo--text-lines before)
                         (gemini-companion-baseline-undo
                          changes (gemini-companion-undo--text-lines now))))
             (gemini-companion-undo--bytes-before edit now))
-           ((and whole (gemini-companion-undo--mark-dropped-p edit now))
+           ((and (or whole (gemini-companion-undo--of-mark-p edit hunk))
+                 (gemini-companion-undo--mark-dropped-p edit now))
             (concat "\uFEFF" text))
            (t text)))))
 
@@ -431,10 +478,12 @@ Without MAY-ASK, the user is not asked, and objects."
                ((gemini-companion-undo--plan-conflict plan)
                 (format "line %d has changed since"
                         (gemini-companion-undo--plan-conflict plan)))
-               ((gemini-companion-undo--plan-converted plan)))))
+               ((gemini-companion-undo--plan-converted plan)
+                (format "it was converted since (%s)"
+                        (gemini-companion-undo--plan-converted plan))))))
     (when why
       (unless (and may-ask
-                   (y-or-n-p (format "In %s, %s; undo all the same? " name why)))
+                   (y-or-n-p (format "%s: %s; undo all the same? " name why)))
         (user-error "%s cannot be undone: %s" name why))
       ;; The text may have changed while the question was asked.
       (unless (equal (gemini-companion-undo--text-text

@@ -17,6 +17,7 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-format)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
@@ -67,6 +68,13 @@ Those that scroll have a property `scroll-command', too.")
 
 (defvar gemini-companion-walk--before nil
   "The overlay that displays what was before a change, or nil.")
+
+(defvar gemini-companion-walk--words nil
+  "The overlays that mark words which were not there before that change.")
+
+(defvar gemini-companion-walk--at-conversion nil
+  "Non-nil if the walk has gone to the conversion of a file.
+That is at the first line, which may have been changed, too.")
 
 ;;;; Beginning and end
 
@@ -120,8 +128,17 @@ a CLI in the terminal that is selected."
 (defun gemini-companion-walk--at (changes line)
   "Return the one of CHANGES at the index LINE of a line, or nil.
 Where lines were removed, that is the line behind them, or else the last
-line."
-  (let ((last (save-restriction
+line.  A conversion is at the first line; of two changes there, it is meant if
+the walk has gone to it."
+  (let ((changes (if (and (= 0 line) (not gemini-companion-walk--at-conversion))
+                     (seq-sort-by (lambda (change)
+                                    (if (gemini-companion-baseline-change-conversion
+                                         change)
+                                        1
+                                      0))
+                                  #'< changes)
+                   changes))
+        (last (save-restriction
                 (widen)
                 (save-excursion
                   (goto-char (point-max))
@@ -157,10 +174,18 @@ list of the record, the change, and a text about files that were skipped."
          (changes (and here (gemini-companion-changes-look here)))
          (beyond (seq-filter
                   (lambda (change)
-                    (let ((start (gemini-companion-baseline-change-start change)))
-                      (cond (back (< start line))
-                            (at (<= line start))
-                            (t (< line start)))))
+                    (let ((start (gemini-companion-baseline-change-start change))
+                          (conversion
+                           (gemini-companion-baseline-change-conversion change)))
+                      ;; The first line may have two changes.
+                      (cond ((not (and here (= 0 line start) (not at)))
+                             (cond (back (< start line))
+                                   (at (<= line start))
+                                   (t (< line start))))
+                            (back (and conversion
+                                       (not gemini-companion-walk--at-conversion)))
+                            (t (and (not conversion)
+                                    gemini-companion-walk--at-conversion)))))
                   changes))
          (skipped nil))
     (if beyond
@@ -215,6 +240,8 @@ text before the report."
                (gemini-companion-walk--next back at others)))
     (gemini-companion-walk--hide-before)
     (gemini-companion-walk--select (gemini-companion-changes-buffer record))
+    (setq gemini-companion-walk--at-conversion
+          (gemini-companion-baseline-change-conversion change))
     (gemini-companion-walk--reveal change)
     (gemini-companion-walk--report
      (concat prefix (gemini-companion-walk--label record change) skipped))))
@@ -230,10 +257,12 @@ text before the report."
           (gemini-companion-changes-left)
           (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                       'plain)
-          (gemini-companion-hunk-lines
-           (- (gemini-companion-baseline-change-end change)
-              (gemini-companion-baseline-change-start change))
-           (length (gemini-companion-baseline-change-lines change)))))
+          (pcase (gemini-companion-baseline-change-conversion change)
+            (`(,from . ,to) (gemini-companion-format-conversion from to))
+            (_ (gemini-companion-hunk-lines
+                (- (gemini-companion-baseline-change-end change)
+                   (gemini-companion-baseline-change-start change))
+                (length (gemini-companion-baseline-change-lines change)))))))
 
 ;;;; Display
 
@@ -305,12 +334,15 @@ of the buffer.  If all of it is visible already, do not scroll."
   "Display no longer what was before a change."
   (when gemini-companion-walk--before
     (delete-overlay gemini-companion-walk--before)
-    (setq gemini-companion-walk--before nil)))
+    (mapc #'delete-overlay gemini-companion-walk--words)
+    (setq gemini-companion-walk--before nil
+          gemini-companion-walk--words nil)))
 
 (defun gemini-companion-walk--show-before (change)
   "Display what was before CHANGE above its lines, in the current buffer.
 If it is longer than the window, display it in another window."
-  (let* ((lines (gemini-companion-walk--colored change))
+  (pcase-let*
+        ((`(,lines . ,words) (gemini-companion-walk--colored change))
          (start (gemini-companion-walk--position
                  (gemini-companion-baseline-change-start change)))
          (end (gemini-companion-walk--position
@@ -319,6 +351,10 @@ If it is longer than the window, display it in another window."
     (overlay-put gemini-companion-walk--before 'face 'gemini-companion-changed)
     ;; The mark of the first line is to stay beside that line.
     (overlay-put gemini-companion-walk--before 'priority -10)
+    (pcase-dolist (`(,from . ,to) words)
+      (let ((overlay (make-overlay (+ start from) (+ start to))))
+        (overlay-put overlay 'face '(gemini-companion-added-words bold))
+        (push overlay gemini-companion-walk--words)))
     (if (< (length (gemini-companion-baseline-change-lines change))
            (- (window-body-height) 4))
         (progn
@@ -336,7 +372,9 @@ If it is longer than the window, display it in another window."
 
 (defun gemini-companion-walk--colored (change)
   "Return the lines before CHANGE of the current buffer, with faces.
-They have the colors of the file, and the words that differ are marked."
+They have the colors of the file, and the words that differ are marked.  The
+value is a cons of these lines and of where the words that differ are in the
+lines now, a list of (START . END), counted from the first line of CHANGE on."
   (let* ((file buffer-file-name)
          (now (gemini-companion-baseline-split
                (gemini-companion-revert-text (current-buffer))))
@@ -347,7 +385,8 @@ They have the colors of the file, and the words that differ are marked."
                (vconcat (gemini-companion-baseline-change-lines change))))
          (new (gemini-companion-baseline-join
                (substring now start (gemini-companion-baseline-change-end change))))
-         (buffer (generate-new-buffer "*gemini before*")))
+         (buffer (generate-new-buffer "*gemini before*"))
+         (words nil))
     (unwind-protect
         (with-current-buffer buffer
           (insert text)
@@ -362,15 +401,17 @@ They have the colors of the file, and the words that differ are marked."
               (insert lines)
               (unless (or (bolp) (bobp))
                 (insert "\n"))
-              (gemini-companion-walk--refine new)
+              (setq words (gemini-companion-walk--refine new))
               ;; Without the last one, a color of the text behind it shines through.
               (dolist (face '(gemini-companion-removed default))
                 (add-face-text-property (point-min) (point-max) face t))
-              (buffer-string))))
+              (cons (buffer-string) words))))
       (kill-buffer buffer))))
 
 (defun gemini-companion-walk--refine (new)
-  "Mark the words of the current buffer that the text NEW does not have."
+  "Mark the words of the current buffer that the text NEW does not have.
+Return where the words are in NEW that the buffer does not have, a list of
+\(START . END), from 0 on."
   (unless (or (string-empty-p new) (= (point-min) (point-max)))
     (require 'smerge-mode)
     (let ((end (point-max))
@@ -383,12 +424,17 @@ They have the colors of the file, and the words that differ are marked."
       (ignore-error file-error
         (smerge-refine-regions (point-min) end end (point-max)
                                '((face . gemini-companion-removed-words))))
-      (dolist (overlay (overlays-in (point-min) end))
-        (when (overlay-get overlay 'face)
-          (put-text-property (overlay-start overlay) (overlay-end overlay)
-                             'face '(gemini-companion-removed-words bold))))
-      (remove-overlays)
-      (delete-region end (point-max)))))
+      (let ((words nil))
+        (dolist (overlay (overlays-in (point-min) (point-max)))
+          (let ((from (overlay-start overlay))
+                (to (overlay-end overlay)))
+            (cond ((null (overlay-get overlay 'face)))
+                  ((<= end from) (push (cons (- from end) (- to end)) words))
+                  (t (put-text-property from to 'face
+                                        '(gemini-companion-removed-words bold))))))
+        (remove-overlays)
+        (delete-region end (point-max))
+        words))))
 
 ;;;; Keeping and undoing
 
@@ -571,12 +617,16 @@ The next command of the walk hides it, too."
     (gemini-companion-walk--begin)
     (setq gemini-companion-walk--buffer (current-buffer))
     (unless shown
-      (gemini-companion-walk--show-before (cdr (gemini-companion-walk--here)))
-      (gemini-companion-walk--report
-       (if (string-empty-p
-            (overlay-get gemini-companion-walk--before 'before-string))
-           "Nothing was here"
-         "Before the change")))))
+      (let ((change (cdr (gemini-companion-walk--here))))
+        (unless (gemini-companion-baseline-change-conversion change)
+          (gemini-companion-walk--show-before change))
+        (gemini-companion-walk--report
+         (pcase (gemini-companion-baseline-change-conversion change)
+           (`(,from . ,to)
+            (concat "Converted: " (gemini-companion-format-conversion from to)))
+           ((guard (null (gemini-companion-baseline-change-lines change)))
+            "Nothing was here")
+           (_ "Before the change")))))))
 
 ;;;###autoload
 (defun gemini-companion-undo-change ()

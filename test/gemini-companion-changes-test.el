@@ -166,6 +166,130 @@
         (gemini-companion-undo-edit (car (last (gemini-companion-edits))))
         (should-not (gemini-companion-test-marked "a"))))))
 
+;;;; Conversions
+
+(defun gemini-companion-changes-test-converts (before written text session)
+  "Let the CLI of SESSION write WRITTEN where a has BEFORE, both bytes.
+TEXT is what it has proposed.  Visit the file a before."
+  (gemini-companion-test-write "a" before)
+  (find-file "a")
+  (buffer-enable-undo)
+  (setq gemini-companion-test-send
+        (lambda (_) (gemini-companion-test-write "a" written)))
+  (gemini-companion-test-writes "a" text session))
+
+;; Nobody saw that all lines of the file had changed.
+(ert-deftest gemini-companion-changes-have-a-conversion-of-the-file ()
+  (pcase-dolist
+      (`(,before ,written ,text ,label)
+       '(("1\n2\n" "\357\273\277one\r\n2\r\n" "one\n2\n"
+          "line ends LF → CRLF, byte order mark added")
+         ("caf\351\r\n2\r\n" "caf\303\251\none\n" "café\none\n"
+          "encoding iso-latin-1 → utf-8, line ends CRLF → LF")))
+    (ert-info (label)
+      (gemini-companion-test-with-changes '(("a" ""))
+        (gemini-companion-changes-test-converts before written text session)
+        (should (eql 2 (gemini-companion-test-left)))
+        (goto-char (point-min))
+        (should (string-prefix-p
+                 (concat "Change 1 of 2, a " label)
+                 (gemini-companion-test-walk 'gemini-companion-next-change)))
+        (should (string-prefix-p "Change 2 of 2, a +1 −1"
+                                 (gemini-companion-test-walk "n")))
+        (should (string-prefix-p "Change 1 of 2" (gemini-companion-test-walk "p")))
+        (should (string-prefix-p (concat "Converted: " label)
+                                 (gemini-companion-test-walk "RET")))
+        ;; Undone, and back.
+        (gemini-companion-test-walk 'gemini-companion-undo-changes)
+        (should-not (gemini-companion-test-left))
+        (let ((last-command 'ignore))
+          (undo-boundary)
+          (undo))
+        (gemini-companion-changes-look-at-buffer)
+        (should (eql 2 (gemini-companion-test-left)))
+        (goto-char (point-min))
+        (gemini-companion-test-walk 'gemini-companion-next-change "n" "u")
+        (should (eql 1 (gemini-companion-test-left)))
+        (gemini-companion-test-walk 'gemini-companion-next-change "u")
+        (should-not (gemini-companion-test-left))
+        (save-buffer)
+        (should (equal before (gemini-companion-text-bytes "a")))))))
+
+(ert-deftest gemini-companion-changes-conversion-is-kept-or-is-of-others ()
+  (dolist (how '(keep others))
+    (gemini-companion-test-with-changes '(("a" ""))
+      (gemini-companion-changes-test-converts
+       "1\n2\n" "one\r\n2\r\n" "one\n2\n" session)
+      (should (eql 2 (gemini-companion-test-left)))
+      (goto-char (point-min))
+      (if (eq how 'keep)
+          (gemini-companion-test-walk 'gemini-companion-next-change "k")
+        (set-buffer-file-coding-system 'utf-8-unix)
+        (save-buffer))
+      (gemini-companion-changes-look-at-buffer)
+      (should (eql 1 (gemini-companion-test-left)))
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (save-buffer)
+      (should (equal (if (eq how 'keep) "1\r\n2\r\n" "1\n2\n")
+                     (gemini-companion-text-bytes "a"))))))
+
+(ert-deftest gemini-companion-changes-undo-leaves-line-ends-of-others ()
+  (gemini-companion-test-with-changes '(("a" "1\r\n2\n3\n4\r\n"))
+    (find-file "a")
+    (setq gemini-companion-test-send
+          (lambda (_) (gemini-companion-test-write "a" "1\r\n2\nthree\n4\r\n")))
+    (gemini-companion-test-writes "a" "1\n2\nthree\n4\n" session)
+    (gemini-companion-test-walk 'gemini-companion-undo-changes)
+    (save-buffer)
+    (should (equal "1\r\n2\n3\n4\r\n" (gemini-companion-text-bytes "a")))))
+
+;;;; Kept edits, and memory
+
+(ert-deftest gemini-companion-changes-of-an-edit-are-kept-and-unkept ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (let ((other (gemini-companion-test-writes
+                  "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session))
+          (left (lambda (edit)
+                  (length (cdr (gemini-companion-changes-of-edit edit))))))
+      (should (equal '(2 1) (mapcar left (list edit other))))
+      (goto-char (point-min))
+      (gemini-companion-test-walk 'gemini-companion-next-change "k")
+      (should-not (gemini-companion-changes-kept-p edit))
+      (gemini-companion-test-walk 'gemini-companion-keep-changes)
+      (should (gemini-companion-changes-kept-p edit))
+      (should (gemini-companion-changes-kept-p other))
+      (should-not (gemini-companion-test-left))
+      ;; The record of the file is gone, and the user has typed since.
+      (goto-char (point-max))
+      (insert "mine\n")
+      (should (= 2 (gemini-companion-changes-unkeep edit)))
+      (should (equal '(1 9) (gemini-companion-test-marked "a")))
+      (should (gemini-companion-changes-kept-p other))
+      (should-not (gemini-companion-changes-kept-p edit))
+      (should (= 3 (gemini-companion-changes-unkeep other)))
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (should (equal (concat gemini-companion-test-lines "mine\n")
+                     (buffer-string))))))
+
+(ert-deftest gemini-companion-changes-take-not-more-memory-than-that ()
+  (gemini-companion-test-with-changes '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
+    (let ((text (apply #'concat (make-list 1000 "0123456789\n")))
+          (gemini-companion-changes--most-bytes 150000))
+      (dolist (file '("a" "b" "c"))
+        (gemini-companion-test-write file text))
+      (should (string-search
+               "Changes of a are no longer marked"
+               (ert-with-message-capture messages
+                 (dolist (file '("a" "b" "c"))
+                   (gemini-companion-test-writes file (concat text "new\n")
+                                                 session))
+                 messages)))
+      (should (equal '("b" "c")
+                     (mapcar (lambda (record)
+                               (file-name-nondirectory
+                                (gemini-companion-changes-file-name record)))
+                             (gemini-companion-changes-files)))))))
+
 ;;;; Random turns
 
 (cl-defstruct (gemini-companion-changes-test-world (:copier nil))

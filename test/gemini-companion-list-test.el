@@ -457,6 +457,41 @@ a:3-4: as digits, please\na:4-5: to the end"
       (should (equal "1\n2\n3\nfour\n" (gemini-companion-test-file-text "a"))))
     (gemini-companion-list-test-go-to "  undone, not saved ")))
 
+(ert-deftest gemini-companion-list-keeps-an-edit-and-lets-it-be-changes-again ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n3\n") ("b" "1\n"))
+    (gemini-companion-part-start 'changes)
+    (unwind-protect
+        (let ((session (gemini-companion-test-session "s1" 1)))
+          (pcase-dolist (`(,file ,before ,after) '(("a" "1\n2\n3\n" "one\n2\nthree\n")
+                                                   ("b" "1\n" "2\n")))
+            (gemini-companion-test-write file after)
+            (gemini-companion-file-state-record session (expand-file-name file)
+                                                before after))
+          (revert-buffer)
+          (gemini-companion-list-test-go-to
+           "written without review  +2 −2  a  2 changes left")
+          (should (equal "Kept 2 changes" (gemini-companion-list-test-key "k")))
+          (gemini-companion-list-test-go-to "  kept ")
+          (should (equal "Not kept any more: 2 changes of a are left"
+                         (gemini-companion-list-test-key "k")))
+          (gemini-companion-list-test-go-to
+           "written without review  +2 −2  a  2 changes left")
+          (gemini-companion-list-test-go-to "  a, b  +")
+          (should (equal "Kept 3 changes" (gemini-companion-list-test-key "k")))
+          (should (equal "No changes to keep here"
+                         (gemini-companion-test-refusal
+                           (gemini-companion-list-test-key "k"))))
+          ;; What is kept can be undone all the same.
+          (gemini-companion-list-test-go-to "+2 −2  a")
+          (gemini-companion-list-test-key "u" nil t)
+          (should (equal "1\n2\n3\n" (gemini-companion-test-file-text "a")))
+          (gemini-companion-list-test-go-to "  undone ")
+          (should (equal "Undid 1 edit"
+                         (progn
+                           (gemini-companion-list-test-go-to "  a, b  +")
+                           (gemini-companion-list-test-key "u" nil t)))))
+      (gemini-companion-part-stop 'changes))))
+
 (ert-deftest gemini-companion-list-shows-what-was-accepted-and-not-written ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
     ;; The CLI ignores it.

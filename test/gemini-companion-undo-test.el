@@ -277,7 +277,7 @@
             (should (equal "a cannot be undone: line 3 has changed since"
                            (gemini-companion-test-refusal
                              (gemini-companion-undo-edit edit)))))))
-      (should (equal '("In a, line 3 has changed since; undo all the same? ")
+      (should (equal '("a: line 3 has changed since; undo all the same? ")
                      (seq-uniq asked)))
       (should (equal "0\n1\nmine\n2\n3\n" (buffer-string)))
       (should (buffer-modified-p))
@@ -301,6 +301,7 @@
          ;; The CLI has dropped the mark.
          ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
           "one\n2\nmine\n4\nfive\n" "\357\273\2771\n2\nmine\n4\n5\n")
+         ("\357\273\277" "one\n" "one\nmine\n" "\357\273\277mine\n")
          ;; It keeps the mark; the user did not.
          ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
           "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n" "qwen")
@@ -321,11 +322,14 @@
                        "a" proposed 1
                        `(:client ,(or client "gemini") ,@session)))))
           (gemini-companion-test-write "a" now)
+          ;; The CLI has kept the line ends of the file, or the user.
+          (setf (gemini-companion-edit-format edit) nil)
           (dolist (hunk (gemini-companion-edit-hunks edit))
             (gemini-companion-undo-edit edit hunk))
           (should (equal after (gemini-companion-text-bytes "a")))
           (gemini-companion-test-write "a" now)
           (gemini-companion-file-state-set-reverted edit 'written)
+          (setf (gemini-companion-edit-format edit) nil)
           (gemini-companion-undo-edit edit)
           (should (equal after (gemini-companion-text-bytes "a"))))))))
 
@@ -368,6 +372,36 @@
                      `(:client "gemini" ,@session))))
           (gemini-companion-test-write "a" now)
           (gemini-companion-undo-edit edit (car (gemini-companion-edit-hunks edit)))
+          (should (equal undone (gemini-companion-text-bytes "a"))))))))
+
+;; The line ends of the user were taken back, and nobody was asked.
+(ert-deftest gemini-companion-undo-keeps-a-conversion-of-the-user-and-asks ()
+  (pcase-dolist
+      (`(,before ,written ,now ,undone ,what)
+       '(("1\n2\n" "one\n2\n" "one\r\n2\r\n" "1\r\n2\r\n" "line ends LF → CRLF")
+         ("1\n2\n" "one\n2\n" "\357\273\277one\n2\n" "\357\273\2771\n2\n"
+          "byte order mark added")
+         ("1\r\n\303\251\n" "one\r\n\303\251\n" "one\r\n\303\251\r\n"
+          "1\r\n\303\251\r\n" "line ends mixed → CRLF")))
+    (ert-info (what)
+      (gemini-companion-test-with-edits '(("a" ""))
+        (gemini-companion-test-write "a" before)
+        (let ((edit (gemini-companion-test-accept
+                     "a" (decode-coding-string written 'utf-8-unix) 1 session))
+              (asked nil))
+          (gemini-companion-test-write "a" written)
+          (gemini-companion-file-state-record
+           session (expand-file-name "a") nil
+           (decode-coding-string written 'utf-8-unix))
+          (gemini-companion-edit-texts-record-format edit)
+          (gemini-companion-test-write "a" now)
+          (gemini-companion-undo-test-refuses edit "it was converted since")
+          (cl-letf (((symbol-function 'y-or-n-p)
+                     (lambda (prompt) (push prompt asked))))
+            (gemini-companion-undo-edit edit))
+          (should (equal (list (format "a: it was converted since (%s); \
+undo all the same? " what))
+                         asked))
           (should (equal undone (gemini-companion-text-bytes "a"))))))))
 
 (defun gemini-companion-undo-test-undone
@@ -518,7 +552,7 @@ Where that has a conflict, the lines of others stay, or it is refused."
               (and (string-match-p "line [0-9]+ has changed" problem)
                    (null merged)
                    'refused)
-              (ert-fail (list problem merged was))))
+              (ert-fail (list problem merged was base undone))))
       (pcase-let* ((`(,file ,text ,modified) (funcall state)))
         (should (eq modified (nth 2 was)))
         (if modified

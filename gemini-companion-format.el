@@ -1,0 +1,176 @@
+;;; gemini-companion-format.el --- How the text of a file is stored  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A CLI may convert a file that it writes: to another coding system, to other line
+;; ends, or with or without a byte order mark.  The lines of a text do not show that,
+;; so it is compared here, by the format of a file or of the buffer that visits it.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'seq)
+(require 'gemini-companion-coding)
+(require 'gemini-companion-text)
+
+;;;; State
+
+(cl-defstruct (gemini-companion-format
+               (:constructor gemini-companion-format--make)
+               (:copier nil))
+  "How a text is stored in a file, or will be when its buffer is saved.
+CODING is the coding system, without line ends, or nil if that does not show,
+as all characters are ASCII.  If MARK is non-nil, a byte order mark is in
+front.  ENDS is `lf', `crlf' or `mixed', or nil if the text has one line.
+If OPEN is non-nil, the last line has no newline."
+  coding mark ends open)
+
+;;;; Formats
+
+(defun gemini-companion-format-of-bytes (bytes coding)
+  "Return the `gemini-companion-format' of a file that has BYTES.
+CODING is the coding system of a text that is not UTF-8."
+  (let* ((marked (cond ((string-prefix-p "\377\376" bytes)
+                        'utf-16le-with-signature-unix)
+                       ((string-prefix-p "\376\377" bytes)
+                        'utf-16be-with-signature-unix)
+                       ((string-prefix-p "\357\273\277" bytes)
+                        'utf-8-with-signature-unix)))
+         (coding (cond (marked)
+                       ((gemini-companion-coding-utf-8-p bytes) 'utf-8-unix)
+                       (t coding)))
+         (text (decode-coding-string bytes coding)))
+    (gemini-companion-format--of-text text coding marked
+                                      (gemini-companion-format--ends text))))
+
+(defun gemini-companion-format-of-buffer (buffer)
+  "Return the `gemini-companion-format' in which BUFFER will be saved."
+  (let* ((coding (or (buffer-local-value 'buffer-file-coding-system buffer)
+                     'undecided))
+         (text (gemini-companion-text-of-buffer buffer))
+         (ends (gemini-companion-format--ends text)))
+    (gemini-companion-format--of-text
+     text coding
+     (string-match-p "-with-signature\\|utf-16" (symbol-name (coding-system-base coding)))
+     (if (and ends (eq 1 (coding-system-eol-type coding)))
+         'crlf
+       ends))))
+
+(defun gemini-companion-format--of-text (text coding mark ends)
+  "Return the format of TEXT, which is decoded, in CODING.
+For MARK and ENDS, see `gemini-companion-format'."
+  (gemini-companion-format--make
+   :coding (and (string-match-p "[^[:ascii:]]" (string-remove-prefix "\uFEFF" text))
+                (gemini-companion-format--plain coding))
+   :mark (and mark t)
+   :ends ends
+   :open (not (or (string-empty-p text) (string-suffix-p "\n" text)))))
+
+(defun gemini-companion-format--plain (coding)
+  "Return CODING without line ends and mark, or nil for one of bytes."
+  (pcase (coding-system-type coding)
+    ('utf-8 'utf-8)
+    ('utf-16 'utf-16)
+    ((or 'undecided 'raw-text) nil)
+    (_ (coding-system-base coding))))
+
+(defun gemini-companion-format--ends (text)
+  "Return the line ends of TEXT: `lf', `crlf', `mixed', or nil if it has none."
+  (let ((crlf (string-search "\r\n" text)))
+    (cond ((not (string-search "\n" text)) nil)
+          ((null crlf) 'lf)
+          ((let ((case-fold-search nil))
+             (string-match-p "\\(?:\\`\\|[^\r]\\)\n" text))
+           'mixed)
+          (t 'crlf))))
+
+;;;; Comparison
+
+(defun gemini-companion-format-conversion (from to)
+  "Return a text about what differs between the formats FROM and TO, or nil.
+Both may be nil, as they are unknown.  Whether the last line has a newline is
+left out: the line shows that.  A text is \"line ends LF -> CRLF\"."
+  (when (and from to)
+    (let ((arrow (gemini-companion-text-sign ?\u2192 "->"))
+          (coding (gemini-companion-format-coding from))
+          (new-coding (gemini-companion-format-coding to))
+          (ends (gemini-companion-format-ends from))
+          (new-ends (gemini-companion-format-ends to))
+          (mark (gemini-companion-format-mark from))
+          (texts nil))
+      (unless (or (null coding) (null new-coding) (eq coding new-coding))
+        (push (format "encoding %s %s %s" coding arrow new-coding) texts))
+      (unless (or (null ends) (null new-ends) (eq ends new-ends))
+        (push (format "line ends %s %s %s" (gemini-companion-format--ends-name ends)
+                      arrow (gemini-companion-format--ends-name new-ends))
+              texts))
+      (unless (eq mark (gemini-companion-format-mark to))
+        (push (if mark "byte order mark removed" "byte order mark added") texts))
+      (when texts
+        (string-join (nreverse texts) ", ")))))
+
+(defun gemini-companion-format--ends-name (ends)
+  "Return the name of the line ENDS for the user."
+  (pcase ends
+    ('lf "LF")
+    ('crlf "CRLF")
+    (_ "mixed")))
+
+(defun gemini-companion-format-same-p (a b)
+  "Return non-nil if the formats A and B do not differ, as far as is known.
+That includes whether the last line has a newline."
+  (or (null a)
+      (null b)
+      (and (null (gemini-companion-format-conversion a b))
+           (eq (gemini-companion-format-open a) (gemini-companion-format-open b)))))
+
+;;;; Conversion of a buffer
+
+(defun gemini-companion-format-convert-buffer (format)
+  "Let the current buffer be saved in FORMAT, and return nil.
+If that is impossible, change nothing and return why, a predicate."
+  (let* ((previous buffer-file-coding-system)
+         (explicit (copy-sequence buffer-file-coding-system-explicit))
+         (plain (or (gemini-companion-format-coding format)
+                    (gemini-companion-format--plain (or previous 'undecided))
+                    'utf-8))
+         (coding (cond ((eq plain 'utf-16) previous)
+                       ((not (eq plain 'utf-8)) plain)
+                       ((gemini-companion-format-mark format) 'utf-8-with-signature)
+                       (t 'utf-8)))
+         (text (gemini-companion-text-of-buffer)))
+    (cond ((eq 'mixed (gemini-companion-format-ends format))
+           "had line ends of both kinds; undo the edit in the list")
+          ((and (not (eq plain 'utf-8))
+                (unencodable-char-position 0 (length text) coding nil text))
+           (format "has characters that %s does not have; undo these changes first"
+                   coding))
+          (t
+           (set-buffer-file-coding-system
+            (coding-system-change-eol-conversion
+             coding (pcase (gemini-companion-format-ends format)
+                      ('lf 'unix)
+                      ('crlf 'dos)
+                      (_ (coding-system-eol-type (or previous 'utf-8-unix)))))
+            'force)
+           (ignore
+            (when (listp buffer-undo-list)
+              (push (list 'apply #'gemini-companion-format--set-coding
+                          previous explicit)
+                    buffer-undo-list)))))))
+
+(defun gemini-companion-format--set-coding (coding explicit)
+  "Let the current buffer be saved in CODING again, as undo has been called.
+EXPLICIT is the value of `buffer-file-coding-system-explicit' of that time."
+  (push (list 'apply #'gemini-companion-format--set-coding
+              buffer-file-coding-system buffer-file-coding-system-explicit)
+        buffer-undo-list)
+  (setq buffer-file-coding-system coding
+        buffer-file-coding-system-explicit explicit)
+  (force-mode-line-update))
+
+(provide 'gemini-companion-format)
+;;; gemini-companion-format.el ends here
