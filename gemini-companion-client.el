@@ -95,6 +95,10 @@ when it starts."
      :link ("link")
      :hooks ((PostToolUse . "write_file|edit")
              (UserPromptSubmit) (Stop) (Notification))
+     :permission-hook (PermissionRequest
+                       ;; These have a review, or are answered in the terminal.
+                       . "^(?!(edit|write_file|notebook_edit|ask_user_question\
+|exit_plan_mode)$)")
      :commands "about agents approval-mode auth branch btw bug cd clear \
 compress config context copy delete diff directory docs doctor editor effort \
 export extensions forget fork goal help history hooks ide init insight \
@@ -133,6 +137,7 @@ subagents tasks terminal-setup theme update usage user version vim voice \
 worktree"
      :discards-edits t
      :writes-own-text t
+     :notifies "notification"
      :drops-edits t
      :unreadable "[[:space:]@]\\|\\`~\\|[.,;:!?]\\'"))
   "Alist of (NAME . PLIST), the CLIs that connect.
@@ -162,6 +167,10 @@ server, if it does not search for a server by itself then;
 `:hooks', an alist of events about which a linked one calls a hook, and
 regexps for names of tools, and `:hooks-file', the file of the extension
 for them, if that is not the manifest;
+`:permission-hook', a cons of an event and a regexp for names of tools,
+if a hook of it may answer what the CLI asks, and `:notifies', an event
+that a file in the directory of hooks of the user reports, if the CLI is
+linked by such a file;
 `:policies', the file of a policy of that name, below its own directory;
 `:commands', the names of its own commands;
 `:conversations', the arguments with which its program prints the

@@ -117,6 +117,11 @@
      ("RET" gemini-companion-review-edit nil (panel unified))
      ("TAB" gemini-companion-unified-toggle-fold nil (unified))
      ("g" gemini-companion-ediff-compare-again nil (panel))
+     ("a" gemini-companion-permission-allow nil (permission))
+     ("r" gemini-companion-permission-refuse nil (permission))
+     ("R" gemini-companion-permission-refuse-with-reason nil (permission))
+     ("RET" gemini-companion-permission-answer-there nil (permission))
+     ("q" gemini-companion-permission-quit nil (permission))
      ("C-c C-c" gemini-companion-edit-accept nil (review))
      ("C-c C-k" gemini-companion-edit-reject nil (review))
      ("C-c C-x" gemini-companion-review-toggle-hunk nil (review))
@@ -162,8 +167,9 @@ GROUPS are as in `gemini-companion-commands'; one that is new comes last."
 The places are `global', the map of all commands; `review', all buffers
 of a review; `view', those where no text is typed, or of them only the
 `panel' of Ediff or the `unified' diff; `list', the list of edits; `page',
-the changes of a turn on one page; and `change', the next key after a
-command that goes to a change.
+the changes of a turn on one page; `change', the next key after a
+command that goes to a change; and `permission', what a CLI asks before
+it runs a tool.
 A group without a title is in no menu.
 
 In the plist, `:header' is the word beside the key in a header line, in
@@ -194,6 +200,16 @@ If BINDING is non-nil, bind them to its value for each command."
 It is nil if that is not loaded, and after a user error."
   (cond ((boundp symbol) (symbol-value symbol))
         ((fboundp symbol) (ignore-error user-error (funcall symbol)))))
+
+(declare-function evil-initial-state "ext:evil-core")
+(declare-function evil-set-initial-state "ext:evil-core")
+
+(defun gemini-companion-commands-letters-are-keys (mode)
+  "Make letters keys of MODE, a major mode, also under Evil.
+A state that the user has set for MODE stays."
+  (when (and (fboundp 'evil-initial-state)
+             (not (evil-initial-state mode)))
+    (evil-set-initial-state mode 'emacs)))
 
 ;;;; Mouse
 

@@ -80,6 +80,9 @@ The mode sets it before this library is loaded.")
 (defvar gemini-companion-context--sent nil
   "Alist of (METHOD . VALUE), the last values sent to the server.")
 
+(defvar gemini-companion-context-pause-hook nil
+  "Hook run when sharing has been paused.")
+
 (defvar gemini-companion-context-paused nil
   "Non-nil while sharing is paused.
 Set by `gemini-companion-pause'.")
@@ -459,6 +462,8 @@ stays connected, and reviews are shown as usual."
   (interactive)
   (setq gemini-companion-context-paused (not gemini-companion-context-paused))
   (gemini-companion-context--send)
+  (when gemini-companion-context-paused
+    (run-hooks 'gemini-companion-context-pause-hook))
   (force-mode-line-update t)
   (message "%s" (if gemini-companion-context-paused
                     (substitute-command-keys

@@ -549,7 +549,7 @@ least a minute ago.
     (add-hook 'outline-view-change-hook
               (lambda () (gemini-companion-page-refresh-soon (current-buffer)))
               nil t))
-  (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
+  (gemini-companion-commands-letters-are-keys 'gemini-companion-list-mode))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'list)))
   "Close the list."

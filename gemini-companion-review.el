@@ -496,16 +496,6 @@ It is nil where no line and no hunk is."
 
 ;;;; Evil
 
-(declare-function evil-initial-state "ext:evil-core")
-(declare-function evil-set-initial-state "ext:evil-core")
-
-(defun gemini-companion-review-letters-are-keys (mode)
-  "Make letters keys of MODE, a major mode, also under Evil.
-A state that the user has set for MODE stays."
-  (when (and (fboundp 'evil-initial-state)
-             (not (evil-initial-state mode)))
-    (evil-set-initial-state mode 'emacs)))
-
 ;;;; Commands
 
 ;;;###autoload

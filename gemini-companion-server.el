@@ -110,6 +110,9 @@ Each process has these properties:
 (defvar gemini-companion-server--places nil
   "Temporary directories other than the server's in which CLIs search for it.")
 
+(defvar gemini-companion-server-crash-hook nil
+  "Hook run when the process in use has crashed, before it is replaced.")
+
 (defvar gemini-companion-server--died 0
   "Time when the last process crashed.")
 
@@ -313,7 +316,9 @@ which keeps at least the last 32 KB for a report."
   "Answer a call of METHOD with ARGS by PROCESS, if it is in use.
 EPC calls this.  The value is one for Python, or a deferred object if it
 is known later.  Private files among ARGS are deleted."
-  (gemini-companion-server-log-record 'received method args)
+  ;; Many come while a CLI waits for an answer.
+  (unless (eq method 'ping)
+    (gemini-companion-server-log-record 'received method args))
   (let ((files (delq nil (mapcar (apply-partially
                                   #'gemini-companion-server--private-file
                                   process)
@@ -360,7 +365,7 @@ FUNCTION is called with a function to call with the value."
 
 (defconst gemini-companion-server--methods
   '(open-diff diff-opened close-diff outcome-written outcome-undelivered
-    sessions-update remote-update ask warn)
+    sessions-update remote-update ask withdrawn ping warn)
   "The methods of `gemini-companion-server-receive'.")
 
 (cl-defgeneric gemini-companion-server-receive (method &rest args)
@@ -368,6 +373,10 @@ FUNCTION is called with a function to call with the value."
 If the value is known later, it is a function, which is called with a
 function to call with the value."
   (declare (indent 1)))
+
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'ping)))
+  "Return that Emacs lives."
+  t)
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'warn)) message)
   "Display MESSAGE as a warning."
@@ -502,6 +511,8 @@ is ready.  `start': of the current one, which has never been ready.
 A process that ran for a minute may be replaced as often as the first
 one."
   (setq gemini-companion-server--died (float-time))
+  (gemini-companion-server-log-guarded 'server
+    (run-hooks 'gemini-companion-server-crash-hook))
   (when (< 60 (- gemini-companion-server--died
                  (plist-get (process-get process 'info) :since)))
     (setq gemini-companion-server--delays-left gemini-companion-server-delays))

@@ -39,7 +39,7 @@
 
 (defconst gemini-companion-status-titles
   '("Server" "Start" "CLI" "Settings" "Sharing" "Remote host" "Running CLIs"
-    "Project" "Links")
+    "Project" "Links" "Permissions")
   "Titles of findings, what a CLI needs first to open a review at the top.
 The first finding in this order that is `bad' or `wait' is the verdict if
 no CLI is connected; those with other titles come last.")

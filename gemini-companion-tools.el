@@ -26,6 +26,8 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-part)
+(require 'gemini-companion-permission)
+(require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -48,6 +50,11 @@
   "Return the clients that have a command for links, such as (\"gemini\")."
   (cl-loop for (client . row) in gemini-companion-client-table
            when (plist-get row :link) collect client))
+
+(defun gemini-companion-tools--notifying ()
+  "Return the clients that are linked by a file of hooks, such as (\"copilot\")."
+  (cl-loop for (client . row) in gemini-companion-client-table
+           when (plist-get row :notifies) collect client))
 
 (defun gemini-companion-tools--command (client)
   "Return the command of the bridge for CLIENT.
@@ -90,20 +97,59 @@ or in a file of their own, as CLIENT reads them."
 (defun gemini-companion-tools--hooks (client command)
   "Return the hooks of CLIENT, an alist of events for `json-encode'.
 Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
-  (let ((hook `((type . "command")
-                (name . ,gemini-companion-tools--server)
-                (command
-                 . ,(concat (mapconcat #'shell-quote-argument command " ")
-                            ;; A CLI takes the status 2, with which Python ends
-                            ;; after the extension was deleted, for the failure
-                            ;; of the edit.
-                            " --hook || echo {}"))
-                ;; Milliseconds; a hook that has begun ends in five seconds.
-                (timeout . 60000))))
-    (mapcar (pcase-lambda (`(,event . ,matcher))
-              `(,event . [(,@(and matcher `((matcher . ,matcher)))
-                           (hooks . [,hook]))]))
-            (gemini-companion-client-get client :hooks))))
+  (append
+   (mapcar (pcase-lambda (`(,event . ,matcher))
+             (gemini-companion-tools--hook
+              event matcher command
+              ;; Gemini CLI asks the user only when this one has returned.
+              (if (eq event 'Notification) "--notice" "--hook")
+              ;; A hook that has begun ends in five seconds.
+              60))
+           (gemini-companion-client-get client :hooks))
+   (pcase (gemini-companion-client-get client :permission-hook)
+     (`(,event . ,matcher)
+      (list (if (gemini-companion-tools-answers-p client)
+                (gemini-companion-tools--hook event matcher command
+                                              "--permission" 86400)
+              (gemini-companion-tools--hook event matcher command
+                                            "--notice" 60)))))))
+
+(defun gemini-companion-tools--hook (event matcher command option seconds)
+  "Return the hook for EVENT of tools that MATCHER, a regexp or nil, matches.
+It runs the bridge by COMMAND, a list (PROGRAM ARG...), with OPTION, and the
+CLI ends it after SECONDS."
+  `(,event . [(,@(and matcher `((matcher . ,matcher)))
+               (hooks . [((type . "command")
+                          (name . ,gemini-companion-tools--server)
+                          (command . ,(gemini-companion-tools--shell-command
+                                       command option))
+                          (timeout . ,(* 1000 seconds)))]))]))
+
+(defun gemini-companion-tools--shell-command (command option)
+  "Return the line of a shell for the bridge: COMMAND, a list, with OPTION.
+A CLI takes the status 2, with which Python ends after the extension was
+deleted, for the failure of the edit."
+  (concat (mapconcat #'shell-quote-argument command " ") " " option
+          " || echo {}"))
+
+(defun gemini-companion-tools--notification-hooks (client)
+  "Return the file of hooks that links CLIENT, an object for `json-encode'."
+  `((version . 1)
+    (hooks
+     (,(intern (gemini-companion-client-get client :notifies))
+      . [((type . "command")
+          (bash . ,(gemini-companion-tools--shell-command
+                    (gemini-companion-tools--command client) "--notice"))
+          (timeoutSec . 60))]))))
+
+(defun gemini-companion-tools--answers-file (client)
+  "Return the name of the file that exists if Emacs answers what CLIENT asks."
+  (expand-file-name (concat "answers-" client)
+                    (gemini-companion-install-extension-directory)))
+
+(defun gemini-companion-tools-answers-p (client)
+  "Return non-nil if the user wants to answer in Emacs what CLIENT asks."
+  (file-exists-p (gemini-companion-tools--answers-file client)))
 
 (defun gemini-companion-tools--write-extension ()
   "Write the files of the extension.
@@ -136,9 +182,35 @@ Python would compile it again after each start of Emacs."
 ;;;; Links
 
 (defun gemini-companion-tools--clients ()
-  "Return the installed clients that can be linked."
+  "Return the installed clients that can be linked by a command of theirs."
   (seq-intersection (gemini-companion-tools--linkable)
                     (gemini-companion-cli-installed)))
+
+(defun gemini-companion-tools--notification-file (client)
+  "Return the name of the file of hooks that links CLIENT."
+  (gemini-companion-tools--file
+   client (format "hooks/%s.json" gemini-companion-tools--name)))
+
+(defun gemini-companion-tools--link-by-files ()
+  "Write the files of hooks that link the installed clients that read such."
+  (dolist (client (seq-intersection (gemini-companion-tools--notifying)
+                                    (gemini-companion-cli-installed)))
+    (gemini-companion-tools--write
+     (gemini-companion-tools--notification-file client)
+     (json-encode (gemini-companion-tools--notification-hooks client)))))
+
+(defun gemini-companion-tools--delete-files ()
+  "Delete the files of hooks that link clients, and their directories if empty."
+  (dolist (client (gemini-companion-tools--notifying))
+    (gemini-companion-tools--delete-with-directory
+     (gemini-companion-tools--notification-file client))))
+
+(defun gemini-companion-tools--delete-with-directory (file)
+  "Delete FILE, if it exists, and its directory unless that has other files."
+  (when (file-exists-p file)
+    (delete-file file)
+    (ignore-error file-error
+      (delete-directory (file-name-directory file)))))
 
 (defun gemini-companion-tools--file (client name)
   "Return the absolute name of the file NAME in the directory of CLIENT."
@@ -153,6 +225,12 @@ With such a file, CLIENT asks no confirmation for our questions."
 
 (defun gemini-companion-tools-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
+  (if (gemini-companion-client-get client :notifies)
+      (file-exists-p (gemini-companion-tools--notification-file client))
+    (gemini-companion-tools--extension-linked-p client)))
+
+(defun gemini-companion-tools--extension-linked-p (client)
+  "Return non-nil if CLIENT has linked the extension by its command."
   (equal (directory-file-name (gemini-companion-install-extension-directory))
          (gemini-companion-client-settings-get
           (gemini-companion-tools--file
@@ -204,39 +282,77 @@ priority = 100
 (defun gemini-companion-tools--delete-policy (client)
   "Delete the rule that `gemini-companion-tools--write-policy' wrote, if any.
 Delete its directory, too, unless CLIENT has other policies there."
-  (when-let* ((policy (gemini-companion-tools--policy-file client))
-              ((file-exists-p policy)))
-    (delete-file policy)
-    (ignore-error file-error
-      (delete-directory (file-name-directory policy)))))
+  (when-let* ((policy (gemini-companion-tools--policy-file client)))
+    (gemini-companion-tools--delete-with-directory policy)))
 
 (defun gemini-companion-tools--link ()
   "Ask whether to link the installed CLIs, write the extension and link them."
-  (let* ((clients (or (gemini-companion-tools--clients)
-                      (user-error "No CLI that can be linked is installed; \
-install Gemini CLI or Qwen Code")))
-         (titles (mapconcat #'gemini-companion-client-title clients " and ")))
+  (let* ((clients (gemini-companion-tools--clients))
+         (all (or (append clients
+                          (seq-intersection (gemini-companion-tools--notifying)
+                                            (gemini-companion-cli-installed)))
+                  (user-error "No CLI that can be linked is installed; \
+install Gemini CLI, Qwen Code or Copilot CLI")))
+         (titles (mapconcat #'gemini-companion-client-title all ", ")))
     (unless (y-or-n-p
-             (format "A linked CLI receives the new errors after each edit, and \
-may ask Emacs for references, definitions and diagnostics of shared files; \
-the same command unlinks it.  Link %s? "
+             (format "A linked CLI reports what it asks permission for.  Gemini \
+CLI and Qwen Code receive the new errors after each edit, and may ask Emacs for \
+references, definitions and diagnostics of shared files.  The same command \
+unlinks them.  Link %s? "
                      titles))
       (user-error "Nothing was linked"))
-    (dolist (client (seq-filter #'gemini-companion-tools--policy-file clients))
-      (when (y-or-n-p (format "Allow these read-only questions of %s \
-without confirmation? " (gemini-companion-client-title client)))
-        (gemini-companion-tools--write-policy client)))
-    (gemini-companion-tools--write-extension)
-    ;; Without a server, the mode calls the method later.
-    (when (gemini-companion-server-ready-p)
-      (gemini-companion-part-ready 'tools 'linked))
-    (message "Linking %s..." titles)
-    (gemini-companion-tools--run
-     "link" clients
-     (lambda (failed)
-       (if failed
-           (message "Linking failed; %s" (string-join failed "; "))
-         (message "Linked %s; restart those that are running" titles))))))
+    ;; All is asked before anything is written.
+    (let ((trusted (gemini-companion-tools--chosen
+                    (seq-filter #'gemini-companion-tools--policy-file clients)
+                    "Allow these read-only questions of %s without confirmation? "))
+          (answering (gemini-companion-tools--chosen
+                      (seq-filter #'gemini-companion-tools--permission-event clients)
+                      "Answer in Emacs what %s asks before it runs a tool? ")))
+      (mapc #'gemini-companion-tools--write-policy trusted)
+      (make-directory (gemini-companion-install-extension-directory) t)
+      (dolist (client answering)
+        (gemini-companion-tools--write
+         (gemini-companion-tools--answers-file client) ""))
+      (gemini-companion-tools--write-extension)
+      (gemini-companion-tools--link-by-files)
+      ;; Without a server, the mode calls the method later.
+      (when (gemini-companion-server-ready-p)
+        (gemini-companion-part-ready 'tools 'linked))
+      (message "Linking %s..." titles)
+      (gemini-companion-tools--run
+       "link" clients
+       (lambda (failed)
+         (message "%s%s"
+                  (if failed
+                      (concat "Linking failed; " (string-join failed "; "))
+                    (format "Linked %s; restart those that are running" titles))
+                  (mapconcat
+                   (lambda (client)
+                     (concat "; " (gemini-companion-tools--other-hook client)))
+                   (seq-filter #'gemini-companion-tools--other-hook answering)
+                   "")))))))
+
+(defun gemini-companion-tools--chosen (clients question)
+  "Return those of CLIENTS for which the user answers QUESTION by yes.
+QUESTION is a format with the title of a client."
+  (seq-filter (lambda (client)
+                (y-or-n-p (format question (gemini-companion-client-title client))))
+              clients))
+
+(defun gemini-companion-tools--permission-event (client)
+  "Return the event whose hook may answer what CLIENT asks, a symbol, or nil."
+  (car (gemini-companion-client-get client :permission-hook)))
+
+(defun gemini-companion-tools--other-hook (client)
+  "Return that CLIENT has a hook of the user beside ours, a phrase, or nil.
+If that allows what CLIENT asks, CLIENT runs it whatever Emacs answers, but
+for a refusal."
+  (when-let* ((event (gemini-companion-tools--permission-event client))
+              ((gemini-companion-client-settings-get
+                (gemini-companion-client-settings-files client default-directory)
+                (list "hooks" (symbol-name event)))))
+    (format "another hook for %s in the settings of %s may allow without you"
+            event (gemini-companion-client-title client))))
 
 (defun gemini-companion-tools--unlink ()
   "Ask whether to delete the links, the policies and the extension; do it."
@@ -244,6 +360,7 @@ without confirmation? " (gemini-companion-client-title client)))
     (user-error "The extension stays linked"))
   (message "Unlinking...")
   (gemini-companion-part-stop 'tools)
+  (gemini-companion-tools--delete-files)
   (gemini-companion-tools--run
    "uninstall"
    (seq-filter #'gemini-companion-tools-linked-p
@@ -281,7 +398,7 @@ and after; `turn', by which a hook reports an `:event'; or one of
        (gemini-companion-tools--report facts (intern event))
        (funcall answer nil))
       ('permission
-       (funcall answer nil))
+       (gemini-companion-permission-ask facts (car texts) answer))
       (_
        (gemini-companion-lookup
         kind
@@ -297,6 +414,8 @@ The user may have paused it while a language server looked something up."
 
 (defun gemini-companion-tools--report (facts event)
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
+  (unless (eq event 'question)
+    (gemini-companion-permission-progressed facts))
   (when-let* ((session (seq-find (lambda (session)
                                    (memql (plist-get session :pid)
                                           (plist-get facts :pids)))
@@ -362,24 +481,58 @@ DIRECTORY is never untrusted, as the settings here do not count."
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'tools)) directory)
   "Return the findings about the links of CLIs that run in DIRECTORY.
 Include those of the part `errors', which starts and stops with this one."
-  (when (and (gemini-companion-install-extension-p)
-             (seq-intersection (gemini-companion-tools--linkable)
-                               (gemini-companion-cli-clients)))
-    (append
-     (mapcar (lambda (client)
-               (cons "Links" (gemini-companion-tools--finding client directory)))
-             (gemini-companion-tools--clients))
-     (gemini-companion-part-findings 'errors directory))))
+  (let* ((known (append (gemini-companion-tools--linkable)
+                        (gemini-companion-tools--notifying)))
+         (clients (seq-intersection known (gemini-companion-cli-installed))))
+    (when (and (gemini-companion-install-extension-p)
+               (seq-intersection known (gemini-companion-cli-clients)))
+      (append
+       (mapcar (lambda (client)
+                 (cons "Links" (gemini-companion-tools--finding client directory)))
+               clients)
+       (mapcar (lambda (client)
+                 (cons "Permissions"
+                       (gemini-companion-tools--permission-finding client
+                                                                   directory)))
+               (seq-filter #'gemini-companion-tools-linked-p clients))
+       (gemini-companion-part-findings 'errors directory)))))
+
+(defun gemini-companion-tools--permission-finding (client directory)
+  "Return the finding about what CLIENT in DIRECTORY asks permission for.
+That is whether it is answered in Emacs, and if not, why."
+  (let ((title (gemini-companion-client-title client))
+        (other (gemini-companion-tools--other-hook client)))
+    (cond
+     ((not (gemini-companion-tools--permission-event client))
+      `(note ,(format "Permissions of %s are shown, and answered in its terminal: \
+its hooks cannot answer" title)
+             nil))
+     ((not (gemini-companion-tools-answers-p client))
+      `(note ,(format "Permissions of %s are shown, and answered in its terminal"
+                      title)
+             "To answer them in Emacs, unlink and link the CLIs by \
+M-x gemini-companion-tools."))
+     ((or gemini-companion-context-paused
+          (gemini-companion-privacy-directory-hidden-p directory))
+      `(note ,(format "Permissions of %s are answered in its terminal: sharing is \
+paused, or the project is excluded" title)
+             nil))
+     (other
+      `(note ,(format "Permissions of %s are answered in Emacs; %s" title other)
+             nil))
+     (t `(good ,(format "Permissions of %s are answered in Emacs" title))))))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'tools)) _how)
   "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
     (gemini-companion-tools--write-extension)
     (gemini-companion-part-start 'errors)
+    (gemini-companion-part-start 'permission)
     (gemini-companion-server-call 'tools-update t)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
   "Stop answering questions."
+  (gemini-companion-part-stop 'permission)
   (gemini-companion-server-call 'tools-update nil)
   (gemini-companion-part-stop 'errors))
 

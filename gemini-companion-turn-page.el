@@ -439,7 +439,7 @@ removed line, `+' for an added one.
                                 '(gemini-companion-changes-functions
                                   gemini-companion-edit-functions
                                   gemini-companion-session-changed-functions))
-  (gemini-companion-review-letters-are-keys 'gemini-companion-turn-page-mode))
+  (gemini-companion-commands-letters-are-keys 'gemini-companion-turn-page-mode))
 
 ;;;; Point
 

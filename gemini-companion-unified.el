@@ -52,7 +52,7 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
   ;; The numbers stay before a line in Hebrew.
   (setq-local bidi-paragraph-direction 'left-to-right
               glyphless-char-display gemini-companion-text-glyphless)
-  (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
+  (gemini-companion-commands-letters-are-keys 'gemini-companion-unified-mode))
 
 ;;;; State
 

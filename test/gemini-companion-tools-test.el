@@ -37,7 +37,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (null (get-process "gemini-companion-link")))))
 
 (defmacro gemini-companion-tools-test-with-home (&rest body)
-  "Run BODY in a home with all CLIs, of which two can be linked."
+  "Run BODY in a home with all CLIs."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-directory nil
      (let* ((process-environment
@@ -70,9 +70,16 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (gemini-companion-tools-test-call t t)
       ;; The mode is off.
       (should (equal hooks (gemini-companion-test-hooks)))
-      (should (equal '("gemini" "qwen")
+      (should (equal '("gemini" "qwen" "copilot")
                      (seq-filter #'gemini-companion-tools-linked-p
                                  (gemini-companion-cli-installed))))
+      ;; Copilot CLI refuses what another hook of it fails at.
+      (should (equal '("notification")
+                     (mapcar #'car
+                             (gemini-companion-client-settings-get
+                              (expand-file-name
+                               ".copilot/hooks/gemini-companion.json")
+                              '("hooks")))))
       (should (file-exists-p ".gemini/policies/gemini-companion.toml"))
       ;; Python need not compile it again.
       (let* ((number (lambda ()
@@ -87,6 +94,42 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (gemini-companion-tools-test-call t)
       (delete-directory gemini-companion-install-directory)
       (should (equal before (gemini-companion-tools-test-files directory))))))
+
+(ert-deftest gemini-companion-tools-lets-emacs-answer-on-request ()
+  (gemini-companion-tools-test-with-home
+    (cl-flet ((hook ()
+                (format "%s" (gemini-companion-client-settings-get
+                              (expand-file-name
+                               "qwen-extension.json"
+                               (gemini-companion-install-extension-directory))
+                              '("hooks" "PermissionRequest"))))
+              (status ()
+                (format "%s" (seq-filter
+                              (lambda (finding) (equal "Permissions" (car finding)))
+                              (gemini-companion-status-findings directory)))))
+      (gemini-companion-tools-test-call t nil nil)
+      (should (string-search "--notice" (hook)))
+      (should (string-search "Permissions of Qwen Code are shown" (status)))
+      (should (string-search "its hooks cannot answer" (status)))
+      (gemini-companion-tools-test-call t)
+      ;; A hook of the user may allow what Emacs has not answered.
+      (write-region "{\"hooks\": {\"PermissionRequest\": [{}]}}" nil
+                    ".qwen/settings.json" nil 'silent)
+      (ert-with-message-capture messages
+        (gemini-companion-tools-test-call t nil t)
+        (should (string-search "Linked" messages))
+        (should (string-search "another hook for PermissionRequest" messages)))
+      (should (string-search "another hook for PermissionRequest" (status)))
+      (delete-file ".qwen/settings.json")
+      (dolist (text '("--permission" "86400000" "ask_user_question"))
+        (should (string-search text (hook))))
+      (should (string-search "Permissions of Qwen Code are answered in Emacs"
+                             (status)))
+      ;; An update of the package keeps that.
+      (gemini-companion-part-ready 'tools 'started)
+      (should (string-search "--permission" (hook)))
+      (gemini-companion-tools-test-call t)
+      (should-not (gemini-companion-tools-answers-p "qwen")))))
 
 (ert-deftest gemini-companion-tools-links-all-or-nothing ()
   (gemini-companion-tools-test-with-home

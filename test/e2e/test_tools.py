@@ -47,10 +47,11 @@ TOOL = "mcp_emacs_diagnostics"
 NEW_ERROR = "Emacs sees 1 new error in a.py"
 
 
-def link(world: World, emacs: Emacs) -> None:
+def link(world: World, emacs: Emacs, answers: bool = False) -> None:
     """Give the command that links the CLIs, and answer yes to what it asks.
 
-    New errors are waited for as long as the hook lives, for a busy machine.
+    New errors are waited for as long as the hook lives, for a busy machine.  Emacs
+    answers what Qwen Code asks permission for if ``answers``.
     """
     emacs.eval("(defvar gemini-companion-errors-timeout 4.5)")
     programs = [("gemini", world.tools.gemini)]
@@ -60,6 +61,9 @@ def link(world: World, emacs: Emacs) -> None:
     emacs.eval(f"(setq gemini-companion-run-commands '({commands}))")
     questions = "A linked CLI", "without confirmation"
     emacs.command("gemini-companion-tools", *questions)
+    if len(programs) > 1:
+        emacs.wait_for("Answer in Emacs what Qwen Code asks")
+        emacs.keys("y" if answers else "n")
     emacs.says("Linked")
 
 

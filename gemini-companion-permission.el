@@ -1,0 +1,758 @@
+;;; gemini-companion-permission.el --- What a CLI asks before it runs a tool  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A permission is a request: a linked CLI asks before it runs a command, fetches a
+;; URL or calls a tool.  Its hook reports what it asks, and the user sees it here.
+;;
+;; Most CLIs ask in their terminals at the same time.  The hook of another waits for
+;; Emacs, and such a permission has a function in its slot `answer', which is called
+;; once.  A yes is the answer of one key, in the buffer of that permission, when the
+;; user has had the whole text on the screen and has typed nothing for half a second.
+;; Whatever else happens, the CLI asks in its terminal.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-commands)
+(require 'gemini-companion-context)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-label)
+(require 'gemini-companion-names)
+(require 'gemini-companion-part)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-request)
+(require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
+(require 'gemini-companion-session)
+(require 'gemini-companion-state)
+(require 'gemini-companion-terminal)
+(require 'gemini-companion-windows-at-once)
+(require 'json)
+(require 'map)
+
+(declare-function gemini-companion-keys-press "gemini-companion-keys")
+(declare-function sh-mode "sh-script")
+(defvar sh-set-shell-hook)
+
+;;;; Customization
+
+(defface gemini-companion-permission-name
+  '((t :inherit font-lock-keyword-face))
+  "Face of the names of arguments in the buffer of a permission."
+  :group 'gemini-companion)
+
+;;;; Keys
+
+(defvar gemini-companion-permission-mode-map
+  (gemini-companion-commands-bind (make-sparse-keymap) 'permission)
+  "Keys in the buffer of a permission.")
+
+;;;; State
+
+(defvar gemini-companion-permission-quiet-seconds 0.5
+  "Seconds without a key before a key answers a permission.
+They begin when it has been drawn.")
+
+(defvar gemini-companion-permission-burst-seconds 0.2
+  "Seconds after the key for a yes in which another key makes it count for none.")
+
+(defvar gemini-companion-permission-largest-fontified 50000
+  "Number of characters of the largest command that gets faces.")
+
+(cl-defstruct (gemini-companion-permission
+               (:include gemini-companion-request (kind 'permission))
+               (:constructor gemini-companion-permission--make)
+               (:copier nil))
+  "What a CLI asks permission for.
+ID is that of the server for the question, a string, and ANSWER a function
+that sends it the answer, or nil if Emacs cannot answer by the hook.  INPUT
+is the text that the server has sent, from which the rest is read: the TOOL,
+the COMMAND of a shell or nil, the other ARGUMENTS, lists (NAME TEXT), and
+PARTIAL, non-nil if there are more.  DIRECTORY is that of the CLI.
+
+OUTCOME is nil while it is open; `allowed', `refused', or `ended'.
+ASKED-THERE is non-nil once the title of its terminal has shown that the CLI
+asks there.  APPEARED is non-nil once it need not appear any more, and
+BUFFER the buffer that shows it, or nil."
+  id answer input tool command arguments partial directory
+  outcome asked-there appeared buffer)
+
+(defvar gemini-companion-permission--open nil
+  "The open permissions, oldest first.")
+
+(defvar gemini-companion-permission--answered nil
+  "The last permissions that were answered here, the last one first.")
+
+(cl-defstruct (gemini-companion-permission--drawing
+               (:constructor gemini-companion-permission--make-drawing (since))
+               (:copier nil))
+  "That the buffer of a permission has been drawn in the selected window.
+SINCE is the time of that, in seconds.  KEYS is the number of keys that
+had been typed when nothing had been typed for a while, or nil until then.
+TIMER records that, after each such while."
+  since keys timer)
+
+(defvar-local gemini-companion-permission--here nil
+  "The permission that the current buffer shows.")
+
+(defvar-local gemini-companion-permission--drawn nil
+  "The `gemini-companion-permission--drawing' of this buffer, or nil.")
+
+(defun gemini-companion-permissions-open ()
+  "Return the open permissions."
+  gemini-companion-permission--open)
+
+;;;; Arrival and end
+
+(defun gemini-companion-permission-ask (facts input answer)
+  "Show what a CLI asks; call ANSWER with nil now, or with an answer later.
+FACTS is a plist with the `:client', its `:pids', the `:directory', and the
+`:id' of the question, if its hook waits for the answer.  INPUT is the text
+of what it asks, as the server sends it.  Where the project is not shared,
+nothing is shown, and the CLI asks in its terminal."
+  (let ((directory (plist-get facts :directory))
+        (id (plist-get facts :id)))
+    (if (gemini-companion-permission--private-p directory)
+        (funcall answer nil)
+      (let ((permission (gemini-companion-permission--read facts input)))
+        (if id
+            (setf (gemini-companion-permission-id permission) id
+                  (gemini-companion-permission-answer permission) answer)
+          (funcall answer nil))
+        (gemini-companion-permission--end-earlier permission)
+        (cl-callf append gemini-companion-permission--open (list permission))
+        (gemini-companion-request-notify permission 'opened)))))
+
+(defun gemini-companion-permission--private-p (directory)
+  "Return non-nil if nothing of DIRECTORY is shared now."
+  (or gemini-companion-context-paused
+      (gemini-companion-privacy-directory-hidden-p directory)))
+
+(defun gemini-companion-permission--read (facts input)
+  "Return the permission that INPUT of the server describes.
+For FACTS and INPUT, see `gemini-companion-permission-ask'."
+  (let ((json-object-type 'plist)
+        (json-array-type 'list)
+        (json-false nil)
+        (json-null nil)
+        (json-key-type 'keyword))
+    (pcase-let (((map :tool :command :arguments :partial)
+                 (json-read-from-string input)))
+      (gemini-companion-permission--make
+       :session (gemini-companion-permission--session facts)
+       :input input :tool tool :command command :arguments arguments
+       :partial partial :directory (plist-get facts :directory)))))
+
+(defun gemini-companion-permission--session (facts)
+  "Return the session of the CLI in FACTS.
+A CLI that is linked and not connected gets one of its own, by its process."
+  (pcase-let (((map :client :pids :directory) facts))
+    (or (seq-find (lambda (session) (memql (plist-get session :pid) pids))
+                  (gemini-companion-sessions))
+        ;; The first process is the shell that runs the hook.
+        (let ((pid (or (nth 1 pids) (car pids))))
+          (list :id (format "linked-%s" pid) :client client :pid pid
+                :directory directory)))))
+
+(defun gemini-companion-permission--close (permission outcome)
+  "End PERMISSION by OUTCOME, and close its buffer unless it is selected."
+  (when (memq permission gemini-companion-permission--open)
+    (setf (gemini-companion-permission-outcome permission) outcome)
+    (setq gemini-companion-permission--open
+          (remq permission gemini-companion-permission--open))
+    (gemini-companion-request-notify permission 'closed)
+    (let ((buffer (gemini-companion-permission-buffer permission)))
+      (when (buffer-live-p buffer)
+        (with-current-buffer buffer
+          (force-mode-line-update))
+        ;; Keys would go to another buffer.
+        (unless (eq buffer (window-buffer))
+          (gemini-companion-permission--kill permission))))))
+
+(defun gemini-companion-permission--kill (permission)
+  "Delete the windows and the buffer of PERMISSION."
+  (let ((buffer (gemini-companion-permission-buffer permission)))
+    (when (buffer-live-p buffer)
+      (gemini-companion-windows-at-once
+        (quit-windows-on buffer 'kill)
+        (when (buffer-live-p buffer)
+          (kill-buffer buffer))))))
+
+(defun gemini-companion-permission--give-back (permission)
+  "Let the CLI of PERMISSION ask in its terminal, if its hook waits."
+  (when-let* ((answer (gemini-companion-permission-answer permission)))
+    (setf (gemini-companion-permission-answer permission) nil
+          (gemini-companion-permission-since permission) (float-time))
+    (funcall answer nil)
+    (gemini-companion-request-notify permission 'changed)))
+
+(cl-defmethod gemini-companion-server-receive ((_method (eql 'withdrawn)) id how)
+  "Record that the CLI no longer waits for the answer to the question ID.
+HOW is `returned' if it asks in its terminal instead, else `ended'."
+  (if-let* ((permission (cl-find id gemini-companion-permission--open
+                                 :key #'gemini-companion-permission-id
+                                 :test #'equal)))
+      (cond ((eq how 'ended)
+             (gemini-companion-permission--close permission 'ended))
+            ((gemini-companion-permission-answer permission)
+             ;; Nothing waits for the value any more.
+             (gemini-companion-permission--give-back permission)))
+    (when-let* ((permission (cl-find id gemini-companion-permission--answered
+                                     :key #'gemini-companion-permission-id
+                                     :test #'equal)))
+      (message "%s no longer waited for your answer%s"
+               (gemini-companion-session-title
+                (gemini-companion-permission-session permission))
+               (if (eq how 'returned) "; it asks in its terminal" ""))))
+  t)
+
+(defun gemini-companion-permission--give-back-all ()
+  "Let all CLIs ask in their terminals.
+Called when sharing is paused, and after a crash of the server, whose hooks
+have then ended."
+  (mapc #'gemini-companion-permission--give-back
+        gemini-companion-permission--open))
+
+;;;; Ends that no one reports
+
+(defun gemini-companion-permission--of (session)
+  "Return the open permissions of the CLI of SESSION that it asks in its terminal."
+  (seq-filter
+   (lambda (permission)
+     (let ((other (gemini-companion-permission-session permission)))
+       (and (null (gemini-companion-permission-answer permission))
+            (or (gemini-companion-session-same-p session other)
+                ;; A linked CLI may have connected since.
+                (and (plist-get session :pid)
+                     (not (plist-get session :remote))
+                     (eql (plist-get session :pid) (plist-get other :pid)))))))
+   gemini-companion-permission--open))
+
+(defun gemini-companion-permission-progressed (facts)
+  "End what the CLI of FACTS has asked in its terminal, as it has gone on.
+Called when its hook reports another event than a question.  For FACTS, see
+`gemini-companion-permission-ask'."
+  (dolist (permission (gemini-companion-permission--of
+                       (gemini-companion-permission--session facts)))
+    (gemini-companion-permission--close permission 'ended)))
+
+(defun gemini-companion-permission--end-earlier (permission)
+  "End what the CLI of PERMISSION has asked before, if the end cannot be seen.
+Calls of one answer of the model are asked within a second or two."
+  (dolist (earlier (gemini-companion-permission--of
+                    (gemini-companion-permission-session permission)))
+    (unless (or (gemini-companion-request-certain-p earlier)
+                (< (- (float-time) (gemini-companion-permission-since earlier)) 2))
+      (gemini-companion-permission--close earlier 'ended))))
+
+(defun gemini-companion-permission--follow-title (session meaning)
+  "End permissions of SESSION according to the MEANING of its title.
+The title shows that the CLI asks only after its hook has returned; between
+two questions it may show for a moment that the CLI works."
+  (let ((permissions (gemini-companion-permission--of session)))
+    (pcase meaning
+      ('waiting
+       (dolist (permission permissions)
+         (setf (gemini-companion-permission-asked-there permission) t)
+         (gemini-companion-request-notify permission 'changed)))
+      ('ready
+       (dolist (permission permissions)
+         (gemini-companion-permission--close permission 'ended)))
+      ('working
+       (when (seq-some #'gemini-companion-permission-asked-there permissions)
+         (run-at-time 1 nil #'gemini-companion-permission--end-answered session))))))
+
+(defun gemini-companion-permission--end-answered (session)
+  "End the permissions of SESSION that were asked, if it has not asked since."
+  (unless (eq 'waiting (gemini-companion-state-titled session))
+    (dolist (permission (gemini-companion-permission--of session))
+      (when (gemini-companion-permission-asked-there permission)
+        (gemini-companion-permission--close permission 'ended)))))
+
+(defun gemini-companion-permission--sessions-changed (previous)
+  "End the permissions of CLIs that were connected, PREVIOUS, and no longer are."
+  (dolist (session previous)
+    (unless (cl-member session (gemini-companion-sessions)
+                       :test #'gemini-companion-session-same-p)
+      (dolist (permission (gemini-companion-permission--of session))
+        (gemini-companion-permission--close permission 'ended)))))
+
+(defun gemini-companion-permission--edit-changed (edit event)
+  "End what the CLI of EDIT has asked, as EVENT opens another edit."
+  (when (eq event 'opened)
+    (dolist (permission (gemini-companion-permission--of
+                         (gemini-companion-edit-session edit)))
+      (unless (or (gemini-companion-request-certain-p permission)
+                  (< (- (float-time)
+                        (gemini-companion-permission-since permission))
+                     2))
+        (gemini-companion-permission--close permission 'ended)))))
+
+;;;; What it does as a request
+
+(cl-defmethod gemini-companion-request-label ((permission gemini-companion-permission))
+  "Return the tool and the first line of what the CLI of PERMISSION asks.
+For example: asks  Shell  rm -rf build && make  +40 lines.  If its end
+cannot be known, the text begins with the time: asked at 12:03."
+  (let* ((text (or (gemini-companion-permission-command permission)
+                   (mapconcat #'cadr
+                              (gemini-companion-permission-arguments permission)
+                              " ")))
+         (lines (split-string (string-trim-right text "\n+") "\n"))
+         (more (1- (length lines))))
+    (string-join
+     (delq nil
+           (list (if (gemini-companion-request-certain-p permission)
+                     "asks"
+                   (format-time-string
+                    "asked at %H:%M"
+                    (gemini-companion-permission-since permission)))
+                 (propertize (gemini-companion-permission--escaped
+                              (gemini-companion-permission-tool permission))
+                             'face 'gemini-companion-permission-name)
+                 (unless (string-empty-p (car lines))
+                   (gemini-companion-permission--escaped (car lines)))
+                 (when (< 0 more)
+                   (format (ngettext "+%d line" "+%d lines" more) more))))
+     "  ")))
+
+(cl-defmethod gemini-companion-request-certain-p
+  ((permission gemini-companion-permission))
+  "Return non-nil if the hook of PERMISSION waits, or its terminal asks."
+  (and (or (gemini-companion-permission-answer permission)
+           (eq 'waiting (gemini-companion-state-titled
+                         (gemini-companion-permission-session permission))))
+       t))
+
+(cl-defmethod gemini-companion-request-waits-to-appear-p
+  ((permission gemini-companion-permission))
+  "Return non-nil if PERMISSION is to be answered here and has not appeared."
+  (and (gemini-companion-permission-answer permission)
+       (not (gemini-companion-permission-appeared permission))))
+
+(cl-defmethod gemini-companion-request-appear ((permission gemini-companion-permission))
+  "Display PERMISSION, without selecting it."
+  (setf (gemini-companion-permission-appeared permission) t)
+  (display-buffer (gemini-companion-permission--get-buffer permission)
+                  '(nil (inhibit-same-window . t))))
+
+(cl-defmethod gemini-companion-request-show ((permission gemini-companion-permission))
+  "Display PERMISSION and select it."
+  (setf (gemini-companion-permission-appeared permission) t)
+  (gemini-companion-windows-at-once
+    (pop-to-buffer (gemini-companion-permission--get-buffer permission)
+                   '(nil (reusable-frames . visible)))))
+
+(cl-defmethod gemini-companion-request-buffer ((permission gemini-companion-permission))
+  "Return the buffer of PERMISSION, or nil."
+  (let ((buffer (gemini-companion-permission-buffer permission)))
+    (and (buffer-live-p buffer) buffer)))
+
+(cl-defmethod gemini-companion-request-shown-in-p
+  ((permission gemini-companion-permission) buffer)
+  "Return non-nil if BUFFER is that of PERMISSION, or the terminal that asks it."
+  (or (eq buffer (gemini-companion-request-buffer permission))
+      (and (null (gemini-companion-permission-answer permission))
+           (eq buffer (gemini-companion-session-terminal
+                       (gemini-companion-permission-session permission))))))
+
+(cl-defmethod gemini-companion-request-answer
+  ((permission gemini-companion-permission) answer)
+  "Send ANSWER to PERMISSION, by its hook or by a key in its terminal."
+  (let ((send (gemini-companion-permission-answer permission))
+        (private (gemini-companion-permission--private-p
+                  (gemini-companion-permission-directory permission))))
+    (cond
+     (private
+      (gemini-companion-permission--give-back permission)
+      (user-error "Sharing is paused, or the project is excluded; %s asks in its \
+terminal"
+                  (gemini-companion-permission--title permission)))
+     ((null send)
+      (gemini-companion-permission--press permission answer))
+     (t
+      (setf (gemini-companion-permission-answer permission) nil)
+      (setq gemini-companion-permission--answered
+            (seq-take (cons permission gemini-companion-permission--answered) 20))
+      (gemini-companion-permission--close
+       permission (if (eq answer 'allow) 'allowed 'refused))
+      (funcall send (gemini-companion-permission--form permission answer))))))
+
+(defun gemini-companion-permission--form (permission answer)
+  "Return ANSWER to PERMISSION in the form for the server.
+It names the text that was shown; any other form is no answer."
+  (let ((shown (secure-hash 'sha256
+                            (encode-coding-string
+                             (gemini-companion-permission-input permission)
+                             'utf-8))))
+    (pcase-exhaustive answer
+      ('allow (list :behavior "allow" :input shown))
+      ('refuse (list :behavior "deny" :input shown
+                     :message "The user refused this."))
+      (`(refuse . ,reason) (list :behavior "deny" :input shown
+                                 :message reason)))))
+
+(defun gemini-companion-permission--press (permission answer)
+  "Answer PERMISSION in its terminal by ANSWER, if a key can do that.
+Only for a command of a shell is the whole text known that the terminal
+shows."
+  (let* ((session (gemini-companion-permission-session permission))
+         (command (gemini-companion-permission-command permission))
+         (why (if (and command
+                       (memq answer '(allow refuse))
+                       (fboundp 'gemini-companion-keys-press))
+                  (gemini-companion-keys-press
+                   session command answer
+                   (apply-partially #'gemini-companion-permission--pressed
+                                    permission))
+                "Emacs cannot answer this")))
+    (when why
+      (gemini-companion-permission--show-terminal permission)
+      (user-error "Nothing sent: %s; answer in the terminal of %s"
+                  why (gemini-companion-permission--title permission)))))
+
+(defun gemini-companion-permission--pressed (permission taken)
+  "End PERMISSION, for which a key was sent, if the terminal has TAKEN it."
+  (if taken
+      (gemini-companion-permission--close permission 'ended)
+    (message "The answer was not taken; answer in the terminal of %s"
+             (gemini-companion-permission--title permission))))
+
+;;;; Text
+
+(defun gemini-companion-permission--title (permission)
+  "Return the title of the CLI of PERMISSION."
+  (gemini-companion-session-title (gemini-companion-permission-session permission)))
+
+(defun gemini-companion-permission--hidden-p (char)
+  "Return non-nil if CHAR is not seen as what it is.
+That is a control or format character, a blank other than a space, one
+that other characters hide, or one without a glyph."
+  (and (or (< char ?\s) (< ?~ char))
+       (or (memq (get-char-code-property char 'general-category)
+                 '(nil Cc Cf Cn Co Cs Zl Zp Zs))
+           (memq char '(#x34F #x115F #x1160 #x17B4 #x17B5 #x2800 #x3164 #xFFA0))
+           (<= #x180B char #x180F)
+           (<= #xFE00 char #xFE0F)
+           (<= #xE0100 char #xE01EF))
+       t))
+
+(defun gemini-companion-permission--escaped (text &optional several)
+  "Return TEXT with the characters that are not seen as escapes in a face.
+If SEVERAL is non-nil, TEXT may have several lines.  Other properties of
+TEXT stay."
+  (let ((pieces nil)
+        (start 0))
+    (dotimes (i (length text))
+      (let ((char (aref text i)))
+        (when (and (gemini-companion-permission--hidden-p char)
+                   (not (and several (eq char ?\n))))
+          (push (substring text start i) pieces)
+          (push (propertize (pcase char
+                              (?\t "\\t") (?\n "\\n") (?\r "\\r")
+                              ((pred (< #x3FFF7F)) (format "\\x%02X" (- char #x3FFF00)))
+                              ((pred (< #xFFFF)) (format "\\U%08X" char))
+                              (_ (format "\\u%04X" char)))
+                            'face '(bold escape-glyph))
+                pieces)
+          (setq start (1+ i)))))
+    (push (substring text start) pieces)
+    (apply #'concat (nreverse pieces))))
+
+(defun gemini-companion-permission--fontified (command)
+  "Return COMMAND with the faces of `sh-mode', and no other properties.
+No hook of the user runs."
+  (if (< gemini-companion-permission-largest-fontified (length command))
+      command
+    (or (gemini-companion-server-log-guarded 'permission
+          (with-temp-buffer
+            (let ((inhibit-message t)
+                  (message-log-max nil)
+                  (inhibit-modification-hooks t)
+                  (enable-local-variables nil)
+                  (change-major-mode-hook nil)
+                  (sh-set-shell-hook nil)
+                  (font-lock-mode-hook nil))
+              (insert command)
+              (delay-mode-hooks (sh-mode))
+              (let ((inhibit-modification-hooks nil)
+                    (before-change-functions nil)
+                    (after-change-functions nil))
+                (font-lock-ensure)))
+            (gemini-companion-permission--faces)))
+        command)))
+
+(defun gemini-companion-permission--faces ()
+  "Return the text of this buffer with its faces and no other properties."
+  (let ((text (buffer-substring-no-properties (point-min) (point-max)))
+        (position (point-min)))
+    (while (< position (point-max))
+      (let ((face (get-text-property position 'face))
+            (next (next-single-property-change position 'face nil (point-max))))
+        (when face
+          (put-text-property (1- position) (1- next) 'face face text))
+        (setq position next)))
+    text))
+
+(defun gemini-companion-permission--insert-row (name text)
+  "Insert a line with NAME and TEXT, or several, with invisible characters escaped."
+  (insert (propertize (concat (gemini-companion-permission--escaped name) ": ")
+                      'face 'gemini-companion-permission-name)
+          (if (string-search "\n" text) "\n" "")
+          (gemini-companion-permission--escaped text 'several)
+          "\n"))
+
+(defun gemini-companion-permission--insert (permission)
+  "Insert all that is known of PERMISSION, its command last."
+  (pcase-let (((cl-struct gemini-companion-permission session tool command
+                          arguments partial directory since)
+               permission))
+    (gemini-companion-permission--insert-row
+     "Tool" (concat tool (format-time-string ", asked at %H:%M:%S" since)))
+    (gemini-companion-permission--insert-row
+     "CLI" (gemini-companion-session-name session))
+    (gemini-companion-permission--insert-row
+     "Project" (file-name-nondirectory (directory-file-name directory)))
+    (gemini-companion-permission--insert-row
+     "Directory" (abbreviate-file-name directory))
+    (pcase-dolist (`(,name ,text) arguments)
+      (gemini-companion-permission--insert-row name text))
+    (when partial
+      (gemini-companion-permission--insert-row "Arguments" "in the terminal"))
+    (when command
+      (insert "\n"
+              (gemini-companion-permission--escaped
+               (gemini-companion-permission--fontified command) 'several)))))
+
+(define-derived-mode gemini-companion-permission-mode special-mode "Permission"
+  "The buffer of what a CLI asks permission for.
+
+\\{gemini-companion-permission-mode-map}"
+  :interactive nil
+  (buffer-disable-undo)
+  (setq truncate-lines nil
+        word-wrap nil
+        display-line-numbers nil
+        buffer-invisibility-spec nil
+        bidi-display-reordering nil
+        show-trailing-whitespace t
+        header-line-format '(:eval (gemini-companion-permission--header)))
+  (setq-local truncate-partial-width-windows nil
+              auto-composition-mode nil
+              glyphless-char-display gemini-companion-text-glyphless)
+  (add-hook 'pre-redisplay-functions #'gemini-companion-permission--note-drawing nil t)
+  (gemini-companion-commands-letters-are-keys 'gemini-companion-permission-mode))
+
+(defun gemini-companion-permission--get-buffer (permission)
+  "Return the buffer of PERMISSION, a new one unless it has one."
+  (or (gemini-companion-request-buffer permission)
+      (let* ((directory (gemini-companion-permission-directory permission))
+             (buffer (generate-new-buffer
+                      (format "*%s asks: %s*"
+                              (gemini-companion-permission--title permission)
+                              (gemini-companion-names-shown
+                               (file-name-nondirectory
+                                (directory-file-name directory))
+                               30)))))
+        (setf (gemini-companion-permission-buffer permission) buffer)
+        (with-current-buffer buffer
+          (gemini-companion-permission-mode)
+          (setq gemini-companion-permission--here permission
+                default-directory "/")
+          (let ((inhibit-read-only t))
+            (gemini-companion-permission--insert permission))
+          (goto-char (point-min)))
+        buffer)))
+
+(defun gemini-companion-permission--header ()
+  "Return the header line of the buffer of a permission."
+  (let* ((permission gemini-companion-permission--here)
+         (title (gemini-companion-permission--title permission))
+         (here (gemini-companion-permission-answer permission)))
+    (gemini-companion-label-header
+     (cond
+      ((gemini-companion-permission-outcome permission)
+       '("This question has ended" "; q: close"))
+      (here
+       (list "a: allow once" "; r: refuse" "; R: refuse with a reason"
+             "; RET: ask in the terminal" "; q: close"
+             (format "; the terminal of %s looks as if it ran" title)))
+      (t
+       (list (format "%s asks in its terminal" title) "; RET: go there"
+             (when (gemini-companion-permission-command permission)
+               "; a: allow once; r: refuse")
+             "; q: close"))))))
+
+;;;; Only a key after a look is an answer
+
+(defun gemini-companion-permission--note-drawing (window)
+  "Record that the buffer of a permission is drawn in WINDOW, if it is selected.
+Called before each redisplay of WINDOW.  Its keys answer after half a second."
+  (when (and (eq window (selected-window))
+             (null gemini-companion-permission--drawn))
+    (let ((drawing (gemini-companion-permission--make-drawing (float-time)))
+          (seconds gemini-companion-permission-quiet-seconds))
+      (setq gemini-companion-permission--drawn drawing)
+      (setf (gemini-companion-permission--drawing-timer drawing)
+            (run-with-idle-timer seconds t
+                                 #'gemini-companion-permission--note-quiet
+                                 (current-buffer) drawing))
+      ;; If Emacs has been idle for longer, that timer waits for the next key.
+      (run-at-time seconds nil #'gemini-companion-permission--note-quiet
+                   (current-buffer) drawing))))
+
+(defun gemini-companion-permission--note-quiet (buffer drawing)
+  "Record that no key has been typed for a while since DRAWING of BUFFER.
+The key that answers must be the first one after that."
+  (let ((seconds gemini-companion-permission-quiet-seconds)
+        (idle (current-idle-time)))
+    (cond
+     ((not (and (buffer-live-p buffer)
+                (eq drawing (buffer-local-value 'gemini-companion-permission--drawn
+                                                buffer))
+                (eq buffer (window-buffer (selected-window)))))
+      (gemini-companion-permission--forget-drawing buffer drawing))
+     ((and idle
+           (not (input-pending-p))
+           (<= seconds (float-time idle))
+           (<= seconds (- (float-time)
+                          (gemini-companion-permission--drawing-since drawing))))
+      (setf (gemini-companion-permission--drawing-keys drawing) num-input-keys)))))
+
+(defun gemini-companion-permission--forget-drawing (buffer drawing)
+  "Forget DRAWING of BUFFER, if there is one: it must be drawn again."
+  (when drawing
+    (cancel-timer (gemini-companion-permission--drawing-timer drawing)))
+  (when (and (buffer-live-p buffer)
+             (eq drawing (buffer-local-value 'gemini-companion-permission--drawn
+                                             buffer)))
+    (with-current-buffer buffer
+      (setq gemini-companion-permission--drawn nil))))
+
+(defun gemini-companion-permission--to-answer ()
+  "Return the open permission here, if the key that was typed may answer it.
+Signal a `user-error' otherwise, and require another quiet moment.  If the end
+of the text is not in the window, scroll there instead."
+  (let ((permission gemini-companion-permission--here)
+        (drawing gemini-companion-permission--drawn))
+    (gemini-companion-permission--forget-drawing (current-buffer) drawing)
+    (cond
+     ((null permission)
+      (user-error "No permission here"))
+     ((gemini-companion-permission-outcome permission)
+      (user-error "This question has ended; q closes it"))
+     (executing-kbd-macro
+      (user-error "A keyboard macro cannot answer this"))
+     ((not (and drawing
+                (eq (window-buffer) (current-buffer))
+                (eql (gemini-companion-permission--drawing-keys drawing)
+                     (1- num-input-keys))
+                (not (input-pending-p))))
+      (user-error "Not answered: read it first; keys answer after half a second"))
+     ((not (pos-visible-in-window-p (point-max)))
+      (goto-char (point-max))
+      (recenter -1)
+      (user-error "Not answered: this is the end of it; type the key again"))
+     (t permission))))
+
+(defun gemini-companion-permission--no-burst ()
+  "Signal a `user-error' if another key is typed within a moment."
+  (unless (sit-for gemini-companion-permission-burst-seconds)
+    (user-error "Not answered: several keys were typed at once")))
+
+(defun gemini-companion-permission--answer (permission answer word)
+  "Answer PERMISSION by ANSWER, report WORD, and close its buffer."
+  (when (gemini-companion-permission-outcome permission)
+    (user-error "This question has ended; q closes it"))
+  (gemini-companion-request-answer permission answer)
+  (when (gemini-companion-permission-outcome permission)
+    (gemini-companion-permission--kill permission)
+    (message "%s: %s" word
+             (gemini-companion-permission--escaped
+              (truncate-string-to-width
+               (car (split-string (or (gemini-companion-permission-command permission)
+                                      (gemini-companion-permission-tool permission))
+                                  "\n"))
+               60 nil nil t)))))
+
+(defun gemini-companion-permission--show-terminal (permission)
+  "Display the terminal of PERMISSION, if it is in this Emacs; return its buffer."
+  (when-let* ((terminal (gemini-companion-session-terminal
+                         (gemini-companion-permission-session permission))))
+    (gemini-companion-terminal-show terminal)
+    terminal))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'permission)))
+  "Show what the CLIs ask."
+  '((gemini-companion-request-list-functions gemini-companion-permissions-open)
+    (gemini-companion-state-title-functions gemini-companion-permission--follow-title)
+    (gemini-companion-session-changed-functions
+     gemini-companion-permission--sessions-changed)
+    (gemini-companion-edit-functions gemini-companion-permission--edit-changed)
+    (gemini-companion-context-pause-hook gemini-companion-permission--give-back-all)
+    (gemini-companion-server-crash-hook
+     gemini-companion-permission--give-back-all)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'permission)))
+  "Let the CLIs ask in their terminals, and show nothing."
+  (gemini-companion-permission--give-back-all)
+  (dolist (permission gemini-companion-permission--open)
+    (gemini-companion-permission--close permission 'ended))
+  (setq gemini-companion-permission--answered nil)
+  (cancel-function-timers #'gemini-companion-permission--end-answered))
+
+;;;; Commands
+
+(defun gemini-companion-permission-allow ()
+  "Allow the permission of this buffer, once.
+The key counts only after half a second without another one, and not in a
+keyboard macro.  If the end of the text is not in the window, scroll there."
+  (interactive nil gemini-companion-permission-mode)
+  (let ((permission (gemini-companion-permission--to-answer)))
+    (gemini-companion-permission--no-burst)
+    (gemini-companion-permission--answer permission 'allow "Allowed once")))
+
+(defun gemini-companion-permission-refuse ()
+  "Refuse the permission of this buffer."
+  (interactive nil gemini-companion-permission-mode)
+  (gemini-companion-permission--answer (gemini-companion-permission--to-answer)
+                                       'refuse "Refused"))
+
+(defun gemini-companion-permission-refuse-with-reason ()
+  "Refuse the permission of this buffer, and send the model a reason."
+  (interactive nil gemini-companion-permission-mode)
+  (let* ((permission (gemini-companion-permission--to-answer))
+         (reason (read-string "Reason for the model: ")))
+    (when (string-blank-p reason)
+      (user-error "Not answered: no reason was given"))
+    (gemini-companion-permission--answer permission (cons 'refuse reason) "Refused")))
+
+(defun gemini-companion-permission-answer-there ()
+  "Answer in the terminal of the CLI: display its own question.
+If the CLI has not asked there, as it waits for Emacs, it asks now.  This
+sends no key to the terminal."
+  (interactive nil gemini-companion-permission-mode)
+  (let ((permission (or gemini-companion-permission--here
+                        (user-error "No permission here"))))
+    (gemini-companion-permission--give-back permission)
+    (unless (gemini-companion-permission--show-terminal permission)
+      (message "%s asks in its terminal, which is not in this Emacs"
+               (gemini-companion-permission--title permission)))))
+
+(defun gemini-companion-permission-quit ()
+  "Close this buffer; the question stays open.
+\\[gemini-companion-review] shows it again."
+  (interactive nil gemini-companion-permission-mode)
+  (if (and gemini-companion-permission--here
+           (gemini-companion-permission-outcome gemini-companion-permission--here))
+      (gemini-companion-permission--kill gemini-companion-permission--here)
+    (gemini-companion-quit-window)))
+
+(provide 'gemini-companion-permission)
+;;; gemini-companion-permission.el ends here

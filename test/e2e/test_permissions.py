@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What linked CLIs ask before they run a command, shown and answered in Emacs."""
+
+import signal
+
+from harness.emacs import STATE, Emacs
+from harness.model import Part, call, say
+from harness.needs import needs_qwen
+from harness.qwen import Qwen, stays_connected
+from harness.world import World
+from test_tools import link
+
+OPEN = "(gemini-companion-permissions-open)"
+FIRST = f"(car {OPEN})"
+BUFFER = f"(gemini-companion-request-buffer {FIRST})"
+DIALOG = "Allow execution of"
+
+
+def shell(command: str) -> Part:
+    return call(
+        "run_shell_command", command=command, description="Do it", is_background=False
+    )
+
+
+def pair(world: World) -> tuple[Emacs, Qwen]:
+    """Return an Emacs, and a Qwen Code whose questions it answers."""
+    world.home.joinpath(".qwen").mkdir()
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link(world, emacs, answers=True)
+    cli = world.qwen()
+    stays_connected(emacs, cli)
+    return emacs, cli
+
+
+def asks(cli: Qwen, emacs: Emacs, *turns: Part) -> None:
+    """Send a prompt, and wait until Emacs shows the first question of ``turns``."""
+    cli.model.script(*turns)
+    cli.prompt()
+    emacs.holds(f"(and {FIRST} {BUFFER} (get-buffer-window {BUFFER}))", "it is shown")
+
+
+def go_there(emacs: Emacs) -> None:
+    """Select the oldest request; its keys answer when it has been seen."""
+    emacs.command("gemini-companion-review")
+    emacs.holds(f"(eq (window-buffer) {BUFFER})")
+    emacs.holds("""(let ((drawn gemini-companion-permission--drawn))
+      (and drawn (eql num-input-keys
+                      (gemini-companion-permission--drawing-keys drawn))))""")
+
+
+@needs_qwen
+def test_the_user_answers_in_emacs_what_qwen_asks(world: World) -> None:
+    emacs, cli = pair(world)
+    out = world.project / "out.txt"
+    text = "done 'ä' 日本"
+    asks(cli, emacs, shell(f'echo "{text}" >> out.txt; sleep 0'), say("first done"))
+    assert emacs.value("(buffer-name (window-buffer))") == "a.txt"
+    emacs.holds(f"(eq 'waiting {STATE})")
+    assert DIALOG not in cli.screen()
+
+    # Typed for something else.
+    go = f"(progn (pop-to-buffer {BUFFER}) nil)"
+    emacs.eval(go)
+    emacs.burst(*8 * "a")
+    emacs.burst(*8 * "a", macro=True)
+    assert not out.exists()
+    emacs.holds(f"(null (gemini-companion-permission-outcome {FIRST}))")
+
+    go_there(emacs)
+    emacs.keys("a")
+    emacs.says("Allowed once")
+    cli.wait_for("first done")
+    assert out.read_text() == text + "\n"
+    emacs.holds(f"(null {OPEN})")
+
+    # A reason reaches the model.
+    asks(cli, emacs, shell("echo two >> out.txt; sleep 0"), say("second done"))
+    go_there(emacs)
+    emacs.keys("R")
+    emacs.wait_for("Reason for the model")
+    emacs.text("Not so: use 'make'")
+    emacs.keys("Enter")
+    cli.wait_for("second done")
+    assert "Not so: use 'make'" in cli.model.last_message()
+    assert "two" not in out.read_text()
+
+    # Back to the terminal.
+    asks(cli, emacs, shell("echo three >> out.txt; sleep 0"), say("third done"))
+    go_there(emacs)
+    emacs.keys("Enter")
+    cli.wait_for(DIALOG)
+    emacs.holds(f"(null (gemini-companion-permission-answer {FIRST}))")
+    cli.answer("once")
+    cli.wait_for("third done")
+    assert out.read_text().endswith("three\n")
+    emacs.holds(f"(null {OPEN})")
+
+    # Escape in the terminal.
+    asks(cli, emacs, shell("echo four >> out.txt; sleep 0"), say("never"))
+    cli.interrupt("Escape", "esc to cancel")
+    emacs.holds(f"(null {OPEN})")
+
+    # The server is killed; so is the question of its hook.
+    asks(cli, emacs, shell("echo five >> out.txt; sleep 0"), say("fifth done"))
+    (server,) = world.scratch.servers()
+    server.send_signal(signal.SIGKILL)
+    cli.wait_for(DIALOG)
+    cli.answer("No")
+    assert "four" not in out.read_text()
+    assert "five" not in out.read_text()

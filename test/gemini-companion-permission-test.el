@@ -1,0 +1,335 @@
+;;; gemini-companion-permission-test.el --- Tests of permissions  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert-x)
+(require 'gemini-companion-context)
+(require 'gemini-companion-part)
+(require 'gemini-companion-permission)
+(require 'gemini-companion-test-helper)
+(require 'json)
+
+(defconst gemini-companion-permission-test-session
+  '(:id "one" :client "qwen" :pid 12 :directory "/src/shop")
+  "A connected CLI.")
+
+(defvar gemini-companion-permission-test-answers nil
+  "What was sent to the server, the last one first.")
+
+(defvar gemini-companion-permission-test-fits t
+  "Whether the whole buffer is in its window; without a terminal, nothing is.")
+
+(defmacro gemini-companion-permission-test-with (&rest body)
+  "Evaluate BODY while the part works and one CLI is connected."
+  (declare (indent 0) (debug t))
+  `(let ((gemini-companion-permission-test-answers nil))
+     (save-window-excursion
+       (unwind-protect
+           (cl-letf (((symbol-function 'pos-visible-in-window-p)
+                      (lambda (&rest _) gemini-companion-permission-test-fits)))
+             (gemini-companion-part-start 'state)
+             (gemini-companion-part-start 'permission)
+             (gemini-companion-server-receive
+                 'sessions-update
+               (list gemini-companion-permission-test-session))
+             ,@body)
+         (gemini-companion-part-stop 'permission)
+         (gemini-companion-part-stop 'session)
+         (gemini-companion-part-stop 'state)))))
+
+(defun gemini-companion-permission-test-input (command &rest slots)
+  "Return the text of the server for COMMAND; SLOTS are pairs of others."
+  (json-encode `(,@slots (tool . "Shell") (command . ,command)
+                 (arguments . ,(vector)) (partial . :json-false))))
+
+(defun gemini-companion-permission-test-ask (command &optional id &rest slots)
+  "Ask for COMMAND, and return the permission.
+With ID, a string, the hook of the CLI waits.  For SLOTS, see
+`gemini-companion-permission-test-input'."
+  (gemini-companion-permission-ask
+   `(:client "qwen" :pids (11 12 1) :directory "/src/shop" ,@(and id `(:id ,id)))
+   (apply #'gemini-companion-permission-test-input command slots)
+   (lambda (answer) (push answer gemini-companion-permission-test-answers)))
+  (car (last (gemini-companion-permissions-open))))
+
+(defun gemini-companion-permission-test-draw ()
+  "Record that the current buffer, in the selected window, is drawn."
+  (run-hook-with-args 'pre-redisplay-functions (selected-window)))
+
+(defun gemini-companion-permission-test-wait ()
+  "Let half a second pass without a key."
+  (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 10 0 0)))
+            ((symbol-function 'float-time)
+             (let ((real (symbol-function 'float-time)))
+               (lambda (&optional time)
+                 (if time (funcall real time) (+ 10 (funcall real)))))))
+    (dolist (timer (append timer-list timer-idle-list))
+      (when (string-prefix-p "gemini-companion-permission-"
+                             (format "%s" (timer--function timer)))
+        (apply (timer--function timer) (timer--args timer))))))
+
+(defun gemini-companion-permission-test-type (key)
+  "Run the command of KEY, a string, as it was typed."
+  (cl-incf num-input-keys)
+  (call-interactively (key-binding (kbd key))))
+
+(defun gemini-companion-permission-test-see (permission)
+  "Show PERMISSION until its keys answer."
+  (gemini-companion-request-show permission)
+  (set-buffer (window-buffer))
+  (gemini-companion-permission-test-draw)
+  (gemini-companion-permission-test-wait))
+
+(defmacro gemini-companion-permission-test-refused (&rest body)
+  "Check that BODY signals a user error, and that nothing was answered."
+  (declare (indent 0) (debug t))
+  `(progn
+     (should-error (progn ,@body) :type 'user-error)
+     (should-not gemini-companion-permission-test-answers)))
+
+(ert-deftest gemini-companion-permission-is-shown-whole-and-as-it-is ()
+  (gemini-companion-permission-test-with
+    (let* ((ran nil)
+           (sh-mode-hook (list (lambda () (setq ran t))))
+           (prog-mode-hook sh-mode-hook)
+           (command (concat "echo \u202eevil\u200b \u00a0# \t\r\u2800 ä 日本\n"
+                            (make-string 5000 ?x) " if then fi \\u202e 100%"))
+           (permission (gemini-companion-permission-test-ask
+                        command nil
+                        '(arguments . [["description" "Do\nit"] ["deep" "{}"]])
+                        '(partial . t))))
+      (gemini-companion-request-show permission)
+      (with-current-buffer (window-buffer)
+        (dolist (text `("Shell" "Qwen Code (shop)" "/src/shop" "description: \nDo\nit"
+                        "deep: {}" "Arguments: in the terminal"
+                        ,(concat "echo \\u202Eevil\\u200B \\u00A0# \\t\\r\\u2800 ä 日本\n"
+                                 (make-string 5000 ?x)
+                                 " if then fi \\u202e 100%")))
+          (should (string-search text (buffer-string))))
+        ;; An escape is told from the same letters.
+        (goto-char (point-min))
+        (search-forward "\\u202E")
+        (should (equal '(bold escape-glyph) (get-text-property (1- (point)) 'face)))
+        (let ((case-fold-search nil))
+          (search-forward "\\u202e"))
+        (should-not (equal '(bold escape-glyph)
+                           (get-text-property (1- (point)) 'face)))
+        (should-not truncate-lines)
+        (should-not bidi-display-reordering)
+        (should-not ran)))))
+
+(ert-deftest gemini-companion-permission-is-a-line-of-the-list ()
+  (gemini-companion-permission-test-with
+    (let ((permission (gemini-companion-permission-test-ask
+                       (concat "rm -rf build && \u202emake\n" (make-string 40 ?\n)
+                               "true")
+                       "id")))
+      (should (equal "asks  Shell  rm -rf build && \\u202Emake  +41 lines"
+                     (substring-no-properties
+                      (gemini-companion-request-label permission))))
+      (should (gemini-companion-request-certain-p permission))
+      (should (eq 'waiting (gemini-companion-session-state
+                            gemini-companion-permission-test-session)))
+      ;; Its terminal is not in this Emacs, so it may have ended.
+      (let ((shown (gemini-companion-permission-test-ask "ls")))
+        (should (string-match-p "\\`asked at [0-9:]+  Shell  ls\\'"
+                                (gemini-companion-request-label shown)))
+        (should-not (gemini-companion-request-certain-p shown))
+        (should (equal (list permission)
+                       (gemini-companion-requests-certain)))))))
+
+(ert-deftest gemini-companion-permission-is-allowed-by-one-key-after-a-look ()
+  (gemini-companion-permission-test-with
+    (let* ((permission (gemini-companion-permission-test-ask "make" "id"))
+           (input (gemini-companion-permission-test-input "make"))
+           (burst gemini-companion-permission-burst-seconds))
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-permission-test-type "a")
+      (should (equal `((:behavior "allow" :input ,(secure-hash 'sha256 input)))
+                     gemini-companion-permission-test-answers))
+      (should-not (gemini-companion-permissions-open))
+      (should-not (gemini-companion-request-buffer permission))
+      ;; A late end of it changes nothing.
+      (gemini-companion-server-receive 'withdrawn "id" 'ended)
+      (should (= 0.2 burst)))))
+
+(ert-deftest gemini-companion-permission-is-refused-with-a-reason ()
+  (gemini-companion-permission-test-with
+    (gemini-companion-permission-test-see
+     (gemini-companion-permission-test-ask "make" "one"))
+    (cl-letf (((symbol-function 'read-string) (lambda (&rest _) " use \"ninja\" ")))
+      (gemini-companion-permission-test-type "R"))
+    (should (equal " use \"ninja\" "
+                   (plist-get (pop gemini-companion-permission-test-answers)
+                              :message)))
+    (let ((permission (gemini-companion-permission-test-ask "make" "two")))
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-permission-test-refused
+        (cl-letf (((symbol-function 'read-string) (lambda (&rest _) " ")))
+          (gemini-companion-permission-test-type "R")))
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-permission-test-type "r")
+      (should (equal "deny" (plist-get (pop gemini-companion-permission-test-answers)
+                                       :behavior))))))
+
+(ert-deftest gemini-companion-permission-takes-no-key-that-was-meant-for-another ()
+  (gemini-companion-permission-test-with
+    (let ((permission (gemini-companion-permission-test-ask "make" "id")))
+      (gemini-companion-request-show permission)
+      (set-buffer (window-buffer))
+      ;; Before it is drawn, and before half a second.
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "a"))
+      (gemini-companion-permission-test-draw)
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "a"))
+      ;; Half a second since the last key, not since it was drawn.
+      (gemini-companion-permission-test-see permission)
+      (cl-incf num-input-keys)
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "a"))
+      ;; Others keys behind it.
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-permission-test-refused
+        (let ((unread-command-events (list ?a)))
+          (gemini-companion-permission-test-type "a")))
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-permission-test-refused
+        (cl-letf (((symbol-function 'sit-for) #'ignore))
+          (gemini-companion-permission-test-type "a")))
+      ;; A keyboard macro.
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-permission-test-refused
+        (let ((executing-kbd-macro "a"))
+          (gemini-companion-permission-test-type "a")))
+      ;; Other keys are no answers.
+      (dolist (key '("SPC" "RET" "C-m" "<return>" "y" "TAB"))
+        (should-not (memq (key-binding (kbd key))
+                          '(gemini-companion-permission-allow
+                            gemini-companion-permission-refuse))))
+      ;; The end is below the window.
+      (let ((gemini-companion-permission-test-fits nil)
+            (long (gemini-companion-permission-test-ask
+                   (concat (make-string 100 ?\n) "true") "long")))
+        (gemini-companion-permission-test-see long)
+        (gemini-companion-permission-test-refused
+          (gemini-companion-permission-test-type "a"))
+        (should (eobp))
+        (setq gemini-companion-permission-test-fits t)
+        (gemini-companion-permission-test-draw)
+        (gemini-companion-permission-test-refused
+          (gemini-companion-permission-test-type "a"))
+        (gemini-companion-permission-test-see long)
+        (gemini-companion-permission-test-type "a")
+        (should (= 1 (length gemini-companion-permission-test-answers)))))))
+
+(ert-deftest gemini-companion-permission-is-given-back-to-the-terminal ()
+  (gemini-companion-permission-test-with
+    (cl-flet ((given-back-by (function)
+                (let ((permission (gemini-companion-permission-test-ask "ls" "id")))
+                  (gemini-companion-permission-test-see permission)
+                  (funcall function)
+                  (should (equal '(nil) gemini-companion-permission-test-answers))
+                  ;; No key answers it any more.
+                  (gemini-companion-permission-test-see permission)
+                  (should-error (gemini-companion-permission-test-type "a")
+                                :type 'user-error)
+                  (should (equal '(nil) gemini-companion-permission-test-answers))
+                  (gemini-companion-permission-progressed
+                   '(:client "qwen" :pids (11 12)))
+                  (should-not (gemini-companion-permissions-open))
+                  (setq gemini-companion-permission-test-answers nil))))
+      (given-back-by (lambda () (gemini-companion-permission-test-type "RET")))
+      (given-back-by (lambda ()
+                       (gemini-companion-server-receive 'withdrawn "id" 'returned)))
+      (given-back-by (lambda ()
+                       (run-hooks 'gemini-companion-server-crash-hook)))
+      (let ((gemini-companion-context-paused nil))
+        (given-back-by #'gemini-companion-pause)
+        ;; While sharing is paused, nothing is shown.
+        (gemini-companion-permission-ask
+         '(:client "qwen" :pids (12) :directory "/src/shop" :id "id")
+         (gemini-companion-permission-test-input "ls")
+         (lambda (answer) (push answer gemini-companion-permission-test-answers)))
+        (should (equal '(nil) gemini-companion-permission-test-answers))
+        (should-not (gemini-companion-permissions-open))))))
+
+(ert-deftest gemini-companion-permission-of-an-excluded-project-is-not-shown ()
+  (gemini-companion-permission-test-with
+    (let ((gemini-companion-excluded '("/src/shop/")))
+      (gemini-companion-privacy-refresh)
+      (gemini-companion-permission-test-ask "ls" "id")
+      (should (equal '(nil) gemini-companion-permission-test-answers))
+      (should-not (gemini-companion-permissions-open)))
+    (gemini-companion-privacy-refresh)))
+
+(ert-deftest gemini-companion-permission-that-ended-takes-no-answer ()
+  (gemini-companion-permission-test-with
+    (let ((permission (gemini-companion-permission-test-ask "ls" "id")))
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-server-receive 'withdrawn "id" 'ended)
+      (should-not (gemini-companion-permissions-open))
+      ;; The selected buffer stays, as a key would go to another one.
+      (should (eq (window-buffer) (gemini-companion-request-buffer permission)))
+      (gemini-companion-permission-test-draw)
+      (gemini-companion-permission-test-wait)
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "a"))
+      (gemini-companion-permission-test-type "q")
+      (should-not (gemini-companion-request-buffer permission)))
+    ;; It ends while the key is being taken.
+    (gemini-companion-permission-test-see
+     (gemini-companion-permission-test-ask "ls" "id"))
+    (gemini-companion-permission-test-refused
+      (cl-letf (((symbol-function 'sit-for)
+                 (lambda (&rest _)
+                   (gemini-companion-server-receive 'withdrawn "id" 'ended))))
+        (gemini-companion-permission-test-type "a")))))
+
+(ert-deftest gemini-companion-permission-in-the-terminal-ends-with-its-next-event ()
+  (gemini-companion-permission-test-with
+    (let ((first (gemini-companion-permission-test-ask "ls"))
+          (second (gemini-companion-permission-test-ask "pwd")))
+      (should (equal '(nil nil) gemini-companion-permission-test-answers))
+      ;; Both are of one answer of the model.
+      (should (equal (list first second) (gemini-companion-permissions-open)))
+      (setf (gemini-companion-permission-since first) (- (float-time) 10)
+            (gemini-companion-permission-since second) (- (float-time) 10))
+      (let ((third (gemini-companion-permission-test-ask "date")))
+        (should (equal (list third) (gemini-companion-permissions-open)))
+        (gemini-companion-server-receive 'sessions-update nil)
+        (should-not (gemini-companion-permissions-open)))
+      ;; A CLI that is linked and not connected.
+      (should (equal "linked-12"
+                     (plist-get (gemini-companion-permission-session
+                                 (gemini-companion-permission-test-ask "ls"))
+                                :id)))
+      (gemini-companion-permission-progressed '(:client "qwen" :pids (11 12)))
+      (should-not (gemini-companion-permissions-open)))))
+
+(ert-deftest gemini-companion-permission-in-the-terminal-follows-its-title ()
+  (gemini-companion-permission-test-with
+    (let ((title 'working)
+          (permission (gemini-companion-permission-test-ask "ls")))
+      (cl-letf (((symbol-function 'gemini-companion-state-titled)
+                 (lambda (_) title)))
+        (cl-flet ((show (meaning)
+                    (setq title meaning)
+                    (run-hook-with-args 'gemini-companion-state-title-functions
+                                        gemini-companion-permission-test-session
+                                        meaning)))
+          (show 'waiting)
+          (should (gemini-companion-request-certain-p permission))
+          ;; For a moment, between two questions.
+          (show 'working)
+          (show 'waiting)
+          (gemini-companion-permission-test-wait)
+          (should (gemini-companion-permissions-open))
+          (show 'working)
+          (gemini-companion-permission-test-wait)
+          (should-not (gemini-companion-permissions-open)))))))
+
+(provide 'gemini-companion-permission-test)
+;;; gemini-companion-permission-test.el ends here
