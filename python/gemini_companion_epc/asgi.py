@@ -33,10 +33,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .client import Client
 from .clients import CLIENTS, bearers, remote_clients
 from .config import LARGEST_BODY, Config
+from .hosts import Hosts
 from .port import Port
 from .processes import ancestors, process_with
 from .questions import Questions
-from .remote import Remotes
 from .sessions import COMMENT, Call, Session, Sessions, Stream, session_id_on
 from .system import is_own_peer
 from .types import MalformedArgument, clean
@@ -58,7 +58,7 @@ class Asgi:
     _port: Port
     _sessions: Sessions
     _questions: Questions
-    _remotes: Remotes
+    _hosts: Hosts
     _answer: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -123,7 +123,7 @@ class Asgi:
     def _client(self, authorization: bytes, request: Request) -> Client | None:
         """Return the client with the bearer ``authorization``, in constant time."""
         # Each host has its own, which counts for connections from that host only.
-        outpost = self._remotes.of_address(request.scope["client"])
+        outpost = self._hosts.of_address(request.scope["client"])
         request.state.outpost = outpost
         token = (outpost or self._config).token
         # A host may not pose as a CLI that can only run on this one.

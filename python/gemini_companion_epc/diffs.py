@@ -11,7 +11,7 @@ from random import randrange
 from .clients import client_named
 from .config import Config
 from .emacs import Emacs
-from .remote import Remotes
+from .hosts import Hosts
 from .sessions import Session, Sessions
 from .types import (
     Address,
@@ -53,12 +53,12 @@ class Diffs:
         # Emacs may still know diffs of a previous process.
         self._ids = count(randrange(2**40) if config.port else 1)
         report_host = partial(emacs.report, "remote-update")
-        self.remotes = Remotes(server_port, report_host, self._reviewed)
+        self.hosts = Hosts(server_port, report_host, self._reviewed)
         self.sessions = Sessions(
             config,
             find_process,
             emacs.report,
-            self.remotes.remote_name,
+            self.hosts.remote_name,
             self._abandon,
         )
 
@@ -87,7 +87,7 @@ class Diffs:
             session.process = Process(
                 facts["pid"], facts.get("directory"), identity=facts["identity"]
             )
-        path = self.remotes.remote_name(session.remote, name) or name
+        path = self.hosts.remote_name(session.remote, name) or name
         diff = self._diffs[diff_id] = Diff(diff_id, session.id, path, text, name)
         loop = asyncio.get_running_loop()
         loop.call_later(self._config.session_grace, self._end_unless_reopened, diff)
@@ -189,7 +189,7 @@ class Diffs:
 
     def _add(self, session: Session, path: str, proposal: str) -> Diff:
         """Add a diff of ``session``, and return it."""
-        outpost = self.remotes.outposts.get(session.remote)
+        outpost = self.hosts.outposts.get(session.remote)
         local_name = "" if outpost is None else outpost.mirror.local_name(path)
         diff = Diff(next(self._ids), session.id, path, proposal, local_name)
         self._diffs[diff.id] = diff
@@ -197,7 +197,7 @@ class Diffs:
 
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
-            if outpost := self.remotes.outposts.get(session.remote):
+            if outpost := self.hosts.outposts.get(session.remote):
                 await outpost.update(diff.path)
             if diff.id in self._diffs:
                 opening = self._emacs.open_diff(diff, session.facts)

@@ -76,7 +76,7 @@ async def serve(config: Config, port: Port, diffs: Diffs, questions: Questions) 
     # when it writes the next request to it.
     settings.keep_alive_max_requests = 0
     app = Asgi(
-        config, port, diffs.sessions, questions, diffs.remotes, manager.handle_request
+        config, port, diffs.sessions, questions, diffs.hosts, manager.handle_request
     )
     async with manager.run():
         await hypercorn.asyncio.run.worker_serve(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Remote hosts, where CLIs run.
+"""A remote host, where CLIs run; this module is imported for the first one.
 
 An `Outpost` runs the program ``outpost.js`` on a host while Emacs is connected to it.
 Its `Tunnel` carries connections, and its `Mirror` has copies of files, up to date.  A
@@ -25,7 +25,7 @@ from enum import Enum
 from itertools import count
 from pathlib import Path, PurePosixPath
 from secrets import token_urlsafe
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from .clients import remote_clients
 from .system import make_own_directory
@@ -40,9 +40,10 @@ from .types import (
     clean,
 )
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from .hosts import Hosts
 
-Flush: TypeAlias = Callable[[], Awaitable[None]]
+logger = logging.getLogger(__name__)
 
 OUTPOST = "outpost-base64"
 """The word in a command that stands for the program of the outpost."""
@@ -111,6 +112,12 @@ class Remote:
     """Pairs of names, remote and local, of directories that both hosts share."""
     token: str = ""
     port: int = 0
+
+    @classmethod
+    def of(cls, facts: Facts) -> "Remote":
+        """Return the host that Emacs describes by ``facts``."""
+        names = [slot.name for slot in fields(cls)]
+        return cls(**{name: facts[name] for name in names if name in facts})
 
 
 class SentFile(NamedTuple):
@@ -373,14 +380,14 @@ class Tunnel:
 class Outpost:
     """The process on a host, which is started again when it has ended."""
 
-    def __init__(self, remote: Remote, remotes: "Remotes") -> None:
+    def __init__(self, remote: Remote, hosts: "Hosts") -> None:
         self.name = remote.name
         self._title = self.name[1:-1]
         self.token = remote.token or token_urlsafe()
         self.mirror = Mirror(remote)
-        self.tunnel = Tunnel(remotes.server_port, self._carry)
+        self.tunnel = Tunnel(hosts.server_port, self._carry)
         self._remote = remote
-        self._remotes = remotes
+        self._hosts = hosts
         self._facts: Facts = {"port": remote.port or 0}
         self._state = ""
         self._stdin: StreamWriter | None = None
@@ -437,7 +444,7 @@ class Outpost:
 
         Raise MirrorError if there can be no copies; the connection ends then.
         """
-        reviewed = self._remotes.reviewed(self.name)
+        reviewed = self._hosts.reviewed(self.name)
         try:
             released = self.mirror.follow([*reviewed, *others])
         except MirrorError as error:
@@ -459,6 +466,11 @@ class Outpost:
             with suppress(MirrorError):
                 self._greet()
         return not self._life.done()
+
+    async def passed_on(self) -> None:
+        """Wait until the host has passed on what was written, for a second at most."""
+        alive = asyncio.create_task(self.is_alive())
+        await asyncio.wait([alive], timeout=_END)
 
     def stop(self) -> "asyncio.Task[None]":
         """End the outpost soon; return the task that ends then."""
@@ -484,7 +496,7 @@ class Outpost:
     def _report(self, state: str, problem: str = "") -> None:
         self._state = state
         facts = {"name": self.name, "token": self.token, "state": state}
-        self._remotes.report({"roots": [], **self._facts, **facts, "problem": problem})
+        self._hosts.report({"roots": [], **self._facts, **facts, "problem": problem})
 
     async def _run_once(self) -> str:
         """Run an outpost until it ends, and return why it did."""
@@ -659,62 +671,6 @@ class Outpost:
         # They may have changed since the previous outpost.
         for path in self.mirror.followed:
             self._request(Kind.FILE, path, self.mirror.stamp(path))
-
-
-@dataclass(eq=False, repr=False)
-class Remotes:
-    """All remote hosts by name, "" for this one; ``report`` is called with facts."""
-
-    server_port: int
-    report: Callable[[Facts], None]
-    reviewed: Callable[[str], Iterable[str]]
-    """Function that returns the files of a host that are being reviewed."""
-    outposts: dict[str, Outpost] = field(default_factory=dict)
-    # Also those of hosts that are disconnected.
-    _mirrors: set[PurePosixPath] = field(default_factory=set)
-
-    def start(self, facts: Facts) -> None:
-        """Connect the host that Emacs describes, from more directories if it is."""
-        names = [slot.name for slot in fields(Remote)]
-        remote = Remote(**{name: facts[name] for name in names if name in facts})
-        known = self.outposts.get(remote.name)
-        if known is None or not known.connect_from(remote.directories):
-            self.outposts[remote.name] = Outpost(remote, self)
-            self._mirrors.add(PurePosixPath(remote.mirror))
-
-    async def stop(self, name: str, flush: Flush | None = None) -> None:
-        """Disconnect the host ``name``, after ``flush`` of what its CLIs wait for."""
-        if outpost := self.outposts.pop(name, None):
-            if flush is not None:
-                await flush()
-                # The outpost answers after it has passed on what was written.
-                alive = asyncio.create_task(outpost.is_alive())
-                await asyncio.wait([alive], timeout=_END)
-            await asyncio.wait([outpost.stop()])
-
-    async def stop_all(self) -> None:
-        """Disconnect all hosts."""
-        await asyncio.gather(*map(self.stop, self.outposts))
-
-    def of_address(self, address: Address) -> Outpost | None:
-        """Return the outpost that carries the connection from ``address``."""
-        known = self.outposts.values()
-        return next(
-            (outpost for outpost in known if outpost.tunnel.carries(address)), None
-        )
-
-    def remote_name(self, name: str, path: str) -> str | None:
-        """Return the name on the host ``name`` of the local file ``path``, or None."""
-        if name:
-            outpost = self.outposts.get(name)
-            return None if outpost is None else outpost.mirror.remote_name(path)
-        return path if self._mirrors.isdisjoint(PurePosixPath(path).parents) else None
-
-    async def write(self, name: str, path: str, *change: str) -> None:
-        """Change the file ``path`` of the host ``name``; see `Outpost.update`."""
-        if (outpost := self.outposts.get(name)) is None:
-            raise RemoteError(f"{name} is not connected")
-        await outpost.update(path, *change)
 
 
 def _sent_file(sent: Facts) -> SentFile:

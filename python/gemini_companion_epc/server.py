@@ -67,7 +67,7 @@ class Server:
         )
         self._diffs = Diffs(config, self._emacs, number, find_process)
         self._sessions = self._diffs.sessions
-        self._remotes = self._diffs.remotes
+        self._hosts = self._diffs.hosts
         self._questions = Questions(config, self._emacs)
         self._unix_port = UnixPort(number)
         self._discovery = DiscoveryFiles(
@@ -126,9 +126,9 @@ class Server:
             "diff-accepted": self._diffs.decide,
             "diff-rejected": self._diffs.decide,
             "adopt-diff": self._diffs.adopt,
-            "remote-start": self._remotes.start,
-            "remote-stop": partial(self._remotes.stop, flush=self._sessions.flush),
-            "remote-write": self._remotes.write,
+            "remote-start": self._hosts.start,
+            "remote-stop": partial(self._hosts.stop, flush=self._sessions.flush),
+            "remote-write": self._hosts.write,
             "serve": self.serve,
             "hand-over": partial(self.stop, has_successor=True),
             "stop": self.stop,
@@ -207,7 +207,7 @@ class Server:
         await self._sessions.end_streams()
         await self._port.finish(limits.end_limit)
         self._unix_port.close()
-        await self._remotes.stop_all()
+        await self._hosts.stop_all()
         await self._emacs.close()
 
     def _exit(self) -> None:

@@ -155,7 +155,7 @@ class Alone(Loop, Rig):
 
     def stop(self) -> None:
         async def end() -> None:
-            await self.remotes.stop_all()
+            await self.hosts.stop_all()
             await self.sessions.end_streams()
 
         self.run(end())

@@ -94,7 +94,7 @@ class Rig:
             config, self.emacs, http_port, lambda peer: self.find_process(peer)
         )
         self.sessions = self.diffs.sessions
-        self.remotes = self.diffs.remotes
+        self.hosts = self.diffs.hosts
 
     def session(self) -> tuple[Session, Stream]:
         session = self.sessions.get(uuid4().hex, CLIENTS[0])

@@ -26,7 +26,8 @@ import pytest
 from conftest import Alone, CliOf, dead_pid, until
 from fake_cli import PING, FakeCli
 from gemini_companion_epc import remote
-from gemini_companion_epc.remote import OUTPOST, Outpost, Remotes
+from gemini_companion_epc.hosts import Hosts
+from gemini_companion_epc.remote import OUTPOST, Outpost
 from gemini_companion_epc.system import this_host
 from gemini_companion_epc.types import File, RemoteError
 from scene import paths_of
@@ -83,7 +84,7 @@ class Far:
             **more,
         }
         count = len(self.alone.remote_facts)
-        self.alone.do(self.alone.remotes.start, facts)
+        self.alone.do(self.alone.hosts.start, facts)
         until(lambda: len(self.alone.remote_facts) > count)
         return self.alone.remote_facts[-1]
 
@@ -95,7 +96,7 @@ class Far:
 
     @property
     def outpost(self) -> Outpost:
-        outpost = self.alone.remotes.outposts.get(self.name)
+        outpost = self.alone.hosts.outposts.get(self.name)
         assert outpost is not None
         return outpost
 
@@ -290,7 +291,7 @@ def test_each_host_has_its_own_token_and_its_own_files(
     for stranger in strangers:
         stranger.close()
     # Emacs may send an older context after the end of a connection.
-    alone.run(alone.remotes.stop(a.name))
+    alone.run(alone.hosts.stop(a.name))
     alone.do(alone.sessions.broadcast, [File(x, 2) for x in names])
     assert paths_of(streams[0].next()) == ["/here", *names[3:]]
 
@@ -392,7 +393,7 @@ def test_an_outcome_waits_for_the_next_outpost_but_no_context_does(far: Far) -> 
     far.alone.do(far.alone.sessions.broadcast, context)
     assert events.next()["method"] == "ide/contextUpdate"
     # A new server follows what the previous one copied.
-    far.alone.run(far.alone.remotes.stop(far.name))
+    far.alone.run(far.alone.hosts.stop(far.name))
     far.connect()
     file.write_text("newer\n")
     until(lambda: far.copy(file).read_text() == "newer\n")
@@ -430,7 +431,7 @@ def test_only_own_stale_files_of_this_host_are_removed(
     lock = far.directory / f"home/.qwen/ide/{port}.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text("here")
-    far.alone.remotes = Remotes(port, far.alone.remote_facts.append, lambda name: ())
+    far.alone.hosts = Hosts(port, far.alone.remote_facts.append, lambda name: ())
     own = lock.with_name(f"{far.connect()['port']}.lock")
     assert (lock.read_text(), own.exists()) == ("here", True)
     (found,) = directory.iterdir()
@@ -439,7 +440,7 @@ def test_only_own_stale_files_of_this_host_are_removed(
     found.unlink()
     until(found.exists)  # It is written again.
     assert found.read_text() == content
-    far.alone.run(far.alone.remotes.stop(far.name))
+    far.alone.run(far.alone.hosts.stop(far.name))
     until(lambda: not found.exists())
     stale = {"ideInfo": {"name": "emacs"}, "ppid": dead_pid(), "host": "another"}
     (directory / "other.json").write_text(json.dumps(stale))
@@ -570,12 +571,12 @@ def test_nothing_is_left_of_a_host_and_its_end_is_reported(
         raise PermissionError
 
     async def connect_and_stop() -> None:
-        remotes = Remotes(1, facts.append, lambda name: ())
+        hosts = Hosts(1, facts.append, lambda name: ())
         command = f"echo gemini-companion-outpost; echo $$ >{pid}; {rest}"
         wanted = {"name": "/test:far:", "mirror": f"{tmp_path}/m", "directories": []}
-        remotes.start({**wanted, "command": ["sh", "-c", command, str(child)]})
+        hosts.start({**wanted, "command": ["sh", "-c", command, str(child)]})
         await asyncio.to_thread(until, lambda: facts if problem else pid.read_text())
-        await remotes.stop_all()
+        await hosts.stop_all()
 
     if rest == "exec yes":
         # The process of sudo belongs to another user.
@@ -615,7 +616,7 @@ def test_an_innocent_process_with_the_number_of_an_outpost_gets_no_signal(
     facts = far.connect()
     (file,) = far.directory.glob("tmp/gemini/ide/*.json")
     content = json.loads(file.read_text())
-    far.alone.run(far.alone.remotes.stop(far.name))
+    far.alone.run(far.alone.hosts.stop(far.name))
     assert not file.exists()
     assert content["ppid"] == facts["pid"]
     # As after a reboot: with the time of the outpost, and as an older version wrote it.
@@ -841,7 +842,7 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
     far.connect(command=("python3", "-c", LIAR, json.dumps(lies), str(seed)))
     until(lambda: far.alone.remote_facts[-1]["state"] in ("lost", "ended"))
     assert not list((far.directory / "mirror").rglob("*"))
-    far.alone.run(far.alone.remotes.stop(far.name))
+    far.alone.run(far.alone.hosts.stop(far.name))
     assert secret.read_text() == "secret"
     states = [reported["state"] for reported in far.alone.remote_facts]
     assert ["connected"] * 2 not in [states[i : i + 2] for i in range(len(states))]
