@@ -15,7 +15,8 @@
 (require 'gemini-companion-part)
 
 (declare-function gemini-companion-cli-clients "gemini-companion-cli")
-(declare-function gemini-companion-client-get "gemini-companion-client")
+(declare-function gemini-companion-client-link-arguments
+                  "gemini-companion-client")
 (declare-function gemini-companion-install-extension-p "gemini-companion-install")
 
 (gemini-companion-part-autoload 'tools 'gemini-companion-tools)
@@ -29,8 +30,7 @@
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'addon-tools)) _directory)
   "Return the finding with a button to link CLIs, or nil if they are linked.
 The part `tools' knows more of linked CLIs, and is loaded then."
-  (when (and (seq-some (lambda (client)
-                         (gemini-companion-client-get client :link))
+  (when (and (seq-some #'gemini-companion-client-link-arguments
                        (gemini-companion-cli-clients))
              (not (gemini-companion-install-extension-p)))
     '(("Links" note "No CLI is linked, so none receives errors or asks about code"

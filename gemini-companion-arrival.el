@@ -15,6 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-auto)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
@@ -285,7 +286,8 @@ until it does, so that the windows do not jump."
             (not (eq gemini-companion-review-arrival 'notify))
             (not (gemini-companion-turn-ended (gemini-companion-edit-turn edit)))
             (not (and (eq 'rejected (gemini-companion-edit-decision edit))
-                      (gemini-companion-edit-client-get edit :drops-edits)))
+                      (gemini-companion-client-drops-edits-p
+                       (gemini-companion-edit-client edit))))
             ;; A question in the terminal, which the review may cover.  That of an
             ;; edit may be known before the edit.
             (or (gemini-companion-arrival-waiting)

@@ -20,8 +20,8 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-client)
 (require 'gemini-companion-client-settings)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-install)
@@ -44,8 +44,8 @@
 
 (defconst gemini-companion-cli--choices
   (mapcar (lambda (client)
-            `(const :tag ,(plist-get (cdr client) :title) ,(car client)))
-          gemini-companion-client-table)
+            `(const :tag ,(gemini-companion-client-title client) ,client))
+          gemini-companion-clients)
   "The CLIs as alternatives of a custom type.")
 
 (defcustom gemini-companion-run-commands nil
@@ -102,12 +102,12 @@ See `gemini-companion-server-search-in'.")
   "Return the names of the CLIs that are installed."
   (seq-filter (lambda (client)
                 (executable-find (car (gemini-companion-cli-command client))))
-              (mapcar #'car gemini-companion-client-table)))
+              gemini-companion-clients))
 
 (defun gemini-companion-cli-clients ()
   "Return the names of the connected CLIs, or else of the installed ones.
 A CLI that has run counts as installed.  The value has at least one name."
-  (let* ((all (mapcar #'car gemini-companion-client-table))
+  (let* ((all gemini-companion-clients)
          (connected (mapcar (lambda (session) (plist-get session :client))
                             (gemini-companion-sessions))))
     (or (seq-intersection all connected)
@@ -121,13 +121,13 @@ Unless ANOTHER is non-nil, do so once, and set the option
 `gemini-companion-run-client' to the answer.  If REMOTE is non-nil, any
 may be installed there."
   (let ((installed (if (and another remote)
-                       (mapcar #'car gemini-companion-client-table)
+                       gemini-companion-clients
                      (gemini-companion-cli-installed))))
     (cond ((and gemini-companion-run-client
                 (not (and another (cdr installed))))
            gemini-companion-run-client)
           ((null (cdr installed))
-           (or (car installed) (caar gemini-companion-client-table)))
+           (or (car installed) (car gemini-companion-clients)))
           (another
            (gemini-companion-cli--read-client installed))
           (t
@@ -212,11 +212,11 @@ For findings, see `gemini-companion-status-checks'; this one has a remedy."
                         (seq-take (gemini-companion-client-settings-findings
                                    client directory #'always)
                                   1)))))
-      `(bad nil ,(gemini-companion-client-get client :connect))))
+      `(bad nil ,(gemini-companion-client-connect-remedy client))))
 
 (defun gemini-companion-cli--search-obstacle (client directory)
   "Return the finding about CLIENT, whose search for Emacs is in DIRECTORY."
-  (let ((variable (gemini-companion-client-get client :home-variable))
+  (let ((variable (gemini-companion-client-home-variable client))
         (root (cadr (assoc directory gemini-companion-cli--refused
                            (lambda (a b)
                              (equal (file-truename a) (file-truename b)))))))
@@ -227,7 +227,7 @@ For findings, see `gemini-companion-status-checks'; this one has a remedy."
 where it is started, and start it again." variable))
       `(note ,(format "it searches %s for editors" directory)
              ,(format "Start it with the same %s as Emacs%s." variable
-                      (if (equal variable "TMPDIR")
+                      (if (gemini-companion-client-temporary-directory client)
                           (substitute-command-keys
                            ", or with \\[gemini-companion-run]")
                         ""))))))
@@ -319,7 +319,7 @@ The one that the user has chosen for all projects comes first."
                (gemini-companion-terminal-cli-with
                 here 'client client 'number 1)))
             (delq nil (cons gemini-companion-run-client
-                            (mapcar #'car gemini-companion-client-table)))))
+                            gemini-companion-clients))))
 
 (defun gemini-companion-cli--new ()
   "Return a CLI for the current buffer, which is not the terminal of one.
@@ -412,7 +412,7 @@ to start CLI in a directory from which it cannot connect."
                (program (car (gemini-companion-cli-command client)))
                (exec-path path))
     (when remote
-      (unless (gemini-companion-client-get client :port-variable)
+      (unless (gemini-companion-client-port-variable client)
         (user-error "%s cannot connect from another host"
                     (gemini-companion-client-title client)))
       (gemini-companion-cli-host-agree remote))
@@ -423,8 +423,8 @@ of its own, in %s" (abbreviate-file-name directory)))
       (user-error "Cannot find the program %s; install it (npm install -g \
 %s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
                   program
-                  (gemini-companion-client-get client :package)
-                  (gemini-companion-client-get client :node)
+                  (gemini-companion-client-package client)
+                  (gemini-companion-client-node client)
                   (gemini-companion-install-path-hint)))
     (unless (or remote
                 (gemini-companion-cli--in-root-p directory)
@@ -500,10 +500,11 @@ client searches in a directory of another kind."
                                              :discovery))))
                (place (gemini-companion-cli--temporary-directory
                        (gemini-companion-cli-environment cli) directory)))
-    (when (and (equal "TMPDIR" (gemini-companion-client-get client :home-variable))
+    (when (and (gemini-companion-client-temporary-directory client)
                (not (and file
                          (equal (file-truename
-                                 (gemini-companion-cli--search-directory place))
+                                 (gemini-companion-cli--search-directory
+                                  client place))
                                 (file-truename
                                  (directory-file-name
                                   (file-name-directory file)))))))
@@ -521,9 +522,10 @@ The CLIs find it as os.tmpdir() of Node.js does."
                           (append values '("/tmp")))))
     (directory-file-name (expand-file-name value directory))))
 
-(defun gemini-companion-cli--search-directory (place)
-  "Return the directory that is searched if the temporary one is PLACE."
-  (expand-file-name "gemini/ide" place))
+(defun gemini-companion-cli--search-directory (client place)
+  "Return the directory of discovery files for CLIENT in PLACE.
+PLACE is a temporary directory."
+  (expand-file-name (gemini-companion-client-temporary-directory client) place))
 
 (defun gemini-companion-cli--update-places (&optional then)
   "Have the server write discovery files where the CLIs here search.
@@ -602,8 +604,9 @@ For a CLI on a remote host, it is a local command that runs it there."
                            client resume remote root)
                 cli)
                (own (append (gemini-companion-cli-command client)
-                            (cond ((stringp resume) (list "--resume" resume))
-                                  (resume '("--resume"))))))
+                            (and resume
+                                 (gemini-companion-client-resume-arguments
+                                  client resume)))))
     (if remote
         (gemini-companion-cli-host-command remote root own)
       own)))
@@ -681,7 +684,10 @@ calls this some time after the start of the CLI."
   "Return the directory in which the CLI here cannot find Emacs, or nil.
 No discovery file is there, as it is in a workspace root."
   (when-let* ((place gemini-companion-cli--place)
-              (directory (gemini-companion-cli--search-directory place)))
+              (directory (gemini-companion-cli--search-directory
+                          (gemini-companion-terminal-cli-client
+                           gemini-companion-terminal-cli)
+                          place)))
     (and (assoc directory gemini-companion-cli--refused)
          directory)))
 
@@ -692,14 +698,15 @@ No discovery file is there, as it is in a workspace root."
 
 (defun gemini-companion-cli--asks-p ()
   "Return non-nil if the CLI here asks for trust, a sign-in or the like.
-It does if one of about its last 15 lines is a choice, or has such words.
+It does if one of about its last 15 lines shows that.
 One that has displayed nothing yet may be about to ask."
   (save-excursion
     (goto-char (point-max))
     (skip-chars-backward " \t\n")
     (or (bobp)
         (re-search-backward
-         "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key"
+         (gemini-companion-client-question
+          (gemini-companion-terminal-cli-client gemini-companion-terminal-cli))
          (line-beginning-position -14) t))))
 
 ;;;; End
@@ -815,14 +822,14 @@ A hint how to connect is withdrawn."
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)) _how)
   "Start the CLIs that waited for the server, and prepare for others."
   (gemini-companion-cli--export
-   `(,@(gemini-companion-client-variables
+   `(,@(gemini-companion-clients-variables
         (plist-get (gemini-companion-server-info) :port) (emacs-pid))
      ;; Without =, a variable is unset.
-     ,@(copy-sequence (gemini-companion-client-all :unset))
-     ;; In a container the client connects to the host, unless this variable
-     ;; indicates that its editor is in the container.
+     ,@(copy-sequence (gemini-companion-clients-append
+                       #'gemini-companion-client-unset-variables))
      ,@(when (seq-some #'file-exists-p '("/.dockerenv" "/run/.containerenv"))
-         (list "REMOTE_CONTAINERS=1"))))
+         (gemini-companion-clients-append
+          #'gemini-companion-client-container-entries))))
   (gemini-companion-terminal-watch)
   ;; The mode may have been off.
   (when (seq-some (apply-partially #'buffer-local-value

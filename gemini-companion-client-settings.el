@@ -16,19 +16,21 @@
 (require 'json)
 
 (defun gemini-companion-client-settings-names (client)
-  "Return the names of the settings files of CLIENT, of project and user."
-  (list (gemini-companion-client-get client :project-settings)
-        (car (last (gemini-companion-client-get client :user-settings)))))
+  "Return the names of the settings files of CLIENT, of project and user.
+Each is nil if CLIENT has none."
+  (list (gemini-companion-client-project-settings client)
+        (car (last (gemini-companion-client-user-settings client)))))
 
 (defun gemini-companion-client-settings-files (client directory)
   "Return the settings files of CLIENT in DIRECTORY; earlier files win.
 They are the settings of the system, the project and the user."
-  (let* ((name (gemini-companion-client-get client :project-settings))
-         (root (unless (file-remote-p directory)
+  (let* ((name (gemini-companion-client-project-settings client))
+         (root (when (and name (not (file-remote-p directory)))
                  (locate-dominating-file directory name))))
-    `(,(gemini-companion-client-file client :system-settings)
-      ,@(and root (list (expand-file-name name root)))
-      ,(gemini-companion-client-file client :user-settings))))
+    (delq nil (list (gemini-companion-client-file
+                     (gemini-companion-client-system-settings client))
+                    (and root (expand-file-name name root))
+                    (gemini-companion-client-user-file client)))))
 
 (defun gemini-companion-client-settings--read (file &optional plain)
   "Return the JSON object in FILE as an alist, whose keys are strings.
@@ -138,7 +140,7 @@ The first one is about what is needed to connect, if they can be read.
 RUNS-P is called with CLIENT when a setting was saved: if its value is
 non-nil, a message names what a running CLI needs.  A CLI that starts
 after that reads the setting itself."
-  (when-let* ((required (gemini-companion-client-get client :required))
+  (when-let* ((required (gemini-companion-client-required-settings client))
               (files (gemini-companion-client-settings-files client directory))
               (file (car (last files))))
     (condition-case problem

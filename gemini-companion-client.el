@@ -1,11 +1,21 @@
-;;; gemini-companion-client.el --- The CLIs that can connect  -*- lexical-binding: t; -*-
+;;; gemini-companion-client.el --- What differs by CLI  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; All that differs by CLI and is no setting of it: one table, and look-ups in it.
+;; All that differs by CLI is a generic function here, and a method of it in the
+;; file of the CLI, its adapter.  A CLI has no method for what it does not have: the
+;; value is then the default, which is nil if nothing else is said.
+;;
+;; A CLI has a name, such as "qwen": the `:client' of a session, the name of its
+;; program, and as a symbol what the methods dispatch on, as in (eql 'qwen).
+;; The generic functions take the string, or nil if the CLI is not known.  They
+;; return data, and write nothing.
+;;
+;; The list of all CLIs is in gemini-companion-clients.el.  In the server, each CLI
+;; has a module of its own.
 
 ;;; Code:
 
@@ -13,209 +23,245 @@
 (require 'seq)
 (require 'subr-x)
 
-(defconst gemini-companion-client-table
-  '(("gemini"
-     :title "Gemini CLI"
-     :package "@google/gemini-cli"
-     :node "20"
-     :oldest "0.31.0"
-     :home-variable "TMPDIR"
-     :port-variable "GEMINI_CLI_IDE_SERVER_PORT"
-     :pid-variable "GEMINI_CLI_IDE_PID"
-     :unset ("GEMINI_CLI_IDE_AUTH_TOKEN"
-             "GEMINI_CLI_IDE_CONNECTION_TYPE"
-             "GEMINI_CLI_IDE_SERVER_STDIO_ARGS"
-             "GEMINI_CLI_IDE_SERVER_STDIO_COMMAND"
-             ;; The model may write to directories in it.
-             "GEMINI_CLI_IDE_WORKSPACE_PATH")
-     :user-settings ("$GEMINI_CLI_HOME/.gemini/settings.json"
-                     "~/.gemini/settings.json")
-     :project-settings ".gemini/settings.json"
-     :system-settings ("$GEMINI_CLI_SYSTEM_SETTINGS_PATH"
-                       "/etc/gemini-cli/settings.json"
-                       "/Library/Application Support/GeminiCli/settings.json")
-     :required ((("ide" "enabled") t "IDE integration is off in Gemini CLI"
-                 "/ide enable"))
-     :connect "Run /ide enable there.  If the CLI answers that IDE \
-integration is not supported, start it again: it searches for editors only \
-when it starts."
-     :reconnect "/ide enable"
-     :trust "/permissions trust"
-     :link ("link" "--consent")
-     :hooks ((AfterTool . "write_file|replace")
-             (BeforeAgent) (AfterAgent) (Notification))
-     :hooks-file "hooks/hooks.json"
-     :policies "policies/%s.toml"
-     :distrusts t
-     :commands "about agents auth bug chat clear commands compress copy \
-directory docs editor extensions footer help hooks ide init mcp memory model \
-permissions plan policies privacy quit restore resume rewind settings \
-setup-github shortcuts skills stats tasks terminal-setup theme tools upgrade \
-vim voice"
-     :conversations ("--list-sessions")
-     :drops-edits t
-     :hides-interrupts t
-     :searches t
-     :escapes "[][ (){};|$`'#&<>!~,@]\\|\\.\\'"
-     ;; Gemini CLI uses the name as a pattern, in which others may match or none,
-     ;; and
-     ;; takes a long name with a quote or an ellipsis for text of a log.
-     :unreadable "[\"\\*?]\\|\\.\\.\\.\\|\\[[^/]*]\\|[@+!](\\|{[^/}]*\\(?:,\\|\\.\\.\\)[^/]*}"
-     :images "tmp/%s/images/"
-     :ignore-files (".geminiignore")
-     :titles (("\\`\u25c7" . ready)
-              ("\\`[\u2726\u23f2]" . working)
-              ("\\`\u270b" . waiting)))
-    ("qwen"
-     :title "Qwen Code"
-     :package "@qwen-code/qwen-code"
-     :node "22"
-     :oldest "0.15.10"
-     :home-variable "QWEN_HOME"
-     :port-variable "QWEN_CODE_IDE_SERVER_PORT"
-     :unset ("QWEN_CODE_IDE_SERVER_STDIO_ARGS"
-             "QWEN_CODE_IDE_SERVER_STDIO_COMMAND"
-             ;; "qwen serve" binds the directories in it.
-             "QWEN_CODE_IDE_WORKSPACE_PATH")
-     :user-settings ("$QWEN_HOME/settings.json" "~/.qwen/settings.json")
-     :project-settings ".qwen/settings.json"
-     :system-settings ("$QWEN_CODE_SYSTEM_SETTINGS_PATH"
-                       "/etc/qwen-code/settings.json"
-                       "/Library/Application Support/QwenCode/settings.json")
-     :required ((("ide" "enabled") t "IDE integration is off in Qwen Code"
-                 "/ide enable")
-                (("tools" "approvalMode") "default"
-                 "Qwen Code does not ask about edits, so no review appears"
-                 "/approval-mode default"))
-     :connect "Run /ide enable there.  If the CLI answers that IDE \
-integration is not supported, start it again: it searches for editors only \
-when it starts."
-     :reconnect "/ide enable"
-     :trust "/trust"
-     :link ("link")
-     :hooks ((PostToolUse . "write_file|edit")
-             (UserPromptSubmit) (Stop) (Notification))
-     :permission-hook (PermissionRequest
-                       ;; These have a review, or are answered in the terminal.
-                       . "^(?!(edit|write_file|notebook_edit|ask_user_question\
-|exit_plan_mode)$)")
-     :commands "about agents approval-mode auth branch btw bug cd clear \
-compress config context copy delete diff directory docs doctor editor effort \
-export extensions forget fork goal help history hooks ide init insight \
-language learn lsp mcp memory model output-style permissions plan quit recap \
-remember rename restore resume rewind settings setup-github skills stats \
-status statusline summary tasks terminal-setup theme tools trust update vim \
-voice workflows"
-     :conversations ("sessions" "list" "--json" "--limit" "100")
-     ;; Qwen Code writes before it fetches the text of the review.
-     :discards-edits t
-     :keeps-coding t
-     :escapes "[][ (){};|*?$`'\"#&<>!~,]"
-     :unreadable "\\\\\\|\\.\\'"
-     :images "tmp/clipboard/"
-     :ignore-files (".qwenignore" ".agentignore" ".aiignore")
-     :titles (("\\`\u25d0" . working)
-              ("\\`\u2733" . waiting)
-              ("\\`Qwen - " . ready)
-              ("." . named)))
-    ("copilot"
-     :title "Copilot CLI"
-     :package "@github/copilot"
-     :node "22"
-     :home-variable "COPILOT_HOME"
-     :user-settings ("$COPILOT_HOME/settings.json" "~/.copilot/settings.json")
-     :project-settings ".github/copilot/settings.json"
-     :connect "Run /ide there, and choose Emacs.  By itself it connects only \
-if its directory is a workspace root, not below one."
-     :commands "add-dir agent allow-all ask autopilot changelog clear compact \
-context copy cwd delegate diagnose diff env exit experimental feedback fleet \
-footer fork help ide init instructions keep-alive limits list-dirs login \
-logout lsp mcp memory model move new permissions plan plugin pr refine remote \
-rename reset-allowed-tools research restart resume review rewind rubber-duck \
-sandbox search security-review session settings share skills statusline \
-subagents tasks terminal-setup theme update usage user version vim voice \
-worktree"
-     :discards-edits t
-     :writes-own-text t
-     :notifies "notification"
-     :drops-edits t
-     :unreadable "[[:space:]@]\\|\\`~\\|[.,;:!?]\\'"))
-  "Alist of (NAME . PLIST), the CLIs that connect.
-NAME is the `:client' of a session and the program.  A CLI has no value
-for what it does not have.  Keys of PLIST:
-`:title', the name for the user;
-`:package' and `:node', its npm package and the version of Node.js that
-this needs;
-`:oldest', the first version that finds Emacs;
-`:home-variable', the variable that decides where it searches for Emacs;
-with \"TMPDIR\", that is the temporary directory of Node.js;
-`:port-variable' and `:pid-variable', the variables that are set in
-terminals, to the port and to the process id of Emacs, if any, and
-`:unset', those that are unset;
-`:user-settings' and `:system-settings', names of settings files, for
-`gemini-companion-client-file';
-`:project-settings', the name of a project's settings file;
-`:required', lists (KEYS VALUE PROBLEM COMMAND) of the settings that
-are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
-typed in the CLI to set it;
-`:connect', what the user does if it is not connected;
-`:reconnect', its command that connects it again after it has lost the
-server, if it does not search for a server by itself then;
-`:trust', the command of the CLI that trusts its directory;
-`:distrusts', non-nil if it asks for trust where no setting decides that;
-`:link', the command about extensions that links one, and its options;
-`:hooks', an alist of events about which a linked one calls a hook, and
-regexps for names of tools, and `:hooks-file', the file of the extension
-for them, if that is not the manifest;
-`:permission-hook', a cons of an event and a regexp for names of tools,
-if a hook of it may answer what the CLI asks, and `:notifies', an event
-that a file in the directory of hooks of the user reports, if the CLI is
-linked by such a file;
-`:policies', the file of a policy of that name, below its own directory;
-`:commands', the names of its own commands;
-`:conversations', the arguments with which its program prints the
-conversations of a directory, for `gemini-companion-resume';
-`:discards-edits', non-nil if a yes in the terminal writes the text of
-the CLI, without the user's edits of the proposal;
-`:writes-own-text', non-nil if a yes in Emacs does so, too, and the text
-that it proposes has the line ends of the file;
-`:keeps-coding', non-nil if it writes a file in the coding system that
-it had, and proposes its text without the byte order mark;
-`:drops-edits', non-nil if rejecting an edit cancels the other edits of
-the same answer;
-`:hides-interrupts', non-nil if it does not close the review when the
-user interrupts its question by \\`C-c';
-`:searches', non-nil if it takes a part of the name of a file for it;
-`:escapes', a regexp for the characters that take a backslash in the
-name of a file after @, and `:unreadable', one for names of which it then
-reads no file, or others, too; see `gemini-companion-prompt-reference';
-`:images', the directory of pasted images, below its own; %s stands for
-the name of the project in its projects.json;
-`:ignore-files', the names of files that list what is not shared;
-`:titles', an alist of regexps for window titles and the states that
-they show, of which the first that matches counts; `named' is `ready' if
+(defmacro gemini-companion-client--define (name arguments docstring &rest default)
+  "Define the generic function NAME with ARGUMENTS and DOCSTRING.
+The first argument is the name of a CLI, a string, or the symbol by which
+methods dispatch.  DEFAULT is the body for a CLI without a method."
+  (declare (indent 2) (doc-string 3))
+  (let ((others (cdr arguments)))
+    `(progn
+       (cl-defgeneric ,name (client ,@others)
+         ,docstring
+         (ignore client ,@others)
+         ,@default)
+       (cl-defmethod ,name ((client string) ,@others)
+         (,name (intern client) ,@others)))))
+
+(defmacro gemini-companion-client-values (client &rest values)
+  "Define methods of CLIENT, a symbol, that return VALUES.
+VALUES are lists (FUNCTION VALUE): a generic function without other
+arguments than the CLI, and a form that is evaluated at each call."
+  (declare (indent 1))
+  `(progn
+     ,@(mapcar (pcase-lambda (`(,function ,value))
+                 `(cl-defmethod ,function ((_client (eql ',client)))
+                    ,value))
+               values)))
+
+;;;; Program
+
+(gemini-companion-client--define gemini-companion-client-title (client)
+  "Return the title of CLIENT for the user, by default \"the CLI\"."
+  "the CLI")
+
+(gemini-companion-client--define gemini-companion-client-package (client)
+  "Return the name of the npm package of CLIENT.")
+
+(gemini-companion-client--define gemini-companion-client-node (client)
+  "Return the version of Node.js that CLIENT needs, such as \"22\".")
+
+(gemini-companion-client--define gemini-companion-client-oldest (client)
+  "Return the first version of CLIENT that finds Emacs, such as \"0.15.10\".")
+
+(gemini-companion-client--define gemini-companion-client-commands (client)
+  "Return the names of the commands of CLIENT, without a slash, a list.")
+
+;;;; How it finds Emacs
+
+(gemini-companion-client--define gemini-companion-client-home-variable (client)
+  "Return the variable that decides where CLIENT searches for Emacs.")
+
+(gemini-companion-client--define gemini-companion-client-temporary-directory (client)
+  "Return where CLIENT searches for Emacs in the temporary directory.
+The value is relative to the temporary directory of Node.js, such as
+\"gemini/ide\".  It is nil for a CLI that searches in the home directory.")
+
+(gemini-companion-client--define gemini-companion-client-port-variable (client)
+  "Return the variable that is set to the port of Emacs for CLIENT.
+A CLI without one cannot connect from another host.")
+
+(gemini-companion-client--define gemini-companion-client-pid-variable (client)
+  "Return the variable that is set to the process id of Emacs for CLIENT.")
+
+(gemini-companion-client--define gemini-companion-client-unset-variables (client)
+  "Return the variables that are unset in terminals for CLIENT, a list.")
+
+(gemini-companion-client--define gemini-companion-client-container-entries (client)
+  "Return the entries of the environment of CLIENT in a container.
+They are a list of strings, such as (\"REMOTE_CONTAINERS=1\"), by which CLIENT
+searches for Emacs in its container.")
+
+(gemini-companion-client--define gemini-companion-client-connect-remedy (client)
+  "Return what the user does if CLIENT is not connected, a sentence or two.")
+
+(gemini-companion-client--define gemini-companion-client-search-command (client)
+  "Return the command by which CLIENT searches for Emacs, such as \"/ide\".")
+
+(gemini-companion-client--define gemini-companion-client-reconnect-command (client)
+  "Return the command that connects CLIENT again after it lost the server.
+It is nil if CLIENT then searches for a server by itself.")
+
+;;;; Settings
+
+(gemini-companion-client--define gemini-companion-client-user-settings (client)
+  "Return the names of the user's settings file of CLIENT, a list.
+See `gemini-companion-client-file'.")
+
+(gemini-companion-client--define gemini-companion-client-system-settings (client)
+  "Return the names of the settings file of CLIENT for all users, a list.
+See `gemini-companion-client-file'.")
+
+(gemini-companion-client--define gemini-companion-client-project-settings (client)
+  "Return the name of a project's settings file of CLIENT.
+It is relative to the root of the project.")
+
+(gemini-companion-client--define gemini-companion-client-required-settings (client)
+  "Return the settings that CLIENT needs, the one to connect first.
+The value is a list of lists (KEYS VALUE PROBLEM COMMAND).  KEYS are two
+strings, the names of a section and a setting; without VALUE, the PROBLEM
+is what goes wrong; COMMAND is typed in CLIENT to set it.")
+
+(gemini-companion-client--define gemini-companion-client-trust-command (client)
+  "Return the command of CLIENT that trusts its directory.")
+
+(gemini-companion-client--define gemini-companion-client-distrusts-p (client)
+  "Return non-nil if CLIENT asks for trust where no setting decides that.")
+
+(gemini-companion-client--define gemini-companion-client-ignore-files (client)
+  "Return the names of the files that list what is not shared, a list.
+These are those that CLIENT reads.")
+
+;;;; Links
+
+(gemini-companion-client--define gemini-companion-client-link-arguments (client)
+  "Return the command about extensions that links one, and its options.
+The value is a list such as (\"link\" \"--consent\"): CLIENT is run with
+\"extensions\", the command, the directory of the extension and the options.")
+
+(gemini-companion-client--define gemini-companion-client-hooks (client)
+  "Return the events about which CLIENT calls a hook once it is linked.
+The value is an alist of (EVENT . TOOLS), a symbol and nil or a regexp for
+names of tools.")
+
+(gemini-companion-client--define gemini-companion-client-hooks-file (client)
+  "Return the file of the extension for the hooks of CLIENT.
+It is nil if they are in the manifest.")
+
+(gemini-companion-client--define gemini-companion-client-permission-hook (client)
+  "Return the event whose hook may answer what CLIENT asks, a cons.
+It is (EVENT . TOOLS), as in `gemini-companion-client-hooks'.")
+
+(gemini-companion-client--define gemini-companion-client-notification-event (client)
+  "Return the event for which CLIENT is linked by a file of hooks, a string.
+The file is in the directory hooks of its directory.  It is nil for a CLI
+that is linked by an extension.")
+
+(gemini-companion-client--define gemini-companion-client-policy
+    (client extension server)
+  "Return the file by which CLIENT asks SERVER without a confirmation.
+SERVER is the name of the MCP server of EXTENSION.  The value is a cons of
+the name of the file, relative to the directory of CLIENT, and its text.")
+
+;;;; Titles
+
+(gemini-companion-client--define gemini-companion-client-titles (client)
+  "Return the meanings of the window titles of CLIENT, an alist.
+Its elements are (REGEXP . STATE), of which the first that matches counts.
+STATE is `ready', `working' or `waiting', or `named', which is `ready' if
 another title of the same program has shown a state.")
 
-(defun gemini-companion-client-get (client key)
-  "Return the value of KEY of CLIENT, a name or nil."
-  (plist-get (cdr (assoc client gemini-companion-client-table)) key))
+;;;; Questions
 
-(defun gemini-companion-client-title (client)
-  "Return the title of CLIENT, or \"the CLI\" if it is nil or unknown."
-  (or (gemini-companion-client-get client :title) "the CLI"))
+(gemini-companion-client--define gemini-companion-client-question (client)
+  "Return a regexp for text in the terminal of CLIENT while it asks.
+It is about questions before CLIENT connects: for trust, a sign-in or the
+like."
+  "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key")
 
-(defun gemini-companion-client-all (key)
-  "Append the lists that are the values of KEY of all CLIs."
-  (seq-mapcat (lambda (client) (plist-get (cdr client) key))
-              gemini-companion-client-table))
+;;;; Conversations
 
-(defun gemini-companion-client-variables (port pid)
-  "Return the entries of an environment that name Emacs PID at PORT to a CLI."
-  (cl-loop for (_ . row) in gemini-companion-client-table
-           append (cl-loop for (key . value) in `((:port-variable . ,port)
-                                                  (:pid-variable . ,pid))
-                           for name = (plist-get row key)
-                           when name collect (format "%s=%d" name value))))
+(gemini-companion-client--define gemini-companion-client-resume-arguments
+    (client conversation)
+  "Return the arguments with which CLIENT resumes CONVERSATION, a list.
+CONVERSATION is its name for CLIENT, a string, or t if CLIENT is to ask
+for it.  The value is nil for a CLI that cannot resume any.")
+
+(gemini-companion-client--define gemini-companion-client-conversations-arguments
+    (client)
+  "Return the arguments with which CLIENT prints conversations, a list.
+These are the conversations in a directory that it can resume.  Without
+them, CLIENT asks itself which one to resume.")
+
+(gemini-companion-client--define gemini-companion-client-conversations
+    (client output)
+  "Return the conversations in OUTPUT of CLIENT, the newest first.
+OUTPUT is what it prints if it has the arguments that
+`gemini-companion-client-conversations-arguments' returns.  The value is a
+list of lists (ID TIME WORDS), of strings: the name for CLIENT, when it was
+used last, and its title or first prompt.")
+
+;;;; Prompts
+
+(gemini-companion-client--define gemini-companion-client-searches-names-p (client)
+  "Return non-nil if CLIENT takes a part of the name of a file for it.")
+
+(gemini-companion-client--define gemini-companion-client-escapes (client)
+  "Return a regexp for characters in the name of a file after an @.
+They take a backslash in a prompt of CLIENT.")
+
+(gemini-companion-client--define gemini-companion-client-unreadable (client)
+  "Return a regexp for names after an @ of which CLIENT reads no file.
+It may also read other files then.  By default no name is such."
+  regexp-unmatchable)
+
+(gemini-companion-client--define gemini-companion-client-placeholder (client)
+  "Return a regexp for what CLIENT shows for an image or a long text."
+  "\\[\\(?:Image \\|Paste[ d]\\|clipboard-\\)")
+
+(gemini-companion-client--define gemini-companion-client-prompt-sign (client)
+  "Return a regexp for the character with which the prompt of CLIENT begins.
+In place of it, ! may show that the prompt is for a shell."
+  "[*>❯┃]")
+
+(gemini-companion-client--define gemini-companion-client-shell-footer (client)
+  "Return a regexp for a row below the prompt in which it is for a shell.
+Without one, such a prompt of CLIENT begins with ! in place of the usual
+sign.")
+
+(gemini-companion-client--define gemini-companion-client-normal-footer (client)
+  "Return a regexp for a row below the prompt in the normal mode of Vi.
+CLIENT then ignores DEL, but \\`u' undoes what was typed.")
+
+(gemini-companion-client--define gemini-companion-client-image-directory
+    (client directory)
+  "Return the directory of images that were pasted into CLIENT in DIRECTORY.
+The value is an absolute name, or nil if it is not known.")
+
+;;;; Edits
+
+(gemini-companion-client--define gemini-companion-client-discards-edits-p (client)
+  "Return non-nil if a yes in the terminal writes the own text of CLIENT.
+The user's edits of the proposal are discarded.")
+
+(gemini-companion-client--define gemini-companion-client-writes-own-text-p (client)
+  "Return non-nil if a yes in Emacs writes the own text of CLIENT, too.
+The text that it proposes has the line ends of the file.")
+
+(gemini-companion-client--define gemini-companion-client-codings (client)
+  "Return the coding systems in which CLIENT reads and writes files.
+The value is a list of those that it can find by itself, with plain line
+ends; CLIENT keeps the one of a file, and proposes a text without the byte
+order mark.  It is nil for a CLI that reads and writes UTF-8.")
+
+(gemini-companion-client--define gemini-companion-client-drops-edits-p (client)
+  "Return non-nil if rejecting an edit of CLIENT cancels others.
+These are the other edits of the same answer of the model.")
+
+(gemini-companion-client--define gemini-companion-client-hides-interrupts-p (client)
+  "Return non-nil if CLIENT hides that the user interrupted its question.
+It does not close the review after \\`C-c'.")
+
+;;;; Look-ups
 
 (defun gemini-companion-client-read (prompt choices)
   "Read one of CHOICES, an alist of (NAME . VALUE), with PROMPT.
@@ -225,12 +271,12 @@ Return its VALUE; the default is the first."
                                  choices nil t nil nil (caar choices))
                 choices))))
 
-(defun gemini-companion-client-file (client key)
-  "Return the file KEY of CLIENT, one of the names in the table.
-It is the first name that begins with a variable that is set, else the
-first that exists, else the first."
+(defun gemini-companion-client-file (names)
+  "Return the absolute name of a file of a CLI that may have one of NAMES.
+It is the first name that begins with a variable that is set, such as
+\"$QWEN_HOME/settings.json\", else the first that exists, else the first
+one without a variable.  It is nil without any."
   (let* ((default-directory "/")
-         (names (gemini-companion-client-get client key))
          (fixed (mapcar #'expand-file-name
                         (seq-filter #'file-name-absolute-p names))))
     (or (seq-some (lambda (name)
@@ -242,14 +288,20 @@ first that exists, else the first."
         (seq-find #'file-exists-p fixed)
         (car fixed))))
 
+(defun gemini-companion-client-user-file (client)
+  "Return the absolute name of the user's settings file of CLIENT."
+  (gemini-companion-client-file (gemini-companion-client-user-settings client)))
+
 (defun gemini-companion-client-home (client)
-  "Return the directory of CLIENT in the home of the user.
-It exists once the CLI has run."
-  (file-name-directory (gemini-companion-client-file client :user-settings)))
+  "Return the directory of CLIENT in the home of the user, or nil.
+It exists once the CLI has run.  It is nil for a CLI without settings."
+  (when-let* ((file (gemini-companion-client-user-file client)))
+    (file-name-directory file)))
 
 (defun gemini-companion-client-has-run-p (client)
   "Return non-nil if CLIENT has its directory in the home directory."
-  (file-directory-p (gemini-companion-client-home client)))
+  (when-let* ((home (gemini-companion-client-home client)))
+    (file-directory-p home)))
 
 (provide 'gemini-companion-client)
 ;;; gemini-companion-client.el ends here

@@ -22,15 +22,6 @@
 (defconst gemini-companion-coding--undecoded "\x110000-\x3fff7f\x3fff80-\x3fffff"
   "Characters in a regexp: bytes not decoded, and those outside Unicode.")
 
-(defconst gemini-companion-coding--candidates
-  (mapcar (lambda (coding) (coding-system-change-eol-conversion coding 'unix))
-          '(iso-latin-1 windows-1252 gb18030 gbk big5 big5-hkscs japanese-cp932
-            euc-jp korean-cp949 windows-1251 koi8-r iso-8859-5 iso-8859-2
-            windows-1250 iso-8859-7 windows-1253 iso-8859-9 windows-1254
-            iso-8859-8 windows-1255 windows-1256 iso-8859-6 utf-8))
-  "The coding systems in which Qwen Code reads files, as Emacs names them.
-These are those that its library chardet can find.")
-
 (defconst gemini-companion-coding--sample-bytes (* 64 1024)
   "Number of bytes beyond which a file is only sampled.")
 
@@ -168,9 +159,10 @@ Qwen Code writes one or more of these, or another byte."
 
 ;;;; Guessing
 
-(defun gemini-companion-coding-guess (bytes text preferred)
+(defun gemini-companion-coding-guess (bytes text codings preferred)
   "Return the coding system in which a CLI has read BYTES that proposes TEXT.
-PREFERRED are the coding systems that count if no other one fits better, the
+It is one of CODINGS, see `gemini-companion-client-codings', or PREFERRED;
+these are the coding systems that count if no other one fits better, the
 best one first.  Of a large file, only some lines are compared."
   (cond ((string-match-p "\\`\377\376" bytes) 'utf-16le-with-signature-unix)
         ((string-match-p "\\`\376\377" bytes) 'utf-16be-with-signature-unix)
@@ -182,9 +174,7 @@ best one first.  Of a large file, only some lines are compared."
                 (known (gemini-companion-coding--lines text (cdr sampled)))
                 (candidates
                  (cl-loop
-                  for coding in (seq-uniq
-                                 (append preferred
-                                         gemini-companion-coding--candidates))
+                  for coding in (seq-uniq (append preferred codings))
                   for lines = (mapcar
                                (lambda (line)
                                  (gemini-companion-coding--line

@@ -16,6 +16,7 @@
 
 (require 'dnd)
 (require 'gemini-companion-cli)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-install)
 (require 'gemini-companion-label)
 (require 'gemini-companion-prompt)
@@ -82,7 +83,7 @@ CLI to start: it has its `:directory' and its `:client', but no `:id'."
           (t (list :directory default-directory
                    :client (or (plist-get session :client)
                                gemini-companion-run-client
-                               (caar gemini-companion-client-table)))))))
+                               (car gemini-companion-clients)))))))
 
 ;;;; Draft
 
@@ -247,20 +248,19 @@ is as for `:exit-function' of `completion-extra-properties'."
 The elements are (NAME . ANNOTATION), first those in files of the user and
 the project."
   (pcase-let* ((client (plist-get (gemini-companion-compose--target) :client))
-               (`(,project ,user) (mapcar #'file-name-directory
-                                          (gemini-companion-client-settings-names
-                                           client)))
+               (`(,project ,user)
+                (mapcar (lambda (name) (and name (file-name-directory name)))
+                        (gemini-companion-client-settings-names client)))
                (host (file-remote-p default-directory))
                ;; The files of the user are those on the host of the CLI.
                (home (if host
-                         (concat host user)
+                         (and user (concat host user))
                        (gemini-companion-client-home client)))
                (title (concat "  " (gemini-companion-client-title client))))
     (append (seq-mapcat #'gemini-companion-compose--commands-in
-                        (list home project))
+                        (delq nil (list home project)))
             (mapcar (lambda (name) (cons name title))
-                    (split-string (gemini-companion-client-get
-                                   client :commands))))))
+                    (gemini-companion-client-commands client)))))
 
 (defun gemini-companion-compose--commands-in (directory)
   "Return the commands in the files below DIRECTORY, an alist.
@@ -347,15 +347,8 @@ Signal an error if the answer is no."
 (defun gemini-companion-compose--image-directory ()
   "Return the directory of images that were pasted into the CLI, or nil.
 The CLI does not read images elsewhere outside the project, or asks."
-  (let* ((client (plist-get (gemini-companion-compose--target) :client))
-         (name (gemini-companion-client-get client :images))
-         (home (gemini-companion-client-home client))
-         (project (gemini-companion-client-settings-get
-                   (expand-file-name "projects.json" home)
-                   (list "projects" (directory-file-name
-                                     (file-truename default-directory))))))
-    (when (and name (or project (not (string-search "%s" name))))
-      (expand-file-name (format name project) home))))
+  (gemini-companion-client-image-directory
+   (plist-get (gemini-companion-compose--target) :client) default-directory))
 
 (defun gemini-companion-compose--yank-image (type data)
   "Insert a reference to an image with the bytes DATA of TYPE, into the draft.

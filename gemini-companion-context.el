@@ -15,7 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-cache)
-(require 'gemini-companion-client)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
@@ -333,7 +333,8 @@ It was opened, saved or reverted, and may affect what is shared."
   (gemini-companion-server-log-guarded 'context
     (when buffer-file-name
       (if (member (file-name-nondirectory buffer-file-name)
-                  (append (gemini-companion-client-all :ignore-files)
+                  (append (gemini-companion-clients-append
+                           #'gemini-companion-client-ignore-files)
                           gemini-companion-names-dir-locals))
           (gemini-companion-privacy-refresh)
         ;; A link with such a name may lead to it.

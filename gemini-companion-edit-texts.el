@@ -17,6 +17,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-clients)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-format)
@@ -38,9 +39,10 @@
   "Return the coding system of the file of EDIT, as its CLI takes it.
 BYTES are those of the file, which are not UTF-8, and TEXT is a text that
 the CLI has made of them, such as its proposal."
-  (if (gemini-companion-edit-client-get edit :keeps-coding)
+  (if-let* ((codings (gemini-companion-client-codings
+                      (gemini-companion-edit-client edit))))
       (gemini-companion-coding-guess
-       bytes text
+       bytes text codings
        (delq nil (list (gemini-companion-edit-texts--coding-of-buffer edit)
                        (gemini-companion-coding-declared
                         (gemini-companion-edit-file edit) bytes))))
@@ -121,7 +123,8 @@ The CLI may read the file in another coding system than Emacs."
   "Return TEXT as the CLI of EDIT sees it.
 It has plain line ends; Qwen Code does not see the byte order mark, either."
   (let ((text (string-replace "\r\n" "\n" text)))
-    (if (gemini-companion-edit-client-get edit :keeps-coding)
+    (if (gemini-companion-client-codings
+         (gemini-companion-edit-client edit))
         (string-remove-prefix "\uFEFF" text)
       text)))
 
@@ -333,12 +336,13 @@ By default, that is the text that the edit has written."
             text bytes (gemini-companion-edit-coding edit))
            ;; Before a rewrite of the whole text, nothing showed in which coding
            ;; system the CLI had read the file; now its text does.
-           (and (gemini-companion-edit-client-get edit :keeps-coding)
-                (not (gemini-companion-coding-utf-8-p bytes))
-                (gemini-companion-edit-texts--written-in-p
-                 text bytes
-                 (gemini-companion-coding-guess
-                  bytes text (list (gemini-companion-edit-coding edit))))))))
+           (when-let* ((codings (gemini-companion-client-codings
+                                 (gemini-companion-edit-client edit)))
+                       ((not (gemini-companion-coding-utf-8-p bytes))))
+             (gemini-companion-edit-texts--written-in-p
+              text bytes
+              (gemini-companion-coding-guess
+               bytes text codings (list (gemini-companion-edit-coding edit))))))))
 
 (defun gemini-companion-edit-texts--written-in-p (text bytes coding)
   "Return non-nil if BYTES are TEXT as a CLI has written it in CODING."
@@ -352,14 +356,15 @@ By default, that is the text that the edit has written."
 
 (defun gemini-companion-edit-texts-correct-coding (edit text)
   "Record in which coding system the CLI of EDIT has written TEXT to its file."
-  (when-let* (((gemini-companion-edit-client-get edit :keeps-coding))
+  (when-let* ((codings (gemini-companion-client-codings
+                        (gemini-companion-edit-client edit)))
               (bytes (ignore-error file-error
                        (gemini-companion-text-bytes
                         (gemini-companion-edit-file edit))))
               (coding (gemini-companion-edit-coding edit))
               ((not (gemini-companion-edit-texts--written-in-p text bytes coding))))
     (setf (gemini-companion-edit-coding edit)
-          (gemini-companion-coding-guess bytes text (list coding))
+          (gemini-companion-coding-guess bytes text codings (list coding))
           ;; The hunks are of lines that were decoded otherwise.
           (gemini-companion-edit-compared edit) nil)))
 

@@ -20,7 +20,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-client)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-part)
@@ -274,10 +274,9 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
   "Return the name of the program of EDIT's CLI."
   (gemini-companion-session-title (gemini-companion-edit-session edit)))
 
-(defun gemini-companion-edit-client-get (edit key)
-  "Return the value of KEY of EDIT's CLI in `gemini-companion-client-table'."
-  (gemini-companion-client-get
-   (plist-get (gemini-companion-edit-session edit) :client) key))
+(defun gemini-companion-edit-client (edit)
+  "Return the name of the CLI of EDIT, for the functions of adapters."
+  (plist-get (gemini-companion-edit-session edit) :client))
 
 ;;;; Edits at point
 

@@ -18,6 +18,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
@@ -246,7 +247,8 @@ edit, `likely' and the text of EDIT from which the file was made."
   (let* ((known (stringp bytes))
          (exact (and known (gemini-companion-file-state--text-in-file edit bytes)))
          ;; A CLI that ignores the user's text has written its own.
-         (text (if (gemini-companion-edit-client-get edit :writes-own-text)
+         (text (if (gemini-companion-client-writes-own-text-p
+                    (gemini-companion-edit-client edit))
                    (gemini-companion-edit-proposed edit)
                  (gemini-companion-edit-after edit))))
     (when (and (or exact (gemini-companion-edit-accepted-p edit))
@@ -423,7 +425,8 @@ One that only adds lines is at the place between two lines."
 A CLI that writes its own text, over which Emacs has written the one that
 the user has accepted, does not know that one in the same turn, until it
 reads the file again.  Return nil if the CLI knows the text of the file."
-  (when-let* (((gemini-companion-edit-client-get edit :writes-own-text))
+  (when-let* (((gemini-companion-client-writes-own-text-p
+                (gemini-companion-edit-client edit)))
               (last (seq-find #'gemini-companion-edit-written-p
                               (gemini-companion-edit-others-of-file edit)))
               ((eq (gemini-companion-edit-turn edit)

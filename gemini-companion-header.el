@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-clients)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -151,9 +152,11 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
                     (gemini-companion-hunk-marks
                      (gemini-companion-edit-proposal-buffer edit))))
        (append
-        (when (gemini-companion-edit-client-get edit :discards-edits)
+        (when (gemini-companion-client-discards-edits-p
+               (gemini-companion-edit-client edit))
           '(("answer here" . "a yes in the terminal writes the CLI's own text")))
-        (when (gemini-companion-edit-client-get edit :writes-own-text)
+        (when (gemini-companion-client-writes-own-text-p
+               (gemini-companion-edit-client edit))
           '(("Emacs writes your edits" . "over the CLI's own text"))))))))
 
 (defun gemini-companion-header--of-coding (edit)

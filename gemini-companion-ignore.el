@@ -20,7 +20,7 @@
 ;;; Code:
 
 (require 'gemini-companion-cache)
-(require 'gemini-companion-client)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-text)
 
 ;;;; State
@@ -51,7 +51,8 @@ FILE is an absolute name.  See the commentary for which rule decides."
                 (gemini-companion-ignore--path-ignored-p
                  path (gemini-companion-ignore--rules-of
                        name (file-name-directory file))))
-              (gemini-companion-client-all :ignore-files))))
+              (gemini-companion-clients-append
+               #'gemini-companion-client-ignore-files))))
 
 (defun gemini-companion-ignore--path-ignored-p (path rules)
   "Return non-nil if RULES ignore PATH, a list of names, or a directory above."

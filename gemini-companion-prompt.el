@@ -29,7 +29,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-client)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-session)
@@ -123,11 +123,10 @@ NAME is relative to the directory of the CLI, or absolute.  The value is a
 string such as \"a\\\\ b.txt\".  It is nil for a NAME that the CLI reads in no
 form: it would read nothing, or other files."
   ;; Completion may call this for each file of a project, maybe 100,000.  There,
-  ;; taking a plist apart by `map' or replacing nothing takes longer than all else.
-  (let* ((properties (cdr (or (assoc client gemini-companion-client-table)
-                              (car gemini-companion-client-table))))
-         (escapes (plist-get properties :escapes)))
-    (cond ((string-match-p (plist-get properties :unreadable) name) nil)
+  ;; replacing nothing takes longer than all else.
+  (let* ((client (or client (car gemini-companion-clients)))
+         (escapes (gemini-companion-client-escapes client)))
+    (cond ((string-match-p (gemini-companion-client-unreadable client) name) nil)
           ((null escapes) name)
           ((eq system-type 'windows-nt)
            (if (string-match-p "[][ (){}^=;!'+,`~%$@#&]" name)
@@ -202,7 +201,7 @@ the value of `gemini-companion-prompt--names'."
      ;; Copilot CLI, which has no escapes, takes the bracket for a part of the
      ;; name; the others read the whole directory before it.
      ((string-match-p "/[[({]\\'" word)
-      (gemini-companion-client-get (plist-get session :client) :escapes))
+      (gemini-companion-client-escapes (plist-get session :client)))
      ;; Whether a remote file exists, Tramp would have to ask the host.
      ((or (plist-get session :remote) (file-exists-p name))
       quotation)
@@ -216,7 +215,7 @@ the value of `gemini-companion-prompt--names'."
 The value is one string, such as \"\\na.py\\nreadme.md\": each name is after a
 newline, in lower case and without its directory.  It is empty for a CLI
 that does not search for a part of a name."
-  (if-let* (((gemini-companion-client-get (plist-get session :client) :searches))
+  (if-let* (((gemini-companion-client-searches-names-p (plist-get session :client)))
             (project (project-current)))
       (downcase (mapconcat (lambda (file)
                              (concat "\n" (file-name-nondirectory file)))
@@ -258,7 +257,9 @@ Select the terminal.  Return a message."
                         :left (* 10 gemini-companion-prompt--checks-per-second)
                         :phase 'inserted)))
              (gemini-companion-prompt--seek
-              task (gemini-companion-prompt--seen-as text) process)
+              task
+              (gemini-companion-prompt--seen-as text (plist-get session :client))
+              process)
              task))
           (gemini-companion-prompt--paste process text)
           (gemini-companion-terminal-show terminal)
@@ -274,12 +275,12 @@ Select the terminal.  Return a message."
              (t "Terminal of %s takes no input now; copied to the kill ring"))
        name))))
 
-(defun gemini-companion-prompt--seen-as (text)
+(defun gemini-companion-prompt--seen-as (text client)
   "Return a regexp for the beginning or the end of TEXT in a terminal.
-A CLI may break a long word, and displays placeholders for images and
+CLIENT may break a long word, and displays placeholders for images and
 for a long text.  Eat has fillers between wide characters."
   (let ((part "\\(?:[!-~]\\{1,5\\}\\|[[:graph:]]\\)"))
-    (concat "\\[\\(?:Image \\|Paste[ d]\\|clipboard-\\)\\|"
+    (concat (gemini-companion-client-placeholder client) "\\|"
             (mapconcat (lambda (regexp)
                          (if (string-match regexp text)
                              (regexp-quote (string-trim (match-string 0 text)))
@@ -323,15 +324,21 @@ regexp, nothing is known but that they are there."
                task))
     (cond ((null process) nil)
           (mark
-           (gemini-companion-prompt--screen-with mark process))
+           (gemini-companion-prompt--screen-with
+            mark process (gemini-companion-prompt--client task)))
           ((and regexp
                 (< matches (gemini-companion-prompt--count regexp process)))
            (gemini-companion-prompt--make-screen)))))
 
-(defun gemini-companion-prompt--screen-with (mark process)
+(defun gemini-companion-prompt--client (task)
+  "Return the name of the CLI of TASK, or nil if it has no session."
+  (plist-get (gemini-companion-prompt--task-session task) :client))
+
+(defun gemini-companion-prompt--screen-with (mark process client)
   "Return the prompt around the last MARK in the terminal of PROCESS, or nil.
-MARK is a string of one space.  In the text field of a dialog it does not
-count.  The value is a `gemini-companion-prompt--screen'."
+MARK is a string of one space, and CLIENT the CLI that runs there.  In the
+text field of a dialog the MARK does not count.  The value is a
+`gemini-companion-prompt--screen'."
   (with-current-buffer (process-buffer process)
     (save-excursion
       (goto-char (point-max))
@@ -346,24 +353,38 @@ count.  The value is a `gemini-companion-prompt--screen'."
           (gemini-companion-prompt--make-screen
            :count count
            :behind behind
-           :before (not (looking-back "^[ │]*[!*>❯┃]?[ \u2000-\u200a]*"
-                                      (line-beginning-position)))
-           :command (gemini-companion-prompt--in-command-p)
-           :normal (gemini-companion-prompt--below-p "^ *-- NORMAL --")))))))
+           :before (not (looking-back
+                         (concat "^[ │]*"
+                                 (gemini-companion-prompt--sign client)
+                                 "?[ \u2000-\u200a]*")
+                         (line-beginning-position)))
+           :command (gemini-companion-prompt--in-command-p client)
+           :normal (gemini-companion-prompt--below-p
+                    (gemini-companion-client-normal-footer client))))))))
 
 (defun gemini-companion-prompt--below-p (regexp)
-  "Return non-nil if REGEXP matches behind point, as the footer of a CLI may."
-  (save-excursion
-    (re-search-forward regexp nil t)))
+  "Return non-nil if REGEXP matches behind point, as the footer of a CLI may.
+REGEXP is nil for a CLI without such a footer."
+  (and regexp
+       (save-excursion
+         (re-search-forward regexp nil t))))
 
-(defun gemini-companion-prompt--in-command-p ()
-  "Return non-nil if the prompt at point is a command for the CLI or a shell.
-Its footer says so in Copilot CLI; otherwise it begins with ! in place of
+(defun gemini-companion-prompt--sign (client)
+  "Return a regexp for what the prompt of CLIENT begins with, also for a shell."
+  (format "\\(?:!\\|%s\\)" (gemini-companion-client-prompt-sign client)))
+
+(defun gemini-companion-prompt--in-command-p (client)
+  "Return non-nil if the prompt at point is a command for CLIENT or a shell.
+The footer of some says so; otherwise the prompt begins with ! in place of
 the usual sign, or with / behind that."
-  (or (gemini-companion-prompt--below-p "^ \\(?:.* · \\)?Shell · ")
+  (or (gemini-companion-prompt--below-p
+       (gemini-companion-client-shell-footer client))
       (save-excursion
-        (re-search-backward "^[ │]*[!*>❯┃]" nil t)
-        (looking-at-p "[ │]*\\(?:!\\|[*>❯┃] */\\)"))))
+        (re-search-backward
+         (concat "^[ │]*" (gemini-companion-prompt--sign client)) nil t)
+        (looking-at-p
+         (format "[ │]*\\(?:!\\|%s */\\)"
+                 (gemini-companion-client-prompt-sign client))))))
 
 ;;;; Submitting
 
@@ -549,7 +570,8 @@ That space is the mark of TASK from now on."
   (let* ((process (gemini-companion-prompt--task-process task))
          (mark (seq-find (lambda (mark)
                            (not (gemini-companion-prompt--screen-with
-                                 mark process)))
+                                 mark process
+                                 (gemini-companion-prompt--client task))))
                          (mapcar #'string (number-sequence ?\u2000 ?\u200a))
                          "\u2000")))
     (gemini-companion-prompt--paste process (concat mark text))
@@ -576,7 +598,7 @@ taken the previous one."
   (gemini-companion-prompt--write
    (gemini-companion-prompt--task-process task)
    (make-string (gemini-companion-prompt--screen-count screen)
-                ;; In the normal mode of Vi, Qwen Code ignores DEL, but has undo.
+                ;; In the normal mode of Vi, a CLI ignores DEL, but has undo.
                 (if (gemini-companion-prompt--screen-normal screen) ?u ?\177))))
 
 (defun gemini-companion-prompt--type-text (task screen)

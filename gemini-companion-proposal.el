@@ -16,6 +16,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -235,7 +236,8 @@ in the terminal, %s writes its own text"
      (when (gemini-companion-edit-texts-own-p edit text)
        ;; The text of the user is kept until it is written.
        (gemini-companion-edit-keep edit text)
-       (and (gemini-companion-edit-client-get edit :writes-own-text) text)))))
+       (and (gemini-companion-client-writes-own-text-p
+             (gemini-companion-edit-client edit)) text)))))
 
 (defun gemini-companion-proposal-offer (edit objection)
   "Accept EDIT without a review; if OBJECTION is non-nil, only record that."
@@ -482,7 +484,8 @@ If the user is in the review, it may stay until the next takes its place."
 (defun gemini-companion-proposal--rejected (edit)
   "Return the message that EDIT was rejected, without a period."
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)
-          (and (gemini-companion-edit-client-get edit :drops-edits)
+          (and (gemini-companion-client-drops-edits-p
+                (gemini-companion-edit-client edit))
                (format "; %s drops its other edits of this answer"
                        (gemini-companion-edit-title edit)))))
 

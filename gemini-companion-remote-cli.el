@@ -12,6 +12,7 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-cli)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-names)
 (require 'gemini-companion-proposal)
@@ -72,8 +73,19 @@ be written there (%s); %s shows more"
                     title (string-join problems "; ")
                     (substitute-command-keys "\\[gemini-companion-status]")))
           (t
-           (message "Connected to %s; run %sgemini or qwen in %s there"
-                    title (if container "REMOTE_CONTAINERS=1 " "") root)))))
+           (message "Connected to %s; run %s%s in %s there"
+                    title
+                    (if container
+                        (mapconcat (lambda (entry) (concat entry " "))
+                                   (gemini-companion-clients-append
+                                    #'gemini-companion-client-container-entries)
+                                   "")
+                      "")
+                    (string-join (seq-filter
+                                  #'gemini-companion-client-port-variable
+                                  gemini-companion-clients)
+                                 " or ")
+                    root)))))
 
 ;;;; Commands
 

@@ -11,8 +11,8 @@
 ;;; Code:
 
 (require 'format-spec)
-(require 'gemini-companion-client)
 (require 'gemini-companion-client-settings)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-remote-names)
@@ -150,10 +150,12 @@ case $SHELL in *csh) exec $SHELL -c \"$1\"; esac; exec \"${SHELL:-sh}\" -lic \"$
 It runs in DIRECTORY of the host NAME."
   (gemini-companion-remote--in-shell
    name :terminal directory
-   (append (gemini-companion-client-variables
+   (append (gemini-companion-clients-variables
             (gemini-companion-remote--get name :port)
             (gemini-companion-remote--get name :pid))
-           '("REMOTE_CONTAINERS=1" "TERM=xterm-256color" "COLORTERM=truecolor"))
+           (gemini-companion-clients-append
+            #'gemini-companion-client-container-entries)
+           '("TERM=xterm-256color" "COLORTERM=truecolor"))
    program))
 
 ;;;; Connecting
@@ -232,9 +234,10 @@ or is the home directory or /" directory title)))))))
         ;; Files that decide what is shared, and settings, are in a workspace
         ;; root unless their names begin with a tilde.
         :files (,@gemini-companion-names-dir-locals
-                ,@(gemini-companion-client-all :ignore-files)
-                ,@(seq-mapcat #'gemini-companion-client-settings-names
-                              (mapcar #'car gemini-companion-client-table)))
+                ,@(gemini-companion-clients-append
+                   #'gemini-companion-client-ignore-files)
+                ,@(remq nil (seq-mapcat #'gemini-companion-client-settings-names
+                                        gemini-companion-clients)))
         :shared ,(gemini-companion-remote-names-shared name)
         ;; A previous server has reported the port and the token.
         ,@(cdr (assoc name gemini-companion-remote-names-hosts))))))
@@ -250,8 +253,13 @@ or is the home directory or /" directory title)))))))
       (pcase (cons previous state)
         (`("lost" . "connected")
          (message "Connection to %s is back; if a CLI there does not connect \
-again, run /ide enable in it, or restart it if it takes no keys"
-                  title))
+again, run %s in it, or restart it if it takes no keys"
+                  title
+                  (string-join
+                   (seq-uniq (delq nil (mapcar
+                                        #'gemini-companion-client-reconnect-command
+                                        gemini-companion-clients)))
+                   " or ")))
         (`("connected" . "lost")
          (message "Connection to %s was lost; trying again" title))
         (`(,_ . "ended")
@@ -328,30 +336,38 @@ directory, use the temporary directory %s%s, and reach 127.0.0.1, which a \
 firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                      tmp
                      (if container
-                         ", have REMOTE_CONTAINERS=1 in its environment"
+                         (format ", have %s in its environment"
+                                 (string-join
+                                  (gemini-companion-clients-append
+                                   #'gemini-companion-client-container-entries)
+                                  " "))
                        ""))))))
 
 (defun gemini-companion-remote--client-findings (client version name)
   "Return the findings about CLIENT with VERSION on the host NAME.
 They are about its version, and the settings that it needs to connect."
-  (pcase-let* (((map :title :oldest :package :required)
-                (cdr (assoc client gemini-companion-client-table)))
+  (pcase-let* ((title (gemini-companion-client-title client))
+               (oldest (gemini-companion-client-oldest client))
                (host (gemini-companion-names-title name))
                (`(,project ,user) (gemini-companion-client-settings-names client))
                (files
-                `(,@(mapcar (apply-partially #'expand-file-name project)
-                            (gemini-companion-names-roots name))
-                  ,(gemini-companion-names-copy (concat name user)))))
+                `(,@(and project
+                         (mapcar (apply-partially #'expand-file-name project)
+                                 (gemini-companion-names-roots name)))
+                  ,@(and user
+                         (list (gemini-companion-names-copy
+                                (concat name user)))))))
     `(,@(when (and oldest (version< version oldest))
           `((bad ,(format "%s %s on %s cannot find Emacs; %s or later is needed"
                           title version host oldest)
-                 ,(format "To update it there: npm install -g %s" package))))
+                 ,(format "To update it there: npm install -g %s"
+                          (gemini-companion-client-package client)))))
       ,@(seq-mapcat
          (pcase-lambda (`(,keys ,value ,problem ,command))
            (unless (equal value (gemini-companion-client-settings-get files keys))
              `((bad ,(format "%s on %s" problem host)
                     ,(format "Type %s in %s there." command title)))))
-         required))))
+         (gemini-companion-client-required-settings client)))))
 
 ;;;; Life
 

@@ -11,12 +11,11 @@
 ;;; Code:
 
 (require 'gemini-companion-cli)
-(require 'gemini-companion-client)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-names)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-windows-at-once)
-(require 'json)
 (require 'tabulated-list)
 
 (defvar desktop-buffer-major-mode)
@@ -35,47 +34,18 @@
 
 ;;;; List
 
-(defun gemini-companion-resume--parse (output)
-  "Return the conversations in OUTPUT of a CLI, as `tabulated-list-entries'.
-The newest comes first: Gemini CLI prints that last, and Qwen Code first."
-  (let (printed objects)
-    (dolist (line (split-string output "[\r\n]+" t))
-      (if-let* ((entry (gemini-companion-resume--parse-printed line)))
-          (push entry printed)
-        (when-let* ((entry (gemini-companion-resume--parse-object line)))
-          (push entry objects))))
-    (append (nreverse objects) printed)))
-
-(defun gemini-companion-resume--entry (id time words)
-  "Return an entry of the list for the conversation ID.
-TIME is when it was used last, and WORDS are its title or first prompt."
-  (list id (vector time (gemini-companion-names-shown
-                         (string-clean-whitespace words) 300))))
-
-(defun gemini-companion-resume--parse-printed (line)
-  "Return the entry for LINE, which Gemini CLI has printed, or nil.
-Such a LINE is \"  1. Fix the bug (2 hours ago) [ID]\"."
-  (when (string-match "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'"
-                      line)
-    (gemini-companion-resume--entry (match-string 3 line) (match-string 2 line)
-                                    (match-string 1 line))))
-
-(defun gemini-companion-resume--parse-object (line)
-  "Return the entry for LINE, a JSON object of Qwen Code, or nil.
-Other lines are of the log of that."
-  (let-alist (and (string-prefix-p "{" line)
-                  (ignore-error json-error (json-read-from-string line)))
-    (when .sessionId
-      (gemini-companion-resume--entry
-       .sessionId
-       (format-time-string "%F %R" (/ .mtime 1000))
-       (or .customTitle .prompt "")))))
+(defun gemini-companion-resume--entry (conversation)
+  "Return an entry of the list for CONVERSATION, a list (ID TIME WORDS).
+See `gemini-companion-client-conversations'."
+  (pcase-let ((`(,id ,time ,words) conversation))
+    (list id (vector time (gemini-companion-names-shown
+                           (string-clean-whitespace words) 300)))))
 
 (defun gemini-companion-resume--list ()
   "List the conversations, or start the CLI if only that can list them."
   (let* ((cli gemini-companion-terminal-cli)
          (client (gemini-companion-terminal-cli-client cli))
-         (arguments (gemini-companion-client-get client :conversations)))
+         (arguments (gemini-companion-client-conversations-arguments client)))
     (if (null arguments)
         (gemini-companion-cli-launch
          (gemini-companion-terminal-cli-with cli 'resume t))
@@ -93,7 +63,12 @@ Other lines are of the log of that."
 PROBLEM is why the CLI has failed, or nil."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (setq tabulated-list-entries (gemini-companion-resume--parse output))
+      (setq tabulated-list-entries
+            (mapcar #'gemini-companion-resume--entry
+                    (gemini-companion-client-conversations
+                     (gemini-companion-terminal-cli-client
+                      gemini-companion-terminal-cli)
+                     output)))
       (setq truncate-lines (and tabulated-list-entries t))
       (cond (tabulated-list-entries
              (tabulated-list-print))
@@ -211,6 +186,10 @@ CLI is running, the conversation is resumed in one more."
     (when (gemini-companion-terminal-cli-remote cli)
       (user-error "Conversations on other hosts are not listed; type /resume in \
 the CLI"))
+    (unless (gemini-companion-client-resume-arguments
+             (gemini-companion-terminal-cli-client cli) t)
+      (user-error "%s cannot resume conversations"
+                  (gemini-companion-cli-name cli)))
     (gemini-companion-cli-check cli)
     (when (gemini-companion-cli-live-buffer cli)
       (setq cli (gemini-companion-terminal-cli-with

@@ -11,6 +11,7 @@
 ;;; Code:
 
 (require 'gemini-companion-cache)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
@@ -180,9 +181,9 @@ its .dir-locals.el."))
    (t
     `(bad ,(format "%s is in none of the workspace roots, so no CLI can \
 connect from there" (gemini-companion-names-absolute directory))
-          "Start it in a project, or open a file of that project, then type \
-/ide enable, or /ide in Copilot CLI.  The home directory and / are never \
-roots."))))
+          ,(format "Start it in a project, or open a file of that project, then \
+type %s.  The home directory and / are never roots."
+                   (gemini-companion-clients-search))))))
 
 ;;;; Life
 

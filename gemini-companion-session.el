@@ -10,7 +10,7 @@
 ;;
 ;; `:id'         a string, which differs from that of each other session on its host
 ;; `:remote'     the name of the remote host in which it runs, such as "/ssh:host:"
-;; `:client'     a key of `gemini-companion-client-table'
+;; `:client'     a key of `gemini-companion-clients'
 ;; `:version'    the version of the CLI, a string
 ;; `:pid'        the ID of its process
 ;; `:identity'   what differs for the next process with that ID
@@ -22,7 +22,7 @@
 ;;; Code:
 
 (require 'gemini-companion-cache)
-(require 'gemini-companion-client)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-names)
 (require 'map)
 
@@ -117,14 +117,13 @@ CLIs that connect again by themselves are left out."
   (let* ((clients (seq-uniq (mapcar (lambda (session) (plist-get session :client))
                                     (gemini-companion-sessions))))
          (groups (seq-group-by (lambda (client)
-                                 (gemini-companion-client-get client :reconnect))
+                                 (gemini-companion-client-reconnect-command client))
                                clients))
          (phrases (cl-loop for (command . clients) in groups
                            when command
                            collect (format "run %s in %s" command
-                                           (mapconcat
-                                            #'gemini-companion-client-title
-                                            clients " and ")))))
+                                           (gemini-companion-clients-titles
+                                            clients)))))
     (when phrases
       (concat (string-join phrases ", ") " " condition))))
 

@@ -14,7 +14,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-client)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-question)
@@ -118,7 +118,9 @@ this Emacs, or one without a meaning."
 The property `gemini-companion-title' of PROCESS is a cons of TITLE and
 whether a title of PROCESS has shown a state."
   (let ((previous (process-get process 'gemini-companion-title))
-        (meaning (assoc-default title (gemini-companion-client-all :titles)
+        (meaning (assoc-default title
+                                (gemini-companion-clients-append
+                                 #'gemini-companion-client-titles)
                                 #'string-match-p)))
     (process-put process 'gemini-companion-title
                  (cons title
@@ -150,9 +152,8 @@ turn, `question' or `edit'."
 
 (defun gemini-companion-state--hides-interrupts-p (record)
   "Return non-nil if the CLI of RECORD does not report an interrupted question."
-  (gemini-companion-client-get
-   (plist-get (gemini-companion-state--session record) :client)
-   :hides-interrupts))
+  (gemini-companion-client-hides-interrupts-p
+   (plist-get (gemini-companion-state--session record) :client)))
 
 (defun gemini-companion-state--interrupt (edits)
   "Dismiss EDITS, about which a CLI no longer asks."
@@ -213,7 +214,8 @@ The CLI does not report that its turn, or its question, has ended."
      ;; Gemini CLI then ends its turn, which no hook reports, unless it has
      ;; run another tool of the same answer.
      (when (and (gemini-companion-state--reported record)
-                (gemini-companion-edit-client-get edit :drops-edits))
+                (gemini-companion-client-drops-edits-p
+                 (gemini-companion-edit-client edit)))
        (gemini-companion-state--end record 'cut))
      (setf (gemini-companion-state--reported record) nil))
     ('dismissed
@@ -233,9 +235,8 @@ title of the process has shown a state."
                               :key #'gemini-companion-state--process))))
     (pcase (assoc-default
             (car title)
-            (gemini-companion-client-get
-             (plist-get (gemini-companion-state--session record) :client)
-             :titles)
+            (gemini-companion-client-titles
+             (plist-get (gemini-companion-state--session record) :client))
             #'string-match-p)
       ('named (and (cdr title) 'ready))
       (state state))))

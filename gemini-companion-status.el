@@ -16,8 +16,8 @@
 (require 'gemini-companion)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-cli)
-(require 'gemini-companion-client)
 (require 'gemini-companion-client-settings)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-context)
 (require 'gemini-companion-install)
 (require 'gemini-companion-names)
@@ -410,8 +410,8 @@ It is nil if all is well, until the program has answered, and if CLIENT
 is no script of Node.js."
   (when-let* ((node (gemini-companion-status--node-of client)))
     (pcase-let (((cl-struct gemini-companion-status--node version problem) node)
-                ((map :title (:node oldest))
-                 (cdr (assoc client gemini-companion-client-table)))
+                (title (gemini-companion-client-title client))
+                (oldest (gemini-companion-client-node client))
                 (mark (if (cl-find client (gemini-companion-sessions)
                                    :key (lambda (session)
                                           (plist-get session :client))
@@ -427,7 +427,7 @@ is no script of Node.js."
                  ,(format "Set PATH in the environment of Emacs, by `setenv' or \
 the package exec-path-from-shell, to one with Node.js %s or later; `exec-path' \
 is not enough for it." oldest))))
-       ((and version (version< version oldest))
+       ((and version oldest (version< version oldest))
         `((,mark ,(format "Node.js %s is too old for %s, which needs %s or later"
                           version title oldest)
                  "Put the directory of a later one first in the PATH of \
@@ -486,8 +486,8 @@ Return nil if its program is no script whose first line names that."
 
 (defun gemini-companion-status--client (client)
   "Return the finding about the discovery file or the version of CLIENT."
-  (pcase-let* (((map :title :package :node :oldest)
-                (cdr (assoc client gemini-companion-client-table)))
+  (pcase-let* ((title (gemini-companion-client-title client))
+               (oldest (gemini-companion-client-oldest client))
                (has-run (gemini-companion-client-has-run-p client))
                ((map :discovery) (gemini-companion-server-info))
                (found-by (cadr (assoc client discovery)))
@@ -503,7 +503,8 @@ Return nil if its program is no script whose first line names that."
                              (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
                              (match-string 0 text)))
                (install (format "npm install -g %s (needs Node.js %s)"
-                                package node)))
+                                (gemini-companion-client-package client)
+                                (gemini-companion-client-node client))))
     (cond ((and has-run found-by (not (file-exists-p found-by)))
            `(bad ,(format "Discovery file %s is missing; see the buffer \
 *Warnings*" found-by)))
@@ -557,8 +558,10 @@ ignore file."))
                 (remedy
                  (cond
                   ((gemini-companion-privacy-hidden-p origin)
-                   "See `gemini-companion-excluded', `gemini-companion-share' \
-and the ignore files, such as .geminiignore.")
+                   (format "See `gemini-companion-excluded', \
+`gemini-companion-share' and the ignore files, such as %s."
+                           (car (gemini-companion-clients-append
+                                 #'gemini-companion-client-ignore-files))))
                   ((not (or (file-remote-p file) (file-exists-p file)))
                    "Save it; it does not exist on disk yet.")
                   ((and gemini-companion-mode

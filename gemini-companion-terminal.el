@@ -92,7 +92,7 @@ selected one."
                (:copier gemini-companion-terminal-cli-copy))
   "A CLI that Emacs starts, or has started, in a terminal.
 CLIENT, DIRECTORY and NUMBER distinguish it from others: CLIENT is a key
-of `gemini-companion-client-table', such as \"gemini\", and nil until one
+of `gemini-companion-clients', such as \"gemini\", and nil until one
 is chosen; NUMBER is 1 for the first such CLI in DIRECTORY.
 
 ENVIRONMENT and PATH are the values of `process-environment' and

@@ -18,8 +18,8 @@
 ;;; Code:
 
 (require 'gemini-companion-cli)
-(require 'gemini-companion-client)
 (require 'gemini-companion-client-settings)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-context)
 (require 'gemini-companion-errors)
 (require 'gemini-companion-file-state)
@@ -48,13 +48,12 @@
 
 (defun gemini-companion-tools--linkable ()
   "Return the clients that have a command for links, such as (\"gemini\")."
-  (cl-loop for (client . row) in gemini-companion-client-table
-           when (plist-get row :link) collect client))
+  (seq-filter #'gemini-companion-client-link-arguments gemini-companion-clients))
 
 (defun gemini-companion-tools--notifying ()
   "Return the clients that are linked by a file of hooks, such as (\"copilot\")."
-  (cl-loop for (client . row) in gemini-companion-client-table
-           when (plist-get row :notifies) collect client))
+  (seq-filter #'gemini-companion-client-notification-event
+              gemini-companion-clients))
 
 (defun gemini-companion-tools--command (client)
   "Return the command of the bridge for CLIENT.
@@ -80,7 +79,7 @@ The contents are objects for `json-encode'.  The hooks are in the manifest,
 or in a file of their own, as CLIENT reads them."
   (let* ((command (gemini-companion-tools--command client))
          (hooks `(hooks . ,(gemini-companion-tools--hooks client command)))
-         (hooks-file (gemini-companion-client-get client :hooks-file))
+         (hooks-file (gemini-companion-client-hooks-file client))
          (manifest
           `((name . ,gemini-companion-tools--name)
             (version . ,gemini-companion-server-version)
@@ -105,8 +104,8 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
               (if (eq event 'Notification) "--notice" "--hook")
               ;; A hook that has begun ends in five seconds.
               60))
-           (gemini-companion-client-get client :hooks))
-   (pcase (gemini-companion-client-get client :permission-hook)
+           (gemini-companion-client-hooks client))
+   (pcase (gemini-companion-client-permission-hook client)
      (`(,event . ,matcher)
       (list (if (gemini-companion-tools-answers-p client)
                 (gemini-companion-tools--hook event matcher command
@@ -136,7 +135,7 @@ deleted, for the failure of the edit."
   "Return the file of hooks that links CLIENT, an object for `json-encode'."
   `((version . 1)
     (hooks
-     (,(intern (gemini-companion-client-get client :notifies))
+     (,(intern (gemini-companion-client-notification-event client))
       . [((type . "command")
           (bash . ,(gemini-companion-tools--shell-command
                     (gemini-companion-tools--command client) "--notice"))
@@ -216,16 +215,18 @@ Python would compile it again after each start of Emacs."
   "Return the absolute name of the file NAME in the directory of CLIENT."
   (expand-file-name name (gemini-companion-client-home client)))
 
-(defun gemini-companion-tools--policy-file (client)
-  "Return the name of our file of policies of CLIENT, or nil if it has none.
-With such a file, CLIENT asks no confirmation for our questions."
-  (when-let* ((name (gemini-companion-client-get client :policies)))
-    (gemini-companion-tools--file
-     client (format name gemini-companion-tools--name))))
+(defun gemini-companion-tools--policy (client)
+  "Return our file of policies of CLIENT and its text, or nil if it has none.
+The value is a cons.  With that file, CLIENT asks no confirmation for our
+questions."
+  (pcase (gemini-companion-client-policy client gemini-companion-tools--name
+                                         gemini-companion-tools--server)
+    (`(,name . ,text)
+     (cons (gemini-companion-tools--file client name) text))))
 
 (defun gemini-companion-tools-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
-  (if (gemini-companion-client-get client :notifies)
+  (if (gemini-companion-client-notification-event client)
       (file-exists-p (gemini-companion-tools--notification-file client))
     (gemini-companion-tools--extension-linked-p client)))
 
@@ -247,7 +248,7 @@ that are passed and others, each such as: Qwen Code: exit status 1"
       (funcall then (reverse failures))
     (let* ((default-directory (gemini-companion-install-extension-directory))
            (client (car clients))
-           (link (gemini-companion-client-get client :link))
+           (link (gemini-companion-client-link-arguments client))
            (arguments (if (equal verb (car link))
                           (cons (directory-file-name default-directory)
                                 (cdr link))
@@ -268,21 +269,13 @@ that are passed and others, each such as: Qwen Code: exit status 1"
 
 (defun gemini-companion-tools--write-policy (client)
   "Write the rule by which CLIENT may ask read-only questions."
-  (gemini-companion-tools--write
-   (gemini-companion-tools--policy-file client)
-   (format "# Written by M-x gemini-companion-tools, which also deletes it.
-[[rule]]
-mcpName = \"%s\"
-toolName = \"*\"
-toolAnnotations = { readOnlyHint = true }
-decision = \"allow\"
-priority = 100
-" gemini-companion-tools--server)))
+  (pcase-let ((`(,file . ,text) (gemini-companion-tools--policy client)))
+    (gemini-companion-tools--write file text)))
 
 (defun gemini-companion-tools--delete-policy (client)
   "Delete the rule that `gemini-companion-tools--write-policy' wrote, if any.
 Delete its directory, too, unless CLIENT has other policies there."
-  (when-let* ((policy (gemini-companion-tools--policy-file client)))
+  (when-let* ((policy (car (gemini-companion-tools--policy client))))
     (gemini-companion-tools--delete-with-directory policy)))
 
 (defun gemini-companion-tools--link ()
@@ -291,19 +284,25 @@ Delete its directory, too, unless CLIENT has other policies there."
          (all (or (append clients
                           (seq-intersection (gemini-companion-tools--notifying)
                                             (gemini-companion-cli-installed)))
-                  (user-error "No CLI that can be linked is installed; \
-install Gemini CLI, Qwen Code or Copilot CLI")))
+                  (user-error "No CLI that can be linked is installed; install %s"
+                              (mapconcat #'gemini-companion-client-title
+                                         (append
+                                          (gemini-companion-tools--linkable)
+                                          (gemini-companion-tools--notifying))
+                                         " or "))))
          (titles (mapconcat #'gemini-companion-client-title all ", ")))
     (unless (y-or-n-p
-             (format "A linked CLI reports what it asks permission for.  Gemini \
-CLI and Qwen Code receive the new errors after each edit, and may ask Emacs for \
-references, definitions and diagnostics of shared files.  The same command \
-unlinks them.  Link %s? "
+             (format "A linked CLI reports what it asks permission for.  %s \
+receive the new errors after each edit, and may ask Emacs for references, \
+definitions and diagnostics of shared files.  The same command unlinks them.  \
+Link %s? "
+                     (gemini-companion-clients-titles
+                      (gemini-companion-tools--linkable))
                      titles))
       (user-error "Nothing was linked"))
     ;; All is asked before anything is written.
     (let ((trusted (gemini-companion-tools--chosen
-                    (seq-filter #'gemini-companion-tools--policy-file clients)
+                    (seq-filter #'gemini-companion-tools--policy clients)
                     "Allow these read-only questions of %s without confirmation? "))
           (answering (gemini-companion-tools--chosen
                       (seq-filter #'gemini-companion-tools--permission-event clients)
@@ -341,7 +340,7 @@ QUESTION is a format with the title of a client."
 
 (defun gemini-companion-tools--permission-event (client)
   "Return the event whose hook may answer what CLIENT asks, a symbol, or nil."
-  (car (gemini-companion-client-get client :permission-hook)))
+  (car (gemini-companion-client-permission-hook client)))
 
 (defun gemini-companion-tools--other-hook (client)
   "Return that CLIENT has a hook of the user beside ours, a phrase, or nil.
@@ -453,7 +452,7 @@ link them."))
 are not offered and edits are not reported"
                       title (abbreviate-file-name directory))
              ,(format "To trust the directory, type %s in %s there."
-                      (gemini-companion-client-get client :trust) title)))
+                      (gemini-companion-client-trust-command client) title)))
      (t `(good ,(format "%s is linked" title))))))
 
 (defun gemini-companion-tools--untrusted-p (client directory)
@@ -464,7 +463,7 @@ DIRECTORY is never untrusted, as the settings here do not count."
        (eq t (or (gemini-companion-client-settings-get
                   (gemini-companion-client-settings-files client directory)
                   '("security" "folderTrust" "enabled"))
-                 (gemini-companion-client-get client :distrusts)))
+                 (gemini-companion-client-distrusts-p client)))
        (not (seq-some
              (pcase-lambda (`(,name . ,trust))
                (pcase trust

@@ -21,6 +21,7 @@
 ;;; Code:
 
 (require 'gemini-companion-baseline)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-edit-texts)
@@ -446,7 +447,8 @@ It is not in the text NOW of the file, either.  A buffer has the mark in its
 coding system."
   (let ((marked-p (apply-partially #'string-prefix-p "\uFEFF")))
     (and (null (gemini-companion-undo--text-buffer now))
-         (not (gemini-companion-edit-client-get edit :keeps-coding))
+         (not (gemini-companion-client-codings
+               (gemini-companion-edit-client edit)))
          (funcall marked-p (gemini-companion-edit-texts-decode-before edit))
          (not (funcall marked-p (gemini-companion-undo--text-text now)))
          (not (funcall marked-p (gemini-companion-edit-after edit))))))

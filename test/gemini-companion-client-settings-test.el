@@ -8,6 +8,7 @@
 (require 'gemini-companion-client)
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-client-test-helper)
+(require 'gemini-companion-part)
 (require 'gemini-companion-test-helper)
 
 (defun gemini-companion-client-test-finding ()

@@ -4,7 +4,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-client)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-test-helper)
 
 (defmacro gemini-companion-client-test-setting (text &rest body)

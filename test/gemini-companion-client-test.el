@@ -5,9 +5,10 @@
 ;;; Code:
 
 (require 'ert-x)
-(require 'gemini-companion-client)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-client-test-helper)
+(require 'gemini-companion-part)
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-clients-finds-files-by-an-environment ()

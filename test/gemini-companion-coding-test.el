@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-auto)
 (require 'gemini-companion-undo)
+(require 'gemini-companion-client-qwen)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-review-test-helper)
@@ -56,7 +57,9 @@
                 (should (equal (string-join lines end)
                                (decode-coding-string
                                 bytes (gemini-companion-coding-guess
-                                       bytes text preferred))))))))))))
+                                       bytes text
+                                       (gemini-companion-client-codings "qwen")
+                                       preferred))))))))))))
 
 (ert-deftest gemini-companion-coding-guess-prefers-that-of-the-buffer-on-a-tie ()
   :tags '(pure)
@@ -64,6 +67,7 @@
     ;; Nothing of the only line is left, or it is the same in all.
     (dolist (text '("new\n" "another\nline\n"))
       (should (eq coding (gemini-companion-coding-guess "\317\360\350\n" text
+                                                        (gemini-companion-client-codings "qwen")
                                                         (list coding)))))))
 
 (ert-deftest gemini-companion-coding-guess-of-one-changed-line-has-its-characters ()
@@ -74,7 +78,9 @@
       (should (equal text
                      (decode-coding-string
                       bytes (gemini-companion-coding-guess
-                             bytes (concat "// " text "!") '(iso-latin-1-unix))))))))
+                             bytes (concat "// " text "!")
+                             (gemini-companion-client-codings "qwen")
+                             '(iso-latin-1-unix))))))))
 
 (ert-deftest gemini-companion-coding-guess-takes-bounded-time ()
   :tags '(pure)
@@ -86,7 +92,8 @@
          (seconds (car (benchmark-run 1
                          (should (eq 'cyrillic-koi8-unix
                                      (gemini-companion-coding-guess
-                                      bytes (concat "new\n" text "new\n") nil)))))))
+                                      bytes (concat "new\n" text "new\n")
+                                      (gemini-companion-client-codings "qwen") nil)))))))
     ;; The time of one decoding on the same busy machine, many times over.
     (should (< seconds (+ 5 (* 40 once))))))
 

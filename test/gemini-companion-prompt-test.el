@@ -183,27 +183,27 @@ printf '\\r\\ntaken %s\\r\\n' $(get 1 | od -An -to1); exec cat")))
 ;; All that is in the prompt would be submitted.
 (ert-deftest gemini-companion-prompt-takes-its-mark-back-before-other-text ()
   (pcase-dolist
-      (`(,screen . ,taken)
-       '(("> beg%sun" . "177")
-         ("> one%s\n\n  two\n────\n  project" . "177")
+      (`(,client ,screen . ,taken)
+       '(("gemini" "> beg%sun" . "177")
+         ("gemini" "> one%s\n\n  two\n────\n  project" . "177")
          ;; Without colors, there is no frame.
-         (" > %s\n   two\n\n   workspace\n [INSERT]" . "177")
-         ("│ > one%s │\n│   two │\n╰───╯" . "177")
+         ("gemini" " > %s\n   two\n\n   workspace\n [INSERT]" . "177")
+         ("gemini" "│ > one%s │\n│   two │\n╰───╯" . "177")
          ;; In this mode, that character deletes nothing.
-         ("> worl%sd\n────\n  -- NORMAL --" . "165")
-         ("┃ one%s\n┃ two\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
-         ("> /ab%s" . "177")
-         ("┃ /ab%s\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
+         ("qwen" "> worl%sd\n────\n  -- NORMAL --" . "165")
+         ("copilot" "┃ one%s\n┃ two\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
+         ("gemini" "> /ab%s" . "177")
+         ("copilot" "┃ /ab%s\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
          ;; In shell mode, which only the footer shows.
-         ("┃ %s\n╹▀▀▀▀\n Shell · Manual Approval   model" . "177")
-         (" ~/project\n────\n❯ %s\n────\n / files · Shell · Manual" . "177")
+         ("copilot" "┃ %s\n╹▀▀▀▀\n Shell · Manual Approval   model" . "177")
+         ("copilot" " ~/project\n────\n❯ %s\n────\n / files · Shell · Manual" . "177")
          ;; Neither the frame is text of the prompt nor what is below it.
-         ("> one%s  \u200b\n────\n  project\n  mode")
-         (" > %s   \n▀▀▀▀\n   workspace\n [INSERT]")
-         (" > %s\n   \n   workspace\n [INSERT]")
-         (" > %s\n\n workspace\n    model")
-         ("┃ %s\n╹▀▀▀▀\n Interactive · Manual Approval   model")
-         ("│ > %s │\n╰───╯\n  project")))
+         ("gemini" "> one%s  \u200b\n────\n  project\n  mode")
+         ("gemini" " > %s   \n▀▀▀▀\n   workspace\n [INSERT]")
+         ("gemini" " > %s\n   \n   workspace\n [INSERT]")
+         ("gemini" " > %s\n\n workspace\n    model")
+         ("copilot" "┃ %s\n╹▀▀▀▀\n Interactive · Manual Approval   model")
+         ("gemini" "│ > %s │\n╰───╯\n  project")))
     (gemini-companion-prompt-test-with-terminal
         (mapconcat
          #'shell-quote-argument
@@ -216,6 +216,7 @@ printf 'taken %s\\r\\n' $(get 1 | od -An -to1); exec cat"
          " ")
       (gemini-companion-test-eventually
         (string-search "ready" (gemini-companion-test-text terminal)))
+      (plist-put (gemini-companion-edit-session diff) :client client)
       (gemini-companion-edit-reject-with-reason diff "Too long")
       (gemini-companion-test-eventually
         (string-search (if taken (concat "taken " taken) "Too long")

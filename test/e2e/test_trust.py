@@ -22,7 +22,7 @@ def trust(world: World, client: str, level: str) -> dict[str, object]:
 
 def changes_trust(emacs: Emacs, cli: Gemini, client: str) -> None:
     """Check that ``cli`` has the command that the status names."""
-    command = emacs.value(f"(gemini-companion-client-get {lisp(client)} :trust)")
+    command = emacs.value(f"(gemini-companion-client-trust-command {lisp(client)})")
     cli.type(str(command), lambda: "Modify Trust Level" in cli.screen())
 
 

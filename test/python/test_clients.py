@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -42,14 +41,23 @@ def test_the_bridge_has_the_homes_of_the_clients() -> None:
 
 
 def test_emacs_has_the_same_clients() -> None:
-    lisp = Path(__file__).parents[2].joinpath("gemini-companion-client.el").read_text()
-    row = r'\("(\w+)"\s+:title "([^"]+)"'
-    assert re.findall(row, lisp) == [(one.name, one.title) for one in CLIENTS]
-    for variable in PORTS.values():
-        assert f':port-variable "{variable}"' in lisp
+    names = " ".join(f'"{client.name}"' for client in CLIENTS)
+    assert f"gemini-companion-clients '({names})" in lisp("clients")
     for client in CLIENTS:
+        adapter = lisp(f"client-{client.name}")
+        assert f'"{client.title}"' in adapter
+        home = client.home_variable or "TMPDIR"
+        assert f'"{home}"' in adapter
+        assert f'"{PORTS.get(client.name, client.title)}"' in adapter
+        assert ("-reconnect-command" in adapter) == bool(client.reconnect)
         for event in getattr(client.hooks, "events", ()):
-            assert f"({event})" in lisp
+            assert f"({event})" in adapter
+
+
+def lisp(name: str) -> str:
+    """Return the text of a file of the Lisp package."""
+    root = Path(__file__).parents[2]
+    return (root / f"gemini-companion-{name}.el").read_text(encoding="utf-8")
 
 
 def test_a_root_with_a_separator_is_sent_where_that_is_read() -> None:

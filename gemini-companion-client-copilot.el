@@ -1,0 +1,77 @@
+;;; gemini-companion-client-copilot.el --- The adapter of Copilot CLI  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; GitHub Copilot CLI: what it has of the generic functions of
+;; gemini-companion-client.el.
+
+;;; Code:
+
+(require 'gemini-companion-client)
+
+;;;; Program
+
+(gemini-companion-client-values copilot
+  (gemini-companion-client-title "Copilot CLI")
+  (gemini-companion-client-package "@github/copilot")
+  (gemini-companion-client-node "22"))
+
+(cl-defmethod gemini-companion-client-commands ((_client (eql 'copilot)))
+  "Return the commands of Copilot CLI."
+  (split-string "add-dir agent allow-all ask autopilot changelog clear compact \
+context copy cwd delegate diagnose diff env exit experimental feedback fleet \
+footer fork help ide init instructions keep-alive limits list-dirs login \
+logout lsp mcp memory model move new permissions plan plugin pr refine remote \
+rename reset-allowed-tools research restart resume review rewind rubber-duck \
+sandbox search security-review session settings share skills statusline \
+subagents tasks terminal-setup theme update usage user version vim voice \
+worktree"))
+
+;;;; How it finds Emacs
+
+(gemini-companion-client-values copilot
+  (gemini-companion-client-home-variable "COPILOT_HOME")
+  (gemini-companion-client-connect-remedy
+   "Run /ide there, and choose Emacs.  By itself it connects only \
+if its directory is a workspace root, not below one.")
+  (gemini-companion-client-search-command "/ide"))
+
+;;;; Settings
+
+(gemini-companion-client-values copilot
+  (gemini-companion-client-user-settings
+   '("$COPILOT_HOME/settings.json" "~/.copilot/settings.json"))
+  (gemini-companion-client-project-settings ".github/copilot/settings.json"))
+
+;;;; Links
+
+(gemini-companion-client-values copilot
+  (gemini-companion-client-notification-event "notification"))
+
+;;;; Conversations
+
+(cl-defmethod gemini-companion-client-resume-arguments
+  ((_client (eql 'copilot)) conversation)
+  "Return the option that resumes CONVERSATION, a string, or asks for one."
+  (if (stringp conversation)
+      (list "--resume" conversation)
+    '("--resume")))
+
+;;;; Prompts
+
+(gemini-companion-client-values copilot
+  (gemini-companion-client-unreadable "[[:space:]@]\\|\\`~\\|[.,;:!?]\\'")
+  (gemini-companion-client-shell-footer "^ \\(?:.* · \\)?Shell · "))
+
+;;;; Edits
+
+(gemini-companion-client-values copilot
+  (gemini-companion-client-discards-edits-p t)
+  (gemini-companion-client-writes-own-text-p t)
+  (gemini-companion-client-drops-edits-p t))
+
+(provide 'gemini-companion-client-copilot)
+;;; gemini-companion-client-copilot.el ends here

@@ -1,0 +1,157 @@
+;;; gemini-companion-client-gemini.el --- The adapter of Gemini CLI  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Gemini CLI, 0.31.0 or later: what it has of the generic functions of
+;; gemini-companion-client.el.  Its fork, Qwen Code, has an adapter of its own.
+
+;;; Code:
+
+(require 'gemini-companion-client)
+(require 'gemini-companion-client-settings)
+
+;;;; Program
+
+(gemini-companion-client-values gemini
+  (gemini-companion-client-title "Gemini CLI")
+  (gemini-companion-client-package "@google/gemini-cli")
+  (gemini-companion-client-node "20")
+  (gemini-companion-client-oldest "0.31.0"))
+
+(cl-defmethod gemini-companion-client-commands ((_client (eql 'gemini)))
+  "Return the commands of Gemini CLI."
+  (split-string "about agents auth bug chat clear commands compress copy \
+directory docs editor extensions footer help hooks ide init mcp memory model \
+permissions plan policies privacy quit restore resume rewind settings \
+setup-github shortcuts skills stats tasks terminal-setup theme tools upgrade \
+vim voice"))
+
+;;;; How it finds Emacs
+
+(gemini-companion-client-values gemini
+  (gemini-companion-client-home-variable "TMPDIR")
+  (gemini-companion-client-temporary-directory "gemini/ide")
+  (gemini-companion-client-port-variable "GEMINI_CLI_IDE_SERVER_PORT")
+  (gemini-companion-client-pid-variable "GEMINI_CLI_IDE_PID")
+  (gemini-companion-client-unset-variables
+   '("GEMINI_CLI_IDE_AUTH_TOKEN"
+     "GEMINI_CLI_IDE_CONNECTION_TYPE"
+     "GEMINI_CLI_IDE_SERVER_STDIO_ARGS"
+     "GEMINI_CLI_IDE_SERVER_STDIO_COMMAND"
+     ;; The model may write to directories in this one.
+     "GEMINI_CLI_IDE_WORKSPACE_PATH"))
+  (gemini-companion-client-container-entries
+   ;; In a container, Gemini CLI connects to the host, unless this variable
+   ;; shows that its editor is in the container.
+   '("REMOTE_CONTAINERS=1"))
+  (gemini-companion-client-connect-remedy
+   "Run /ide enable there.  If the CLI answers that IDE \
+integration is not supported, start it again: it searches for editors only \
+when it starts.")
+  (gemini-companion-client-search-command "/ide enable")
+  (gemini-companion-client-reconnect-command "/ide enable"))
+
+;;;; Settings
+
+(gemini-companion-client-values gemini
+  (gemini-companion-client-user-settings
+   '("$GEMINI_CLI_HOME/.gemini/settings.json" "~/.gemini/settings.json"))
+  (gemini-companion-client-system-settings
+   '("$GEMINI_CLI_SYSTEM_SETTINGS_PATH"
+     "/etc/gemini-cli/settings.json"
+     "/Library/Application Support/GeminiCli/settings.json"))
+  (gemini-companion-client-project-settings ".gemini/settings.json")
+  (gemini-companion-client-required-settings
+   '((("ide" "enabled") t "IDE integration is off in Gemini CLI"
+      "/ide enable")))
+  (gemini-companion-client-trust-command "/permissions trust")
+  (gemini-companion-client-distrusts-p t)
+  (gemini-companion-client-ignore-files '(".geminiignore")))
+
+;;;; Links
+
+(gemini-companion-client-values gemini
+  (gemini-companion-client-link-arguments '("link" "--consent"))
+  (gemini-companion-client-hooks
+   '((AfterTool . "write_file|replace")
+     (BeforeAgent) (AfterAgent) (Notification)))
+  (gemini-companion-client-hooks-file "hooks/hooks.json"))
+
+(cl-defmethod gemini-companion-client-policy
+  ((_client (eql 'gemini)) extension server)
+  "Return the file of policies for the read-only tools of SERVER.
+EXTENSION is in its name."
+  (cons (format "policies/%s.toml" extension)
+        (format "# Written by M-x gemini-companion-tools, which also deletes it.
+[[rule]]
+mcpName = \"%s\"
+toolName = \"*\"
+toolAnnotations = { readOnlyHint = true }
+decision = \"allow\"
+priority = 100
+" server)))
+
+;;;; Titles
+
+(gemini-companion-client-values gemini
+  (gemini-companion-client-titles
+   '(("\\`\u25c7" . ready)
+     ("\\`[\u2726\u23f2]" . working)
+     ("\\`\u270b" . waiting))))
+
+;;;; Conversations
+
+(cl-defmethod gemini-companion-client-resume-arguments
+  ((_client (eql 'gemini)) conversation)
+  "Return the option that resumes CONVERSATION, a string, or asks for one."
+  (if (stringp conversation)
+      (list "--resume" conversation)
+    '("--resume")))
+
+(gemini-companion-client-values gemini
+  (gemini-companion-client-conversations-arguments '("--list-sessions")))
+
+(cl-defmethod gemini-companion-client-conversations
+  ((_client (eql 'gemini)) output)
+  "Return the conversations in OUTPUT, where the newest is last.
+Their lines are such as \"  1. Fix the bug (2 hours ago) [ID]\"."
+  (let ((conversations nil))
+    (dolist (line (split-string output "[\r\n]+" t) conversations)
+      (when (string-match
+             "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'" line)
+        (push (list (match-string 3 line) (match-string 2 line)
+                    (match-string 1 line))
+              conversations)))))
+
+;;;; Prompts
+
+(gemini-companion-client-values gemini
+  (gemini-companion-client-searches-names-p t)
+  (gemini-companion-client-escapes "[][ (){};|$`'#&<>!~,@]\\|\\.\\'")
+  (gemini-companion-client-unreadable
+   ;; Gemini CLI uses the name as a pattern, in which others may match or none,
+   ;; and takes a long name with a quote or an ellipsis for text of a log.
+   "[\"\\*?]\\|\\.\\.\\.\\|\\[[^/]*]\\|[@+!](\\|{[^/}]*\\(?:,\\|\\.\\.\\)[^/]*}"))
+
+(cl-defmethod gemini-companion-client-image-directory
+  ((_client (eql 'gemini)) directory)
+  "Return the directory of images for DIRECTORY.
+Gemini CLI has a name for each directory in which it has run."
+  (let ((home (gemini-companion-client-home "gemini")))
+    (when-let* ((project (gemini-companion-client-settings-get
+                          (expand-file-name "projects.json" home)
+                          (list "projects" (directory-file-name
+                                            (file-truename directory))))))
+      (expand-file-name (format "tmp/%s/images/" project) home))))
+
+;;;; Edits
+
+(gemini-companion-client-values gemini
+  (gemini-companion-client-drops-edits-p t)
+  (gemini-companion-client-hides-interrupts-p t))
+
+(provide 'gemini-companion-client-gemini)
+;;; gemini-companion-client-gemini.el ends here

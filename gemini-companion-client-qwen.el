@@ -1,0 +1,153 @@
+;;; gemini-companion-client-qwen.el --- The adapter of Qwen Code  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Qwen Code, 0.15.10 or later: what it has of the generic functions of
+;; gemini-companion-client.el.
+
+;;; Code:
+
+(require 'gemini-companion-client)
+(require 'json)
+(require 'let-alist)
+
+;;;; Program
+
+(gemini-companion-client-values qwen
+  (gemini-companion-client-title "Qwen Code")
+  (gemini-companion-client-package "@qwen-code/qwen-code")
+  (gemini-companion-client-node "22")
+  (gemini-companion-client-oldest "0.15.10"))
+
+(cl-defmethod gemini-companion-client-commands ((_client (eql 'qwen)))
+  "Return the commands of Qwen Code."
+  (split-string "about agents approval-mode auth branch btw bug cd clear \
+compress config context copy delete diff directory docs doctor editor effort \
+export extensions forget fork goal help history hooks ide init insight \
+language learn lsp mcp memory model output-style permissions plan quit recap \
+remember rename restore resume rewind settings setup-github skills stats \
+status statusline summary tasks terminal-setup theme tools trust update vim \
+voice workflows"))
+
+;;;; How it finds Emacs
+
+(gemini-companion-client-values qwen
+  (gemini-companion-client-home-variable "QWEN_HOME")
+  (gemini-companion-client-port-variable "QWEN_CODE_IDE_SERVER_PORT")
+  (gemini-companion-client-unset-variables
+   '("QWEN_CODE_IDE_SERVER_STDIO_ARGS"
+     "QWEN_CODE_IDE_SERVER_STDIO_COMMAND"
+     ;; "qwen serve" binds the directories in this one.
+     "QWEN_CODE_IDE_WORKSPACE_PATH"))
+  (gemini-companion-client-connect-remedy
+   "Run /ide enable there.  If the CLI answers that IDE \
+integration is not supported, start it again: it searches for editors only \
+when it starts.")
+  (gemini-companion-client-search-command "/ide enable")
+  (gemini-companion-client-reconnect-command "/ide enable"))
+
+;;;; Settings
+
+(gemini-companion-client-values qwen
+  (gemini-companion-client-user-settings
+   '("$QWEN_HOME/settings.json" "~/.qwen/settings.json"))
+  (gemini-companion-client-system-settings
+   '("$QWEN_CODE_SYSTEM_SETTINGS_PATH"
+     "/etc/qwen-code/settings.json"
+     "/Library/Application Support/QwenCode/settings.json"))
+  (gemini-companion-client-project-settings ".qwen/settings.json")
+  (gemini-companion-client-required-settings
+   '((("ide" "enabled") t "IDE integration is off in Qwen Code"
+      "/ide enable")
+     (("tools" "approvalMode") "default"
+      "Qwen Code does not ask about edits, so no review appears"
+      "/approval-mode default")))
+  (gemini-companion-client-trust-command "/trust")
+  (gemini-companion-client-ignore-files
+   '(".qwenignore" ".agentignore" ".aiignore")))
+
+;;;; Links
+
+(gemini-companion-client-values qwen
+  (gemini-companion-client-link-arguments '("link"))
+  (gemini-companion-client-hooks
+   '((PostToolUse . "write_file|edit")
+     (UserPromptSubmit) (Stop) (Notification)))
+  (gemini-companion-client-permission-hook
+   '(PermissionRequest
+     ;; These have a review, or are answered in the terminal.
+     . "^(?!(edit|write_file|notebook_edit|ask_user_question\
+|exit_plan_mode)$)")))
+
+;;;; Titles
+
+(gemini-companion-client-values qwen
+  (gemini-companion-client-titles
+   '(("\\`\u25d0" . working)
+     ("\\`\u2733" . waiting)
+     ("\\`Qwen - " . ready)
+     ;; The name of the session stands alone.
+     ("." . named))))
+
+;;;; Conversations
+
+(cl-defmethod gemini-companion-client-resume-arguments
+  ((_client (eql 'qwen)) conversation)
+  "Return the option that resumes CONVERSATION, a string, or asks for one."
+  (if (stringp conversation)
+      (list "--resume" conversation)
+    '("--resume")))
+
+(gemini-companion-client-values qwen
+  (gemini-companion-client-conversations-arguments
+   '("sessions" "list" "--json" "--limit" "100")))
+
+(cl-defmethod gemini-companion-client-conversations
+  ((_client (eql 'qwen)) output)
+  "Return the conversations in OUTPUT, where the newest is first.
+Their lines are JSON objects; others are of the log of Qwen Code."
+  (let ((conversations nil))
+    (dolist (line (split-string output "[\r\n]+" t) (nreverse conversations))
+      (let-alist (and (string-prefix-p "{" line)
+                      (ignore-error json-error (json-read-from-string line)))
+        (when .sessionId
+          (push (list .sessionId
+                      (format-time-string "%F %R" (/ .mtime 1000))
+                      (or .customTitle .prompt ""))
+                conversations))))))
+
+;;;; Prompts
+
+(gemini-companion-client-values qwen
+  (gemini-companion-client-escapes "[][ (){};|*?$`'\"#&<>!~,]")
+  (gemini-companion-client-unreadable "\\\\\\|\\.\\'")
+  (gemini-companion-client-normal-footer "^ *-- NORMAL --"))
+
+(cl-defmethod gemini-companion-client-image-directory
+  ((_client (eql 'qwen)) _directory)
+  "Return the directory of images, which is one for all projects."
+  (expand-file-name "tmp/clipboard/" (gemini-companion-client-home "qwen")))
+
+;;;; Edits
+
+(gemini-companion-client-values qwen
+  (gemini-companion-client-discards-edits-p
+   ;; Qwen Code writes before it fetches the text of the review.
+   t))
+
+(defconst gemini-companion-client-qwen--codings
+  (mapcar (lambda (coding) (coding-system-change-eol-conversion coding 'unix))
+          '(iso-latin-1 windows-1252 gb18030 gbk big5 big5-hkscs japanese-cp932
+            euc-jp korean-cp949 windows-1251 koi8-r iso-8859-5 iso-8859-2
+            windows-1250 iso-8859-7 windows-1253 iso-8859-9 windows-1254
+            iso-8859-8 windows-1255 windows-1256 iso-8859-6 utf-8))
+  "The coding systems that its library chardet can find, as Emacs names them.")
+
+(gemini-companion-client-values qwen
+  (gemini-companion-client-codings gemini-companion-client-qwen--codings))
+
+(provide 'gemini-companion-client-qwen)
+;;; gemini-companion-client-qwen.el ends here

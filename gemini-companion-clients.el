@@ -1,0 +1,55 @@
+;;; gemini-companion-clients.el --- The CLIs that can connect  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The list of the CLIs, of which each has an adapter, and what is asked of all of
+;; them.  All that differs by CLI is in the adapters; no other file names a CLI.
+
+;;; Code:
+
+(require 'gemini-companion-client)
+(require 'gemini-companion-client-copilot)
+(require 'gemini-companion-client-gemini)
+(require 'gemini-companion-client-qwen)
+
+(defvar gemini-companion-clients '("gemini" "qwen" "copilot")
+  "Names of the CLIs, in the order in which they are offered.
+Each has methods of the generic functions in gemini-companion-client.el.")
+
+(defun gemini-companion-clients-append (function)
+  "Append the values of FUNCTION, a generic one, of all CLIs, which are lists."
+  (seq-mapcat function gemini-companion-clients))
+
+(defun gemini-companion-clients-variables (port pid)
+  "Return the entries of an environment that name Emacs PID at PORT to a CLI."
+  (cl-flet ((entry (variable number)
+              (when variable
+                (list (format "%s=%d" variable number)))))
+    (seq-mapcat (lambda (client)
+                  (append
+                   (entry (gemini-companion-client-port-variable client) port)
+                   (entry (gemini-companion-client-pid-variable client) pid)))
+                gemini-companion-clients)))
+
+(defun gemini-companion-clients-titles (clients)
+  "Return the titles of CLIENTS as a phrase, such as \"Gemini CLI and Qwen Code\"."
+  (mapconcat #'gemini-companion-client-title clients " and "))
+
+(defun gemini-companion-clients-search ()
+  "Return how the user has a CLI search for Emacs, as a phrase.
+For example \"/ide enable, or /ide in Copilot CLI\"; the first command is that
+of most CLIs, so they are not named."
+  (pcase-let ((`((,usual . ,_) . ,others)
+               (seq-group-by #'gemini-companion-client-search-command
+                             gemini-companion-clients)))
+    (concat usual
+            (mapconcat (pcase-lambda (`(,command . ,clients))
+                         (format ", or %s in %s" command
+                                 (gemini-companion-clients-titles clients)))
+                       others ""))))
+
+(provide 'gemini-companion-clients)
+;;; gemini-companion-clients.el ends here

@@ -1,0 +1,30 @@
+;;; gemini-companion-client-copilot-test.el --- Tests of the adapter of Copilot CLI  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-client-copilot)
+
+(ert-deftest gemini-companion-client-copilot-asks-itself-what-to-resume ()
+  :tags '(pure)
+  (should-not (gemini-companion-client-conversations-arguments "copilot"))
+  (should (equal '("--resume")
+                 (gemini-companion-client-resume-arguments "copilot" t))))
+
+(ert-deftest gemini-companion-client-copilot-shows-a-shell-in-its-footer ()
+  :tags '(pure)
+  (let ((footer (gemini-companion-client-shell-footer "copilot")))
+    (should (string-match-p footer " Shell · Manual Approval   model"))
+    (should (string-match-p footer " / files · Shell · Manual"))
+    (should-not (string-match-p footer " Interactive · Manual Approval"))))
+
+(ert-deftest gemini-companion-client-copilot-writes-its-own-text ()
+  :tags '(pure)
+  (should (gemini-companion-client-writes-own-text-p "copilot"))
+  (should (gemini-companion-client-discards-edits-p "copilot"))
+  (should-not (gemini-companion-client-codings "copilot")))
+
+(provide 'gemini-companion-client-copilot-test)
+;;; gemini-companion-client-copilot-test.el ends here

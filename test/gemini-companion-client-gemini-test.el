@@ -1,0 +1,43 @@
+;;; gemini-companion-client-gemini-test.el --- Tests of the adapter of Gemini CLI  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-client-gemini)
+(require 'gemini-companion-part)
+(require 'gemini-companion-test-helper)
+
+(ert-deftest gemini-companion-client-gemini-lists-conversations-newest-first ()
+  :tags '(pure)
+  (should (equal '(("2be1" "Just now" "Say \"x\" (now) [1]")
+                   ("4c48" "2 days ago" "Fix the login"))
+                 (gemini-companion-client-conversations
+                  "gemini" "\nAvailable sessions for this project (2):
+  1. Fix the login (2 days ago) [4c48]
+  2. Say \"x\" (now) [1] (Just now) [2be1]\n")))
+  (should (equal '("--resume" "4c48")
+                 (gemini-companion-client-resume-arguments "gemini" "4c48"))))
+
+(ert-deftest gemini-companion-client-gemini-shows-states-in-titles ()
+  :tags '(pure)
+  (pcase-dolist (`(,title . ,state)
+                 '(("◇  Ready (dir)" . ready) ("✦  Fix it (dir)" . working)
+                   ("⏲  Working… (dir)" . working)
+                   ("✋  Action Required (dir)" . waiting) ("bash" . nil)))
+    (should (eq state (assoc-default title (gemini-companion-client-titles "gemini")
+                                     #'string-match-p)))))
+
+(ert-deftest gemini-companion-client-gemini-names-the-directory-of-images ()
+  (gemini-companion-test-with-directory nil
+    (with-environment-variables (("GEMINI_CLI_HOME" directory))
+      (should-not (gemini-companion-client-image-directory "gemini" directory))
+      (gemini-companion-test-write
+       ".gemini/projects.json"
+       (format "{\"projects\": {\"%s\": \"shop\"}}"
+               (directory-file-name (file-truename directory))))
+      (should (equal (expand-file-name ".gemini/tmp/shop/images/")
+                     (gemini-companion-client-image-directory "gemini" directory))))))
+
+(provide 'gemini-companion-client-gemini-test)
+;;; gemini-companion-client-gemini-test.el ends here
