@@ -65,6 +65,10 @@ the texts again for each change of a file would take seconds.")
   "Functions called with a record of which the changes were computed again.
 If there are none, the record may have been dropped.")
 
+(defvar gemini-companion-changes-undo-functions nil
+  "Functions called with a record and the changes of it that are to be undone.
+The current buffer is that of the file, and still has them.")
+
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last look, in order.
 If ALL is non-nil, include those whose changes are not in the text now."
@@ -405,6 +409,7 @@ they may be of another edit."
   "Undo CHANGES, some of those of RECORD at the last look, in its buffer.
 The current buffer is that one.  It is not saved.  Line ends stay, but where a
 conversion is undone.  If that is impossible, signal an error after the rest."
+  (run-hook-with-args 'gemini-companion-changes-undo-functions record changes)
   (let ((group (prepare-change-group))
         (conversion (seq-some #'gemini-companion-baseline-change-conversion changes))
         (why nil))

@@ -47,7 +47,8 @@
      ("K" gemini-companion-keep-changes "Keep all of this file" (global change)
       :enable gemini-companion-marks-here)
      ("d" gemini-companion-turn-page "Changes on one page" (global)
-      :enable gemini-companion-changes-left))
+      :enable gemini-companion-changes-left)
+     (";" gemini-companion-comment "Comment on this line" (global)))
     ("Changes"
      ("n" gemini-companion-turn-page-next "Next change" (page)
       :first t :header "next")
@@ -74,8 +75,8 @@
       :enable gemini-companion-edits-to-answer :first t :header "accept")
      ("r" gemini-companion-edit-reject "Reject" (view list page)
       :enable gemini-companion-edits-to-answer :first t :header "reject")
-     ("c" gemini-companion-list-comment "Comment on this line" (list)
-      :enable gemini-companion-edits-to-answer :first t :header "comment")
+     ("c" gemini-companion-comment "Comment on this line" (list page)
+      :first t :header "comment")
      ("q" gemini-companion-review-quit "Quit (asks first)" (view)
       :enable gemini-companion-edits-to-answer))
     ("Edit"
@@ -88,6 +89,8 @@
       :on gemini-companion-review-excluded-p :stay t :header "exclude")
      ("e" gemini-companion-review-edit "Edit the proposal" (view list page)
       :enable gemini-companion-review-of-buffer :header "edit")
+     ("c" gemini-companion-comment "Comment on this line" (view)
+      :header "comment")
      ("u" gemini-companion-list-revert "Undo this edit or turn" (list)
       :first t :header "undo")
      ("k" gemini-companion-list-keep "Keep this edit or turn" (list)
@@ -236,6 +239,7 @@ of CLICK."
 
 (gemini-companion-part-autoload 'auto 'gemini-companion-auto-accept)
 (gemini-companion-part-autoload 'cli 'gemini-companion-run)
+(gemini-companion-part-autoload 'comment 'gemini-companion-comment)
 (gemini-companion-part-autoload 'context 'gemini-companion-pause)
 (gemini-companion-part-autoload 'list
                                 'gemini-companion-list

@@ -405,7 +405,7 @@ only delete those for sessions that have ended."
 
 ;;;; Submitting
 
-(defun gemini-companion-compose--deliver (text session insert)
+(defun gemini-companion-compose-deliver (text session &optional insert)
   "Submit TEXT to SESSION, the value of `gemini-companion-compose--target'.
 With INSERT, or if the CLI is in no terminal that takes input, only insert
 it.  Signal an error if the CLI waits for an answer."
@@ -536,7 +536,7 @@ While the CLI works, it queues the prompt."
       (user-error "Nothing to submit"))
     (gemini-companion-compose--check-command typed)
     (gemini-companion-compose--check-files)
-    (gemini-companion-compose--deliver
+    (gemini-companion-compose-deliver
      (gemini-companion-prompt-quote typed session) session insert)
     (gemini-companion-compose--remember typed)
     (erase-buffer)

@@ -15,7 +15,9 @@
 ;;; Code:
 
 (require 'gemini-companion-auto)
+(require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -40,13 +42,6 @@
 (require 'gemini-companion-windows)
 (require 'map)
 (require 'outline)
-
-;;;; Customization
-
-(defface gemini-companion-comment
-  '((t :inherit (italic warning)))
-  "Face of comments on the lines of a proposal."
-  :group 'gemini-companion-reviews)
 
 ;;;; Keys
 
@@ -448,7 +443,9 @@ Its texts are those that were compared last."
         (when (gemini-companion-edit-open-p edit)
           (gemini-companion-hunk-excluded
            (gemini-companion-edit-proposal-buffer edit)))
-        (gemini-companion-edit-comments edit)))
+        (gemini-companion-edit-comments edit)
+        (unless (gemini-companion-edit-open-p edit)
+          (gemini-companion-comment-state (gemini-companion-edit-true-name edit)))))
 
 (defun gemini-companion-list--draw-diff (edit hunks)
   "Return the text of the diff of EDIT, its HUNKS with the comments on them."
@@ -459,51 +456,16 @@ Its texts are those that were compared last."
      (lambda (old new)
        (with-temp-buffer
          (gemini-companion-unified-draw-insert edit old new hunks unfolded)
-         (gemini-companion-list--insert-comments
-          (gemini-companion-edit-comments edit))
+         (gemini-companion-comment-insert
+          (append (gemini-companion-edit-comments edit)
+                  (unless (gemini-companion-edit-open-p edit)
+                    (gemini-companion-comment-places
+                     (gemini-companion-edit-true-name edit)
+                     (gemini-companion-baseline-split
+                      (gemini-companion-text-of-buffer new))
+                     (gemini-companion-baseline-split
+                      (gemini-companion-text-of-buffer old))))))
          (buffer-string))))))
-
-(defun gemini-companion-list--insert-comments (comments)
-  "Insert COMMENTS below their lines of the diff in the current buffer.
-For their shape, see `gemini-companion-edit-comments'."
-  (goto-char (point-min))
-  (while (not (eobp))
-    (let ((here (gemini-companion-list--comments-at
-                 (gemini-companion-list--line-key) comments))
-          (properties (text-properties-at (point))))
-      (forward-line)
-      (pcase-dolist (`((,_ . ,lines) . ,comment) here)
-        (let ((beg (point)))
-          (insert (apply #'propertize
-                         (concat "  >> "
-                                 (when (consp lines)
-                                   (concat (gemini-companion-hunk-range lines)
-                                           ": "))
-                                 comment "\n")
-                         properties))
-          (add-text-properties
-           beg (point) '( face gemini-companion-comment
-                          line-prefix nil wrap-prefix nil
-                          gemini-companion-change nil)))))))
-
-(defun gemini-companion-list--comments-at (key comments)
-  "Return those of COMMENTS that are displayed below the line with KEY.
-For the value of KEY, see `gemini-companion-list--line-key'.  A comment
-on several lines is below the last one."
-  (seq-filter (pcase-lambda (`((,side . ,lines) . ,_))
-                (equal key (cons side (if (consp lines) (cdr lines) lines))))
-              comments))
-
-(defun gemini-companion-list--line-key ()
-  "Return the key of a comment on the line of a diff at point, or nil.
-For a removed line, it is a cons of `before' and its number in the file;
-for any other line, one of `after' and its number in the proposal."
-  (let ((old (get-text-property (point) 'gemini-companion-old))
-        (new (get-text-property (point) 'gemini-companion-line)))
-    (cond ((null new) nil)
-          ((and old (get-text-property (point) 'gemini-companion-hunk))
-           (cons 'before old))
-          (t (cons 'after new)))))
 
 ;;;; Mode
 
@@ -534,6 +496,7 @@ least a minute ago.
   (setq buffer-invisibility-spec '(outline))
   (gemini-companion-page-set-up #'gemini-companion-list--write
                                 '(gemini-companion-edit-functions
+                                  gemini-companion-comment-functions
                                   gemini-companion-request-functions
                                   gemini-companion-session-changed-functions
                                   gemini-companion-changes-functions
@@ -571,6 +534,18 @@ least a minute ago.
     (cons (or (gemini-companion-list--get :session)
               (user-error "No CLI on this line"))
           (if edit (list edit) (gemini-companion-list--get :edits)))))
+
+(cl-defmethod gemini-companion-view-edit-here ((_ gemini-companion-list-view))
+  "Return the edit at point, or nil."
+  (gemini-companion-list--get :edit))
+
+(cl-defmethod gemini-companion-view-texts ((_ gemini-companion-list-view))
+  "Return the lines after and before the edit at point."
+  (gemini-companion-edit-texts-call
+   (gemini-companion-list--get :edit)
+   (lambda (old new)
+     (cons (gemini-companion-baseline-split (gemini-companion-text-of-buffer new))
+           (gemini-companion-baseline-split (gemini-companion-text-of-buffer old))))))
 
 (cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-list-view))
   "Return the hunk at point, or nil."
@@ -676,71 +651,6 @@ are left of it."
                                               #'pop-to-buffer)
         (when line
           (goto-char (gemini-companion-hunk-line line))))))))
-
-(defun gemini-companion-list-comment ()
-  "Comment on the line at point, or on the lines of the region.
-An empty text deletes the comment.  If the proposal is rejected, the
-comment becomes part of the reason."
-  (interactive nil gemini-companion-list-mode)
-  (when (use-region-p)
-    (gemini-companion-list--end-region-at-line))
-  (let* ((edit (gemini-companion-edit-unsettled))
-         (comments (gemini-companion-edit-comments edit))
-         (key (or (gemini-companion-list--comment-key comments)
-                  (user-error "No line of the file here")))
-         (comment (gemini-companion-edit-read
-                   edit
-                   (format (if (consp (cdr key))
-                               "Comment on lines %s: "
-                             "Comment on line %s: ")
-                           (gemini-companion-hunk-range (cdr key)))
-                   (cdr (assoc key comments)))))
-    (deactivate-mark)
-    (when comment
-      (gemini-companion-edit-comment
-       edit key (and (not (string-blank-p comment)) comment)))))
-
-(defun gemini-companion-list--end-region-at-line ()
-  "Move point to the last line of the region, and mark to its beginning.
-The line after the region is not meant if the region ends before its
-first character; it may be of another edit."
-  (let ((beg (region-beginning)))
-    (goto-char (region-end))
-    (when (and (bolp) (< beg (point)))
-      (forward-line -1))
-    (set-mark beg)))
-
-(defun gemini-companion-list--comment-key (comments)
-  "Return the key of a comment on the line at point or on the region, or nil.
-See `gemini-companion-edit-comments', whose value for the edit here is
-COMMENTS.  Point is in the last line of the region."
-  (let ((key (gemini-companion-list--line-key)))
-    (if (use-region-p)
-        (gemini-companion-list--region-key)
-      ;; A comment on several lines is below the last of them.
-      (or (caar (gemini-companion-list--comments-at key comments))
-          key))))
-
-(defun gemini-companion-list--region-key ()
-  "Return the key of a comment on the region up to the line of point, or nil.
-Of removed lines and others, the others count: the CLI proposes those."
-  (let ((edit (gemini-companion-list--get :edit))
-        (end (line-end-position))
-        keys)
-    (save-excursion
-      (goto-char (mark))
-      (while (and (<= (point) end) (not (eobp)))
-        (when-let* (((eq edit (gemini-companion-list--get :edit)))
-                    (key (gemini-companion-list--line-key)))
-          (push key keys))
-        (forward-line)))
-    (let* ((side (if (assq 'after keys) 'after 'before))
-           (lines (cl-loop for (other . line) in keys
-                           when (eq side other) collect line)))
-      (when lines
-        (let ((first (apply #'min lines))
-              (last (apply #'max lines)))
-          (cons side (if (= first last) first (cons first last))))))))
 
 (defun gemini-companion-list-revert ()
   "Revert the edit at point: restore the previous text of the file.

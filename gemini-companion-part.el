@@ -26,7 +26,7 @@
 (defvar gemini-companion-part-list
   '(install remote remote-cli state session roots watch revert edit proposal notify
     auto arrival changes marks context review cli resume walk prompt compose
-    tools list turn-page status)
+    tools comment comment-send list turn-page status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.  The
@@ -34,7 +34,7 @@ parts with what is to be known of add-ons come last.")
 
 (defvar gemini-companion-part-used-later
   '((remote) (remote-cli . gemini-companion-remote-directories)
-    (walk) (prompt) (compose)
+    (walk) (prompt) (compose) (comment-send)
     (tools . gemini-companion-install-extension-p)
     (list) (turn-page) (status))
   "Alist of the parts whose files are loaded when they are used, and when else.

@@ -648,7 +648,7 @@ Return nil if EDIT ended meanwhile."
   "Return the comments on the lines of EDIT as lines of a prompt.
 The value is a list of strings, such as src/a.py:12: Why?  They are in the
 order of their last lines, as the list of edits shows them."
-  (let ((name (gemini-companion-prompt--name-for-cli
+  (let ((name (gemini-companion-prompt-name-for-cli
                (gemini-companion-edit-file edit)
                (gemini-companion-edit-session edit))))
     (mapcar (pcase-lambda (`((,side . ,lines) . ,comment))
@@ -661,7 +661,7 @@ order of their last lines, as the list of edits shows them."
                            (if (consp lines) (cdr lines) lines))
                          #'< (gemini-companion-edit-comments edit)))))
 
-(defun gemini-companion-prompt--name-for-cli (file session)
+(defun gemini-companion-prompt-name-for-cli (file session)
   "Return the name by which the CLI of SESSION knows FILE.
 It is relative to the directory of the CLI if that is known."
   (pcase-let (((map :directory :remote) session))
@@ -670,16 +670,13 @@ It is relative to the directory of the CLI if that is known."
           ((and remote (cdr (gemini-companion-names-remote file remote))))
           (t file))))
 
-(defun gemini-companion-prompt--reject-with-comments (edit)
+(defun gemini-companion-prompt-reject-with-comments (edit)
   "Reject EDIT with its comments as the reason, if it has any.
 Return non-nil if so.  This is the value of
 `gemini-companion-proposal-reject-function'."
   (when (gemini-companion-edit-comments edit)
     (gemini-companion-edit-reject-with-reason edit "")
     t))
-
-(setq gemini-companion-proposal-reject-function
-      #'gemini-companion-prompt--reject-with-comments)
 
 ;;;; Commands
 

@@ -39,6 +39,10 @@
 It is called with the edit when the user types a key to reject it, and
 returns non-nil if it has rejected the edit.")
 
+(defvar gemini-companion-proposal-accepted-function #'ignore
+  "Function called with an edit that a command has accepted, at last.
+It may ask the user.")
+
 ;;;; Opening
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'open-diff)) &rest args)
@@ -409,7 +413,8 @@ its own text; reject the proposal, or leave at least one character"))
   (unless (gemini-companion-proposal--refused-p edit)
     (let ((summary (gemini-companion-edit-hunks-summary edit 'plain)))
       (gemini-companion-proposal--take edit 'accepted)
-      (gemini-companion-proposal--answered edit (concat "Accepted " summary)))))
+      (gemini-companion-proposal--answered edit (concat "Accepted " summary))
+      (funcall gemini-companion-proposal-accepted-function edit))))
 
 (defun gemini-companion-proposal--refused-p (edit)
   "Return non-nil if the user objects to accepting EDIT.

@@ -21,9 +21,11 @@
 (require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-commands)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-format)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
@@ -72,13 +74,14 @@ If TURN is nil, those of all turns."
                (:constructor gemini-companion-turn-page--make-part)
                (:copier nil))
   "What the page shows of one file.
-KEY identifies it, and KIND is `changes', `proposal' or `reviewed'.
+KEY identifies it, PATH is the name of the file, and KIND is `changes',
+`proposal', `reviewed' or, where the user has only comments, `comments'.
 RECORD is that of the file, with its CHANGES, in the lines NOW, a vector;
-or EDIT is the proposal, or the last edit that was reviewed.
+or EDIT is the proposal, or the last edit that was reviewed, or nil.
 
 TEXT is drawn from what STATE has, compared by `equal'.  All its lines have
 the part as the text property `gemini-companion-turn-page-part'."
-  key kind record changes now edit state text)
+  key path kind record changes now edit state text)
 
 (defvar-local gemini-companion-turn-page--subject nil
   "What this page shows.")
@@ -91,14 +94,31 @@ the part as the text property `gemini-companion-turn-page-part'."
 
 ;;;; What belongs to the page
 
+(defun gemini-companion-turn-page--since (subject)
+  "Return when comments on what is in SUBJECT were sent, in seconds, or nil.
+What its CLI has written later is an answer to them."
+  (let ((turn (gemini-companion-turn-page--subject-turn subject))
+        (sent (gemini-companion-comment-last-sent
+               (gemini-companion-turn-page--subject-session subject))))
+    (and sent
+         (or (null turn) (< (gemini-companion-turn-began turn) sent))
+         sent)))
+
+(defun gemini-companion-turn-page--new-p (subject edit)
+  "Return non-nil if EDIT was written after the comments on SUBJECT were sent."
+  (when-let* ((since (gemini-companion-turn-page--since subject)))
+    (< since (gemini-companion-edit-since edit))))
+
 (defun gemini-companion-turn-page--own-p (subject edit)
-  "Return non-nil if EDIT is one of those of SUBJECT."
+  "Return non-nil if EDIT is one of those of SUBJECT.
+Of a turn, so are those that answer the comments on it."
   (let ((turn (gemini-companion-turn-page--subject-turn subject)))
     (and (gemini-companion-session-same-p
           (gemini-companion-turn-page--subject-session subject)
           (gemini-companion-edit-session edit))
          (or (null turn)
-             (eq turn (gemini-companion-edit-turn edit))))))
+             (eq turn (gemini-companion-edit-turn edit))
+             (gemini-companion-turn-page--new-p subject edit)))))
 
 (defun gemini-companion-turn-page--edits (subject)
   "Return the edits of SUBJECT, oldest first."
@@ -121,6 +141,9 @@ depends on has changed."
   (let* ((key (list 'changes (gemini-companion-changes-file-name record)))
          (state (list (gemini-companion-turn-page--version record)
                       (gemini-companion-changes-file-edits record)
+                      (gemini-companion-comment-state
+                       (gemini-companion-changes-file-name record))
+                      (gemini-companion-turn-page--since subject)
                       (gemini-companion-turn-page--draw-state key))))
     (if (and last (equal state (gemini-companion-turn-page--part-state last)))
         last
@@ -134,6 +157,7 @@ depends on has changed."
            (gemini-companion-turn-page--make-part
             :key key :kind 'changes :state state :record record :changes changes
             :edit (gemini-companion-changes-file-edit record)
+            :path (gemini-companion-changes-path record)
             :now (gemini-companion-baseline-split
                   (gemini-companion-changes-text record)))
            subject))))))
@@ -152,13 +176,58 @@ For LAST, see `gemini-companion-turn-page--changes-part'."
                       (and (gemini-companion-edit-open-p edit)
                            (gemini-companion-hunk-excluded
                             (gemini-companion-edit-proposal-buffer edit)))
+                      (gemini-companion-edit-comments edit)
+                      (gemini-companion-comment-state
+                       (gemini-companion-edit-true-name edit))
                       (gemini-companion-turn-page--draw-state key))))
     (if (and last (equal state (gemini-companion-turn-page--part-state last)))
         last
       (gemini-companion-turn-page--drawn
        (gemini-companion-turn-page--make-part :key key :kind kind :state state
-                                              :edit edit :changes hunks)
+                                              :edit edit :changes hunks
+                                              :path (gemini-companion-edit-file edit))
        subject))))
+
+(defun gemini-companion-turn-page--comments-part (subject file last)
+  "Return the part with the comments for the CLI of SUBJECT on FILE, a true name.
+No change of FILE is left.  For LAST, see
+`gemini-companion-turn-page--changes-part'."
+  (let* ((comment (car (gemini-companion-comments-of-file file)))
+         (path (gemini-companion-comment-path comment))
+         (buffer (gemini-companion-names-buffer path))
+         (key (list 'comments file))
+         (state (list (gemini-companion-comment-state file)
+                      (if buffer
+                          (buffer-chars-modified-tick buffer)
+                        (gemini-companion-watch-stamp path))
+                      (gemini-companion-turn-page--draw-state key))))
+    (if (and last (equal state (gemini-companion-turn-page--part-state last)))
+        last
+      (gemini-companion-turn-page--drawn
+       (gemini-companion-turn-page--make-part
+        :key key :path path :kind 'comments :state state
+        :edit (car (gemini-companion-edits-of-file file))
+        :now (gemini-companion-baseline-split
+              (cond (buffer (gemini-companion-revert-text buffer))
+                    ((gemini-companion-text-unreadable-reason path) "")
+                    (t (or (ignore-error file-error (gemini-companion-text-read path))
+                           "")))))
+       subject))))
+
+(defun gemini-companion-turn-page--commented (subject changes-parts)
+  "Return the files with comments for the CLI of SUBJECT, true names.
+Those of CHANGES-PARTS display theirs."
+  (seq-difference
+   (seq-uniq
+    (cl-loop for comment in (gemini-companion-comments)
+             when (gemini-companion-session-same-p
+                   (gemini-companion-turn-page--subject-session subject)
+                   (gemini-companion-comment-session comment))
+             collect (gemini-companion-comment-file comment)))
+   (mapcar (lambda (part)
+             (gemini-companion-changes-file-name
+              (gemini-companion-turn-page--part-record part)))
+           changes-parts)))
 
 (defun gemini-companion-turn-page--draw-state (key)
   "Return a list of all but texts and comments that the part KEY is drawn from."
@@ -206,6 +275,10 @@ Those of PARTS, which are displayed, are taken if they are still the same."
                   (funcall last (list kind (gemini-companion-edit-id edit)
                                       (gemini-companion-edit-true-name edit)))))))
     (append changes
+            (mapcar (lambda (file)
+                      (gemini-companion-turn-page--comments-part
+                       subject file (funcall last (list 'comments file))))
+                    (gemini-companion-turn-page--commented subject changes))
             (mapcar (apply-partially part 'proposal)
                     (seq-filter #'gemini-companion-edit-open-p
                                 (gemini-companion-turn-page--edits subject)))
@@ -242,16 +315,17 @@ Those of PARTS, which are displayed, are taken if they are still the same."
 (defun gemini-companion-turn-page--heading (part subject)
   "Return the first line of PART of SUBJECT: file, lines, and remarks."
   (let* ((edit (gemini-companion-turn-page--part-edit part))
-         (warnings (gemini-companion-label-place-warnings
-                    (gemini-companion-label-place
-                     (gemini-companion-edit-file edit)
-                     (gemini-companion-edit-session edit))))
+         (place (gemini-companion-label-place
+                 (gemini-companion-turn-page--part-path part)
+                 (gemini-companion-turn-page--subject-session subject)))
+         (warnings (gemini-companion-label-place-warnings place))
          (remarks (delq nil
                         (append
                          (list (gemini-companion-turn-page--lines part))
                          (pcase (gemini-companion-turn-page--part-kind part)
                            ('changes
                             (gemini-companion-turn-page--remarks part subject))
+                           ('comments '("nothing left to review"))
                            ('proposal
                             (list (propertize "proposal, awaits your answer"
                                               'face 'warning)))
@@ -259,8 +333,8 @@ Those of PARTS, which are displayed, are taken if they are still the same."
                          warnings)))
          (end (mapconcat (apply-partially #'concat "  ") remarks ""))
          (room (- (window-width (get-buffer-window nil t)) 6 (string-width end))))
-    (concat (gemini-companion-names-shown (gemini-companion-edit-name edit 'plain)
-                                          (max 16 room))
+    (concat (gemini-companion-names-shown
+             (gemini-companion-label-place-text place 'plain) (max 16 room))
             end)))
 
 (defun gemini-companion-turn-page--lines (part)
@@ -273,8 +347,9 @@ Those of PARTS, which are displayed, are taken if they are still the same."
                          (gemini-companion-baseline-change-start change)))
          (cl-loop for change in changes
                   sum (length (gemini-companion-baseline-change-lines change))))
-      (gemini-companion-edit-hunks-lines
-       (list (gemini-companion-turn-page--part-edit part))))))
+      (unless (eq 'comments (gemini-companion-turn-page--part-kind part))
+        (gemini-companion-edit-hunks-lines
+         (list (gemini-companion-turn-page--part-edit part)))))))
 
 (defun gemini-companion-turn-page--remarks (part subject)
   "Return remarks on the changes of PART of SUBJECT, a list of texts."
@@ -285,8 +360,16 @@ Those of PARTS, which are displayed, are taken if they are still the same."
                   (lambda (change)
                     (eq 'some (gemini-companion-changes-share record change own-p)))
                   changes))
-         (count (length changes)))
+         (count (length changes))
+         (new (seq-count
+               (lambda (change)
+                 (gemini-companion-changes-share
+                  record change
+                  (apply-partially #'gemini-companion-turn-page--new-p subject)))
+               changes)))
     (list (format (ngettext "%d change" "%d changes" count) count)
+          (and (< 0 new)
+               (propertize (format "%d since your comments" new) 'face 'warning))
           (and (gemini-companion-changes-file-new record) "new file")
           (and (< 0 shared)
                (format (if (gemini-companion-turn-page--subject-turn subject)
@@ -313,6 +396,8 @@ Those of PARTS, which are displayed, are taken if they are still the same."
         (unfolded gemini-companion-unified-draw-unfolded))
     (cond ((gemini-companion-turn-page--part-record part)
            (gemini-companion-turn-page--diff-of-changes part unfolded))
+          ((eq 'comments (gemini-companion-turn-page--part-kind part))
+           (gemini-companion-turn-page--comments-alone part))
           ((eq 'failed changes) "The text before was not kept\n")
           (changes
            (gemini-companion-edit-texts-call
@@ -320,6 +405,9 @@ Those of PARTS, which are displayed, are taken if they are still the same."
             (lambda (old new)
               (with-temp-buffer
                 (gemini-companion-unified-draw-insert edit old new changes unfolded)
+                (gemini-companion-turn-page--insert-comments
+                 part (gemini-companion-text-of-buffer new)
+                 (gemini-companion-text-of-buffer old))
                 (buffer-string)))))
           (t "No lines\n"))))
 
@@ -339,11 +427,54 @@ UNFOLDED are the folds whose lines are shown."
               (gemini-companion-unified-draw-insert
                (gemini-companion-turn-page--part-edit part) old new
                (gemini-companion-turn-page--hunks changes) unfolded)
+              (gemini-companion-turn-page--insert-conversion changes)
+              (gemini-companion-turn-page--insert-comments
+               part (gemini-companion-text-of-buffer new)
+               (gemini-companion-text-of-buffer old))
               (buffer-string))))))))
+
+(defun gemini-companion-turn-page--insert-comments (part after before)
+  "Insert the comments on PART into its diff, in the current buffer.
+AFTER and BEFORE are the two texts.  What is on lines that the diff does not
+have is at its end."
+  (let* ((edit (gemini-companion-turn-page--part-edit part))
+         (left (gemini-companion-comment-insert
+                (if (gemini-companion-edit-open-p edit)
+                    (gemini-companion-edit-comments edit)
+                  (gemini-companion-comment-places
+                   (gemini-companion-edit-true-name edit)
+                   (gemini-companion-baseline-split after)
+                   (gemini-companion-baseline-split before))))))
+    (goto-char (point-max))
+    (dolist (place left)
+      (gemini-companion-comment-insert-with-lines
+       place (gemini-companion-baseline-split
+              (if (eq 'after (caar place)) after before))))))
+
+(defun gemini-companion-turn-page--comments-alone (part)
+  "Return the comments on the file of PART with their lines, as a text."
+  (let ((now (gemini-companion-turn-page--part-now part)))
+    (with-temp-buffer
+      (dolist (place (gemini-companion-comment-places
+                      (cadr (gemini-companion-turn-page--part-key part)) now now))
+        (gemini-companion-comment-insert-with-lines place now))
+      (buffer-string))))
+
+(defun gemini-companion-turn-page--insert-conversion (changes)
+  "Insert a line at the beginning for the conversion of the file in CHANGES."
+  (pcase (seq-some #'gemini-companion-baseline-change-conversion changes)
+    (`(,from . ,to)
+     (goto-char (point-min))
+     (insert (propertize (format "Converted: %s\n"
+                                 (gemini-companion-format-conversion from to))
+                         'face 'gemini-companion-fold
+                         'gemini-companion-turn-page-conversion t))
+     (put-text-property (point-min) (1+ (point-min)) 'gemini-companion-change t))))
 
 (defun gemini-companion-turn-page--hunks (changes)
   "Return CHANGES, `gemini-companion-baseline-change's in order, as hunks.
-They are between the text without CHANGES, and the one with them."
+They are between the text without CHANGES, and the one with them.  A
+conversion is none."
   (let ((offset 0))
     (mapcar (lambda (change)
               (let* ((start (gemini-companion-baseline-change-start change))
@@ -353,7 +484,7 @@ They are between the text without CHANGES, and the one with them."
                 (prog1 (gemini-companion-hunk-make (+ 1 start offset) old-count
                                                    (1+ start) count)
                   (setq offset (+ offset (- old-count count))))))
-            changes)))
+            (seq-remove #'gemini-companion-baseline-change-conversion changes))))
 
 (defun gemini-companion-turn-page--title (subject)
   "Return the lines above the parts: what SUBJECT is, and how much is left."
@@ -437,6 +568,7 @@ removed line, `+' for an added one.
               glyphless-char-display gemini-companion-text-glyphless)
   (gemini-companion-page-set-up #'gemini-companion-turn-page--write
                                 '(gemini-companion-changes-functions
+                                  gemini-companion-comment-functions
                                   gemini-companion-edit-functions
                                   gemini-companion-session-changed-functions))
   (gemini-companion-commands-letters-are-keys 'gemini-companion-turn-page-mode))
@@ -466,6 +598,26 @@ removed line, `+' for an added one.
         (when-let* ((edit (gemini-companion-turn-page--proposal-here)))
           (list edit))))
 
+(cl-defmethod gemini-companion-view-edit-here ((_ gemini-companion-turn-page-view))
+  "Return the edit of the file at point, or nil."
+  (when-let* ((part (gemini-companion-turn-page--part-here)))
+    (gemini-companion-turn-page--part-edit part)))
+
+(cl-defmethod gemini-companion-view-texts ((_ gemini-companion-turn-page-view))
+  "Return the lines of the file at point now, and without its changes."
+  (let* ((part (gemini-companion-turn-page--part-here))
+         (now (gemini-companion-turn-page--part-now part)))
+    (if now
+        (cons now (gemini-companion-baseline-undo
+                   (gemini-companion-turn-page--part-changes part) now))
+      (gemini-companion-edit-texts-call
+       (gemini-companion-turn-page--part-edit part)
+       (lambda (old new)
+         (cons (gemini-companion-baseline-split
+                (gemini-companion-text-of-buffer new))
+               (gemini-companion-baseline-split
+                (gemini-companion-text-of-buffer old))))))))
+
 (cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-turn-page-view))
   "Return the hunk of a proposal at point, or nil."
   (when-let* (((gemini-companion-turn-page--proposal-here))
@@ -487,13 +639,27 @@ removed line, `+' for an added one.
 LINES are its lines now."
   (when-let* ((part (gemini-companion-turn-page--part-here))
               ((gemini-companion-turn-page--part-record part))
-              (hunk (get-text-property (point) 'gemini-companion-hunk))
-              (start (1- (gemini-companion-hunk-new hunk)))
-              (change (cl-find start (gemini-companion-turn-page--part-changes part)
-                               :key #'gemini-companion-baseline-change-start)))
+              (changes (gemini-companion-turn-page--part-changes part))
+              (change (if (get-text-property (point)
+                                             'gemini-companion-turn-page-conversion)
+                          (seq-find #'gemini-companion-baseline-change-conversion
+                                    changes)
+                        (gemini-companion-turn-page--change-of-hunk
+                         (get-text-property (point) 'gemini-companion-hunk)
+                         changes))))
     (list part change
           (substring (gemini-companion-turn-page--part-now part)
-                     start (gemini-companion-baseline-change-end change)))))
+                     (gemini-companion-baseline-change-start change)
+                     (gemini-companion-baseline-change-end change)))))
+
+(defun gemini-companion-turn-page--change-of-hunk (hunk changes)
+  "Return the one of CHANGES that is drawn as HUNK, or nil if that is nil."
+  (and hunk
+       (seq-find (lambda (change)
+                   (and (= (gemini-companion-baseline-change-start change)
+                           (1- (gemini-companion-hunk-new hunk)))
+                        (null (gemini-companion-baseline-change-conversion change))))
+                 changes)))
 
 (defun gemini-companion-turn-page--change-here ()
   "Return (PART CHANGE LINES) for the change at point, computed again.
@@ -753,26 +919,25 @@ A removed line is where it was.  A proposal is reviewed instead."
   (interactive nil gemini-companion-turn-page-mode)
   (let* ((part (or (gemini-companion-turn-page--part-here)
                    (user-error "No file here")))
-         (edit (gemini-companion-turn-page--part-edit part))
+         (file (gemini-companion-turn-page--part-path part))
          (line (or (get-text-property (point) 'gemini-companion-line)
                    (when-let* ((change (car (gemini-companion-turn-page--part-changes
                                              part)))
                                ((gemini-companion-baseline-change-p change)))
                      (1+ (gemini-companion-baseline-change-start change))))))
-    (if (gemini-companion-edit-open-p edit)
+    (if (gemini-companion-turn-page--proposal-here)
         (gemini-companion-review-enter)
-      (let ((file (gemini-companion-edit-file edit)))
-        (when-let* ((why (or (gemini-companion-text-unreadable-reason file)
-                             (and (null (gemini-companion-text-attributes file))
-                                  "was deleted or renamed"))))
-          (user-error "%s %s" (gemini-companion-edit-name edit) why))
-        (gemini-companion-windows-show-beside (gemini-companion-revert-visit file)
-                                              #'pop-to-buffer)
-        (when line
-          (let ((place (gemini-companion-hunk-line line)))
-            (unless (<= (point-min) place (point-max))
-              (widen))
-            (goto-char place)))))))
+      (when-let* ((why (or (gemini-companion-text-unreadable-reason file)
+                           (and (null (gemini-companion-text-attributes file))
+                                "was deleted or renamed"))))
+        (user-error "%s %s" (gemini-companion-label-file file) why))
+      (gemini-companion-windows-show-beside (gemini-companion-revert-visit file)
+                                            #'pop-to-buffer)
+      (when line
+        (let ((place (gemini-companion-hunk-line line)))
+          (unless (<= (point-min) place (point-max))
+            (widen))
+          (goto-char place))))))
 
 (provide 'gemini-companion-turn-page)
 ;;; gemini-companion-turn-page.el ends here

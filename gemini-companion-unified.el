@@ -13,6 +13,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-comment)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -212,7 +213,8 @@ that line is not folded, as near a hunk."
          edit
          (gemini-companion-edit-texts-original edit)
          (gemini-companion-edit-proposal-buffer edit)
-         drawn unfolded screen))
+         drawn unfolded screen)
+        (gemini-companion-comment-insert (gemini-companion-edit-comments edit)))
       (buffer-string))))
 
 (defun gemini-companion-unified--with-user-line (hunks line)

@@ -86,6 +86,15 @@ be done now, in the midst of an undo.  By default, compare."
   "Return the edits at point in VIEW, one of several edits, and the CLI.
 The value is a cons (SESSION . EDITS).")
 
+(cl-defgeneric gemini-companion-view-edit-here (view)
+  "Return the edit at point in VIEW, one of several edits, or nil.
+It need not await an answer; see `gemini-companion-view-edits'.")
+
+(cl-defgeneric gemini-companion-view-texts (view)
+  "Return what the line numbers at point in VIEW, one of several edits, count.
+The value is a cons of two vectors of lines, each with its newline: the
+text with the changes that are displayed, and the one without them.")
+
 (defvar gemini-companion-view-new-until 0
   "Time until which keys that answer are ignored in a new review.")
 

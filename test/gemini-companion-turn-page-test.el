@@ -233,6 +233,18 @@
                            (gemini-companion-test-refusal
                              (gemini-companion-turn-page-visit))))))
 
+(ert-deftest gemini-companion-turn-page-has-the-conversion-of-a-file ()
+  (gemini-companion-turn-page-test-with '(("a" "1\r\n2\r\n3\r\n"))
+    (let ((file (expand-file-name "a")))
+      (gemini-companion-test-write file "1\n2\nthree\n")
+      (gemini-companion-file-state-record session file "1\r\n2\r\n3\r\n" "1\n2\nthree\n")
+      (gemini-companion-turn-page session)
+      (should (string-prefix-p "Converted: " (gemini-companion-turn-page-test-here)))
+      (gemini-companion-turn-page-keep)
+      (should (equal "3" (gemini-companion-turn-page-test-here)))
+      (gemini-companion-turn-page-keep)
+      (should-not (gemini-companion-test-left)))))
+
 (ert-deftest gemini-companion-turn-page-visits-the-line-at-point ()
   (gemini-companion-turn-page-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "1\n2\n3\n4\n5\n7\n8\nNINE\n" session)

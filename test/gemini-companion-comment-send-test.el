@@ -1,0 +1,149 @@
+;;; gemini-companion-comment-send-test.el --- Tests of sending comments  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-comment-test-helper)
+
+(defmacro gemini-companion-comment-send-test-with (files &rest body)
+  "Run BODY with comments in a directory with FILES; `sent' has each prompt.
+They are as the CLI gets them, the last one first."
+  (declare (indent 1) (debug t))
+  `(let ((sent nil))
+     (ignore sent)
+     (setq gemini-companion-comment-send--asked nil)
+     (cl-letf (((symbol-function 'gemini-companion-compose-deliver)
+                (lambda (text &rest _)
+                  (push (substring-no-properties text) sent))))
+       (gemini-companion-comment-test-with ,files ,@body))))
+
+(ert-deftest gemini-companion-comment-send-is-one-prompt-with-all-lines ()
+  (gemini-companion-comment-send-test-with
+      `(("a" ,gemini-companion-test-lines) ("sub/b" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "sub/b" "1\n2\n3\n4\nfive\nsix\nseven\n8\n9\n" session)
+    (gemini-companion-test-writes "a" "1\n2\nthree\n4\n5\n6\n7\n9\n" session)
+    ;; Made in another order than that of the page.
+    (find-file (expand-file-name "a" directory))
+    (forward-line 2)
+    (gemini-companion-comment-test-comment "Why 3?")
+    (gemini-companion-turn-page session)
+    (search-forward "five")
+    (gemini-companion-comment-test-comment "Use digits" 3)
+    (goto-char (point-min))
+    (re-search-forward "^8$")
+    (re-search-forward "^8$")
+    (gemini-companion-comment-test-comment "Keep 8")
+    (should (eq 'gemini-companion-send-comments (key-binding (kbd "C-c C-c"))))
+    (call-interactively (key-binding (kbd "C-c C-c")))
+    (should (equal (list (concat "Comments on your changes:\n\n"
+                                 "sub/b:5-7\n> five\n> six\n> seven\nUse digits\n\n"
+                                 "a:3\n> three\nWhy 3?\n\n"
+                                 "a:8 (lines that you removed)\n> 8\nKeep 8"))
+                   sent))
+    ;; They stay, and are not sent again.
+    (should (string-search ">> 5-7: (sent) Use digits"
+                           (gemini-companion-comment-test-text)))
+    (should-error (gemini-companion-send-comments session) :type 'user-error)
+    (with-current-buffer "a"
+      (should (member '(3 . ">> (sent) Why 3?") (gemini-companion-comment-test-shown))))))
+
+(ert-deftest gemini-companion-comment-send-tells-what-was-undone ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
+    (gemini-companion-turn-page session)
+    (gemini-companion-turn-page-next)
+    (gemini-companion-turn-page-undo)
+    (gemini-companion-turn-page-undo)
+    (should-error (gemini-companion-send-comments session) :type 'user-error)
+    ;; What is back again is not told.
+    (with-current-buffer "a"
+      (undo-boundary)
+      (undo))
+    (let ((gemini-companion-tell-undone t))
+      (gemini-companion-send-comments session)
+      (should (equal '("Comments on your changes:\n\nI undid your change of a:4-5.")
+                     sent))
+      (should-error (gemini-companion-send-comments session) :type 'user-error))))
+
+(ert-deftest gemini-companion-comment-send-shows-the-answer-as-another-round ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-state-report session 'prompt "First")
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-turn-page session (gemini-companion-session-turn session))
+    (gemini-companion-turn-page-keep)
+    (gemini-companion-comment-test-comment "In words")
+    (gemini-companion-send-comments session)
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Second")
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
+    (gemini-companion-page-refresh)
+    (let ((text (gemini-companion-comment-test-text)))
+      (should (string-search "a  +2 −2  2 changes  1 since your comments" text))
+      ;; What was kept does not come again, and the comment is at its lines.
+      (should-not (string-search "\n1\none\n" text))
+      (should (string-search "\nfive\n" text))
+      (should (string-search "9\n  >> (sent) In words\n" text)))))
+
+(ert-deftest gemini-companion-comment-send-asks-once-when-a-proposal-is-accepted ()
+  (gemini-companion-comment-send-test-with
+      `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines))
+    (gemini-companion-state-report session 'prompt "First")
+    (let ((asked 0)
+          (answer t)
+          (accept (lambda (file id)
+                    (let ((edit (gemini-companion-test-open
+                                 file "0\n1\n2\n3\nfour\n5\n6\n7\n8\n9\n" id session)))
+                      (gemini-companion-edit-comment edit '(after . 5) "In digits")
+                      (gemini-companion-edit-hunks-toggle
+                       edit (car (gemini-companion-edit-hunks edit)))
+                      (gemini-companion-edit-accept edit)))))
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_) (cl-incf asked) answer)))
+        (funcall accept "a" 1)
+        ;; Without the excluded line, it is the fourth one.
+        (should (equal '("Comments on your changes:\n\na:4\n> four\nIn digits") sent))
+        (funcall accept "b" 2))
+      (should (= 1 asked))
+      (should (equal '("b") (mapcar (lambda (comment)
+                                      (file-name-nondirectory
+                                       (gemini-companion-comment-path comment)))
+                                    (seq-remove #'gemini-companion-comment-sent
+                                                (gemini-companion-comments))))))))
+
+(ert-deftest gemini-companion-comment-send-keeps-the-prompt-for-a-cli-that-exited ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-turn-page session)
+    (search-forward "one")
+    (gemini-companion-comment-test-comment "In digits")
+    (gemini-companion-server-receive 'sessions-update nil)
+    (gemini-companion-send-comments session)
+    (should-not sent)
+    (should (equal "Comments on your changes:\n\na:1\n> one\nIn digits"
+                   (current-kill 0)))
+    (should-not (gemini-companion-comment-sent (car (gemini-companion-comments))))))
+
+(ert-deftest gemini-companion-comment-send-quotes-nothing-that-is-not-shared ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (find-file (expand-file-name "a" directory))
+    (gemini-companion-comment-test-comment "In digits")
+    (cl-letf (((symbol-function 'gemini-companion-privacy-name-hidden-p)
+               (lambda (file) (equal "a" (file-name-nondirectory file))))
+              ((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-send-comments session)
+      (should (equal '("Comments on your changes:\n\na:1\nIn digits") sent)))))
+
+(ert-deftest gemini-companion-comment-send-works-for-a-file-that-is-gone ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "1\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-turn-page session)
+    (search-forward "nine")
+    (gemini-companion-comment-test-comment "In digits")
+    (delete-file "a")
+    (gemini-companion-page-refresh)
+    (gemini-companion-send-comments session)
+    (should (equal '("Comments on your changes:\n\na:9\n> nine\nIn digits") sent))))
+
+;;; gemini-companion-comment-send-test.el ends here

@@ -1,0 +1,52 @@
+;;; gemini-companion-comment-test-helper.el --- Comments in tests  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-changes-test-helper)
+(require 'gemini-companion-comment-send)
+(require 'gemini-companion-list)
+(require 'gemini-companion-turn-page)
+
+(defmacro gemini-companion-comment-test-with (files &rest body)
+  "Run BODY in a directory with FILES, whose lines can be commented.
+The CLI is connected and has no terminal, so that a prompt for it goes to the
+kill ring."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-changes ,files
+     (setq gemini-companion-review-arrival 'notify)
+     (mapc #'gemini-companion-part-start '(state comment))
+     (gemini-companion-server-receive 'sessions-update (list session))
+     (unwind-protect
+         (progn ,@body)
+       (gemini-companion-server-receive 'sessions-update nil)
+       (mapc #'gemini-companion-part-stop '(turn-page list comment state)))))
+
+(defun gemini-companion-comment-test-comment (text &optional lines)
+  "Comment with TEXT on the line at point, or a region of that many LINES."
+  (cl-letf (((symbol-function 'read-string) (lambda (&rest _) text))
+            (transient-mark-mode t))
+    (when lines
+      (forward-line 0)
+      (push-mark (point) t t)
+      (forward-line lines))
+    (gemini-companion-comment)))
+
+(defun gemini-companion-comment-test-text ()
+  "Return the text of the current buffer without properties."
+  (buffer-substring-no-properties (point-min) (point-max)))
+
+(defun gemini-companion-comment-test-shown ()
+  "Return what is displayed of comments in the current buffer, by line."
+  (let ((shown nil))
+    (dolist (overlay (overlays-in (point-min) (point-max)))
+      (when (overlay-get overlay 'gemini-companion-comment)
+        (push (cons (line-number-at-pos (overlay-end overlay))
+                    (string-trim (substring-no-properties
+                                  (overlay-get overlay 'after-string))))
+              shown)))
+    (sort shown (lambda (a b) (< (car a) (car b))))))
+
+(provide 'gemini-companion-comment-test-helper)
+;;; gemini-companion-comment-test-helper.el ends here
