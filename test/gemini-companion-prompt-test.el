@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-client-fourth-test-helper)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-part)
 (require 'gemini-companion-prompt)
@@ -193,6 +194,7 @@ printf '\\r\\ntaken %s\\r\\n' $(get 1 | od -An -to1); exec cat")))
          ("qwen" "> worl%sd\n────\n  -- NORMAL --" . "165")
          ("copilot" "┃ one%s\n┃ two\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
          ("gemini" "> /ab%s" . "177")
+         ("fourth" "# /ab%s" . "177")
          ("copilot" "┃ /ab%s\n╹▀▀▀▀\n Interactive · Manual Approval" . "177")
          ;; In shell mode, which only the footer shows.
          ("copilot" "┃ %s\n╹▀▀▀▀\n Shell · Manual Approval   model" . "177")

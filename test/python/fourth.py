@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fourth CLI, added by the recipe in doc/design.org; test/fourth.el is its Lisp."""
+"""A fourth CLI, added by the recipe in doc/design.org.
+
+Its adapter is in gemini-companion-client-fourth-test-helper.el.
+"""
 
 from gemini_companion_epc.client import Client
 from gemini_companion_epc.companion import COMPANION
