@@ -410,6 +410,7 @@ they may be of another edit."
 The current buffer is that one.  It is not saved.  Line ends stay, but where a
 conversion is undone.  If that is impossible, signal an error after the rest."
   (run-hook-with-args 'gemini-companion-changes-undo-functions record changes)
+  (undo-boundary)
   (let ((group (prepare-change-group))
         (conversion (seq-some #'gemini-companion-baseline-change-conversion changes))
         (why nil))

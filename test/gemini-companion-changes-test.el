@@ -296,9 +296,31 @@ TEXT is what it has proposed.  Visit the file a before."
   "What is to be in the file a, all of whose lines differ.
 Lines of before begin with b, those of a CLI with c, and those of others with
 u.  LEFT are the lines that are there without the changes that nobody has
-reviewed, in any order.  CODING is that of the file, NUMBER that of the last
-line, and SESSION the CLI."
-  left coding (number 0) session)
+reviewed, in any order.  CODING is that of the file without these changes,
+NUMBER that of the last line, and SESSIONS are the CLIs."
+  left coding (number 0) sessions)
+
+(defun gemini-companion-changes-test-disk ()
+  "Return the coding system of the file a, with line ends and mark."
+  (let ((format (gemini-companion-format-of-bytes
+                 (gemini-companion-text-bytes "a") 'utf-8-unix)))
+    (intern (format "utf-8%s-%s"
+                    (if (gemini-companion-format-mark format) "-with-signature" "")
+                    (if (eq 'crlf (gemini-companion-format-ends format)) "dos"
+                      "unix")))))
+
+(defun gemini-companion-changes-test-text ()
+  "Return the text of the file a, with plain line ends and no mark."
+  (string-replace "\r\n" "\n"
+                  (string-remove-prefix
+                   "\uFEFF" (decode-coding-string
+                             (gemini-companion-text-bytes "a") 'utf-8-unix))))
+
+(defun gemini-companion-changes-test-on-disk (text)
+  "Write TEXT to the file a as another program, and revert its buffer."
+  (gemini-companion-test-write
+   "a" (encode-coding-string text (gemini-companion-changes-test-disk)))
+  (revert-buffer t t))
 
 (defun gemini-companion-changes-test-new (world whose)
   "Return a new line of WHOSE, a letter, in WORLD."
@@ -315,12 +337,13 @@ line, and SESSION the CLI."
 
 (defun gemini-companion-changes-test-cli (world)
   "Let the CLI of WORLD write its file, with lines inserted, changed and deleted."
-  (let ((lines (split-string (string-replace
-                              "\r\n" "\n"
-                              (decode-coding-string
-                               (gemini-companion-text-bytes "a") 'utf-8-unix))
-                             "^" t))
-        (mine (gemini-companion-changes-test-lines (buffer-string))))
+  (let ((lines (split-string (gemini-companion-changes-test-text) "^" t))
+        (mine (gemini-companion-changes-test-lines (buffer-string)))
+        ;; One in six converts the file.
+        (coding (if (= 0 (random 6))
+                    (seq-random-elt '(utf-8-unix utf-8-dos
+                                                 utf-8-with-signature-dos))
+                  (gemini-companion-changes-test-disk))))
     (dotimes (_ (1+ (random 3)))
       (let ((i (random (length lines))))
         (setq lines (append (seq-take lines i)
@@ -338,10 +361,10 @@ line, and SESSION the CLI."
             (gemini-companion-test-write
              "a" (encode-coding-string
                   (string-remove-prefix "\uFEFF" (gemini-companion-edit-after edit))
-                  (gemini-companion-changes-test-world-coding world)))))
+                  coding))))
     (gemini-companion-test-writes
-     "a" (string-remove-prefix "\uFEFF" (apply #'concat lines))
-     (gemini-companion-changes-test-world-session world))))
+     "a" (apply #'concat lines)
+     (seq-random-elt (gemini-companion-changes-test-world-sessions world)))))
 
 (defun gemini-companion-changes-test-back-p (line)
   "Return non-nil if a CLI has removed LINE, which was brought back since.
@@ -379,6 +402,10 @@ line of the CLI was deleted: undoing that asks, and brings both back."
            (without (gemini-companion-baseline-undo (list change) now))
            (words (lambda (lines)
                     (mapcar #'gemini-companion-changes-test-line (append lines nil)))))
+      (pcase (gemini-companion-baseline-change-conversion change)
+        (`(,_ . ,_)
+         (setf (gemini-companion-changes-test-world-coding world)
+               (gemini-companion-changes-test-disk))))
       (gemini-companion-changes-keep record (list change))
       (setf (gemini-companion-changes-test-world-left world)
             (seq-union
@@ -387,9 +414,61 @@ line of the CLI was deleted: undoing that asks, and brings both back."
                                              (funcall words now)))
              (seq-difference (funcall words now) (funcall words without)))))))
 
+(defvar gemini-companion-changes-test-merged 0
+  "How often undoing all was compared with a merge that had no conflict.")
+
+(defun gemini-companion-changes-test-merges-p ()
+  "Assert that undoing all changes of the current buffer is the merge by git.
+That is of the text now and the text without changes, both made of the last
+write.  Where git has a conflict, nothing is compared."
+  (when-let* ((record (gemini-companion-changes-here))
+              (changes (gemini-companion-changes-look record))
+              ((executable-find "git")))
+    (let* ((baseline (gemini-companion-changes-file-baseline record))
+           (lines (gemini-companion-baseline-split
+                   (gemini-companion-text-of-buffer)))
+           (join #'gemini-companion-baseline-join)
+           (coding-system-for-read 'utf-8-unix))
+      (pcase-dolist (`(,name ,text)
+                     `(("now" ,lines)
+                       ("base" ,(gemini-companion-baseline-written baseline))
+                       ("without" ,(gemini-companion-baseline-text baseline))))
+        (gemini-companion-test-write (concat "git/" name) (funcall join text)))
+      (with-temp-buffer
+        (when (eql 0 (call-process "git" nil t nil "merge-file" "-p" "-q"
+                                   "git/now" "git/base" "git/without"))
+          (cl-incf gemini-companion-changes-test-merged)
+          (should (equal (buffer-string)
+                         (funcall join (gemini-companion-baseline-undo
+                                        changes lines)))))))))
+
 (defun gemini-companion-changes-test-step (world)
   "Do something by chance in the current buffer, of the file of WORLD."
-  (pcase (random 8)
+  (gemini-companion-changes-test-merges-p)
+  (pcase (random 10)
+    ;; A pull, or a formatter: lines of others in a file that is saved.
+    (8 (unless (buffer-modified-p)
+         (let ((lines (split-string (gemini-companion-changes-test-text) "^" t))
+               (new (gemini-companion-changes-test-new world "u")))
+           (push (gemini-companion-changes-test-line new)
+                 (gemini-companion-changes-test-world-left world))
+           (setq lines (let ((i (random (length lines))))
+                         (append (seq-take lines i) (list new) (nthcdr i lines))))
+           (gemini-companion-changes-test-on-disk (apply #'concat lines)))))
+    ;; Another branch, and back.
+    (9 (unless (buffer-modified-p)
+         (let ((text (gemini-companion-changes-test-text))
+               (left (gemini-companion-test-left)))
+           (gemini-companion-changes-test-on-disk
+            (mapconcat (apply-partially #'format "o%d é\n") (number-sequence 1 30)
+                       ""))
+           (let ((record (gemini-companion-changes-here)))
+             (should-not (and record
+                              (seq-remove
+                               #'gemini-companion-baseline-change-conversion
+                               (gemini-companion-changes-file-known record)))))
+           (gemini-companion-changes-test-on-disk text)
+           (should (equal left (gemini-companion-test-left))))))
     ((or 0 1)
      (gemini-companion-changes-test-cli world)
      (when (buffer-modified-p)
@@ -421,7 +500,8 @@ Return `right', or `conflict' if a merge had one."
                           (number-sequence 1 25) ""))
          (world (make-gemini-companion-changes-test-world
                  :left (gemini-companion-changes-test-lines text)
-                 :coding coding :number 100 :session session)))
+                 :coding coding :number 100
+                 :sessions (list session (gemini-companion-test-session "two" 2)))))
     (gemini-companion-test-write "a" (encode-coding-string text coding))
     (find-file "a")
     (buffer-enable-undo)
@@ -438,7 +518,9 @@ Return `right', or `conflict' if a merge had one."
                      (sort (gemini-companion-changes-test-lines (buffer-string))
                            #'string<)))
       (save-buffer)
-      (should (equal (encode-coding-string (buffer-string) coding)
+      (should (equal (encode-coding-string
+                      (buffer-string)
+                      (gemini-companion-changes-test-world-coding world))
                      (gemini-companion-text-bytes "a")))
       'right)))
 
@@ -450,6 +532,10 @@ Return `right', or `conflict' if a merge had one."
       (dotimes (_ (string-to-number (or (getenv "GC_TURNS") "10")))
         (gemini-companion-test-with-changes nil
           (push (gemini-companion-changes-test-turns session) results))))
-    (should (memq 'right results))))
+    (should (memq 'right results))
+    (when (executable-find "git")
+      (should (< 0 gemini-companion-changes-test-merged)))
+    (message "%S" (list (seq-count (apply-partially #'eq 'right) results)
+                        (length results) gemini-companion-changes-test-merged))))
 
 ;;; gemini-companion-changes-test.el ends here
