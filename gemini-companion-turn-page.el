@@ -371,6 +371,9 @@ Those of PARTS, which are displayed, are taken if they are still the same."
           (and (< 0 new)
                (propertize (format "%d since your comments" new) 'face 'warning))
           (and (gemini-companion-changes-file-new record) "new file")
+          ;; No line of a diff shows that.
+          (pcase (seq-some #'gemini-companion-baseline-change-conversion changes)
+            (`(,from . ,to) (gemini-companion-format-conversion from to)))
           (and (< 0 shared)
                (format (if (gemini-companion-turn-page--subject-turn subject)
                            "%d of another turn, too"

@@ -70,7 +70,7 @@ Those that scroll have a property `scroll-command', too.")
   "The overlay that displays what was before a change, or nil.")
 
 (defvar gemini-companion-walk--words nil
-  "The overlays that mark words which were not there before that change.")
+  "Other overlays that go with it, as those of words that were not there.")
 
 (defvar gemini-companion-walk--at-conversion nil
   "Non-nil if the walk has gone to the conversion of a file.
@@ -348,7 +348,7 @@ If it is longer than the window, display it in another window."
          (end (gemini-companion-walk--position
                (gemini-companion-baseline-change-end change))))
     (setq gemini-companion-walk--before (make-overlay start end))
-    (overlay-put gemini-companion-walk--before 'face 'gemini-companion-changed)
+    (overlay-put gemini-companion-walk--before 'face 'gemini-companion-added)
     ;; The mark of the first line is to stay beside that line.
     (overlay-put gemini-companion-walk--before 'priority -10)
     (pcase-dolist (`(,from . ,to) words)
@@ -358,7 +358,7 @@ If it is longer than the window, display it in another window."
     (if (< (length (gemini-companion-baseline-change-lines change))
            (- (window-body-height) 4))
         (progn
-          (overlay-put gemini-companion-walk--before 'before-string lines)
+          (gemini-companion-walk--put-above start lines)
           (gemini-companion-walk--scroll
            change (length (gemini-companion-baseline-change-lines change))))
       (with-current-buffer (get-buffer-create "*gemini before*")
@@ -369,6 +369,19 @@ If it is longer than the window, display it in another window."
         (goto-char (point-min))
         (gemini-companion-windows-at-once
           (display-buffer (current-buffer)))))))
+
+(defun gemini-companion-walk--put-above (start lines)
+  "Display LINES above the line at START, the first one of the change.
+They end with a newline.  Emacs shows the number of a line beside its first
+row, so where lines have numbers, LINES are rows of the line before."
+  (if (not (and display-line-numbers
+                (< (point-min) start)
+                (not (invisible-p (1- start)))))
+      (overlay-put gemini-companion-walk--before 'before-string lines)
+    (let ((end (make-overlay (1- start) start)))
+      (overlay-put end 'before-string (concat "\n" (substring lines 0 -1)))
+      (overlay-put end 'face 'gemini-companion-removed)
+      (push end gemini-companion-walk--words))))
 
 (defun gemini-companion-walk--colored (change)
   "Return the lines before CHANGE of the current buffer, with faces.

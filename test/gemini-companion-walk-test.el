@@ -16,7 +16,7 @@
   "Return what is displayed of the text before a change, or nil."
   (with-current-buffer (window-buffer)
     (seq-some (lambda (overlay)
-                (and (eq 'gemini-companion-changed (overlay-get overlay 'face))
+                (and (eq 'gemini-companion-added (overlay-get overlay 'face))
                      (overlay-get overlay 'before-string)))
               (overlays-in (point-min) (point-max)))))
 
@@ -333,5 +333,51 @@
                               (gemini-companion-walk-test-shown))))
         ;; The next click hides it.
         (gemini-companion-walk-click click)))))
+
+;; Emacs shows the number of a line beside its first row.
+(ert-deftest gemini-companion-walk-line-numbers-are-beside-the-lines-now ()
+  (gemini-companion-test-in-changed "1\n2\nthree 3\n4\n5\n6\n7\n8\n9\n"
+    (dolist (numbers '(nil t))
+      (setq display-line-numbers numbers)
+      (goto-char (point-min))
+      (gemini-companion-test-walk 'gemini-companion-next-change "RET")
+      (let ((strings (seq-filter
+                      #'cdr
+                      (mapcar (lambda (overlay)
+                                (cons (overlay-start overlay)
+                                      (and (not (overlay-get overlay
+                                                             'gemini-companion-mark))
+                                           (overlay-get overlay 'before-string))))
+                              (overlays-in (point-min) (point-max))))))
+        (should (equal (if numbers '((4 . "\n3")) '((5 . "3\n")))
+                       (mapcar (pcase-lambda (`(,place . ,string))
+                                 (cons place (substring-no-properties string)))
+                               strings))))
+      (gemini-companion-test-walk "RET")
+      (should-not (gemini-companion-walk-test-shown))
+      (should (equal '(5)
+                     (mapcar #'overlay-start
+                             (seq-filter (lambda (overlay)
+                                           (overlay-get overlay 'before-string))
+                                         (overlays-in (point-min) (point-max)))))))))
+
+(ert-deftest gemini-companion-walk-words-that-differ-are-marked-on-both-sides ()
+  (gemini-companion-test-in-changed "1\n2\n3\n4\nfive new\n6\n7\n8\n9\n"
+    (gemini-companion-test-walk 'gemini-companion-next-change "RET")
+    (let ((marked (seq-filter (lambda (overlay)
+                                (equal '(gemini-companion-added-words bold)
+                                       (overlay-get overlay 'face)))
+                              (overlays-in (point-min) (point-max)))))
+      (should (string-search "five new" (mapconcat (lambda (overlay)
+                                                     (buffer-substring
+                                                      (overlay-start overlay)
+                                                      (overlay-end overlay)))
+                                                   marked ""))))
+    (gemini-companion-test-walk "n")
+    (should-not (seq-some (lambda (overlay)
+                            (member (overlay-get overlay 'face)
+                                    '((gemini-companion-added-words bold)
+                                      gemini-companion-added)))
+                          (overlays-in (point-min) (point-max))))))
 
 ;;; gemini-companion-walk-test.el ends here
