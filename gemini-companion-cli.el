@@ -23,6 +23,7 @@
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-editor)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-install)
 (require 'gemini-companion-names)
@@ -648,7 +649,11 @@ and the ones of buffers, which packages such as envrc and mise make."
   ;; a background is white.
   (append '("TMUX" "TMUX_PANE" "STY")
           gemini-companion-cli--exported
-          (gemini-companion-terminal-cli-environment cli)))
+          (if (gemini-companion-terminal-cli-remote cli)
+              (gemini-companion-terminal-cli-environment cli)
+            (gemini-companion-editor-environment
+             (gemini-companion-terminal-cli-client cli)
+             (gemini-companion-terminal-cli-environment cli)))))
 
 ;;;; Hints
 

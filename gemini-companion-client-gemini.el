@@ -130,6 +130,7 @@ Their lines are such as \"  1. Fix the bug (2 hours ago) [ID]\"."
 
 (gemini-companion-client-values gemini
   (gemini-companion-client-searches-names-p t)
+  (gemini-companion-client-editor-file "gemini-edit-*/buffer.txt")
   (gemini-companion-client-escapes "[][ (){};|$`'#&<>!~,@]\\|\\.\\'")
   (gemini-companion-client-unreadable
    ;; Gemini CLI uses the name as a pattern, in which others may match or none,

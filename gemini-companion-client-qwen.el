@@ -122,6 +122,7 @@ Their lines are JSON objects; others are of the log of Qwen Code."
 ;;;; Prompts
 
 (gemini-companion-client-values qwen
+  (gemini-companion-client-editor-file "qwen-edit-*/buffer.txt")
   (gemini-companion-client-escapes "[][ (){};|*?$`'\"#&<>!~,]")
   (gemini-companion-client-unreadable "\\\\\\|\\.\\'")
   (gemini-companion-client-normal-footer "^ *-- NORMAL --"))

@@ -232,6 +232,10 @@ sign.")
   "Return a regexp for a row below the prompt in the normal mode of Vi.
 CLIENT then ignores DEL, but \\`u' undoes what was typed.")
 
+(gemini-companion-client--define gemini-companion-client-editor-file (client)
+  "Return a pattern for the file that the editor key of CLIENT opens, or nil.
+It is one of the shell, for the end of the name: gemini-edit-*/buffer.txt.")
+
 (gemini-companion-client--define gemini-companion-client-image-directory
     (client directory)
   "Return the directory of images that were pasted into CLIENT in DIRECTORY.

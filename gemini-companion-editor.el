@@ -1,0 +1,108 @@
+;;; gemini-companion-editor.el --- The editor key of a CLI  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A CLI has a key that opens its prompt in the program of $VISUAL.  That leads to
+;; this Emacs if the user has started its server.  The programs that the model runs
+;; inherit the variable, such as git, whose commit would wait for ever for a user
+;; who does not know of it.  So $VISUAL is a script, which gives Emacs only files
+;; that the CLI names as those of its key, and all others to the editor that
+;; they had.
+
+;;; Code:
+
+(require 'gemini-companion-client)
+(require 'gemini-companion-install)
+(require 'gemini-companion-text)
+
+(defvar server-auth-dir)
+(defvar server-name)
+(defvar server-process)
+(defvar server-socket-dir)
+(defvar server-use-tcp)
+
+;;;; Customization
+
+(defcustom gemini-companion-run-editor nil
+  "Non-nil means that the editor key of a CLI opens its prompt in this Emacs.
+That is for CLIs that `gemini-companion-run' starts on this host, while
+the server of Emacs runs; see the command `server-start'.  Takes effect
+when a CLI is started."
+  :type 'boolean
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-terminal)
+
+;;;; The script
+
+(defconst gemini-companion-editor--script "\
+#!/bin/sh
+# Written by gemini-companion: the editor of a CLI, and of what it runs.
+for file; do
+    case $file in
+        $GEMINI_COMPANION_EDITOR_FILE)
+            exec \"$GEMINI_COMPANION_EMACSCLIENT\" --quiet \\
+                \"$GEMINI_COMPANION_EDITOR_SERVER\" \"$file\" ;;
+    esac
+done
+# As git runs it.
+exec sh -c \"${GEMINI_COMPANION_VISUAL:-vi} \\\"\\$@\\\"\" editor \"$@\"
+"
+  "Text of the script, which gets the names of files as arguments.")
+
+(defun gemini-companion-editor--file ()
+  "Return the name of the script, which is written if it is not there.
+Return nil if its name has a space, which Gemini CLI takes for its end."
+  (let ((file (expand-file-name "editor" gemini-companion-install-directory)))
+    (unless (string-match-p "[ \t]" file)
+      (unless (and (file-exists-p file)
+                   (equal gemini-companion-editor--script
+                          (gemini-companion-text-read file)))
+        (with-file-modes #o700
+          (make-directory (file-name-directory file) t)
+          (gemini-companion-text-write file gemini-companion-editor--script)))
+      (set-file-modes file #o700)
+      file)))
+
+;;;; Environment
+
+(defun gemini-companion-editor--server ()
+  "Return the option of emacsclient for the server of this Emacs, or nil.
+Return nil if it does not run."
+  (when (and (bound-and-true-p server-process)
+             (process-live-p server-process))
+    (if server-use-tcp
+        (concat "--server-file=" (expand-file-name server-name server-auth-dir))
+      (concat "--socket-name=" (expand-file-name server-name
+                                                 server-socket-dir)))))
+
+(defun gemini-companion-editor--emacsclient ()
+  "Return the name of the program emacsclient, or nil."
+  (or (executable-find "emacsclient")
+      (let ((beside (expand-file-name "emacsclient" invocation-directory)))
+        (and (file-executable-p beside) beside))))
+
+(defun gemini-companion-editor-environment (client environment)
+  "Return ENVIRONMENT with variables for the editor key of CLIENT.
+It is ENVIRONMENT itself if `gemini-companion-run-editor' is nil, if this Emacs
+runs no server, or if no file of that key is known for CLIENT."
+  (let* ((pattern (and gemini-companion-run-editor
+                       (gemini-companion-client-editor-file client)))
+         (server (and pattern (gemini-companion-editor--server)))
+         (program (and server (gemini-companion-editor--emacsclient)))
+         (script (and program (gemini-companion-editor--file))))
+    (if (not script)
+        environment
+      (let ((process-environment environment))
+        (append (list (concat "VISUAL=" script)
+                      (concat "GEMINI_COMPANION_VISUAL="
+                              (or (getenv "VISUAL") (getenv "EDITOR")))
+                      (concat "GEMINI_COMPANION_EDITOR_FILE=*/" pattern)
+                      (concat "GEMINI_COMPANION_EDITOR_SERVER=" server)
+                      (concat "GEMINI_COMPANION_EMACSCLIENT=" program))
+                environment)))))
+
+(provide 'gemini-companion-editor)
+;;; gemini-companion-editor.el ends here
