@@ -64,21 +64,26 @@
      (gemini-companion-status)
      (dolist (part (reverse (gemini-companion-loaded-parts)))
        (gemini-companion-part-stop part))
-     (princ (format "%S" (mapcar #'cadr (gemini-companion-commands-in 'global)))))
-  "Form that loads the package in `directory', and prints its global commands.")
+     (mapcar #'cadr (gemini-companion-commands-in 'global)))
+  "Form that loads the package in `directory', and returns its global commands.")
 
 (defun gemini-companion-part-test-package-p (directory)
   "Return non-nil if DIRECTORY has the files of the package."
   (file-exists-p (expand-file-name "gemini-companion-part.el" directory)))
 
-(defun gemini-companion-part-test-run (parts)
-  "Return the global commands of the package without the add-ons of PARTS.
-They are symbols, read from another Emacs that has loaded it; or the output
-of that Emacs if it has failed."
+(defun gemini-companion-part-test-run (parts form &optional files)
+  "Return the value of FORM in an Emacs without the add-ons of PARTS.
+FILES are added to the package, an alist of names and lists of forms; the
+directory of the package is `directory' in FORM.  If FORM fails, return the
+output of that Emacs."
   (let ((directory (make-temp-file "core-" 'directory)))
     (unwind-protect
         (with-temp-buffer
           (gemini-companion-part-test-copy parts directory)
+          (pcase-dolist (`(,name . ,forms) files)
+            (write-region (concat ";; -*- lexical-binding: t; -*-\n"
+                                  (mapconcat #'prin1-to-string forms "\n"))
+                          nil (expand-file-name name directory)))
           (if (eql 0 (call-process
                       (expand-file-name invocation-name invocation-directory)
                       nil t nil "-Q" "--batch"
@@ -89,7 +94,7 @@ of that Emacs if it has failed."
                                                       load-path)))
                       "-L" directory
                       "--eval" (format "%S" `(let ((directory ,directory))
-                                               ,gemini-companion-part-test-program))))
+                                               (print ,form)))))
               (progn (goto-char (point-max))
                      (backward-sexp)
                      (read (current-buffer)))
@@ -106,7 +111,8 @@ of that Emacs if it has failed."
                                     (mapcar (lambda (row) (cadr (nth 2 row)))
                                             (gemini-companion-part-commands part)))
                                   parts))
-                     (gemini-companion-part-test-run parts))))))
+                     (gemini-companion-part-test-run
+                      parts gemini-companion-part-test-program))))))
 
 (ert-deftest gemini-companion-part-core-names-nothing-of-an-add-on ()
   (let* ((features (gemini-companion-part-test-features
@@ -128,5 +134,49 @@ of that Emacs if it has failed."
             (unless (save-match-data (nth 8 (syntax-ppss)))
               (push (cons (file-name-base file) (match-string 0)) found))))))
     (should-not found)))
+
+(ert-deftest gemini-companion-part-of-a-fourth-add-on-needs-no-other-file ()
+  "An add-on as by the recipe in doc/design.org has all that it contributes."
+  (should
+   (equal
+    '("w" watch-clock                   ; its row, after that of the core
+      (("Clock" note "It is late"))
+      ("wants a break"))
+    (gemini-companion-part-test-run
+     nil
+     '(progn
+        (require 'gemini-companion-part)
+        (push 'clock gemini-companion-part-addons)
+        (push 'clock gemini-companion-part-list)
+        (push '(clock) gemini-companion-part-used-later)
+        (require 'gemini-companion)
+        (let ((row (car (last (cdr (assoc "Connection" gemini-companion-commands))))))
+          (call-interactively (nth 1 row))
+          (require 'gemini-companion-status)
+          (mapc #'gemini-companion-part-start (gemini-companion-loaded-parts))
+          (list (nth 0 row) (nth 1 row)
+                (gemini-companion-part-findings 'clock "/")
+                (mapcar #'gemini-companion-request-label
+                        (gemini-companion-requests)))))
+     '(("gemini-companion-addon-clock.el"
+        (require 'gemini-companion-part)
+        (autoload 'watch-clock "gemini-companion-clock" nil t)
+        (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-clock)))
+          '(("Connection" "," ("w" watch-clock "Watch the clock" (global)))))
+        (provide 'gemini-companion-addon-clock))
+       ("gemini-companion-clock.el"
+        (require 'gemini-companion-request)
+        (cl-defstruct (clock-request (:include gemini-companion-request
+                                               (kind 'clock))))
+        (defvar clock-requests (list (make-clock-request :session '(:id "1"))))
+        (cl-defmethod gemini-companion-request-label ((_ clock-request))
+          "wants a break")
+        (cl-defmethod gemini-companion-part-hooks ((_part (eql 'clock)))
+          '((gemini-companion-request-list-functions clock-open)))
+        (cl-defmethod gemini-companion-part-findings ((_part (eql 'clock)) _)
+          '(("Clock" note "It is late")))
+        (defun clock-open () clock-requests)
+        (defun watch-clock () (interactive) nil)
+        (provide 'gemini-companion-clock)))))))
 
 ;;; gemini-companion-part-test.el ends here

@@ -34,9 +34,9 @@ from .client import Client
 from .clients import CLIENTS, bearers, remote_clients
 from .config import LARGEST_BODY, Config
 from .hosts import Hosts
+from .linked import Linked
 from .port import Port
 from .processes import ancestors, process_with
-from .questions import Questions
 from .sessions import COMMENT, Call, Session, Sessions, Stream, session_id_on
 from .system import is_own_peer
 from .types import MalformedArgument, clean
@@ -57,7 +57,7 @@ class Asgi:
     _config: Config
     _port: Port
     _sessions: Sessions
-    _questions: Questions
+    _linked: Linked
     _hosts: Hosts
     _answer: ASGIApp
 
@@ -97,7 +97,7 @@ class Asgi:
         self._port.authenticate(request.scope["client"])
         is_tools = (
             request.scope["path"] == TOOLS_PATH
-            and self._questions.is_on
+            and self._linked.questions is not None
             and request.state.outpost is None
         )
         if request.scope["path"] != PATH and not is_tools:
@@ -175,12 +175,14 @@ class Asgi:
             if not set(pids).intersection(self._sessions.pids()):
                 raise HTTPException(404, "The CLI is not connected")
             return JSONResponse({})
-        client = request.state.client
+        client, questions = request.state.client, self._linked.questions
+        if questions is None:
+            raise HTTPException(404)  # since the request has begun
         try:
             if question.get("method") == "permission":
-                answer = await self._questions.permission(client, question)
+                answer = await questions.permission(client, question)
                 return StreamingResponse(answer, media_type="application/json")
-            return JSONResponse(await self._questions.answer(client, question))
+            return JSONResponse(await questions.answer(client, question))
         except MalformedArgument as error:
             raise HTTPException(400, f"Bad Request: {error}") from None
 

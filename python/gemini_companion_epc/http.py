@@ -38,15 +38,15 @@ from . import __version__, protocol
 from .asgi import Asgi
 from .config import LARGEST_BODY, Config
 from .diffs import Diffs
+from .linked import Linked
 from .port import Port
-from .questions import Questions
 from .sessions import Session
 from .types import MalformedArgument
 
 Context: TypeAlias = ServerRequestContext[object, Request]
 
 
-async def serve(config: Config, port: Port, diffs: Diffs, questions: Questions) -> None:
+async def serve(config: Config, port: Port, diffs: Diffs, linked: Linked) -> None:
     """Answer the clients at ``port``."""
     # Hypercorn 0.18 has no option for these.
     H11Protocol._check_protocol = _limit_protocol  # type: ignore[method-assign]
@@ -76,7 +76,7 @@ async def serve(config: Config, port: Port, diffs: Diffs, questions: Questions) 
     # when it writes the next request to it.
     settings.keep_alive_max_requests = 0
     app = Asgi(
-        config, port, diffs.sessions, questions, diffs.hosts, manager.handle_request
+        config, port, diffs.sessions, linked, diffs.hosts, manager.handle_request
     )
     async with manager.run():
         await hypercorn.asyncio.run.worker_serve(

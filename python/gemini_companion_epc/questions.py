@@ -8,7 +8,7 @@ the answers; this module checks the arguments and writes the text for the model.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from .client import Client
@@ -87,17 +87,11 @@ class Questions:
 
     _config: Config
     _emacs: Emacs
-    is_on: bool = False
-    roots: Sequence[str] = ()
+    _roots: Callable[[], Sequence[str]]
+    """Function that returns the workspace roots, where CLIs may ask."""
 
     def __post_init__(self) -> None:
         self.permissions = Permissions(self._config, self._emacs)
-
-    def turn(self, is_on: object) -> None:
-        """Answer questions, or no longer do."""
-        self.is_on = bool(is_on)
-        if not is_on:
-            self.permissions.give_back()
 
     async def answer(self, client: Client, request: Facts) -> Facts:
         """Return the answer to the bridge of ``client``, or raise MalformedArgument."""
@@ -184,7 +178,7 @@ class Questions:
         """Return ``directory``; raise MalformedArgument if it is outside the roots."""
         checked = file_name(directory, "the directory")
         name = os.path.join(os.path.realpath(checked), "")
-        if not name.startswith(tuple(os.path.join(root, "") for root in self.roots)):
+        if not name.startswith(tuple(os.path.join(root, "") for root in self._roots())):
             raise MalformedArgument("the directory is outside the workspace roots")
         return checked
 

@@ -23,9 +23,9 @@ from .config import Config, parse_start_line
 from .diffs import Diffs
 from .discovery import DiscoveryFiles
 from .emacs import Emacs, watch_stdin
+from .linked import Linked
 from .port import Port, UnixPort
 from .processes import process_of, running
-from .questions import Questions
 from .system import IS_WINDOWS, on_signals
 from .types import Facts, File, StartError
 
@@ -68,7 +68,7 @@ class Server:
         self._diffs = Diffs(config, self._emacs, number, find_process)
         self._sessions = self._diffs.sessions
         self._hosts = self._diffs.hosts
-        self._questions = Questions(config, self._emacs)
+        self._linked = Linked(config, self._emacs)
         self._unix_port = UnixPort(number)
         self._discovery = DiscoveryFiles(
             config.emacs_pid, number, config.token, os.environ, self._unix_port
@@ -122,7 +122,7 @@ class Server:
             "places-update": self.places_update,
             "roots-update": self.roots_update,
             "cli-started": self.cli_started,
-            "tools-update": self._questions.turn,
+            "tools-update": self._linked.turn,
             "diff-accepted": self._diffs.decide,
             "diff-rejected": self._diffs.decide,
             "adopt-diff": self._diffs.adopt,
@@ -157,7 +157,7 @@ class Server:
             asyncio.get_running_loop().call_later(
                 self._config.return_limit, self._sessions.begin_reports
             )
-        await serve(self._config, self._port, self._diffs, self._questions)
+        await serve(self._config, self._port, self._diffs, self._linked)
 
     async def _first_client(self) -> None:
         """Wait until a client connects."""
@@ -175,7 +175,7 @@ class Server:
         if not self._stop.is_set():
             logger.info("Handing over" if has_successor else "Stopping")
             self._stop.set()
-            self._questions.permissions.end()
+            self._linked.end()
         elif has_successor:
             return  # Emacs stops the successor, too
         # It has not taken over the diffs if Emacs stops it, too.
@@ -241,15 +241,15 @@ class Server:
         self._may_serve.set()
         if not IS_WINDOWS:
             self._unix_port.may_listen = True
-            self.roots_update(self._questions.roots)
+            self.roots_update(self._linked.roots)
 
     def roots_update(self, roots: Sequence[str]) -> None:
         """Update the workspace roots."""
         if self._stop.is_set():
             return
         # On Windows, Emacs has slashes in the true names.
-        self._questions.roots = [os.path.realpath(root) for root in roots]
-        self._warn_once(self._discovery.update(self._questions.roots))
+        self._linked.roots = [os.path.realpath(root) for root in roots]
+        self._warn_once(self._discovery.update(self._linked.roots))
 
     def places_update(self, places: Sequence[str]) -> Facts:
         """Write discovery files in the temporary directories ``places``, too.
@@ -258,10 +258,10 @@ class Server:
         with the workspace root that it is in.
         """
         self._discovery.search_also(places)
-        self.roots_update(self._questions.roots)
+        self.roots_update(self._linked.roots)
         return {
             "discovery": self._discovery.names(),
-            "refused": self._discovery.refused(self._questions.roots),
+            "refused": self._discovery.refused(self._linked.roots),
         }
 
     async def processes(self) -> list[Facts]:
@@ -304,7 +304,7 @@ class Server:
         while True:
             await self._next_check()
             try:
-                self._warn_once(self._discovery.update(self._questions.roots))
+                self._warn_once(self._discovery.update(self._linked.roots))
             except Exception:
                 logger.exception("The discovery files cannot be checked")
 

@@ -18,8 +18,8 @@ from hypothesis import settings
 from endpoint import Endpoint, Loop
 from fake_cli import BOUND, FakeCli
 from fake_emacs import PYTHON_PATH, FakeEmacs
+from gemini_companion_epc.linked import Linked
 from gemini_companion_epc.port import Port
-from gemini_companion_epc.questions import Questions
 from gemini_companion_epc.server import load_http
 from gemini_companion_epc.types import Facts
 from scene import Rig
@@ -134,13 +134,13 @@ class Alone(Loop, Rig):
         self.port = port.number
         Rig.__init__(self, self.port, **fields)
         self.token = self.config.token
-        self.questions = Questions(self.config, self.emacs)
-        self.questions.roots = ["/"]
+        self.linked = Linked(self.config, self.emacs)
+        self.linked.roots = ["/"]
         # Importing it may take longer than a bridge waits.
         serve = load_http()
 
         async def run() -> None:
-            await serve(self.config, port, self.diffs, self.questions)
+            await serve(self.config, port, self.diffs, self.linked)
 
         self._served = self.start(run())
 
@@ -150,7 +150,7 @@ class Alone(Loop, Rig):
         async def on_question() -> Facts:
             return facts
 
-        self.questions.is_on = True
+        self.linked.turn(True)
         self.emacs.on_question = on_question
 
     def stop(self) -> None:

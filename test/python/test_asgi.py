@@ -28,7 +28,7 @@ def test_a_body_that_is_too_large_is_refused(
     alone: Alone, cli: FakeCli, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr("gemini_companion_epc.asgi.LARGEST_BODY", 100_000)
-    alone.questions.is_on = True
+    alone.linked.turn(True)
     for size, is_refused in ((100_000, False), (100_001, True), (10_000_000, True)):
         status = cli.request("POST", b" " * size, path=path)[0]
         assert (status == 413) == is_refused

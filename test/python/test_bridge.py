@@ -100,7 +100,7 @@ def test_tools_are_those_of_the_emacs_that_has_the_directory(
     below.mkdir(parents=True)
     (tmp_path / "rootless").mkdir()
     discovery(tmp_path, alone.port, alone.token)
-    alone.questions.roots = [str(root)]
+    alone.linked.roots = [str(root)]
     alone.answer({"rows": [[str(below / "a.py"), 1, 0]]})
     bridge = start_bridge(below)
     assert bridge.ask("tools/list") == {"tools": TOOLS}
@@ -139,7 +139,7 @@ def test_the_best_of_several_emacsen_is_asked_first(
     def emacs(name: str, time: int, root: str) -> Alone:
         alone = serve_alone()
         alone.answer({"rows": [[f"/{name}", 1, 0]]})
-        alone.questions.roots = [root]
+        alone.linked.roots = [root]
         os.utime(discovery(tmp_path, alone.port, alone.token), (time, time))
         return alone
 
@@ -256,7 +256,7 @@ def test_the_hook_is_silent_in_doubt(alone: Alone, tmp_path: Path) -> None:
     assert run_hook(tmp_path, edited) == {}
     discovery(tmp_path, alone.port, alone.token)
     assert run_hook(tmp_path, edited) == {}
-    alone.questions.is_on = True
+    alone.linked.turn(True)
     for text in ("", "{}", "[]", '{"tool_response": 1}', "null"):
         assert run_hook(tmp_path, text) == {}
 
@@ -265,7 +265,7 @@ def test_a_slow_question_does_not_keep_others_waiting(
     alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
 ) -> None:
     discovery(tmp_path, alone.port, alone.token)
-    alone.questions.is_on = True
+    alone.linked.turn(True)
     go_on = asyncio.Event()
 
     async def slowly() -> Facts:

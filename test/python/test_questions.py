@@ -43,7 +43,7 @@ def text_of(result: dict[str, Any]) -> str:
 def test_tools_are_refused_while_off(alone: Alone) -> None:
     body = {"directory": "/", "method": "list"}
     assert request(alone.port, alone.token, body)[0] == 404
-    alone.questions.is_on = True
+    alone.linked.turn(True)
     assert request(alone.port, alone.token, body) == (200, {"tools": TOOLS})
     assert request(alone.port, alone.token, body, "GET")[0] == 405
 
@@ -70,7 +70,7 @@ ODD = ["/a\0", "/ssh:host:/a", "/" + 2100 * "é", "/a" * 1000, "/a" * 100_000]
     ids=lambda body: str(body)[:60],
 )
 def test_malformed_requests_are_refused(alone: Alone, body: object) -> None:
-    alone.questions.is_on = True
+    alone.linked.turn(True)
     assert request(alone.port, alone.token, body)[0] == 400
 
 
@@ -93,7 +93,7 @@ def test_the_declarations_are_short() -> None:
 def test_malformed_arguments_are_named(
     alone: Alone, tmp_path: Path, arguments: object, part: str
 ) -> None:
-    alone.questions.is_on = True
+    alone.linked.turn(True)
     body = {"directory": str(tmp_path), "method": "call", "name": "references"}
     result = request(alone.port, alone.token, {**body, "arguments": arguments})[1]
     assert result["isError"]
@@ -179,7 +179,7 @@ def test_an_answer_is_a_text(
 
 def test_silence_ends(serve_alone: ServeAlone, tmp_path: Path) -> None:
     alone = serve_alone(question_limit=0.2, edit_limit=0.2)
-    alone.questions.is_on = True
+    alone.linked.turn(True)
     result = call(alone, tmp_path, "definition", file="a", symbol="x")
     assert text_of(result) == "Emacs did not answer within 0.2 s; use grep_search"
     result = call(alone, tmp_path, "diagnostics")

@@ -282,7 +282,7 @@ def test_each_host_has_its_own_token_and_its_own_files(
     assert thief.post(PING)[0] == 404
     thief.session_id = own
     # Models on other hosts ask no questions about local files.
-    alone.questions.is_on = True
+    alone.linked.turn(True)
     assert thief.request("POST", "{}", path="/tools")[0] == 404
     # Strangers who hold connections keep nobody out.
     address = "127.0.0.1", a.cli().port

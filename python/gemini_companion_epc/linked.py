@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether CLIs are linked to Emacs, so that it answers what they ask.
+
+The module `questions` is imported when Emacs says that it has linked them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .config import Config
+from .emacs import Emacs
+
+if TYPE_CHECKING:
+    from .questions import Questions
+
+
+@dataclass(eq=False, repr=False)
+class Linked:
+    """What answers linked CLIs, and the workspace roots, where they may ask."""
+
+    _config: Config
+    _emacs: Emacs
+    roots: Sequence[str] = ()
+    """True names."""
+    questions: "Questions | None" = field(default=None, init=False)
+    """None while no CLI is linked."""
+
+    def turn(self, is_on: object) -> None:
+        """Answer what linked CLIs ask, or no longer do."""
+        if is_on and self.questions is None:
+            from .questions import Questions
+
+            self.questions = Questions(
+                self._config, self._emacs, lambda: tuple(self.roots)
+            )
+        elif not is_on and self.questions is not None:
+            self.questions.permissions.give_back()
+            self.questions = None
+
+    def end(self) -> None:
+        """Give back what CLIs ask, as the server stops."""
+        if self.questions is not None:
+            self.questions.permissions.end()
