@@ -430,6 +430,9 @@ stays, and `quit-restore-prev' has what it showed last."
         (gemini-companion-test-call #'gemini-companion-review-next-hunk)
         (gemini-companion-test-call #'gemini-companion-review-toggle-hunk)))
     (gemini-companion-test-call #'gemini-companion-edit-reject)
-    (gemini-companion-test-eventually (equal before (gemini-companion-test-layout)))))
+    (gemini-companion-test-eventually (equal before (gemini-companion-test-layout)))
+    ;; The file of each rejected edit is watched for a while; with hundreds of
+    ;; edits of one file, that would be most of the work.
+    (gemini-companion-part-stop 'watch)))
 
 ;;; gemini-companion-windows-test.el ends here
