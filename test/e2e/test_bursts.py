@@ -16,6 +16,8 @@ from harness.world import World
 
 from fake_cli import FakeCli
 
+pytestmark = pytest.mark.shared("bursts")
+
 OLD = "".join(f"line {number}\n" for number in range(1, 41))
 NEW = OLD.replace("line 5\n", "line five\n").replace("line 30\n", "line thirty\n")
 
@@ -124,6 +126,8 @@ def test_changes_are_walked_through_in_a_burst(scene: Scene) -> None:
     wait_until_saved(second, NEW.replace("line five", "line 5"))
 
 
+# Another test would have the size of its frame.
+@pytest.mark.fresh
 @pytest.mark.parametrize("scene", ["diff"], indirect=True)
 def test_terminals_and_frames_come_and_go_in_a_burst(
     world: World, scene: Scene

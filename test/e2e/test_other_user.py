@@ -92,7 +92,10 @@ def why_not() -> str:
 
 
 REASON = why_not()
-pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+pytestmark = [
+    pytest.mark.skipif(bool(REASON), reason=REASON),
+    pytest.mark.shared("other-user"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -135,6 +138,7 @@ def test_token_log_and_port_are_private(world: World) -> None:
     assert log.splitlines()[0].encode() not in printed
 
 
+@pytest.mark.fresh
 def test_an_outpost_answers_its_user_only(world: World) -> None:
     if reason := why_no_host():
         pytest.skip(reason)
@@ -171,6 +175,7 @@ def test_token_sent_to_a_lost_port_is_worthless(world: World, then: str) -> None
     emacs, _, cli = world.pair(world.file("a.txt"))
     lost = discovered(world.scratch)
     go = world.scratch.root / "go"
+    go.unlink(missing_ok=True)
     hold_next(emacs, go)
     (server,) = world.scratch.servers()
 
