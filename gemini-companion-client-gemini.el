@@ -68,12 +68,22 @@ when it starts.")
    '((("ide" "enabled") t "IDE integration is off in Gemini CLI"
       "/ide enable")))
   (gemini-companion-client-trust-command "/permissions trust")
-  (gemini-companion-client-distrusts-p t)
   (gemini-companion-client-ignore-files '(".geminiignore")))
+
+(cl-defmethod gemini-companion-client-untrusted-p
+  ((_client (eql 'gemini)) directory)
+  "Return non-nil if folder trust is on, and DIRECTORY is not trusted."
+  (gemini-companion-client-settings-untrusted-p "gemini" directory t))
 
 ;;;; Links
 
+(cl-defmethod gemini-companion-client-link-record
+  ((_client (eql 'gemini)) extension)
+  "Return the file in the directory of EXTENSION, below that of extensions."
+  (format "extensions/%s/.gemini-extension-install.json" extension))
+
 (gemini-companion-client-values gemini
+  (gemini-companion-client-manifest "gemini-extension.json")
   (gemini-companion-client-link-arguments '("link" "--consent"))
   (gemini-companion-client-hooks
    '((AfterTool . "write_file|replace")

@@ -11,6 +11,7 @@
 ;;; Code:
 
 (require 'gemini-companion-client)
+(require 'gemini-companion-client-settings)
 (require 'json)
 (require 'let-alist)
 
@@ -69,9 +70,20 @@ when it starts.")
   (gemini-companion-client-ignore-files
    '(".qwenignore" ".agentignore" ".aiignore")))
 
+(cl-defmethod gemini-companion-client-untrusted-p
+  ((_client (eql 'qwen)) directory)
+  "Return non-nil if folder trust is on, and DIRECTORY is not trusted."
+  (gemini-companion-client-settings-untrusted-p "qwen" directory nil))
+
 ;;;; Links
 
+(cl-defmethod gemini-companion-client-link-record
+  ((_client (eql 'qwen)) extension)
+  "Return the file in the directory of EXTENSION, below that of extensions."
+  (format "extensions/%s/.qwen-extension-install.json" extension))
+
 (gemini-companion-client-values qwen
+  (gemini-companion-client-manifest "qwen-extension.json")
   (gemini-companion-client-link-arguments '("link"))
   (gemini-companion-client-hooks
    '((PostToolUse . "write_file|edit")

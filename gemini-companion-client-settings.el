@@ -134,6 +134,27 @@ Make its directory if necessary.  Signal a `file-error' if that fails."
     (gemini-companion-windows-at-once
       (switch-to-buffer-other-window buffer))))
 
+(defun gemini-companion-client-settings-untrusted-p (client directory default)
+  "Return non-nil if CLIENT, with folder trust, does not trust DIRECTORY.
+DEFAULT is whether folder trust is on where no setting decides that.  This
+is a method of Gemini CLI and its forks for
+`gemini-companion-client-untrusted-p'."
+  (and (eq t (or (gemini-companion-client-settings-get
+                  (gemini-companion-client-settings-files client directory)
+                  '("security" "folderTrust" "enabled"))
+                 default))
+       (not (seq-some
+             (pcase-lambda (`(,name . ,trust))
+               (pcase trust
+                 ("TRUST_FOLDER"
+                  (file-in-directory-p directory name))
+                 ("TRUST_PARENT"
+                  (file-in-directory-p directory (file-name-directory name)))))
+             (gemini-companion-client-settings-get
+              (expand-file-name "trustedFolders.json"
+                                (gemini-companion-client-home client))
+              nil)))))
+
 (defun gemini-companion-client-settings-findings (client directory &optional runs-p)
   "Return the findings about the settings of CLIENT in DIRECTORY.
 The first one is about what is needed to connect, if they can be read.

@@ -124,8 +124,10 @@ is what goes wrong; COMMAND is typed in CLIENT to set it.")
 (gemini-companion-client--define gemini-companion-client-trust-command (client)
   "Return the command of CLIENT that trusts its directory.")
 
-(gemini-companion-client--define gemini-companion-client-distrusts-p (client)
-  "Return non-nil if CLIENT asks for trust where no setting decides that.")
+(gemini-companion-client--define gemini-companion-client-untrusted-p
+    (client directory)
+  "Return non-nil if CLIENT does not trust DIRECTORY, a local one.
+Then CLIENT does not run the hooks of extensions there.")
 
 (gemini-companion-client--define gemini-companion-client-ignore-files (client)
   "Return the names of the files that list what is not shared, a list.
@@ -137,6 +139,15 @@ These are those that CLIENT reads.")
   "Return the command about extensions that links one, and its options.
 The value is a list such as (\"link\" \"--consent\"): CLIENT is run with
 \"extensions\", the command, the directory of the extension and the options.")
+
+(gemini-companion-client--define gemini-companion-client-manifest (client)
+  "Return the name of the manifest of an extension of CLIENT.")
+
+(gemini-companion-client--define gemini-companion-client-link-record
+    (client extension)
+  "Return the file in which CLIENT records the link of EXTENSION.
+It is relative to the directory of CLIENT, and an object of JSON, in which
+\"source\" is the directory of the extension.")
 
 (gemini-companion-client--define gemini-companion-client-hooks (client)
   "Return the events about which CLIENT calls a hook once it is linked.

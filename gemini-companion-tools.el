@@ -90,7 +90,7 @@ or in a file of their own, as CLIENT reads them."
               ;; Qwen Code would hide the tools behind its tool_search.
               (alwaysLoadTools . t)))
             ,@(unless hooks-file (list hooks)))))
-    `((,(format "%s-extension.json" client) . ,manifest)
+    `((,(gemini-companion-client-manifest client) . ,manifest)
       ,@(and hooks-file `((,hooks-file ,hooks))))))
 
 (defun gemini-companion-tools--hooks (client command)
@@ -232,12 +232,11 @@ questions."
 
 (defun gemini-companion-tools--extension-linked-p (client)
   "Return non-nil if CLIENT has linked the extension by its command."
-  (equal (directory-file-name (gemini-companion-install-extension-directory))
-         (gemini-companion-client-settings-get
-          (gemini-companion-tools--file
-           client (format "extensions/%s/.%s-extension-install.json"
-                          gemini-companion-tools--name client))
-          '("source"))))
+  (when-let* ((record (gemini-companion-client-link-record
+                       client gemini-companion-tools--name)))
+    (equal (directory-file-name (gemini-companion-install-extension-directory))
+           (gemini-companion-client-settings-get
+            (gemini-companion-tools--file client record) '("source")))))
 
 (defun gemini-companion-tools--run (verb clients then &optional failures)
   "Run the command `extensions VERB' of each of CLIENTS, one after another.
@@ -447,33 +446,15 @@ For findings, see `gemini-companion-status-checks'."
       `(note ,(format "%s is not linked" title)
              "M-x gemini-companion-tools unlinks all CLIs; run it again to \
 link them."))
-     ((gemini-companion-tools--untrusted-p client directory)
+     ;; The settings here do not count on another host.
+     ((and (not (file-remote-p directory))
+           (gemini-companion-client-untrusted-p client directory))
       `(note ,(format "%s is linked, but: %s is not trusted, so questions \
 are not offered and edits are not reported"
                       title (abbreviate-file-name directory))
              ,(format "To trust the directory, type %s in %s there."
                       (gemini-companion-client-trust-command client) title)))
      (t `(good ,(format "%s is linked" title))))))
-
-(defun gemini-companion-tools--untrusted-p (client directory)
-  "Return non-nil if CLIENT requires trust and does not trust DIRECTORY.
-Then CLIENT does not run the hooks of extensions there.  A remote
-DIRECTORY is never untrusted, as the settings here do not count."
-  (and (not (file-remote-p directory))
-       (eq t (or (gemini-companion-client-settings-get
-                  (gemini-companion-client-settings-files client directory)
-                  '("security" "folderTrust" "enabled"))
-                 (gemini-companion-client-distrusts-p client)))
-       (not (seq-some
-             (pcase-lambda (`(,name . ,trust))
-               (pcase trust
-                 ("TRUST_FOLDER"
-                  (file-in-directory-p directory name))
-                 ("TRUST_PARENT"
-                  (file-in-directory-p directory (file-name-directory name)))))
-             (gemini-companion-client-settings-get
-              (gemini-companion-tools--file client "trustedFolders.json")
-              nil)))))
 
 ;;;; Life
 
