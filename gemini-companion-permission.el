@@ -583,7 +583,9 @@ No hook of the user runs."
              (format "; the terminal of %s looks as if it ran" title)))
       (t
        (list (format "%s asks in its terminal" title) "; RET: go there"
-             (when (gemini-companion-permission-command permission)
+             ;; A key can answer only where the title shows that the CLI asks.
+             (when (and (gemini-companion-permission-command permission)
+                        (gemini-companion-request-certain-p permission))
                "; a: allow once; r: refuse")
              "; q: close"))))))
 
@@ -676,7 +678,7 @@ of the text is not in the window, scroll there instead."
               (truncate-string-to-width
                (car (split-string (or (gemini-companion-permission-command permission)
                                       (gemini-companion-permission-tool permission))
-                                  "\n"))
+                                  "\n" t))
                60 nil nil t)))))
 
 (defun gemini-companion-permission--show-terminal (permission)
