@@ -3,9 +3,9 @@
 
 import signal
 
-from harness.emacs import STATE, Emacs
+from harness.emacs import STATE, Emacs, lisp
 from harness.model import Part, call, say
-from harness.needs import needs_qwen
+from harness.needs import needs_copilot, needs_qwen
 from harness.qwen import Qwen, stays_connected
 from harness.world import World
 from test_tools import link
@@ -108,3 +108,41 @@ def test_the_user_answers_in_emacs_what_qwen_asks(world: World) -> None:
     cli.answer("No")
     assert "four" not in out.read_text()
     assert "five" not in out.read_text()
+
+
+@needs_copilot
+def test_what_copilot_cli_asks_is_shown_and_answered_there(world: World) -> None:
+    """It is linked by a file of hooks, of which nothing is left."""
+    home = world.home / ".copilot"
+    home.mkdir()
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    emacs.eval(
+        "(setq gemini-companion-run-commands"
+        f' \'(("copilot" . {lisp(world.tools.copilot)})))'
+    )
+    emacs.command("gemini-companion-tools", "A linked CLI")
+    emacs.says("Linked Copilot CLI")
+    cli = world.copilot()
+    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    out = world.project / "out.txt"
+    command = "echo one >> out.txt; sleep 0"
+    cli.model.script(call("bash", command=command, description="Do it"), say("done"))
+    cli.prompt()
+    cli.wait_for(cli.question)
+    emacs.holds(
+        f"(equal {lisp(command)} (gemini-companion-permission-command {FIRST}))"
+    )
+    # Its end cannot be known, so it is not counted.
+    emacs.holds("(null (gemini-companion-requests-certain))")
+    emacs.command("gemini-companion-review")
+    emacs.holds(f"(eq (window-buffer) {BUFFER})")
+    emacs.keys("a")
+    emacs.holds(f"(null (gemini-companion-permission-outcome {FIRST}))")
+    assert not out.exists()
+    cli.answer("Yes")
+    cli.wait_for("done")
+    assert out.read_text() == "one\n"
+
+    emacs.command("gemini-companion-tools", "delete it and its links?")
+    emacs.says("Deleted the extension and its links")
+    assert not (home / "hooks").exists()

@@ -86,9 +86,11 @@ class World:
         """Start a CLI outside Emacs; wait until it is connected if it ``connects``."""
         return self._start(gemini, Gemini, name, connects=connects)
 
-    def qwen(self, directory: Path | None = None, **settings: object) -> Qwen:
+    def qwen(
+        self, directory: Path | None = None, name: str = "qwen", **settings: object
+    ) -> Qwen:
         qwen.configure(self.scratch, **settings)
-        return self._start(qwen, Qwen, "qwen", directory)
+        return self._start(qwen, Qwen, name, directory)
 
     def copilot(self, name: str = "copilot") -> Copilot:
         copilot.configure(self.scratch)
