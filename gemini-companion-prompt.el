@@ -123,8 +123,9 @@ NAME is relative to the directory of the CLI, or absolute.  The value is a
 string such as \"a\\\\ b.txt\".  It is nil for a NAME that the CLI reads in no
 form: it would read nothing, or other files."
   ;; Completion may call this for each file of a project, maybe 100,000.  There,
-  ;; replacing nothing takes longer than all else.
-  (let* ((client (or client (car gemini-companion-clients)))
+  ;; replacing nothing takes longer than all else, and so does finding the methods
+  ;; by a string.
+  (let* ((client (intern (or client (car gemini-companion-clients))))
          (escapes (gemini-companion-client-escapes client)))
     (cond ((string-match-p (gemini-companion-client-unreadable client) name) nil)
           ((null escapes) name)
