@@ -113,11 +113,13 @@ a CLI in the terminal that is selected."
 (defun gemini-companion-walk--report (text)
   "Show TEXT and the keys of the walk, as far as they fit."
   (let ((width (1- (frame-width)))
-        (keys "   n next  p previous  u undo  k keep  RET before"))
+        (keys "   n next  p previous  u undo  k keep  RET before")
+        (short " (n p u k RET)"))
     (message "%s" (if (<= (+ (string-width text) (string-width keys)) width)
                       (concat text keys)
-                    (concat (gemini-companion-label-fit (list text) (- width 12))
-                            " (n p u k RET)")))))
+                    (concat (gemini-companion-label-fit
+                             (list text) (- width (string-width short)))
+                            short)))))
 
 ;;;; Changes
 

@@ -334,6 +334,14 @@
         ;; The next click hides it.
         (gemini-companion-walk-click click)))))
 
+(ert-deftest gemini-companion-walk-messages-fit-into-a-line ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) 60)))
+      (let ((message (gemini-companion-test-walk 'gemini-companion-next-change
+                                                 "u")))
+        (should (string-suffix-p " (n p u k RET)" message))
+        (should (< (string-width message) 60))))))
+
 ;; Emacs shows the number of a line beside its first row.
 (ert-deftest gemini-companion-walk-line-numbers-are-beside-the-lines-now ()
   (gemini-companion-test-in-changed "1\n2\nthree 3\n4\n5\n6\n7\n8\n9\n"
