@@ -305,13 +305,17 @@ def status(scene: Scene, picture: Path) -> None:
 
 def changes(scene: Scene, picture: Path) -> None:
     """Write ``picture`` of marked changes, in light and in dark."""
-    scene.write(RIGHT_PRICE)
+    scene.link()
+    scene.start()
+    scene.press("C-c g a y")
+    scene.ask(write_file(scene.file, RIGHT_PRICE), say("All done."))
+    scene.finish("All done.")
     scene.press("C-c g n C-x 1 C-c g n n RET")
     scene.take(picture)
     dark = scene.world.scratch.root / "dark.png"
     scene.emacs.eval("(load-theme 'modus-vivendi t)")
     scene.take(dark)
-    subprocess.run(["convert", picture, dark, "+append", picture], check=True)
+    subprocess.run(["convert", picture, dark, "-append", picture], check=True)
 
 
 #### The animated picture
@@ -349,40 +353,37 @@ def demo(scene: Scene, picture: Path) -> None:
     scene.cli.model.script(
         write_file(scene.file, NEW_PRICE),
         replace(scene.file, "net * discont", "net * discount"),
-        write_file(scene.test, PRICE_TEST),
         write_file(scene.readme, NEW_README),
+        write_file(scene.test, PRICE_TEST),
         say("gross takes a discount, tested and described."),
     )
-    film.take(1.2, "A file in Emacs, and Gemini CLI in a terminal beside it")
-    words = PROMPT.split()
-    for start in range(0, len(words), 3):
-        scene.type(" ".join(words[start : start + 3]) + " ")
-        film.take(0.3, "A prompt")
+    # The film begins with a review.
+    scene.type(PROMPT)
     scene.send()
     scene.arrive(scene.file)
-    film.take(2.2, "A review takes the place of its file when you pause")
+    film.take(2.5, "A review takes the place of its file when you pause")
     scene.press("C-c g r")
     film.take(1.2, "C-c g r: to the review")
     scene.press("x")
     film.take(2, "x: a hunk is excluded, the rate stays")
     scene.accept(scene.file)
     film.take(3, "a: accepted. Emacs reports the new error, and the model fixes it")
-    for file in (scene.test, scene.readme):
-        scene.accept(file)
-        film.take(1.8, "a: accepted, and the next file is there")
+    scene.press("C-c g a y")
+    film.take(1.8, "C-c g a: the rest of the turn is written without review")
     scene.press("a")
     # What is done is announced to a user who looks at another program.
     scene.focus("0")
     scene.finish("tested and described")
     scene.emacs.says("is done: 3 files")
-    film.take(2.5, "a: all three are done")
+    film.take(2.5, "a: accepted, and all three files are done")
     scene.focus()
     scene.press("C-c g n")
     film.take(2, "C-c g n: to what was written, marked in the fringe")
-    scene.press("u")
-    film.take(2, "u: this change is undone")
-    scene.press("n")
-    film.take(3, "n: the next one")
+    scene.press("RET")
+    film.take(2.2, "RET: what was there before")
+    scene.press("C-c g d")
+    # It stands for a while before the film begins again.
+    film.take(5, "C-c g d: all that is left to review, on one page: k keeps, u undoes")
     film.write(picture)
 
 
@@ -393,7 +394,7 @@ PICTURES: dict[str, tuple[Callable[[Scene, Path], None], tuple[int, int]]] = {
     "list.png": (edits, (100, 32)),
     "status.png": (status, (100, 20)),
     "errors.png": (errors, (100, 30)),
-    "changes.png": (changes, (62, 20)),
+    "changes.png": (changes, (84, 18)),
 }
 
 
