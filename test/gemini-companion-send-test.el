@@ -643,7 +643,8 @@ The user agrees to each question."
        (lambda ()
          (gemini-companion-list)
          (set-buffer "*gemini edits*")
-         (search-forward ".env")
+         ;; The turn, too, has the name of the file.
+         (search-forward ".env" nil nil 2)
          (call-interactively (key-binding (kbd "TAB")))
          (current-buffer))
        ;; A patch in a directory of such files.
