@@ -189,6 +189,23 @@ It is about questions before CLIENT connects: for trust, a sign-in or the
 like."
   "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key")
 
+(cl-defstruct (gemini-companion-client-dialog
+               (:constructor gemini-companion-client-dialog-make)
+               (:copier nil))
+  "The dialog at the end of a screen by which a CLI asks about a shell command.
+ROWS are the rows of the command, strings without what is around them and
+without blanks at their ends.  WHOLE is non-nil if none is hidden, and
+BREAKS-KNOWN if each end of a row but the last is the end of a line.  ALLOW
+and REFUSE are the keys that allow the command this once and refuse it,
+strings, or nil.  HEADING are the rows above those of the command."
+  rows whole breaks-known allow refuse heading)
+
+(gemini-companion-client--define gemini-companion-client-read-dialog (client screen)
+  "Return the dialog of CLIENT about a shell command at the end of SCREEN.
+SCREEN is the text of a terminal.  The value is a
+`gemini-companion-client-dialog', or nil if anything is not as it always
+is, or if CLIENT is not to be answered by a key.")
+
 ;;;; Conversations
 
 (gemini-companion-client--define gemini-companion-client-resume-arguments

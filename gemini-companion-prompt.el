@@ -225,7 +225,7 @@ that does not search for a part of a name."
 
 (defun gemini-companion-prompt--write (process string)
   "Write STRING to PROCESS, unless that has just ended."
-  (ignore-errors (process-send-string process string)))
+  (ignore-errors (gemini-companion-terminal-send process string)))
 
 (defun gemini-companion-prompt--paste (process text)
   "Write TEXT to PROCESS as a terminal pastes it.

@@ -109,6 +109,11 @@ the host, and ROOT the workspace root there once the host is connected."
 ;; The modes of terminals kill all other local variables.
 (put 'gemini-companion-terminal-cli 'permanent-local t)
 
+(defvar-local gemini-companion-terminal-sent nil
+  "When something was last sent to this terminal, in seconds, or nil.
+A key that the user has typed here counts, too.")
+(put 'gemini-companion-terminal-sent 'permanent-local t)
+
 (defun gemini-companion-terminal-cli-with (cli &rest changes)
   "Return a copy of CLI with other values.
 CHANGES are slots and their values, for instance \\='number 2 \\='resume nil."
@@ -261,6 +266,13 @@ It cannot if SESSION waits for an answer, which the text would be."
            (gemini-companion-session-has-terminal-p process session)
            process))))
 
+(defun gemini-companion-terminal-send (process string)
+  "Send STRING to PROCESS, the program of a terminal, and record when."
+  (when (buffer-live-p (process-buffer process))
+    (with-current-buffer (process-buffer process)
+      (setq gemini-companion-terminal-sent (float-time))))
+  (process-send-string process string))
+
 ;;;; Desktop
 
 (defun gemini-companion-terminal-desktop (_directory)
@@ -407,7 +419,7 @@ white on white in a light theme."
          ;; Emacs may know of a text terminal only whether it is dark.
          (values (or (color-values color frame)
                      (make-list 3 (if (eq foreground dark) #xffff 0)))))
-    (process-send-string
+    (gemini-companion-terminal-send
      process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
 
 ;;;; Commands
@@ -417,7 +429,7 @@ white on white in a light theme."
 In a text terminal, a single Escape is the beginning of a key of Emacs."
   (interactive)
   (if (gemini-companion-terminal-takes-keys-p)
-      (process-send-string (get-buffer-process (current-buffer)) "\e")
+      (gemini-companion-terminal-send (get-buffer-process (current-buffer)) "\e")
     (keyboard-escape-quit)))
 
 (provide 'gemini-companion-terminal)

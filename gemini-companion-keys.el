@@ -1,0 +1,252 @@
+;;; gemini-companion-keys.el --- Answer a CLI by a key in its terminal  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A CLI that takes no answer to its permission from a hook takes one key in its
+;; terminal.  A key that is sent without a look is a yes to another command: dialogs
+;; come in another order than events, and the next one is there at once.  So one key
+;; is sent, once, and only if the terminal is in this Emacs, its title shows that the
+;; CLI asks, nothing was typed there for a second, and the last thing on the screen
+;; is the dialog of exactly that command.  Otherwise nothing is sent.
+;;
+;; The adapter of a CLI reads its dialog, see `gemini-companion-client-dialog'; what
+;; is on the screen may stand for more than one text, and this file refuses those.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-client)
+(require 'gemini-companion-part)
+(require 'gemini-companion-session)
+(require 'gemini-companion-state)
+(require 'gemini-companion-terminal)
+(require 'seq)
+
+;;;; State
+
+(defvar gemini-companion-keys-quiet-seconds 1
+  "Seconds without anything sent to a terminal before a key is.
+A CLI may draw its next dialog only half a second after a key.")
+
+(defvar gemini-companion-keys-settle-seconds 0.2
+  "Seconds for which a dialog is looked at before a key is sent.
+A terminal may draw what has arrived up to a tenth of a second later.")
+
+(defvar gemini-companion-keys-taken-seconds 2
+  "Seconds within which the dialog must go once a key was sent.")
+
+(cl-defstruct (gemini-companion-keys--watch
+               (:constructor gemini-companion-keys--make-watch)
+               (:copier nil))
+  "The wait for the end of DIALOG of SESSION, for which a key was sent.
+It ends at the time END, in seconds, or when the dialog has gone; CALLBACK
+is then called, with t if it has gone."
+  session dialog end callback)
+
+;;;; What can be told apart on a screen
+
+(defun gemini-companion-keys-plain-p (char)
+  "Return non-nil if CHAR is displayed as itself, in one column.
+That is none of the tabs, blanks other than a space, control, format,
+combining and wide characters, nor any that is written from the right."
+  (or (<= ?\s char ?~)
+      (and (memq (get-char-code-property char 'general-category)
+                 '(Lu Ll Lt Lm Lo Nd Pc Pd Ps Pe Pi Pf Po Sm Sc))
+           (memq (get-char-code-property char 'bidi-class) '(L EN ES ET CS ON))
+           (= 1 (char-width char)))))
+
+(defun gemini-companion-keys--obscure (command)
+  "Return why a screen cannot show COMMAND for certain, a phrase, or nil."
+  (cond
+   ((not (seq-every-p (lambda (char)
+                        (or (eq char ?\n) (gemini-companion-keys-plain-p char)))
+                      command))
+    "the command has characters that the screen does not show as they are")
+   ((or (string-blank-p command)
+        (string-match-p "\\`[ \n]\\|[ \n]\\'\\| \n" command))
+    "the command has blanks that the screen does not show")
+   ;; A blank after it would not be seen, and makes another command of it.
+   ((string-match-p "\\\\\\(?:\n\\|\\'\\)" command)
+    "a line of the command ends in a backslash")))
+
+(defun gemini-companion-keys--skeleton (command)
+  "Return the characters of COMMAND that a screen certainly displays."
+  (seq-filter (lambda (char)
+                (and (/= char ?\s) (gemini-companion-keys-plain-p char)))
+              command))
+
+(defun gemini-companion-keys-alike-p (a b)
+  "Return non-nil if A and B, two commands, differ and may look the same.
+Gemini CLI displays no control and no format characters, and a newline as
+enough blanks; of an escape sequence, it is not known what is displayed."
+  (and (not (equal a b))
+       (or (string-match-p "[\e\x9b]" a)
+           (string-match-p "[\e\x9b]" b)
+           (equal (gemini-companion-keys--skeleton a)
+                  (gemini-companion-keys--skeleton b)))))
+
+(defun gemini-companion-keys-mismatch (dialog command)
+  "Return why DIALOG is not certainly about COMMAND, a phrase, or nil.
+DIALOG is a `gemini-companion-client-dialog' or nil, and COMMAND a string.
+White space counts.  A break between two rows may be one of the screen or
+of the command, so that of a longer command must be known to be the latter."
+  (let ((rows (and dialog (gemini-companion-client-dialog-rows dialog)))
+        (lines (split-string command "\n")))
+    (cond
+     ((null dialog)
+      "its terminal shows no dialog that Emacs knows")
+     ((gemini-companion-keys--obscure command))
+     ((not (gemini-companion-client-dialog-whole dialog))
+      "its terminal shows only a part of the command")
+     ((equal rows lines)
+      (when (and (cdr rows)
+                 (not (gemini-companion-client-dialog-breaks-known dialog)))
+        "its terminal does not show where the lines of the command end"))
+     ((and (< (length lines) (length rows))
+           (equal (gemini-companion-keys--skeleton command)
+                  (gemini-companion-keys--skeleton (string-join rows))))
+      "its terminal is too narrow for the command")
+     (t
+      "its terminal shows another command"))))
+
+;;;; The screen
+
+(defvar eat--char-mode)
+(defvar eat--semi-char-mode)
+
+(defun gemini-companion-keys--live-p ()
+  "Return non-nil if this terminal is up to date and takes keys.
+While the user copies text or edits a line, it may show what was there before."
+  (if (derived-mode-p 'eat-mode)
+      (or (bound-and-true-p eat--semi-char-mode) (bound-and-true-p eat--char-mode))
+    (gemini-companion-terminal-takes-keys-p)))
+
+(defun gemini-companion-keys--dialog (session buffer)
+  "Return the dialog of the CLI of SESSION at the end of its terminal BUFFER."
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (gemini-companion-client-read-dialog
+       (plist-get session :client)
+       (buffer-substring-no-properties
+        (save-excursion
+          (goto-char (point-max))
+          (line-beginning-position -300))
+        (point-max))))))
+
+(defun gemini-companion-keys--unsendable (session)
+  "Return why no key can be sent to SESSION now, a phrase, or nil."
+  (let* ((buffer (gemini-companion-session-terminal session))
+         (process (and buffer (get-buffer-process buffer)))
+         (sent (and buffer (buffer-local-value 'gemini-companion-terminal-sent
+                                               buffer))))
+    (cond
+     ((not (and process
+                (process-live-p process)
+                (gemini-companion-session-has-terminal-p process session)))
+      "its terminal is not in this Emacs")
+     ((not (eq 'waiting (gemini-companion-state-titled session)))
+      "its title does not show that it asks")
+     ((not (with-current-buffer buffer (gemini-companion-keys--live-p)))
+      "its terminal is in copy mode")
+     ((and sent (< (abs (- (float-time) sent))
+                   gemini-companion-keys-quiet-seconds))
+      "something was typed in its terminal just now"))))
+
+(defun gemini-companion-keys--look (session command)
+  "Return the dialog of SESSION about COMMAND, or why there is none, a phrase."
+  (or (gemini-companion-keys--unsendable session)
+      (let ((dialog (gemini-companion-keys--dialog
+                     session (gemini-companion-session-terminal session))))
+        (or (gemini-companion-keys-mismatch dialog command)
+            dialog))))
+
+(defun gemini-companion-keys--settle (session)
+  "Let the terminal of SESSION draw what has arrived."
+  (let ((end (+ (float-time) gemini-companion-keys-settle-seconds)))
+    (while (< (float-time) end)
+      (accept-process-output (get-buffer-process
+                              (gemini-companion-session-terminal session))
+                             0.05))))
+
+;;;; Pressing
+
+(defun gemini-companion-keys-press (session command answer callback
+                                            &optional others)
+  "Answer the dialog of SESSION about COMMAND by one key, if it is certain.
+COMMAND is the whole text of a shell command.  ANSWER is `allow', for this
+once, or `refuse'.  OTHERS are the commands about which SESSION asks as
+well.
+
+Return nil if a key was sent.  CALLBACK is then called, with t once the
+dialog has gone, or with nil if it has not in two seconds.  Otherwise send
+nothing and return why, a phrase without the name of the CLI, such as \"its
+terminal shows another command\"."
+  (if (seq-some (lambda (other) (gemini-companion-keys-alike-p command other))
+                others)
+      "it asks about another command that may look the same"
+    (let ((first (gemini-companion-keys--look session command)))
+      (if (stringp first)
+          first
+        (gemini-companion-keys--settle session)
+        (let ((dialog (gemini-companion-keys--look session command)))
+          (cond
+           ((stringp dialog) dialog)
+           ((not (equal first dialog)) "its terminal is changing")
+           (t (gemini-companion-keys--send session dialog answer callback))))))))
+
+(defun gemini-companion-keys--send (session dialog answer callback)
+  "Send the key of ANSWER in DIALOG to SESSION; return nil, or why not.
+For the other arguments, see `gemini-companion-keys-press'."
+  (let ((key (if (eq answer 'allow)
+                 (gemini-companion-client-dialog-allow dialog)
+               (gemini-companion-client-dialog-refuse dialog))))
+    (if (null key)
+        "its terminal does not offer that answer"
+      (gemini-companion-terminal-send
+       (get-buffer-process (gemini-companion-session-terminal session)) key)
+      (gemini-companion-keys--await
+       (gemini-companion-keys--make-watch
+        :session session :dialog dialog :callback callback
+        :end (+ (float-time) gemini-companion-keys-taken-seconds)))
+      nil)))
+
+(defun gemini-companion-keys--await (watch)
+  "Call the function of WATCH if its dialog has gone or its time is over.
+Otherwise look again soon."
+  (pcase-let* (((cl-struct gemini-companion-keys--watch
+                           session dialog end callback)
+                watch)
+               (buffer (gemini-companion-session-terminal session)))
+    (cond
+     ((not (and buffer
+                (eq 'waiting (gemini-companion-state-titled session))
+                (equal dialog (gemini-companion-keys--dialog session buffer))))
+      (funcall callback t))
+     ((< end (float-time))
+      (funcall callback nil))
+     (t
+      (run-at-time 0.1 nil #'gemini-companion-keys--await watch)))))
+
+;;;; Life
+
+(defun gemini-companion-keys--note-typing ()
+  "Record that a key is typed, if the current buffer is a terminal.
+On `pre-command-hook'.  Our own commands send nothing that is not recorded."
+  (when (and (derived-mode-p 'vterm-mode 'eat-mode 'term-mode)
+             (not (string-prefix-p "gemini-companion-" (format "%s" this-command))))
+    (setq gemini-companion-terminal-sent (float-time))))
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'keys)))
+  "Notice what the user types in terminals."
+  '((pre-command-hook gemini-companion-keys--note-typing)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'keys)))
+  "Await no dialog any more."
+  (cancel-function-timers #'gemini-companion-keys--await))
+
+(provide 'gemini-companion-keys)
+;;; gemini-companion-keys.el ends here
