@@ -20,6 +20,7 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-keys)
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
@@ -34,7 +35,6 @@
 (require 'json)
 (require 'map)
 
-(declare-function gemini-companion-keys-press "gemini-companion-keys")
 (declare-function sh-mode "sh-script")
 (defvar sh-set-shell-hook)
 
@@ -402,14 +402,16 @@ Only for a command of a shell is the whole text known that the terminal
 shows."
   (let* ((session (gemini-companion-permission-session permission))
          (command (gemini-companion-permission-command permission))
-         (why (if (and command
-                       (memq answer '(allow refuse))
-                       (fboundp 'gemini-companion-keys-press))
-                  (gemini-companion-keys-press
-                   session command answer
-                   (apply-partially #'gemini-companion-permission--pressed
-                                    permission))
-                "Emacs cannot answer this")))
+         (others (delq nil (mapcar #'gemini-companion-permission-command
+                                   (remq permission
+                                         (gemini-companion-permission--of session)))))
+         (why (cond ((not (and command (memq answer '(allow refuse))))
+                     "Emacs cannot answer this")
+                    ((gemini-companion-keys-press
+                      session command answer
+                      (apply-partially #'gemini-companion-permission--pressed
+                                       permission)
+                      others)))))
     (when why
       (gemini-companion-permission--show-terminal permission)
       (user-error "Nothing sent: %s; answer in the terminal of %s"
