@@ -129,13 +129,12 @@ While the user copies text or edits a line, it may show what was there before."
   (with-current-buffer buffer
     (save-restriction
       (widen)
-      (gemini-companion-client-read-dialog
-       (plist-get session :client)
-       (buffer-substring-no-properties
-        (save-excursion
-          (goto-char (point-max))
-          (line-beginning-position -300))
-        (point-max))))))
+      (save-excursion
+        (goto-char (point-max))
+        (gemini-companion-client-read-dialog
+         (plist-get session :client)
+         (buffer-substring-no-properties (line-beginning-position -300)
+                                         (point)))))))
 
 (defun gemini-companion-keys--unsendable (session)
   "Return why no key can be sent to SESSION now, a phrase, or nil."

@@ -151,13 +151,10 @@ the changes that are left, with the key that walks through them."
          (waiting (gemini-companion-notify--waiting)))
     (gemini-companion-label-header
      `(,(and session (gemini-companion-notify--which session))
-       ,@(if waiting
-             (list (string-join waiting) (concat "; " state))
-           (list state))
-       ,@(mapcar (lambda (request)
-                   (when-let* ((text (gemini-companion-request-in-header request)))
-                     (concat "; " text)))
-                 (and session (gemini-companion-requests session)))
+       ,@(and waiting (list (string-join waiting)))
+       ,@(and session (gemini-companion-notify--asked
+                       session (string-width (string-join waiting))))
+       ,(if waiting (concat "; " state) state)
        ,(and session (gemini-companion-auto-on-p session) "; auto-accept")
        ,(when-let* ((changes (gemini-companion-notify--changes)))
           (concat "; " changes))))))
@@ -180,6 +177,15 @@ name."
                   (gemini-companion-session-name session)
                 here)
               ": "))))
+
+(defun gemini-companion-notify--asked (session width)
+  "Return what SESSION asks, as far as it fits behind WIDTH columns, texts."
+  (let ((room (max 20 (- (window-width) width 3)))
+        (separator (if (zerop width) "" "; ")))
+    (mapcar (lambda (request)
+              (when-let* ((text (gemini-companion-request-in-header request)))
+                (concat separator (gemini-companion-label-fit (list text) room))))
+            (gemini-companion-requests session))))
 
 (defun gemini-companion-notify--changes ()
   "Return how many changes are left, and the key for them, or nil."

@@ -420,7 +420,10 @@ shows."
 (defun gemini-companion-permission--pressed (permission taken)
   "End PERMISSION, for which a key was sent, if the terminal has TAKEN it."
   (if taken
-      (gemini-companion-permission--close permission 'ended)
+      (progn
+        (gemini-companion-permission--close permission 'ended)
+        (message "Answered in the terminal of %s"
+                 (gemini-companion-permission--title permission)))
     (message "The answer was not taken; answer in the terminal of %s"
              (gemini-companion-permission--title permission))))
 

@@ -332,21 +332,32 @@ If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
   "Handle the OSC sequences in the output of a program.
 ARGUMENTS are the process and the output.  Return them with what the
 terminal is to get as the output.  This is around the process filter."
-  (pcase-let ((`(,process ,output) arguments))
-    ;; Most output has no sequence, and is not copied.  The last output may come
-    ;; after the buffer was killed.
-    (if (and (or (process-get process 'gemini-companion-output-rest)
-                 (string-search "\e]" output)
-                 (string-suffix-p "\e" output))
-             (buffer-live-p (process-buffer process)))
-        (let ((plain (gemini-companion-terminal--handle-all process output)))
-          (list process
-                (if (with-current-buffer (process-buffer process)
-                      (derived-mode-p 'term-mode))
-                    ;; term would display the sequences.
-                    plain
-                  (gemini-companion-terminal--without-questions output))))
-      arguments)))
+  (pcase-let* ((`(,process ,output) arguments)
+               (buffer (process-buffer process))
+               (live (buffer-live-p buffer))
+               (term (and live
+                          (with-current-buffer buffer
+                            (derived-mode-p 'term-mode))))
+               (plain
+                ;; Most output has no sequence, and is not copied.  The last output
+                ;; may come after the buffer was killed.
+                (and live
+                     (or (process-get process 'gemini-companion-output-rest)
+                         (string-search "\e]" output)
+                         (string-suffix-p "\e" output))
+                     (gemini-companion-terminal--handle-all process output))))
+    (list process
+          (cond
+           ;; term would display the sequences.
+           (term (gemini-companion-terminal--erasing-lines (or plain output)))
+           (plain (gemini-companion-terminal--without-questions output))
+           (t output)))))
+
+(defun gemini-companion-terminal--erasing-lines (output)
+  "Return OUTPUT with another sequence for the erasure of a line.
+The term of Emacs 28 to 30 erases only what is behind the cursor, and then
+still displays the beginnings of lines that a CLI has drawn over."
+  (string-replace "\e[2K" "\e[1K\e[K" output))
 
 (defun gemini-companion-terminal--handle-all (process output)
   "Handle the OSC sequences in OUTPUT of PROCESS; return the rest of it.

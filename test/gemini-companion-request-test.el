@@ -143,7 +143,7 @@ Each is a cons of `select' or `appear' and the subject.")
                               #'gemini-companion-status)))
       (with-current-buffer terminal
         (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 200)))
-          (should (string-match-p "\\` 1 to answer: .*; waiting since .*; calls about lunch"
+          (should (string-match-p "\\` 1 to answer: .*; calls about lunch; waiting since "
                                   (gemini-companion-notify-header)))))
       (gemini-companion-test-eventually
         (equal '("Gemini CLI (shop) calls about lunch; \

@@ -253,4 +253,16 @@
           (should-not kill-ring)
           (should-not (assq process (gemini-companion-test-traces))))))))
 
+(ert-deftest gemini-companion-terminal-term-erases-whole-lines ()
+  (with-temp-buffer
+    (let* ((kill-buffer-query-functions nil)
+           (process (gemini-companion-test-start-cat)))
+      (gemini-companion-test-with-parts '(cli) nil
+        (process-put process 'gemini-companion-started t)
+        (gemini-companion-terminal-watch)
+        (funcall (process-filter process) process
+                 "\e[2J\e[Hsome text\e[5D\e[2Kx")
+        (should-not (string-search "some" (buffer-string)))
+        (should (string-search "    x" (buffer-string)))))))
+
 ;;; gemini-companion-terminal-test.el ends here

@@ -3,8 +3,9 @@
 
 import signal
 
+from harness import gemini
 from harness.emacs import STATE, Emacs, lisp
-from harness.model import Part, call, say
+from harness.model import Part, call, say, together
 from harness.needs import needs_copilot, needs_qwen
 from harness.qwen import Qwen, stays_connected
 from harness.world import World
@@ -146,3 +147,48 @@ def test_what_copilot_cli_asks_is_shown_and_answered_there(world: World) -> None
     emacs.command("gemini-companion-tools", "delete it and its links?")
     emacs.says("Deleted the extension and its links")
     assert not (home / "hooks").exists()
+
+
+def test_the_user_answers_in_emacs_what_gemini_asks_about_a_shell_command(
+    world: World,
+) -> None:
+    # Its title shows what it is doing.
+    gemini.configure(world.scratch, ui={"hideTips": True})
+    file = world.file("a.txt", "a\n")
+    emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
+    link(world, emacs)
+    cli = world.run(emacs)
+    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    out = world.project / "out.txt"
+
+    cli.model.script(shell("echo one >> out.txt; sleep 0"), say("first done"))
+    cli.prompt()
+    cli.wait_for(DIALOG)
+    emacs.becomes(f"(length {OPEN})", 1)
+    go_there(emacs)
+    answer_after_a_second(emacs, "a", "Answered in the terminal of Gemini CLI")
+    cli.wait_for("first done")
+    emacs.holds(f"(null {OPEN})")
+    assert out.read_text() == "one\n"
+
+    # Two that differ by one blank.
+    one, two = "echo two  three >> out.txt", "echo two three >> out.txt"
+    cli.model.script(together(shell(one), shell(two)), say("never"))
+    cli.prompt()
+    emacs.becomes(f"(length {OPEN})", 2)
+    cli.wait_for(DIALOG)
+    go_there(emacs)
+    answer_after_a_second(emacs, "a", "another command that may look the same")
+    emacs.holds('(equal "*gemini: project*" (buffer-name (window-buffer)))')
+    assert out.read_text() == "one\n"
+    cli.interrupt("Escape", DIALOG)
+    emacs.holds(f"(null {OPEN})")
+    assert out.read_text() == "one\n"
+
+
+def answer_after_a_second(emacs: Emacs, key: str, said: str) -> None:
+    """Press ``key``, once nothing was typed in the terminal of the CLI for a second."""
+    emacs.holds("""(with-current-buffer "*gemini: project*"
+      (< 1 (- (float-time) gemini-companion-terminal-sent)))""")
+    emacs.keys(key)
+    emacs.says(said)
