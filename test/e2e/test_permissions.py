@@ -171,7 +171,8 @@ def test_the_user_answers_in_emacs_what_gemini_asks_about_a_shell_command(
     emacs.holds(f"(null {OPEN})")
     assert out.read_text() == "one\n"
 
-    # Two that differ by one blank.
+    # Two that differ by one blank.  The buffer of the first is still selected.
+    emacs.eval('(progn (pop-to-buffer "*gemini: project*") nil)')
     one, two = "echo two  three >> out.txt", "echo two three >> out.txt"
     cli.model.script(together(shell(one), shell(two)), say("never"))
     cli.prompt()
