@@ -6,9 +6,10 @@
 ;;; Commentary:
 
 ;; What the core has to know of the add-on before it is used: its command, and that
-;; CLIs can be linked.  The add-on answers what linked CLIs ask Emacs:
-;; `gemini-companion-tools', `gemini-companion-lookup', `gemini-companion-errors',
-;; `gemini-companion-code' and `gemini-companion-eglot'.
+;; CLIs can be linked.  The add-on answers what linked CLIs ask Emacs, questions of
+;; models and permissions: `gemini-companion-tools', `gemini-companion-lookup',
+;; `gemini-companion-errors', `gemini-companion-code', `gemini-companion-eglot',
+;; `gemini-companion-permission' and `gemini-companion-keys'.
 
 ;;; Code:
 
@@ -20,10 +21,21 @@
 (declare-function gemini-companion-install-extension-p "gemini-companion-install")
 
 (gemini-companion-part-autoload 'tools 'gemini-companion-tools)
+(gemini-companion-part-autoload 'permission
+                                'gemini-companion-permission-allow
+                                'gemini-companion-permission-refuse
+                                'gemini-companion-permission-refuse-with-reason
+                                'gemini-companion-permission-answer-there
+                                'gemini-companion-permission-quit)
 
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-tools)))
-  "Return the command that links CLIs."
-  '(("CLI" "P"
+  "Return the command that links CLIs, and the keys that answer a permission."
+  '((nil nil ("q" gemini-companion-permission-quit nil (permission)))
+    (nil nil ("RET" gemini-companion-permission-answer-there nil (permission)))
+    (nil nil ("R" gemini-companion-permission-refuse-with-reason nil (permission)))
+    (nil nil ("r" gemini-companion-permission-refuse nil (permission)))
+    (nil nil ("a" gemini-companion-permission-allow nil (permission)))
+    ("CLI" "P"
      ("t" gemini-companion-tools "Link CLIs: code errors, references" (global)
       :on gemini-companion-install-extension-p))))
 
@@ -38,7 +50,7 @@ The part `tools' knows more of linked CLIs, and is loaded then."
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))
   "Return the files of the add-on."
-  '(addon-tools tools lookup errors code eglot))
+  '(addon-tools tools lookup errors code eglot permission keys))
 
 (provide 'gemini-companion-addon-tools)
 ;;; gemini-companion-addon-tools.el ends here

@@ -25,7 +25,7 @@
 
 (defvar gemini-companion-part-list
   '(install remote remote-cli state session roots watch revert edit proposal notify
-    auto arrival changes marks context review cli keys resume walk prompt compose
+    auto arrival changes marks context review cli resume walk prompt compose
     tools comment comment-send list turn-page status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',

@@ -24,6 +24,7 @@
 (require 'gemini-companion-errors)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-install)
+(require 'gemini-companion-keys)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-part)
 (require 'gemini-companion-permission)
@@ -507,12 +508,14 @@ paused, or the project is excluded" title)
   (when (gemini-companion-install-extension-p)
     (gemini-companion-tools--write-extension)
     (gemini-companion-part-start 'errors)
+    (gemini-companion-part-start 'keys)
     (gemini-companion-part-start 'permission)
     (gemini-companion-server-call 'tools-update t)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
   "Stop answering questions."
   (gemini-companion-part-stop 'permission)
+  (gemini-companion-part-stop 'keys)
   (gemini-companion-server-call 'tools-update nil)
   (gemini-companion-part-stop 'errors))
 
