@@ -83,6 +83,7 @@ when it starts.")
   (format "extensions/%s/.gemini-extension-install.json" extension))
 
 (gemini-companion-client-values gemini
+  (gemini-companion-client-answered-by-key-p t)
   (gemini-companion-client-manifest "gemini-extension.json")
   (gemini-companion-client-link-arguments '("link" "--consent"))
   (gemini-companion-client-hooks

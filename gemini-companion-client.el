@@ -200,6 +200,10 @@ and REFUSE are the keys that allow the command this once and refuse it,
 strings, or nil.  HEADING are the rows above those of the command."
   rows whole breaks-known allow refuse heading)
 
+(gemini-companion-client--define gemini-companion-client-answered-by-key-p (client)
+  "Return non-nil if a key answers CLIENT about a shell command in its terminal.
+`gemini-companion-client-read-dialog' reads its dialog then.")
+
 (gemini-companion-client--define gemini-companion-client-read-dialog (client screen)
   "Return the dialog of CLIENT about a shell command at the end of SCREEN.
 SCREEN is the text of a terminal.  The value is a

@@ -31,10 +31,12 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
+(require 'gemini-companion-text)
 (require 'gemini-companion-windows-at-once)
 (require 'json)
 (require 'map)
 
+(declare-function gemini-companion-prompt-submit-reason "gemini-companion-prompt")
 (declare-function sh-mode "sh-script")
 (defvar sh-set-shell-hook)
 
@@ -399,33 +401,48 @@ It names the text that was shown; any other form is no answer."
 (defun gemini-companion-permission--press (permission answer)
   "Answer PERMISSION in its terminal by ANSWER, if a key can do that.
 Only for a command of a shell is the whole text known that the terminal
-shows."
+shows.  A reason to refuse it is the next prompt, as the key has no place
+for one."
   (let* ((session (gemini-companion-permission-session permission))
          (command (gemini-companion-permission-command permission))
          (others (delq nil (mapcar #'gemini-companion-permission-command
                                    (remq permission
                                          (gemini-companion-permission--of session)))))
-         (why (cond ((not (and command (memq answer '(allow refuse))))
-                     "Emacs cannot answer this")
-                    ((gemini-companion-keys-press
-                      session command answer
-                      (apply-partially #'gemini-companion-permission--pressed
-                                       permission)
-                      others)))))
+         (why (if (null command)
+                  "Emacs cannot answer this"
+                (gemini-companion-keys-press
+                 session command (if (eq answer 'allow) 'allow 'refuse)
+                 (apply-partially #'gemini-companion-permission--pressed
+                                  permission answer)
+                 others))))
     (when why
       (gemini-companion-permission--show-terminal permission)
       (user-error "Nothing sent: %s; answer in the terminal of %s"
                   why (gemini-companion-permission--title permission)))))
 
-(defun gemini-companion-permission--pressed (permission taken)
-  "End PERMISSION, for which a key was sent, if the terminal has TAKEN it."
-  (if taken
-      (progn
-        (gemini-companion-permission--close permission 'ended)
-        (message "Answered in the terminal of %s"
-                 (gemini-companion-permission--title permission)))
-    (message "The answer was not taken; answer in the terminal of %s"
-             (gemini-companion-permission--title permission))))
+(defun gemini-companion-permission--pressed (permission answer taken)
+  "End PERMISSION, for which the key of ANSWER was sent, if it was TAKEN.
+A refusal ends the turn of the CLI, with its other calls."
+  (let ((title (gemini-companion-permission--title permission)))
+    (if (not taken)
+        (message "The answer was not taken; answer in the terminal of %s" title)
+      (gemini-companion-permission--close permission 'ended)
+      (pcase answer
+        ('allow (message "Allowed once in the terminal of %s" title))
+        (`(refuse . ,reason)
+         (gemini-companion-permission--submit
+          (gemini-companion-permission-session permission) reason))
+        (_ (message "Refused; that has ended the turn of %s" title))))))
+
+(defun gemini-companion-permission--submit (session reason)
+  "Submit REASON of a refusal to SESSION; without the add-on for prompts, keep it."
+  (condition-case problem
+      (if (require 'gemini-companion-prompt nil 'noerror)
+          (gemini-companion-prompt-submit-reason session reason "Refused")
+        (user-error "Refused; type the reason in the terminal"))
+    ;; A reason that is too long is refused.
+    (user-error
+     (gemini-companion-text-keep reason (error-message-string problem)))))
 
 ;;;; Text
 
@@ -591,7 +608,7 @@ No hook of the user runs."
              ;; A key can answer only where the title shows that the CLI asks.
              (when (and (gemini-companion-permission-command permission)
                         (gemini-companion-request-certain-p permission))
-               "; a: allow once; r: refuse")
+               "; a: allow once; r: refuse; R: with a reason")
              "; q: close"))))))
 
 ;;;; Only a key after a look is an answer
@@ -738,7 +755,12 @@ keyboard macro.  If the end of the text is not in the window, scroll there."
          (reason (read-string "Reason for the model: ")))
     (when (string-blank-p reason)
       (user-error "Not answered: no reason was given"))
-    (gemini-companion-permission--answer permission (cons 'refuse reason) "Refused")))
+    (condition-case problem
+        (gemini-companion-permission--answer permission (cons 'refuse reason)
+                                             "Refused")
+      ;; The question may have ended meanwhile.
+      (user-error
+       (gemini-companion-text-keep reason (error-message-string problem))))))
 
 (defun gemini-companion-permission-answer-there ()
   "Answer in the terminal of the CLI: display its own question.

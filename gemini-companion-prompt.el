@@ -681,6 +681,25 @@ Return non-nil if so.  This is the value of
 
 ;;;; Commands
 
+(defun gemini-companion-prompt-submit-reason (session text done)
+  "Submit TEXT, the reason of a refusal, as the next prompt of SESSION.
+Without a terminal in this Emacs, add it to the kill ring.  DONE is a word
+that begins the message, such as \"Rejected\"."
+  (let ((name (gemini-companion-session-name session))
+        (text (gemini-companion-prompt-quote
+               ;; A reason such as "/quit is wrong" must not be a command.
+               (if (gemini-companion-prompt-command text)
+                   (concat "No: " text)
+                 text)
+               session)))
+    (if (not (gemini-companion-session-terminal session))
+        (gemini-companion-text-keep
+         text (format "%s; %s has no known terminal in Emacs" done name))
+      (gemini-companion-prompt-submit
+       text (lambda () session) 30
+       (format "%s; %s did not take the prompt" done name))
+      (message "%s; the reason will be submitted in %s" done name))))
+
 ;;;###autoload
 (defun gemini-companion-edit-reject-with-reason (&optional edit reason)
   "Reject EDIT with REASON, which is by default read in the minibuffer.
@@ -700,22 +719,10 @@ current buffer, else the one that is shown."
                     (substitute-command-keys
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-edit-reject]")))
-      ;; A reason such as "/quit is wrong" must not be a command of the CLI.
-      (when (gemini-companion-prompt-command text)
-        (setq text (concat "No: " text)))
       (gemini-companion-prompt--check-length text)
       (gemini-companion-edit-reject edit)
-      (let* ((session (gemini-companion-edit-session edit))
-             (name (gemini-companion-session-name session))
-             (text (gemini-companion-prompt-quote text session)))
-        (if (not (gemini-companion-session-terminal session))
-            (gemini-companion-text-keep
-             text
-             (format "Rejected; %s has no known terminal in Emacs" name))
-          (gemini-companion-prompt-submit
-           text (lambda () session) 30
-           (format "Rejected; %s did not take the prompt" name))
-          (message "Rejected; the reason will be submitted in %s" name))))))
+      (gemini-companion-prompt-submit-reason (gemini-companion-edit-session edit)
+                                             text "Rejected"))))
 
 (provide 'gemini-companion-prompt)
 ;;; gemini-companion-prompt.el ends here

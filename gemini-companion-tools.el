@@ -484,6 +484,10 @@ That is whether it is answered in Emacs, and if not, why."
   (let ((title (gemini-companion-client-title client))
         (other (gemini-companion-tools--other-hook client)))
     (cond
+     ((gemini-companion-client-answered-by-key-p client)
+      `(note ,(format "Permissions of %s are shown; a key answers a shell command \
+in a terminal of this Emacs, if all of it is on the screen" title)
+             nil))
      ((not (gemini-companion-tools--permission-event client))
       `(note ,(format "Permissions of %s are shown, and answered in its terminal: \
 its hooks cannot answer" title)

@@ -110,7 +110,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (gemini-companion-tools-test-call t nil nil)
       (should (string-search "--notice" (hook)))
       (should (string-search "Permissions of Qwen Code are shown" (status)))
-      (should (string-search "its hooks cannot answer" (status)))
+      (should (string-search "a key answers a shell command" (status)))
       (gemini-companion-tools-test-call t)
       ;; A hook of the user may allow what Emacs has not answered.
       (write-region "{\"hooks\": {\"PermissionRequest\": [{}]}}" nil

@@ -166,7 +166,7 @@ def test_the_user_answers_in_emacs_what_gemini_asks_about_a_shell_command(
     cli.wait_for(DIALOG)
     emacs.becomes(f"(length {OPEN})", 1)
     go_there(emacs)
-    answer_after_a_second(emacs, "a", "Answered in the terminal of Gemini CLI")
+    answer_after_a_second(emacs, "a", "Allowed once in the terminal of Gemini CLI")
     cli.wait_for("first done")
     emacs.holds(f"(null {OPEN})")
     assert out.read_text() == "one\n"
@@ -186,10 +186,31 @@ def test_the_user_answers_in_emacs_what_gemini_asks_about_a_shell_command(
     emacs.holds(f"(null {OPEN})")
     assert out.read_text() == "one\n"
 
+    # A reason is the next prompt, as a refusal ends the turn.
+    cli.model.script(shell("echo four >> out.txt; sleep 0"), say("third done"))
+    cli.prompt()
+    cli.wait_for(DIALOG)
+    emacs.becomes(f"(length {OPEN})", 1)
+    go_there(emacs)
+    no_key_for_a_second(emacs)
+    emacs.keys("R")
+    emacs.wait_for("Reason for the model")
+    emacs.text("Use 'make'")
+    emacs.keys("Enter")
+    cli.wait_for("third done")
+    assert "Use 'make'" in cli.model.last_message()
+    emacs.holds(f"(null {OPEN})")
+    assert out.read_text() == "one\n"
+
 
 def answer_after_a_second(emacs: Emacs, key: str, said: str) -> None:
     """Press ``key``, once nothing was typed in the terminal of the CLI for a second."""
-    emacs.holds("""(with-current-buffer "*gemini: project*"
-      (< 1 (- (float-time) gemini-companion-terminal-sent)))""")
+    no_key_for_a_second(emacs)
     emacs.keys(key)
     emacs.says(said)
+
+
+def no_key_for_a_second(emacs: Emacs) -> None:
+    """Wait until nothing was typed in the terminal of the CLI for a second."""
+    emacs.holds("""(with-current-buffer "*gemini: project*"
+      (< 1 (- (float-time) gemini-companion-terminal-sent)))""")
