@@ -81,14 +81,14 @@ That is for its proposal as it was compared last, without excluded hunks."
 (defun gemini-companion-edit-hunks-counts (edit)
   "Return the `gemini-companion-hunk-counts' of EDIT, or nil if it has no hunks.
 They are those of the last comparison.  Hunks that were reverted count as
-excluded ones."
+excluded ones, unless all were."
   (when-let* ((hunks (gemini-companion-edit-known-hunks edit)))
-    (let ((proposal (gemini-companion-edit-proposal-buffer edit)))
+    (let ((proposal (gemini-companion-edit-proposal-buffer edit))
+          (undone (gemini-companion-edit-undone edit)))
       (gemini-companion-hunk-count
        hunks
-       (if proposal
-           (gemini-companion-hunk-excluded proposal)
-         (gemini-companion-edit-undone edit))))))
+       (cond (proposal (gemini-companion-hunk-excluded proposal))
+             ((length< undone (length hunks)) undone))))))
 
 (defun gemini-companion-edit-hunks-lines (edits)
   "Return the numbers of lines that EDITS add and remove, such as \"+3 -1\".

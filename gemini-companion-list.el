@@ -227,10 +227,11 @@ It is a list of strings and nil."
               (gemini-companion-edit-problem edit)
               (gemini-companion-edit-objection edit)))
     (let ((undone (length (gemini-companion-edit-undone edit)))
+          (hunks (length (gemini-companion-edit-known-hunks edit)))
           (left (length (cdr (gemini-companion-changes-of-edit edit)))))
-      (list (and (< 0 undone)
-                 (format "%d of %d changes undone%s" undone
-                         (length (gemini-companion-edit-hunks edit))
+      ;; The label says that all of them are.
+      (list (and (< 0 undone hunks)
+                 (format "%d of %d changes undone%s" undone hunks
                          (if (gemini-companion-revert-unsaved
                               (gemini-companion-edit-file edit))
                              ", buffer not saved"
@@ -502,10 +503,11 @@ least a minute ago.
                                   gemini-companion-changes-functions
                                   gemini-companion-state-functions))
   ;; The user may have undone or saved something in the window of a file.
-  (add-hook 'window-selection-change-functions
-            (lambda (_window)
-              (gemini-companion-page-refresh-soon (current-buffer)))
-            nil t)
+  (let ((page (current-buffer)))
+    (add-hook 'window-selection-change-functions
+              ;; Another buffer may be current.
+              (lambda (_window) (gemini-companion-page-refresh-soon page))
+              nil t))
   ;; A diff is drawn when it is unfolded.  Emacs 29 has declared the hook obsolete,
   ;; and has nothing in its place.
   (with-suppressed-warnings ((obsolete outline-view-change-hook))
