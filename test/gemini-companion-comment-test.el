@@ -44,7 +44,8 @@
     (search-backward "3\n4\n5")
     (gemini-companion-comment-test-comment "Keep it")
     (goto-char (point-min))
-    (search-forward "9")
+    ;; The time in the heading may have that digit, too.
+    (re-search-forward "^9$")
     (gemini-companion-comment-test-comment "Nine, too")
     (revert-buffer)
     (let ((text (gemini-companion-comment-test-text)))

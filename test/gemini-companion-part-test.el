@@ -47,7 +47,7 @@
                    (file-name-directory (locate-library "gemini-companion-part"))
                    t "\\`gemini-companion.*\\.elc?\\'"))
       (unless (or (member (file-name-base file) left-out)
-                  (string-suffix-p "-autoloads" (file-name-base file)))
+                  (string-match-p "-\\(?:autoloads\\|pkg\\)\\'" (file-name-base file)))
         (copy-file file (file-name-as-directory directory))))))
 
 (defconst gemini-companion-part-test-program

@@ -150,7 +150,9 @@ def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
     reviews.select("x", "a")
     cli.wait_for("second done")
     is_written(emacs, other, "\n".join(f"{letters[:-1]}M"))
-    emacs.eval(f"(gemini-companion-undo-edit {LAST})")
+    emacs.eval(
+        f"(progn (require 'gemini-companion-undo) (gemini-companion-undo-edit {LAST}))"
+    )
     eventually(lambda: other.read_text() == old, "the edit is undone")
 
 
