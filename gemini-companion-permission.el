@@ -435,7 +435,7 @@ A refusal ends the turn of the CLI, with its other calls."
         (_ (message "Refused; that has ended the turn of %s" title))))))
 
 (defun gemini-companion-permission--submit (session reason)
-  "Submit REASON of a refusal to SESSION; without the add-on for prompts, keep it."
+  "Submit REASON of a refusal to SESSION, or keep it if that is impossible."
   (condition-case problem
       (if (require 'gemini-companion-prompt nil 'noerror)
           (gemini-companion-prompt-submit-reason session reason "Refused")
