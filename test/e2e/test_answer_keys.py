@@ -13,6 +13,8 @@ from harness.wait import eventually
 from harness.world import World
 
 RECORD = """
+(require 'gemini-companion-keys)
+(gemini-companion-part-start 'keys)  ; it starts where CLIs are linked
 (defvar e2e-taken nil "Whether the keys that were sent were taken, the last first.")
 (defun e2e-press (command answer others)
   (or (gemini-companion-keys-press (car (gemini-companion-sessions)) command answer
