@@ -280,7 +280,7 @@ VARIABLE is bound to its feature, a string."
   :tags '(pure)
   (pcase-dolist (`(,file . ,columns)
                  '(("doc/design.org" . 80) ("doc/conformance.org" . 80)
-                   ("doc/emacs-bug.org" . 100)
+                   ("doc/emacs-31.org" . 100) ("doc/emacs-bug.org" . 100)
                    ("doc/gemini-companion.org" . 100)))
     (ert-info (file)
       (gemini-companion-manual-test-in file
