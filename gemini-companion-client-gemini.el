@@ -47,10 +47,6 @@ vim voice"))
    ;; In a container, Gemini CLI connects to the host, unless this variable
    ;; shows that its editor is in the container.
    '("REMOTE_CONTAINERS=1"))
-  (gemini-companion-client-connect-remedy
-   "Run /ide enable there.  If the CLI answers that IDE \
-integration is not supported, start it again: it searches for editors only \
-when it starts.")
   (gemini-companion-client-search-command "/ide enable")
   (gemini-companion-client-reconnect-command "/ide enable"))
 

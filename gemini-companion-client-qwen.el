@@ -43,10 +43,6 @@ voice workflows"))
      "QWEN_CODE_IDE_SERVER_STDIO_COMMAND"
      ;; "qwen serve" binds the directories in this one.
      "QWEN_CODE_IDE_WORKSPACE_PATH"))
-  (gemini-companion-client-connect-remedy
-   "Run /ide enable there.  If the CLI answers that IDE \
-integration is not supported, start it again: it searches for editors only \
-when it starts.")
   (gemini-companion-client-search-command "/ide enable")
   (gemini-companion-client-reconnect-command "/ide enable"))
 
