@@ -692,12 +692,18 @@ nil if it is unknown."
        (gemini-companion-baseline-folded baseline before)
      before)
    after
-   (if (and baseline
-            (null (gemini-companion-format-conversion
-                   (gemini-companion-baseline-written-format baseline) format)))
-       (gemini-companion-baseline-format baseline)
-     format)
+   (gemini-companion-baseline--format-before baseline format)
    written-format))
+
+(defun gemini-companion-baseline--format-before (baseline format)
+  "Return the format of a file, which has FORMAT, without what CLIs did to it.
+It is the one that BASELINE, which may be nil, has from before the CLIs,
+unless others have converted the file since they have written it."
+  (if (and baseline
+           (null (gemini-companion-format-conversion
+                  (gemini-companion-baseline-written-format baseline) format)))
+      (gemini-companion-baseline-format baseline)
+    format))
 
 (defun gemini-companion-baseline-between (text written &optional format written-format)
   "Return the baseline of the lines WRITTEN that has the lines TEXT.
@@ -785,11 +791,7 @@ again.  BASELINE may be nil: then all else in NOW is reviewed."
        (gemini-companion-baseline-between before after) text)
       text)
      now
-     (if (and baseline
-              (null (gemini-companion-format-conversion
-                     (gemini-companion-baseline-written-format baseline) format)))
-         (gemini-companion-baseline-format baseline)
-       format)
+     (gemini-companion-baseline--format-before baseline format)
      format)))
 
 (defun gemini-companion-baseline--keep (baseline kept &optional conversion)
