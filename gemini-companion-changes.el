@@ -63,7 +63,8 @@ the texts again for each change of a file would take seconds.")
 
 (defvar gemini-companion-changes-functions nil
   "Functions called with a record of which the changes were computed again.
-If there are none, the record may have been dropped.")
+If there are none, the record may have been dropped.  The other argument is
+the buffer that visits the file, or nil.")
 
 (defvar gemini-companion-changes-undo-functions nil
   "Functions called with a record and the changes of it that are to be undone.
@@ -233,7 +234,8 @@ EDIT was accepted in Emacs, which has not saved the file since."
   "Forget RECORD, in whose file nothing is left to review."
   (setq gemini-companion-changes--files (remq record gemini-companion-changes--files))
   (setf (gemini-companion-changes-file-known record) nil)
-  (run-hook-with-args 'gemini-companion-changes-functions record))
+  (run-hook-with-args 'gemini-companion-changes-functions
+                      record (gemini-companion-changes-buffer record)))
 
 ;;;; Changes
 
@@ -255,7 +257,7 @@ the file is gone, or cannot be read, it is nil."
                         (gemini-companion-changes--as-visited record baseline)
                       baseline)
                     (car now) (cdr now))))))
-    (run-hook-with-args 'gemini-companion-changes-functions record)
+    (run-hook-with-args 'gemini-companion-changes-functions record buffer)
     (force-mode-line-update t)
     (gemini-companion-changes-file-known record)))
 

@@ -83,9 +83,10 @@ The last sign is for terminals that cannot display the other one.")
          'removed)
         (t 'changed)))
 
-(defun gemini-companion-marks--draw (record)
-  "Mark the changes of RECORD in the buffer of its file, and nothing else."
-  (when-let* ((buffer (gemini-companion-changes-buffer record)))
+(defun gemini-companion-marks--draw (record buffer)
+  "Mark the changes of RECORD in BUFFER, that of its file, and nothing else.
+BUFFER may be nil."
+  (when buffer
     (with-current-buffer buffer
       (gemini-companion-marks--draw-here
        (gemini-companion-changes-file-known record)
