@@ -134,10 +134,16 @@ Of a turn, so are those that answer the comments on it."
                     (buffer-modified-p buffer))
             (gemini-companion-watch-stamp (gemini-companion-changes-path record))))))
 
-(defun gemini-companion-turn-page--changes-part (subject record last)
+(defun gemini-companion-turn-page--same (key state)
+  "Return the part of KEY that is displayed if it was drawn from STATE, or nil."
+  (seq-find (lambda (part)
+              (and (equal key (gemini-companion-turn-page--part-key part))
+                   (equal state (gemini-companion-turn-page--part-state part))))
+            gemini-companion-turn-page--parts))
+
+(defun gemini-companion-turn-page--changes-part (subject record)
   "Return the part with the changes of RECORD that are of SUBJECT, or nil.
-LAST is the one that is displayed, or nil, which stays if nothing that it
-depends on has changed."
+The one that is displayed stays if nothing that it depends on has changed."
   (let* ((key (list 'changes (gemini-companion-changes-file-name record)))
          (state (list (gemini-companion-turn-page--version record)
                       (gemini-companion-changes-file-edits record)
@@ -145,26 +151,24 @@ depends on has changed."
                        (gemini-companion-changes-file-name record))
                       (gemini-companion-turn-page--since subject)
                       (gemini-companion-turn-page--draw-state key))))
-    (if (and last (equal state (gemini-companion-turn-page--part-state last)))
-        last
-      (let* ((own-p (apply-partially #'gemini-companion-turn-page--own-p subject))
-             (changes (seq-filter
-                       (lambda (change)
-                         (gemini-companion-changes-share record change own-p))
-                       (gemini-companion-changes-look record))))
-        (when changes
-          (gemini-companion-turn-page--drawn
-           (gemini-companion-turn-page--make-part
-            :key key :kind 'changes :state state :record record :changes changes
-            :edit (gemini-companion-changes-file-edit record)
-            :path (gemini-companion-changes-path record)
-            :now (gemini-companion-baseline-split
-                  (gemini-companion-changes-text record)))
-           subject))))))
+    (or (gemini-companion-turn-page--same key state)
+        (let* ((own-p (apply-partially #'gemini-companion-turn-page--own-p subject))
+               (changes (seq-filter
+                         (lambda (change)
+                           (gemini-companion-changes-share record change own-p))
+                         (gemini-companion-changes-look record))))
+          (when changes
+            (gemini-companion-turn-page--drawn
+             (gemini-companion-turn-page--make-part
+              :key key :kind 'changes :state state :record record :changes changes
+              :edit (gemini-companion-changes-file-edit record)
+              :path (gemini-companion-changes-path record)
+              :now (gemini-companion-baseline-split
+                    (gemini-companion-changes-text record)))
+             subject))))))
 
-(defun gemini-companion-turn-page--edit-part (subject kind edit last)
-  "Return the part of KIND for EDIT, one of SUBJECT.
-For LAST, see `gemini-companion-turn-page--changes-part'."
+(defun gemini-companion-turn-page--edit-part (subject kind edit)
+  "Return the part of KIND for EDIT, one of SUBJECT."
   (let* ((key (list kind (gemini-companion-edit-id edit)
                     (gemini-companion-edit-true-name edit)))
          (hunks (condition-case nil
@@ -180,18 +184,16 @@ For LAST, see `gemini-companion-turn-page--changes-part'."
                       (gemini-companion-comment-state
                        (gemini-companion-edit-true-name edit))
                       (gemini-companion-turn-page--draw-state key))))
-    (if (and last (equal state (gemini-companion-turn-page--part-state last)))
-        last
-      (gemini-companion-turn-page--drawn
-       (gemini-companion-turn-page--make-part :key key :kind kind :state state
-                                              :edit edit :changes hunks
-                                              :path (gemini-companion-edit-file edit))
-       subject))))
+    (or (gemini-companion-turn-page--same key state)
+        (gemini-companion-turn-page--drawn
+         (gemini-companion-turn-page--make-part
+          :key key :kind kind :state state :edit edit :changes hunks
+          :path (gemini-companion-edit-file edit))
+         subject))))
 
-(defun gemini-companion-turn-page--comments-part (subject file last)
+(defun gemini-companion-turn-page--comments-part (subject file)
   "Return the part with the comments for the CLI of SUBJECT on FILE, a true name.
-No change of FILE is left.  For LAST, see
-`gemini-companion-turn-page--changes-part'."
+No change of FILE is left."
   (let* ((comment (car (gemini-companion-comments-of-file file)))
          (path (gemini-companion-comment-path comment))
          (buffer (gemini-companion-names-buffer path))
@@ -201,18 +203,25 @@ No change of FILE is left.  For LAST, see
                           (buffer-chars-modified-tick buffer)
                         (gemini-companion-watch-stamp path))
                       (gemini-companion-turn-page--draw-state key))))
-    (if (and last (equal state (gemini-companion-turn-page--part-state last)))
-        last
-      (gemini-companion-turn-page--drawn
-       (gemini-companion-turn-page--make-part
-        :key key :path path :kind 'comments :state state
-        :edit (car (gemini-companion-edits-of-file file))
-        :now (gemini-companion-baseline-split
-              (cond (buffer (gemini-companion-revert-text buffer))
-                    ((gemini-companion-text-unreadable-reason path) "")
-                    (t (or (ignore-error file-error (gemini-companion-text-read path))
-                           "")))))
-       subject))))
+    (or (gemini-companion-turn-page--same key state)
+        (gemini-companion-turn-page--drawn
+         (gemini-companion-turn-page--make-part
+          :key key :path path :kind 'comments :state state
+          :edit (car (gemini-companion-edits-of-file file))
+          :now (gemini-companion-baseline-split
+                (cond (buffer (gemini-companion-revert-text buffer))
+                      ((gemini-companion-text-unreadable-reason path) "")
+                      (t (or (ignore-error file-error
+                               (gemini-companion-text-read path))
+                             "")))))
+         subject))))
+
+(defun gemini-companion-turn-page--files (changes-parts)
+  "Return the true names of the files of CHANGES-PARTS."
+  (mapcar (lambda (part)
+            (gemini-companion-changes-file-name
+             (gemini-companion-turn-page--part-record part)))
+          changes-parts))
 
 (defun gemini-companion-turn-page--commented (subject changes-parts)
   "Return the files with comments for the CLI of SUBJECT, true names.
@@ -224,10 +233,7 @@ Those of CHANGES-PARTS display theirs."
                    (gemini-companion-turn-page--subject-session subject)
                    (gemini-companion-comment-session comment))
              collect (gemini-companion-comment-file comment)))
-   (mapcar (lambda (part)
-             (gemini-companion-changes-file-name
-              (gemini-companion-turn-page--part-record part)))
-           changes-parts)))
+   (gemini-companion-turn-page--files changes-parts)))
 
 (defun gemini-companion-turn-page--draw-state (key)
   "Return a list of all but texts and comments that the part KEY is drawn from."
@@ -240,10 +246,7 @@ Those of CHANGES-PARTS display theirs."
 These are the last ones of each file that has none of CHANGES-PARTS.  What
 was rejected, and not written, is none of them."
   (when (gemini-companion-turn-page--subject-turn subject)
-    (let ((left (mapcar (lambda (part)
-                          (gemini-companion-changes-file-name
-                           (gemini-companion-turn-page--part-record part)))
-                        changes-parts))
+    (let ((left (gemini-companion-turn-page--files changes-parts))
           (edits (seq-filter
                   (lambda (edit)
                     (memq (gemini-companion-edit-status edit)
@@ -254,35 +257,22 @@ was rejected, and not written, is none of them."
                     (member (gemini-companion-edit-true-name edit) left))
                   edits))))
 
-(defun gemini-companion-turn-page--compute (subject parts)
-  "Return the parts of SUBJECT as they are now.
-Those of PARTS, which are displayed, are taken if they are still the same."
-  (let* ((last (lambda (key)
-                 (cl-find key parts :test #'equal
-                          :key #'gemini-companion-turn-page--part-key)))
-         (changes (delq nil (mapcar
-                             (lambda (record)
-                               (gemini-companion-turn-page--changes-part
-                                subject record
-                                (funcall last
-                                         (list 'changes
-                                               (gemini-companion-changes-file-name
-                                                record)))))
-                             (gemini-companion-changes-files 'all))))
-         (part (lambda (kind edit)
-                 (gemini-companion-turn-page--edit-part
-                  subject kind edit
-                  (funcall last (list kind (gemini-companion-edit-id edit)
-                                      (gemini-companion-edit-true-name edit)))))))
+(defun gemini-companion-turn-page--compute (subject)
+  "Return the parts of SUBJECT as they are now."
+  (let ((changes (delq nil
+                       (mapcar (apply-partially
+                                #'gemini-companion-turn-page--changes-part subject)
+                               (gemini-companion-changes-files 'all)))))
     (append changes
-            (mapcar (lambda (file)
-                      (gemini-companion-turn-page--comments-part
-                       subject file (funcall last (list 'comments file))))
+            (mapcar (apply-partially #'gemini-companion-turn-page--comments-part
+                                     subject)
                     (gemini-companion-turn-page--commented subject changes))
-            (mapcar (apply-partially part 'proposal)
+            (mapcar (apply-partially #'gemini-companion-turn-page--edit-part
+                                     subject 'proposal)
                     (seq-filter #'gemini-companion-edit-open-p
                                 (gemini-companion-turn-page--edits subject)))
-            (mapcar (apply-partially part 'reviewed)
+            (mapcar (apply-partially #'gemini-companion-turn-page--edit-part
+                                     subject 'reviewed)
                     (gemini-companion-turn-page--reviewed subject changes)))))
 
 ;;;; Drawing
@@ -528,8 +518,7 @@ conversion is none."
         (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
         (subject gemini-companion-turn-page--subject))
     (setq gemini-companion-turn-page--parts
-          (gemini-companion-turn-page--compute subject
-                                               gemini-companion-turn-page--parts))
+          (gemini-companion-turn-page--compute subject))
     (gemini-companion-page-replace-sections
      (cons (cons 'title (gemini-companion-turn-page--title subject))
            (mapcar (lambda (part)
