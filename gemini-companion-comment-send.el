@@ -85,7 +85,7 @@ comment for no known CLI is for any in whose directory its file is."
                (hidden (gemini-companion-privacy-name-hidden-p path)))
     (concat
      (gemini-companion-prompt-name-for-cli path session) ":"
-     (gemini-companion-hunk-range (if (= first last) first (cons first last)))
+     (gemini-companion-hunk-range (cons first last))
      (and removed " (lines that you removed)")
      "\n"
      (unless hidden
@@ -116,7 +116,7 @@ comment for no known CLI is for any in whose directory its file is."
     (if (< last first)
         (format "I restored the lines that you removed at %s:%d." name first)
       (format "I undid your change of %s:%s." name
-              (gemini-companion-hunk-range (if (= first last) first (cons first last)))))))
+              (gemini-companion-hunk-range (cons first last))))))
 
 (defun gemini-companion-comment-send--shared (comments)
   "Return COMMENTS without those on files that are not shared and stay here.

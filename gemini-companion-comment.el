@@ -169,8 +169,7 @@ vectors.  KEY is as in the value of `gemini-companion-edit-comments'."
                          (`(,first . ,last)
                           (gemini-companion-comment-range
                            comment (if (eq side 'after) after before))))
-              (cons (cons side (if (= first last) first (cons first last)))
-                    comment)))
+              (cons (gemini-companion-comment--key side first last) comment)))
           (gemini-companion-comments-of-file file)))
 
 (defun gemini-companion-comment-state (file)
@@ -232,7 +231,7 @@ Of several lines, it has the numbers."
 For the value of KEY, see `gemini-companion-comment--line-key'.  A comment
 on several lines is below the last one."
   (seq-filter (pcase-lambda (`((,side . ,lines) . ,_))
-                (equal key (cons side (if (consp lines) (cdr lines) lines))))
+                (equal key (cons side (cdr (gemini-companion-comment--ends lines)))))
               places))
 
 (defun gemini-companion-comment--line-key ()
@@ -285,11 +284,15 @@ first character; it may be of another edit."
   "Return the key of a comment on the lines from FIRST to LAST of SIDE."
   (cons side (if (= first last) first (cons first last))))
 
+(defun gemini-companion-comment--ends (lines)
+  "Return (FIRST . LAST) for LINES of a key, which are a number or that."
+  (if (consp lines) lines (cons lines lines)))
+
 (defun gemini-companion-comment-insert-with-lines (place lines)
   "Insert PLACE, (KEY . COMMENT), at point, with the lines that it is on.
 LINES is the text that has them, a vector of lines with newlines."
   (pcase-let* ((`((,side . ,range) . ,comment) place)
-               (`(,first . ,last) (if (consp range) range (cons range range))))
+               (`(,first . ,last) (gemini-companion-comment--ends range)))
     (cl-loop for number from first to (min last (length lines))
              do (insert (propertize
                          (concat (gemini-companion-comment--bare
@@ -333,7 +336,7 @@ LINES is the text that has them, a vector of lines with newlines."
   "Return TEXT as it is displayed below a line; it is of COMMENT."
   (concat "\n" (propertize (concat "  " text)
                            'face (list (gemini-companion-comment--face comment)
-                                       ;; Else the color of the text shines through.
+                                       ;; The color of the text would shine through.
                                        'default))))
 
 (defun gemini-companion-comment--overlay (comment)
@@ -406,7 +409,7 @@ If EDIT is accepted, they are on its file from now on."
 (defun gemini-companion-comment--show-in-review (place)
   "Display PLACE, (KEY . TEXT), below its last line in the current buffer."
   (pcase-let* ((`((,_ . ,lines) . ,text) place)
-               (last (if (consp lines) (cdr lines) lines))
+               (last (cdr (gemini-companion-comment--ends lines)))
                (end (save-excursion
                       (goto-char (gemini-companion-hunk-line last))
                       (line-end-position)))
@@ -447,9 +450,7 @@ The buffers of its review still exist."
 
 (defun gemini-companion-comment--of-file (edit key lines text)
   "Return a new comment TEXT on the file of EDIT, at KEY in LINES, a vector."
-  (pcase-let ((`(,first . ,last) (if (consp (cdr key))
-                                     (cdr key)
-                                   (cons (cdr key) (cdr key)))))
+  (pcase-let ((`(,first . ,last) (gemini-companion-comment--ends (cdr key))))
     (gemini-companion-comment--make
      :file (gemini-companion-edit-true-name edit)
      :path (gemini-companion-edit-file edit)
@@ -468,7 +469,7 @@ The current buffer visits the file, and still has them.  A member of
 `gemini-companion-changes-undo-functions'."
   (let ((now (gemini-companion-baseline-split
               (gemini-companion-revert-text (current-buffer)))))
-    ;; Of a conversion, the model knows nothing.
+    ;; The model knows nothing of a conversion.
     (dolist (change (seq-remove #'gemini-companion-baseline-change-conversion changes))
       (let ((start (gemini-companion-baseline-change-start change))
             (end (gemini-companion-baseline-change-end change)))
@@ -551,17 +552,12 @@ others stay until you send them, by \\[gemini-companion-send-comments]."
 (defun gemini-companion-comment--in-view (view)
   "Comment on the line or region in VIEW, one of several edits."
   (let* ((edit-here (lambda () (gemini-companion-view-edit-here view)))
-         (edit (or (funcall edit-here)
-                   (save-excursion
-                     (when (use-region-p)
-                       (goto-char (cdr (gemini-companion-comment--region)))
-                       (funcall edit-here)))
+         (edit (or (and (use-region-p)
+                        (save-excursion
+                          (goto-char (cdr (gemini-companion-comment--region)))
+                          (funcall edit-here)))
+                   (funcall edit-here)
                    (user-error "No line of a file here")))
-         (edit (if (use-region-p)
-                   (save-excursion
-                     (goto-char (cdr (gemini-companion-comment--region)))
-                     (or (funcall edit-here) edit))
-                 edit))
          (key (or (if (use-region-p)
                       (gemini-companion-comment--region-key edit-here)
                     (gemini-companion-comment--line-key))
@@ -645,7 +641,7 @@ For a region, only a comment on the same lines is edited."
          (edit (and record (gemini-companion-changes-file-edit record)))
          (lines (gemini-companion-baseline-split (gemini-companion-text-of-buffer)))
          (key (gemini-companion-comment--buffer-key 'after))
-         (range (if (consp (cdr key)) (cdr key) (cons (cdr key) (cdr key))))
+         (range (gemini-companion-comment--ends (cdr key)))
          (file (if record
                    (gemini-companion-changes-file-name record)
                  (gemini-companion-text-true-name path))))

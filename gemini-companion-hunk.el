@@ -110,10 +110,13 @@ lines."
 
 (defun gemini-companion-hunk-range (lines)
   "Return a text such as \"3\" or \"3-5\" for LINES.
-LINES is a number, or a cons (FIRST . LAST)."
+LINES is a number, or a cons (FIRST . LAST), which may be one line."
   (pcase lines
-    (`(,first . ,last) (format "%d-%d" first last))
-    (line (number-to-string line))))
+    ((or (and (pred numberp) line)
+         (and `(,line . ,last) (guard (= line last))))
+     (number-to-string line))
+    (`(,first . ,last)
+     (format "%d-%d" first last))))
 
 ;;;; Excluded hunks
 
