@@ -56,9 +56,9 @@ current check: the value of FIND, and the process of its terminal if
 that takes a text now.
 
 The terminal is searched for MARK, a string of one space, or, without a
-mark, for more than MATCHES matches of REGEXP.  SEEN checks in a row
-have found it, or MISSED ones have not.  FREE is non-nil if nothing was
-behind the mark when it was seen first."
+mark, for more than MATCHES matches of REGEXP.  SEEN checks have found it
+since it was gone, and the last MISSED ones in a row have not.  FREE is
+non-nil if nothing was behind the mark when it was seen first."
   text find problem left
   (phase 'queued)
   session process
@@ -95,7 +95,14 @@ Checks are counted, and no time is measured, as a busy Emacs has not seen
 what the CLI shows.")
 
 (defconst gemini-companion-prompt--steady-checks 6
-  "Number of checks in a row that must find a mark before the next phase.")
+  "Number of checks that must find a mark before the next phase.
+They are counted from the beginning if the mark is missing for as long as
+`gemini-companion-prompt--gone-checks' says.")
+
+(defconst gemini-companion-prompt--gone-checks 5
+  "Number of checks in a row after which a mark that they miss is gone.
+A CLI that works erases and draws its prompt some ten times a second; a
+busy terminal is then between the two at every other check.")
 
 ;;;; Typing
 
@@ -444,14 +451,16 @@ A timer calls this until the task has ended."
          (when (and (= 1 (cl-incf (gemini-companion-prompt--task-seen task)))
                     (not (gemini-companion-prompt--screen-behind screen)))
            (setf (gemini-companion-prompt--task-free task) t)))
-        (t
-         (setf (gemini-companion-prompt--task-seen task) 0)
-         (cl-incf (gemini-companion-prompt--task-missed task)))))
+        ((<= gemini-companion-prompt--gone-checks
+             (cl-incf (gemini-companion-prompt--task-missed task)))
+         (setf (gemini-companion-prompt--task-seen task) 0))))
 
-(defun gemini-companion-prompt--steady-p (task)
-  "Return non-nil once what TASK seeks has been shown for a while."
-  (= gemini-companion-prompt--steady-checks
-     (gemini-companion-prompt--task-seen task)))
+(defun gemini-companion-prompt--steady-p (task screen)
+  "Return non-nil once what TASK seeks has been shown for a while.
+It is on SCREEN then."
+  (and screen
+       (= gemini-companion-prompt--steady-checks
+          (gemini-companion-prompt--task-seen task))))
 
 (defun gemini-companion-prompt--queued (task _screen)
   "Type a mark once TASK is the first one for a CLI that takes a text.
@@ -466,7 +475,7 @@ Return the next phase."
   "Type the text of TASK once the mark on SCREEN is in an ordinary prompt.
 Return the next phase, or nil if the text would be added to another text,
 or be run as a command: the task has ended then."
-  (cond ((not (gemini-companion-prompt--steady-p task))
+  (cond ((not (gemini-companion-prompt--steady-p task screen))
          (gemini-companion-prompt--retype-mark task)
          'probing)
         ((gemini-companion-prompt--screen-behind screen)
@@ -490,7 +499,7 @@ Return the next phase, or nil if the task has ended.  In the phase
 `retyped', the mark was typed again after the text; if there is no text
 before the mark, the user has deleted the text, so Enter is not pressed."
   (let ((phase (gemini-companion-prompt--task-phase task)))
-    (cond ((not (gemini-companion-prompt--steady-p task))
+    (cond ((not (gemini-companion-prompt--steady-p task screen))
            (if (gemini-companion-prompt--retype-mark task) 'retyped phase))
           ;; The arguments of a command are displayed behind it.
           ((and (gemini-companion-prompt--screen-behind screen)
@@ -503,10 +512,10 @@ before the mark, the user has deleted the text, so Enter is not pressed."
            'retyped)
           (t (gemini-companion-prompt--enter task)))))
 
-(defun gemini-companion-prompt--inserted (task _screen)
+(defun gemini-companion-prompt--inserted (task screen)
   "End TASK once its text, which is not to be submitted, is shown.
 Return the next phase, or nil if the task has ended."
-  (if (gemini-companion-prompt--steady-p task)
+  (if (gemini-companion-prompt--steady-p task screen)
       (gemini-companion-prompt--end task)
     'inserted))
 

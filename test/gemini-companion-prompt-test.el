@@ -95,6 +95,22 @@ The CLI is PROGRAM, a command of the shell."
     (gemini-companion-part-stop 'prompt)
     (should (equal "before" (car kill-ring)))))
 
+(ert-deftest gemini-companion-prompt-submits-while-the-cli-draws-its-prompt-again ()
+  (gemini-companion-prompt-test-with-terminal "sh -c 'stty -echo; cat >/dev/null'"
+    (gemini-companion-edit-reject diff)
+    (gemini-companion-prompt-submit
+     "Please" (lambda () (gemini-companion-edit-session diff)) 30 "Lost")
+    ;; Two checks of three find a prompt that is erased, and not drawn yet.
+    (dolist (screen '("> \u2000" "> Please \u2001"))
+      (dotimes (check 20)
+        (term-emulate-terminal
+         (get-buffer-process terminal)
+         (encode-coding-string
+          (concat "\e[H\e[J" (and (zerop (% check 3)) screen)) 'utf-8))
+        (gemini-companion-test-run-timers)))
+    (gemini-companion-part-stop 'prompt)
+    (should (equal "before" (car kill-ring)))))
+
 ;; Terminals keep what was shown before, and a CLI may draw its screen again.
 (ert-deftest gemini-companion-prompt-submits-each-text-though-it-was-shown-before ()
   (gemini-companion-prompt-test-with-terminal "cat >/dev/null"
