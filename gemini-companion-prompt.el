@@ -513,7 +513,7 @@ before the mark, the user has deleted the text, so Enter is not pressed."
           (t (gemini-companion-prompt--enter task)))))
 
 (defun gemini-companion-prompt--inserted (task screen)
-  "End TASK once its text, which is not to be submitted, is shown.
+  "End TASK once its text, which is not to be submitted, is on SCREEN.
 Return the next phase, or nil if the task has ended."
   (if (gemini-companion-prompt--steady-p task screen)
       (gemini-companion-prompt--end task)
