@@ -603,12 +603,13 @@ No hook of the user runs."
        (list "a: allow once" "; r: refuse" "; R: refuse with a reason"
              "; RET: ask in the terminal" "; q: close"
              (format "; the terminal of %s looks as if it ran" title)))
+      ;; A key can answer only where the title shows that the CLI asks.
+      ((and (gemini-companion-permission-command permission)
+            (gemini-companion-request-certain-p permission))
+       (list "a: allow once" "; r: refuse" "; R: refuse with a reason"
+             "; RET: go to its terminal" "; q: close"))
       (t
        (list (format "%s asks in its terminal" title) "; RET: go there"
-             ;; A key can answer only where the title shows that the CLI asks.
-             (when (and (gemini-companion-permission-command permission)
-                        (gemini-companion-request-certain-p permission))
-               "; a: allow once; r: refuse; R: with a reason")
              "; q: close"))))))
 
 ;;;; Only a key after a look is an answer

@@ -331,5 +331,19 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
           (gemini-companion-permission-test-wait)
           (should-not (gemini-companion-permissions-open)))))))
 
+;; Beside the terminal of the CLI, its window has 64 columns in a frame of 128.
+(ert-deftest gemini-companion-permission-names-the-keys-that-answer-first ()
+  (gemini-companion-permission-test-with
+    (let ((permission (gemini-companion-permission-test-ask "ls")))
+      (cl-letf (((symbol-function 'gemini-companion-state-titled)
+                 (lambda (_) 'waiting))
+                ((symbol-function 'window-width) (lambda (&rest _) 62)))
+        (run-hook-with-args 'gemini-companion-state-title-functions
+                            gemini-companion-permission-test-session 'waiting)
+        (gemini-companion-request-show permission)
+        (with-current-buffer (window-buffer)
+          (should (equal " a: allow once; r: refuse; R: refuse with a reason"
+                         (eval (cadr header-line-format) t))))))))
+
 (provide 'gemini-companion-permission-test)
 ;;; gemini-companion-permission-test.el ends here
