@@ -29,7 +29,7 @@
      ("l" gemini-companion-list "List of edits" (global))
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
       :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
-     ("o" gemini-companion-last-proposal "Show last proposal" (global)
+     ("o" gemini-companion-last-proposal "Show text not written" (global)
       :enable gemini-companion-edits-kept))
     ("Changes in files"
      ("n" gemini-companion-next-change "Next change" (global change)
