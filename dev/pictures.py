@@ -14,18 +14,20 @@ from harness import gemini
 from harness.display import screen, spelled, xdotool
 from harness.emacs import STATE, Reviews, TerminalBuffer, lisp
 from harness.gemini import QUESTION, Gemini
-from harness.model import Part, replace, say, write_file
+from harness.model import Part, call, replace, say, write_file
 from harness.needs import VTERM
 from harness.tools import ROOT, Tools
 from harness.wait import eventually
 from harness.world import World
 
-SIZE = (120, 36)
+SIZE = (128, 36)
 # Columns of 10 pixels.
 FONT = "DejaVu Sans Mono 12"
 SETTINGS = """
 (menu-bar-mode -1) (tool-bar-mode -1) (scroll-bar-mode -1) (blink-cursor-mode -1)
+(global-eldoc-mode -1)
 (set-frame-font {font}) (set-frame-size nil {columns} {rows})
+(setq mode-line-compact t)  ; all of it is seen beside a terminal
 (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
 (add-to-list 'load-path {vterm})
 (setq gemini-companion-terminal 'vterm
@@ -38,6 +40,10 @@ SETTINGS = """
 ;; vterm, too, may lose a character whose bytes come apart.
 (advice-add 'vterm--filter :filter-args #'e2e-hold)
 """
+# Flymake has checked the last text, and the mode line shows that.
+CHECKED = """(with-current-buffer "price.py"
+  (force-mode-line-update)
+  (null (seq-difference (flymake-running-backends) (flymake-reporting-backends))))"""
 # What makes a picture ready: all keys are handled, and the text is as before.
 SHOWN = """(progn (redisplay t) (prin1-to-string
   (list (input-pending-p) (current-message)
@@ -184,9 +190,10 @@ class Scene:
     def finish(self, text: str) -> None:
         """Wait until the turn has ended, with ``text``, and no review is left."""
         self.cli.wait_for(text)
-        self.cli.terminal.wait_until_gone("Executing Hooks")
+        self.cli.terminal.wait_until_gone("Executing Hook")
         self.emacs.becomes("(e2e-windows)", f"price.py {self.cli.terminal.name}")
         self.emacs.holds(f"(not (memq {STATE} '(working waiting)))")
+        self.emacs.holds(CHECKED)
 
     def focus(self, window: str = "") -> None:
         """Select ``window``, or that of Emacs."""
@@ -315,7 +322,45 @@ def changes(scene: Scene, picture: Path) -> None:
     dark = scene.world.scratch.root / "dark.png"
     scene.emacs.eval("(load-theme 'modus-vivendi t)")
     scene.take(dark)
-    subprocess.run(["convert", picture, dark, "-append", picture], check=True)
+    # Without +repage, the file says that it is as high as the first of the two, and
+    # browsers show no more of it.
+    both = [picture, dark, "-append", "+repage", picture]
+    subprocess.run(["convert", *both], check=True)
+
+
+def page(scene: Scene, picture: Path) -> None:
+    """Write ``picture`` of what a turn without reviews has left, with a comment."""
+    scene.link()
+    scene.start()
+    scene.press("C-c g a y")
+    scene.ask(
+        write_file(scene.file, RIGHT_PRICE),
+        write_file(scene.readme, NEW_README),
+        write_file(scene.test, PRICE_TEST),
+        say("All done."),
+    )
+    scene.finish("All done.")
+    scene.press("C-c g d C-x 1")
+    scene.settle()
+    scene.press("k n n c")
+    scene.type("a discount is a percentage: name it so")
+    scene.press("RET")
+    scene.take(picture)
+
+
+def permission(scene: Scene, picture: Path) -> None:
+    """Write ``picture`` of a shell command that the CLI asks permission for."""
+    # The title of its window shows what it is doing, as it does by default.
+    gemini.configure(scene.world.scratch, ui={"hideTips": True})
+    scene.link()
+    scene.start()
+    command = "git add -A && git commit -m 'Let gross take a discount'"
+    shell = call("run_shell_command", command=command, description="Commit")
+    scene.ask(shell, say("done"))
+    scene.cli.wait_for("Allow execution of")
+    scene.emacs.holds("(gemini-companion-permissions-open)")
+    scene.press("C-c g r")
+    scene.take(picture)
 
 
 #### The animated picture
@@ -369,7 +414,7 @@ def demo(scene: Scene, picture: Path) -> None:
     scene.accept(scene.file)
     film.take(3, "a: accepted. Emacs reports the new error, and the model fixes it")
     scene.press("C-c g a y")
-    film.take(1.8, "C-c g a: the rest of the turn is written without review")
+    film.take(1.8, "C-c g a y: the rest of the turn is written without review")
     scene.press("a")
     # What is done is announced to a user who looks at another program.
     scene.focus("0")
@@ -395,6 +440,8 @@ PICTURES: dict[str, tuple[Callable[[Scene, Path], None], tuple[int, int]]] = {
     "status.png": (status, (100, 20)),
     "errors.png": (errors, (100, 30)),
     "changes.png": (changes, (84, 18)),
+    "page.png": (page, (100, 36)),
+    "permission.png": (permission, (128, 26)),
 }
 
 
