@@ -11,6 +11,19 @@
 (require 'gemini-companion-test-helper)
 (require 'wid-edit)
 
+(defvar gemini-companion-arrival-pause)
+(defvar gemini-companion-compose-mode-map)
+(defvar gemini-companion-eglot-sendable)
+(defvar gemini-companion-errors-timeout)
+(defvar gemini-companion-keys-quiet-seconds)
+(defvar gemini-companion-notify-turn-seconds)
+(defvar gemini-companion-permission-mode-map)
+(defvar gemini-companion-permission-quiet-seconds)
+(defvar gemini-companion-terminal-ended-map)
+(defvar gemini-companion-terminal-map)
+(defvar gemini-companion-unified-draw-most-lines)
+(defvar gemini-companion-windows-ediff-lines)
+
 (defconst gemini-companion-manual-test-features
   (mapcar #'file-name-base
           (seq-remove (apply-partially #'string-suffix-p "-autoloads.el")
@@ -71,20 +84,105 @@
                                    (commandp (intern name))))
                             (remove "gemini-companion-mode" documented)))))
 
-(ert-deftest gemini-companion-manual-and-readme-name-only-what-exists ()
-  (pcase-dolist
-      (`(,file ,kinds ,regexp)
-       '(("doc/gemini-companion.org" (fboundp boundp facep)
-          "^- \\(?:[A-Z][A-Za-z ]+: \\)?\\(gemini-companion-[a-z-]+\\)[^:]*::")
-         ("doc/gemini-companion.org" (fboundp boundp facep)
-          "[~ (']\\(gemini-companion-[a-z-]+\\)[~)]")
-         ("README.org" (boundp) "=\\(gemini-companion-[a-z-]+\\)=")
-         ("README.org" (commandp) "=M-x \\(gemini-companion-[a-z-]+\\)=")))
-    (gemini-companion-manual-test-in file
-      (while (re-search-forward regexp nil t)
-        (let ((symbol (intern (match-string 1))))
-          (ert-info ((format "%s in %s" symbol file))
-            (should (seq-some (lambda (kind) (funcall kind symbol)) kinds))))))))
+;;;; Names
+
+(defconst gemini-companion-manual-test-documents
+  '("README.org" "NEWS.org" "CONTRIBUTING.org" "doc/gemini-companion.org")
+  "What is checked for names, keys, links and files.")
+
+(defun gemini-companion-manual-test-matches (regexp)
+  "Return the matches of the first group of REGEXP in the rest of the buffer."
+  (let ((matches nil)
+        (case-fold-search nil))
+    (while (re-search-forward regexp nil t)
+      (push (match-string-no-properties 1) matches))
+    (nreverse matches)))
+
+(defun gemini-companion-manual-test-old-names ()
+  "Return the names in the tables of NEWS.org of what went."
+  (gemini-companion-manual-test-in "NEWS.org"
+    (gemini-companion-manual-test-matches "^| =\\(gemini-companion-[a-z-]+\\)= ")))
+
+(defun gemini-companion-manual-test-tests ()
+  "Return the names that follow `ert-deftest' in any file."
+  (seq-mapcat (lambda (file)
+                (gemini-companion-manual-test-in file
+                  (gemini-companion-manual-test-matches
+                   "^(ert-deftest \\(\\S-+\\)")))
+              (directory-files (expand-file-name "test" gemini-companion-test-root)
+                               t "-test\\.el\\'")))
+
+(defun gemini-companion-manual-test-is-variable (symbol)
+  "Return non-nil if SYMBOL is a variable and no option."
+  (and (boundp symbol) (not (custom-variable-p symbol))))
+
+(defun gemini-companion-manual-test-is-any (symbol)
+  "Return non-nil if SYMBOL is anything of the package."
+  (or (fboundp symbol) (boundp symbol) (facep symbol)
+      (featurep symbol)))
+
+(ert-deftest gemini-companion-names-in-documents-are-what-they-are-called ()
+  (let ((others (append (gemini-companion-manual-test-old-names)
+                        (gemini-companion-manual-test-tests)))
+        (wrong nil))
+    (dolist (file gemini-companion-manual-test-documents)
+      (pcase-dolist
+          (`(,is . ,regexp)
+           '((commandp . "^ *- Command: \\(\\S-+\\) ::")
+             (commandp . "^ *- Key: .+ (\\(\\S-+\\)) ::")
+             (commandp . "M-x[ \n]+\\(gemini-companion\\(?:-[a-z]+\\)+\\)")
+             (custom-variable-p . "^ *- User Option: \\(\\S-+\\) ::")
+             (custom-variable-p . "(setq \\(gemini-companion-[a-z-]+\\)$")
+             (fboundp . "^ *- Function: \\(gemini-\\S-+\\) .*::")
+             (gemini-companion-manual-test-is-variable
+              . "^ *- Variable: \\(\\S-+\\) ::")
+             (facep . "^- \\(gemini-companion-[a-z-]+\\) ::")
+             (facep . "\\_<faces?[ \n]+~\\(gemini-companion-[a-z-]+\\)~")
+             (gemini-companion-manual-test-is-any
+              . "[~= ('\n]\\(gemini-companion\\(?:-[a-z]+\\)+\\)[~= ),:\n]")))
+        (gemini-companion-manual-test-in file
+          (dolist (name (gemini-companion-manual-test-matches regexp))
+            (unless (or (funcall is (intern name))
+                        (member name others))
+              (push (list file is name) wrong))))))
+    (should-not wrong)))
+
+(ert-deftest gemini-companion-manual-has-each-face-and-readme-each-command-once ()
+  (let ((faces (gemini-companion-manual-test-in "doc/gemini-companion.org"
+                 (gemini-companion-manual-test-matches
+                  "\\(?:^- \\|\\_<face[ \n]+~\\)\\(gemini-companion-[a-z-]+\\)")))
+        (missing nil))
+    (mapatoms (lambda (symbol)
+                (when (and (facep symbol)
+                           (string-match-p "\\`gemini-companion-[a-z]"
+                                           (symbol-name symbol))
+                           (not (string-search "--" (symbol-name symbol)))
+                           (not (member (symbol-name symbol) faces)))
+                  (push symbol missing))))
+    (should-not missing)))
+
+;; What is in the place of a name is checked as every other name.
+(ert-deftest gemini-companion-news-names-what-went-and-what-moved ()
+  (let ((gone (gemini-companion-manual-test-old-names))
+        (moved 0))
+    (should gone)
+    (should-not (seq-filter (lambda (name)
+                              (gemini-companion-manual-test-is-any (intern name)))
+                            gone))
+    (gemini-companion-manual-test-in "NEWS.org"
+      (while (re-search-forward
+              "^| =\\(\\S-\\)= +| =\\(\\S-\\)= +| =\\(gemini-[a-z-]+\\)=" nil t)
+        (let ((before (match-string 1))
+              (now (match-string 2))
+              (command (intern (match-string 3))))
+          (ert-info ((symbol-name command))
+            (cl-incf moved)
+            (should (eq command (lookup-key gemini-companion-command-map (kbd now))))
+            (should-not (eq command (lookup-key gemini-companion-command-map
+                                                (kbd before))))))))
+    (should (< 0 moved))))
+
+;;;; Keys
 
 (defun gemini-companion-manual-test-keys (&optional section)
   "Return the keys that the manual describes, conses (KEY . COMMAND).
@@ -98,55 +196,134 @@ If SECTION is non-nil, only those of that section."
         (push (cons (match-string 1) (intern (match-string 2))) keys))
       keys)))
 
-;; The address is in README.org, whose reader pastes it.  There is one copy: package-lint
-;; and package archives demand it in the header of the main file, from which
-;; `dev/package' takes it, and neither of the two can include the other.
-(ert-deftest gemini-companion-address-is-in-readme-and-the-header-alone ()
-  :tags '(pure)
-  (let ((address (gemini-companion-manual-test-in "README.org"
-                   (re-search-forward ":vc (:url \"https://\\([^\"]+\\)\"")
-                   (match-string 1)))
-        (places nil))
-    (dolist (file (append
-                   (mapcar (apply-partially #'concat "doc/")
-                           (directory-files (expand-file-name
-                                             "doc" gemini-companion-test-root)
-                                            nil "\\.\\(?:org\\|texi\\)\\'"))
-                   (directory-files gemini-companion-test-root nil
-                                    "\\.\\(?:org\\|el\\|toml\\)\\'\\|\\`Eask\\'")
-                   (mapcar (apply-partially #'concat ".github/workflows/")
-                           (directory-files
-                            (expand-file-name ".github/workflows"
-                                              gemini-companion-test-root)
-                            nil "\\.yml\\'"))))
-      (gemini-companion-manual-test-in file
-        ;; Behind the host.
-        (while (re-search-forward (regexp-quote (string-trim-left address "[^/]+/"))
-                                  nil t)
-          (push (list file (buffer-substring (line-beginning-position)
-                                             (line-end-position)))
-                places))))
-    (should (equal (sort places (lambda (a b) (string< (car a) (car b))))
-                   `(("README.org" ,(format "  :vc (:url \"https://%s\"" address))
-                     ("gemini-companion.el" ,(format ";; URL: https://%s" address)))))))
+(defun gemini-companion-manual-test-map (&rest places)
+  "Return a keymap with the keys of PLACES in the table of commands."
+  (let ((map (make-sparse-keymap)))
+    (dolist (place places map)
+      (gemini-companion-commands-bind map place))))
+
+(defun gemini-companion-manual-test-prefix-map ()
+  "Return a keymap with the prefix key of the documents."
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c g") 'gemini-companion-command-map)
+    map))
+
+(defun gemini-companion-manual-test-local-map (mode)
+  "Return the keymap of a buffer in MODE, with those that MODE inherits."
+  (with-temp-buffer
+    (funcall mode)
+    (current-local-map)))
+
+(defun gemini-companion-manual-test-maps ()
+  "Return an alist of the sections of the manual about keys, and their keymaps."
+  (let ((review (gemini-companion-manual-test-map 'review 'view 'unified 'panel))
+        (list (gemini-companion-manual-test-map 'list))
+        (page (gemini-companion-manual-test-map 'page)))
+    `(("The first session" ,review)
+      ("In a terminal of Emacs" ,gemini-companion-terminal-map
+       ,gemini-companion-terminal-ended-map
+       ,(gemini-companion-manual-test-local-map 'gemini-companion-resume-mode))
+      ("The two views" ,review)
+      ("Keys in a review" ,review)
+      ("After an answer" ,review)
+      ("Changes in a file" ,(gemini-companion-manual-test-map 'change))
+      ("The list and turns" ,list)
+      ("Keys in the list" ,list)
+      ("All changes on one page" ,page)
+      ("Comments" ,page ,list ,review)
+      ("Undoing an edit" ,list)
+      ("Writing a prompt in Emacs" ,gemini-companion-compose-mode-map)
+      ("What happens to a prompt" ,gemini-companion-compose-mode-map)
+      ("Permissions" ,gemini-companion-permission-mode-map)
+      ("Troubleshooting" ,(gemini-companion-manual-test-local-map
+                           'gemini-companion-status-mode))
+      ("Logs" ,(gemini-companion-manual-test-local-map
+                'gemini-companion-events-mode)))))
+
+(defconst gemini-companion-manual-test-other-keys
+  '("M-x" "C-u" "C-g" "C-c" "C-z" "C-/" "C-h" "C-s" "C-x" "C-j" "C-c C-c" "C-h m"
+    "C-x C-s" "C-x C-f" "C-x o" "C-x k" "C-x #" "C-u C-SPC" "C-x RET c"
+    "C-x RET r" "C-x RET f" "TAB" "SPC" "DEL" "Esc" "S-TAB" "mouse-1" "mouse-2")
+  "Keys of Emacs, of Ediff and of the CLIs in the text of the manual.")
+
+(defconst gemini-companion-manual-test-signs
+  '(("The two views" "-" "+" "x" "*")
+    ("After an answer" ":")
+    ("Writing a prompt in Emacs" "@" "/")
+    ("Special characters in a prompt" "@" "/" "!")
+    ;; A key of Emacs.
+    ("Exclusions" "!"))
+  "Characters in sections of the manual that look like keys.")
+
+(defun gemini-companion-manual-test-sections ()
+  "Return the sections of the manual, conses (TITLE . TEXT)."
+  (gemini-companion-manual-test-in "doc/gemini-companion.org"
+    (let ((sections nil))
+      (while (re-search-forward "^\\*+ \\(.+\\)\n" nil t)
+        (let ((title (match-string 1))
+              (start (point))
+              (end (if (save-excursion (re-search-forward "^\\*+ " nil t))
+                       (match-beginning 0)
+                     (point-max))))
+          (push (cons title (buffer-substring start end)) sections)))
+      (nreverse sections))))
 
 (ert-deftest gemini-companion-manual-has-the-keys-that-are-bound ()
-  (let ((described (gemini-companion-manual-test-keys))
-        maps)
-    (mapatoms
-     (lambda (symbol)
-       (when (and (string-prefix-p "gemini-companion-" (symbol-name symbol))
-                  (boundp symbol)
-                  (keymapp (symbol-value symbol)))
-         (push (symbol-value symbol) maps))))
-    (pcase-dolist (`(,key . ,command) described)
-      (ert-info ((format "%s (%s)" key command))
-        (should (seq-some (lambda (map) (eq command (lookup-key map (kbd key))))
-                          (cons (let ((map (make-sparse-keymap)))
-                                  (define-key map (kbd "C-c g")
-                                              'gemini-companion-command-map)
-                                  map)
-                                maps)))))))
+  (let ((maps (gemini-companion-manual-test-maps))
+        (prefix (gemini-companion-manual-test-prefix-map))
+        (wrong nil))
+    (should-not (seq-difference (mapcar #'car maps)
+                                (mapcar #'car (gemini-companion-manual-test-sections))))
+    (pcase-dolist (`(,title . ,text) (gemini-companion-manual-test-sections))
+      (let ((here (cons prefix (alist-get title maps nil nil #'equal)))
+            (start 0))
+        ;; A key with its command.
+        (while (string-match
+                "\\(?:^ *- Key: \\|~\\)\\([^~\n]+?\\)~?[ \n]+(~?\\(gemini-[a-z-]+\\|[a-z-]+-[a-z-]+\\)~?)"
+                text start)
+          (let ((key (match-string 1 text))
+                (command (intern (match-string 2 text))))
+            (setq start (match-end 0))
+            (unless (seq-some (lambda (map) (eq command (lookup-key map (kbd key))))
+                              here)
+              (push (list title key command) wrong))))
+        ;; A key in the text.
+        (setq start 0)
+        (while (string-match
+                (format "~\\(%1$s\\(?: %1$s\\)*\\)~"
+                        (concat "\\(?:[CMS]-\\)*\\(?:[!-}]\\|RET\\|TAB\\|SPC\\|DEL\\|ESC"
+                                "\\|Esc\\|mouse-[0-9]\\)"))
+                text start)
+          (let ((key (match-string 1 text)))
+            (setq start (match-end 0))
+            (unless (or (seq-some (lambda (map)
+                                    (let ((binding (lookup-key map (kbd key))))
+                                      (and binding (not (numberp binding)))))
+                                  here)
+                        (member key gemini-companion-manual-test-other-keys)
+                        (member key (alist-get title
+                                               gemini-companion-manual-test-signs
+                                               nil nil #'equal)))
+              (push (list title key) wrong))))))
+    (should-not wrong)))
+
+(ert-deftest gemini-companion-keys-behind-the-prefix-are-bound-in-all-documents ()
+  (let ((map (gemini-companion-manual-test-prefix-map))
+        (wrong nil))
+    (dolist (file (cons "dev/pictures.py" gemini-companion-manual-test-documents))
+      (gemini-companion-manual-test-in file
+        (dolist (key (gemini-companion-manual-test-matches
+                      "\\(C-c g \\S-\\)[~=: ]"))
+          (unless (commandp (lookup-key map (kbd key)))
+            (push (list file key) wrong)))))
+    ;; Captions of the film begin with keys.
+    (gemini-companion-manual-test-in "dev/pictures.py"
+      (let ((places (gemini-companion-manual-test-map 'view 'change 'page)))
+        (dolist (key (gemini-companion-manual-test-matches
+                      "film\\.take([0-9.]+, \"\\([a-zA-Z]\\|RET\\):"))
+          (unless (commandp (lookup-key places (kbd key)))
+            (push (list "film" key) wrong)))))
+    (should-not wrong)))
 
 (defun gemini-companion-manual-test-rows (&rest places)
   "Return the rows of the table of commands in PLACES, conses (KEY . COMMAND)."
@@ -215,6 +392,22 @@ If SECTION is non-nil, only those of that section."
       (search-forward "Command and Function Index\n**")
       (should-not (re-search-forward "^\\* (" nil t)))))
 
+(ert-deftest gemini-companion-manual-parts-rows-of-several-lines ()
+  :tags '(pure)
+  (gemini-companion-manual-test-in "doc/gemini-companion.org"
+    (while (re-search-forward "\\(?:^|.*\n\\)+" nil t)
+      (let ((rows (split-string (match-string 0) "\n" t)))
+        ;; One goes on below an empty cell.
+        (when (seq-some (apply-partially #'string-match-p "\\`| +|.*[^| ]") rows)
+          (ert-info ((car rows))
+            (should (seq-some (apply-partially #'string-match-p "\\`|[| ]+\\'")
+                              rows)))))))
+  ;; makeinfo leaves out a row without any text.
+  (gemini-companion-manual-test-in "doc/gemini-companion.texi"
+    (should (save-excursion (search-forward "@item @w{ }" nil t)))
+    (should-not (re-search-forward "^@item *\\(?:\n@tab *\\)+\n@\\(?:item\\|end\\)"
+                                   nil t))))
+
 (ert-deftest gemini-companion-options-have-version-and-fitting-type ()
   (dolist (option (gemini-companion-manual-test-options))
     (ert-info ((symbol-name option))
@@ -222,6 +415,232 @@ If SECTION is non-nil, only those of that section."
       (should (widget-apply (widget-convert (get option 'custom-type))
                             :match (eval (car (get option 'standard-value)) t)))
       (should (get option 'variable-documentation)))))
+
+;;;; Defaults
+
+(defun gemini-companion-manual-test-items ()
+  "Return the options that the manual describes, conses (OPTION . TEXT).
+TEXT has no line breaks."
+  (gemini-companion-manual-test-in "doc/gemini-companion.org"
+    (let ((items nil))
+      (while (re-search-forward "^- User Option: \\(\\S-+\\) ::" nil t)
+        (let ((option (intern (match-string 1)))
+              (start (point)))
+          (re-search-forward "^[^ \n]\\|\\'")
+          (push (cons option
+                      (string-clean-whitespace
+                       (buffer-substring start (match-beginning 0))))
+                items)))
+      items)))
+
+(defun gemini-companion-manual-test-default (text)
+  "Return the default that TEXT states as a list of it, or nil if it states none."
+  (cond ((string-match "[Bb]y default =\\([^=]+\\)= in ~user-emacs-directory~" text)
+         (list (locate-user-emacs-file (match-string 1 text))))
+        ((or (string-match "[Tt]he default\\(?:,\\| is\\) \\(~[^~]+~\\|nil\\|t\\)\\_>" text)
+             (string-match (concat "\\(~[^~]+~\\|\\_<nil\\|Non-nil\\)\\(?:, [a-z ]+\\)?,"
+                                   " the default")
+                           text))
+         (let ((value (string-trim (match-string 1 text) "~" "~")))
+           (list (if (equal value "Non-nil") t (car (read-from-string value))))))))
+
+(ert-deftest gemini-companion-manual-states-the-default-of-each-option ()
+  (let ((wrong nil))
+    (pcase-dolist (`(,option . ,text) (gemini-companion-manual-test-items))
+      (let ((stated (gemini-companion-manual-test-default text))
+            (real (eval (car (get option 'standard-value)) t)))
+        (unless (or (if stated
+                        (equal (car stated) real)
+                      ;; Too long for a sentence, or a hook.
+                      (or (memq option '(gemini-companion-excluded
+                                         gemini-companion-remote-commands))
+                          (and (null real)
+                               (string-match-p "-\\(?:hook\\|functions\\)\\'"
+                                               (symbol-name option))))))
+          (push (list option stated real) wrong))))
+    (should-not wrong)))
+
+(ert-deftest gemini-companion-readme-has-the-defaults-of-options ()
+  (let ((count 0))
+    (gemini-companion-manual-test-in "README.org"
+      (re-search-forward "^| option ")
+      (while (re-search-forward "^| =\\(gemini-[a-z-]+\\)= *| \\(\\S-+\\)" nil t)
+        (let ((option (intern (match-string 1)))
+              (stated (match-string 2)))
+          (cl-incf count)
+          (ert-info ((symbol-name option))
+            (should (custom-variable-p option))
+            (unless (eq option 'gemini-companion-excluded)
+              (should (equal (format "=%S=" (eval (car (get option 'standard-value)) t))
+                             stated)))))))
+    (should (< 3 count))))
+
+;; Other figures are constants that only their files know.
+(ert-deftest gemini-companion-manual-has-the-figures-of-the-code ()
+  (pcase-dolist (`(,text . ,value)
+                 `(("stays for ten seconds" . ,(= 10 gemini-companion-arrival-pause))
+                   ("turn of\\s-+more than ten seconds"
+                    . ,(= 10 gemini-companion-notify-turn-seconds))
+                   ("and 15 lines\\s-+beside"
+                    . ,(= 15 gemini-companion-windows-ediff-lines))
+                   ("more\\s-+than 1,000 lines"
+                    . ,(= 1000 gemini-companion-unified-draw-most-lines))
+                   ("or 128 KB if it is not open"
+                    . ,(= (* 128 1024) gemini-companion-eglot-sendable))
+                   ("typed nothing for half a second"
+                    . ,(= 0.5 gemini-companion-permission-quiet-seconds))
+                   ("nothing was typed there for a second"
+                    . ,(= 1 gemini-companion-keys-quiet-seconds))
+                   ("within three seconds" . ,(< 2 gemini-companion-errors-timeout 3))))
+    (gemini-companion-manual-test-in "doc/gemini-companion.org"
+      (ert-info (text)
+        (should value)
+        (should (re-search-forward text nil t))))))
+
+;;;; Links, pictures and files
+
+(defconst gemini-companion-manual-test-linking
+  '("README.org" "NEWS.org" "CONTRIBUTING.org" "doc/gemini-companion.org"
+    "doc/design.org" "doc/conformance.org" "doc/emacs-31.org" "doc/emacs-bug.org"
+    "bench/README.org")
+  "What is checked for links.")
+
+(defun gemini-companion-manual-test-anchors (file)
+  "Return the names that a link may have behind FILE: ids and headings."
+  (gemini-companion-manual-test-in file
+    (append (mapcar (apply-partially #'concat "#")
+                    (gemini-companion-manual-test-matches ":CUSTOM_ID: +\\(\\S-+\\)"))
+            (progn (goto-char (point-min))
+                   (mapcar (apply-partially #'concat "*")
+                           (gemini-companion-manual-test-matches "^\\*+ \\(.+\\)"))))))
+
+(ert-deftest gemini-companion-links-of-documents-lead-somewhere ()
+  :tags '(pure)
+  (let ((wrong nil))
+    (dolist (file gemini-companion-manual-test-linking)
+      (dolist (link (gemini-companion-manual-test-in file
+                      (gemini-companion-manual-test-matches
+                       "\\[\\[\\([^]]+\\)\\]\\(?:\\[\\|\\]\\)")))
+        (unless (string-match-p "\\`\\(?:https\\|info\\):" link)
+          (pcase-let* ((`(,to ,place)
+                        (if (string-prefix-p "file:" link)
+                            (split-string (string-remove-prefix "file:" link) "::")
+                          (list "" link)))
+                       (target (if (equal to "")
+                                   file
+                                 (file-relative-name
+                                  (expand-file-name to (file-name-directory
+                                                        (expand-file-name
+                                                         file gemini-companion-test-root)))
+                                  gemini-companion-test-root))))
+            (unless (and (file-exists-p
+                          (expand-file-name target gemini-companion-test-root))
+                         (or (null place)
+                             (member place
+                                     (gemini-companion-manual-test-anchors target))))
+              (push (list file link) wrong))))))
+    ;; Sections that are named, not linked.
+    (gemini-companion-manual-test-in "doc/gemini-companion.org"
+      (should-not (re-search-forward "(see section\\|the section [\"*]" nil t)))
+    (should-not wrong)))
+
+(ert-deftest gemini-companion-pictures-are-whole-and-each-is-shown-and-made ()
+  :tags '(pure)
+  (let ((shown (gemini-companion-manual-test-in "README.org"
+                 (gemini-companion-manual-test-matches
+                  "doc/\\([a-z]+\\.\\(?:png\\|gif\\)\\)[]\"]")))
+        (made (gemini-companion-manual-test-in "dev/pictures.py"
+                (gemini-companion-manual-test-matches
+                 "^    \"\\([a-z]+\\.\\(?:png\\|gif\\)\\)\": (")))
+        (there (directory-files (expand-file-name "doc" gemini-companion-test-root)
+                                nil "\\.\\(?:png\\|gif\\)\\'")))
+    (should (equal (sort (delete-dups shown) #'string<) there))
+    (should (equal (sort made #'string<) there))
+    (dolist (picture there)
+      (ert-info (picture)
+        (with-temp-buffer
+          (set-buffer-multibyte nil)
+          (insert-file-contents-literally
+           (expand-file-name (concat "doc/" picture) gemini-companion-test-root))
+          ;; With another size or place of the canvas, programs show only a part.
+          (should-not (re-search-forward "caNv\\|oFFs\\|vpAg" 1000 t)))))
+    ;; Who cannot see a picture reads what is in it.
+    (gemini-companion-manual-test-in "README.org"
+      (while (search-forward "<img " nil t)
+        (should (looking-at "src=\"[^\"]+\" alt=\"[^\"]\\{40,\\}\">"))))))
+
+(ert-deftest gemini-companion-files-that-documents-name-exist ()
+  :tags '(pure)
+  (let ((wrong nil))
+    (dolist (file '("README.org" "NEWS.org" "CONTRIBUTING.org" "doc/design.org"
+                    "doc/conformance.org" "doc/emacs-31.org" "doc/gemini-companion.org"
+                    "bench/README.org"))
+      (dolist (name (gemini-companion-manual-test-in file
+                      (gemini-companion-manual-test-matches
+                       (concat "[=~]\\(?:\\.venv/bin/python \\)?"
+                               "\\(\\(?:\\.github\\|dev\\|doc\\|python\\|test\\|bench"
+                               "\\|examples\\)/[^=~ \n:]+\\|"
+                               "gemini-companion[a-z-]*\\.el\\|[A-Z][A-Za-z]+\\.org\\)"))))
+        (unless (or (string-match-p "FILE\\|SCRIPT" name)
+                    (file-expand-wildcards
+                     (directory-file-name
+                      (expand-file-name name gemini-companion-test-root)))
+                    (file-exists-p
+                     (expand-file-name (concat "test/" name)
+                                       gemini-companion-test-root)))
+          (push (list file name) wrong))))
+    (should-not wrong)))
+
+(ert-deftest gemini-companion-commands-of-the-shell-in-documents-exist ()
+  :tags '(pure)
+  (let ((targets (gemini-companion-manual-test-in "Makefile"
+                   (append (gemini-companion-manual-test-matches
+                            "^\\([a-z]+\\):")
+                           '("lint" "ert" "pytest" "e2e"))))
+        (parts (gemini-companion-manual-test-in "dev/test"
+                 (gemini-companion-manual-test-matches "^\\([a-z][a-z0-9-]+\\)() {")))
+        (wrong nil))
+    (dolist (file gemini-companion-manual-test-linking)
+      (pcase-dolist (`(,regexp . ,known)
+                     `(("[=~]make[ \n]+\\([a-z0-9]+\\)" . ,targets)
+                       ("dev/test[ \n]+\\([a-z][a-z0-9-]+\\)" . ,parts)))
+        (dolist (word (gemini-companion-manual-test-in file
+                        (gemini-companion-manual-test-matches regexp)))
+          (unless (member word known)
+            (push (list file word) wrong)))))
+    (should-not wrong)))
+
+;; The address is in README.org, whose reader pastes it.  There is one copy: package-lint
+;; and package archives demand it in the header of the main file, from which
+;; `dev/package' takes it, and neither of the two can include the other.
+(ert-deftest gemini-companion-address-is-in-readme-and-the-header-alone ()
+  :tags '(pure)
+  (let ((address (gemini-companion-manual-test-in "README.org"
+                   (re-search-forward ":vc (:url \"https://\\([^\"]+\\)\"")
+                   (match-string 1)))
+        (places nil))
+    (dolist (file (append
+                   (mapcar (apply-partially #'concat "doc/")
+                           (directory-files (expand-file-name
+                                             "doc" gemini-companion-test-root)
+                                            nil "\\.\\(?:org\\|texi\\)\\'"))
+                   (directory-files gemini-companion-test-root nil
+                                    "\\.\\(?:org\\|el\\|toml\\)\\'\\|\\`Eask\\'")
+                   (mapcar (apply-partially #'concat ".github/workflows/")
+                           (directory-files
+                            (expand-file-name ".github/workflows"
+                                              gemini-companion-test-root)
+                            nil "\\.yml\\'"))))
+      (gemini-companion-manual-test-in file
+        ;; Behind the host.
+        (while (re-search-forward (regexp-quote (string-trim-left address "[^/]+/"))
+                                  nil t)
+          (push (list file (buffer-substring (line-beginning-position)
+                                             (line-end-position)))
+                places))))
+    (should (equal (sort places (lambda (a b) (string< (car a) (car b))))
+                   `(("README.org" ,(format "  :vc (:url \"https://%s\"" address))
+                     ("gemini-companion.el" ,(format ";; URL: https://%s" address)))))))
 
 ;;;; The house
 
