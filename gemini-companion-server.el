@@ -75,6 +75,10 @@ server starts next."
   (file-name-directory (macroexp-file-name))
   "Directory of this package; its directory `python' has the Python part.")
 
+(defvar gemini-companion-server-start-seconds 30
+  "Number of seconds after which a server that is not ready has failed.
+Those in which Emacs is busy do not count.")
+
 (defvar gemini-companion-server-delays '(0 1 2 4 8)
   "Seconds before each attempt to restart a crashed server.
 The first attempt after a crash is always immediate.
@@ -263,13 +267,22 @@ M-x gemini-companion-install-server"))
                                 process))
       process)))
 
+(defun gemini-companion-server--await (process left)
+  "Let the server PROCESS fail if it is not ready in LEFT seconds.
+A second counts only if Emacs has read what PROCESS has sent meanwhile: a
+long command, as in an init file, may run while the server starts."
+  (process-put
+   process 'timer
+   (if (zerop left)
+       (run-at-time 0 nil #'gemini-companion-server--fail process
+                    (format "No answer within %d seconds"
+                            gemini-companion-server-start-seconds))
+     (run-at-time 1 nil #'gemini-companion-server--await process (1- left)))))
+
 (defun gemini-companion-server--instruct (process)
-  "Send the server PROCESS its settings.
-PROCESS fails after 30 seconds without an answer."
+  "Send the server PROCESS its settings, and await its answer."
   (require 'json)
-  (process-put process 'timer
-               (run-at-time 30 nil #'gemini-companion-server--fail process
-                            "No answer within 30 seconds"))
+  (gemini-companion-server--await process gemini-companion-server-start-seconds)
   (condition-case-unless-debug problem
       (let ((line (json-encode (gemini-companion-server--settings process))))
         ;; Sending fails if the process has exited, which its sentinel reports.

@@ -126,6 +126,17 @@ Customize `gemini-companion-server-command' to"
     (should (string-search
              "no epc" (gemini-companion-test-failure
                        "sh" "-c" "exec <&-; echo no epc; sleep 0.5; exit 3"))))
+  (let ((gemini-companion-server-start-seconds 3))
+    (should (string-search
+             "No answer within 3 seconds"
+             (gemini-companion-test-failure "sh" "-c" "exec cat >/dev/null")))
+    ;; Emacs is busy for longer than that.
+    (cl-letf* ((slow (lambda () (call-process "sleep" nil nil nil "4") nil))
+               ((symbol-function 'gemini-companion-context-share-roots) slow))
+      (should (string-search
+               "Exited with status 3"
+               (gemini-companion-test-failure
+                "sh" "-c" "read settings; sleep 0.5; exit 3")))))
   ;; Nothing listens at its port.
   (should (string-search "client process failed" (gemini-companion-test-failure
                                                   "sh" "-c" "echo 1; exec cat")))
