@@ -47,7 +47,7 @@ OVER is nil, or the text that Emacs writes over the one that the CLI writes."
          (gemini-companion-edit-file edit)
          (apply-partially #'gemini-companion-file-state--follow edit)
          :keys (and (not (eq decision 'automatic)) num-input-keys)
-         :pending (lambda () (gemini-companion-file-state--pending-p edit))
+         :pending (gemini-companion-file-state--others-open-p edit)
          :over (and over (cons (gemini-companion-edit-proposed edit) over))
          :lasts (lambda () (not (gemini-companion-file-state--past-p edit))))))
 
@@ -57,25 +57,47 @@ OVER is nil, or the text that Emacs writes over the one that the CLI writes."
    (gemini-companion-written-watch (gemini-companion-edit-awaited edit)))
   (setf (gemini-companion-edit-awaited edit) nil))
 
-(defun gemini-companion-file-state--pending-p (edit)
-  "Return non-nil if the CLI of EDIT cannot have written its file yet.
-Qwen Code writes the files of an answer once all its edits have ended."
-  (and (cl-find (gemini-companion-edit-turn edit) (gemini-companion-edits-open)
-                :key #'gemini-companion-edit-turn)
-       (not (gemini-companion-file-state--later-written-p edit))))
-
-(defun gemini-companion-file-state--later-written-p (edit)
-  "Return non-nil if an edit of EDIT's turn that ended later was written.
-What is open in that turn is then of another answer.  A turn that is not
-reported may last as long as the session; without this, each further review
-in it would put off the report about EDIT."
+(defun gemini-companion-file-state--others-open-p (edit)
+  "Return non-nil if another edit of EDIT's turn awaits an answer."
   (seq-some (lambda (other)
-              (and (eq (gemini-companion-edit-turn edit)
-                       (gemini-companion-edit-turn other))
-                   (< (gemini-companion-edit-since edit)
-                      (gemini-companion-edit-since other))
-                   (eq 'written (gemini-companion-edit-file-state other))))
-            (gemini-companion-edits)))
+              (and (not (eq edit other))
+                   (eq (gemini-companion-edit-turn edit)
+                       (gemini-companion-edit-turn other))))
+            (gemini-companion-edits-open)))
+
+(defun gemini-companion-file-state-follow-answers (request event)
+  "Note for all edits whether their CLIs can have written them, after EVENT.
+A CLI cannot while another edit of the turn is open: Qwen Code writes the
+files of an answer once all its edits have ended.  But once an edit of the
+turn that ended later was written, what is open in it is of another answer.
+A turn that is not reported may last as long as the session; without this,
+each further review in it would put off the report about an edit.
+
+For REQUEST and EVENT, see `gemini-companion-request-functions' and
+`gemini-companion-edit-functions'.  Each awaited file is checked twice a
+second, and if this was found out then, the cost of the checks would grow
+with the square of the number of edits."
+  (when (and (gemini-companion-edit-p request)
+             (memq event '(opened closed written)))
+    (let ((open (make-hash-table :test #'eq))
+          (written (make-hash-table :test #'eq)))
+      (dolist (edit (gemini-companion-edits))
+        (let ((turn (gemini-companion-edit-turn edit)))
+          (cond ((gemini-companion-edit-open-p edit)
+                 (puthash turn t open))
+                ((eq 'written (gemini-companion-edit-file-state edit))
+                 (puthash turn
+                          (max (gemini-companion-edit-since edit)
+                               (gethash turn written 0))
+                          written)))))
+      (dolist (edit (gemini-companion-edits))
+        (when-let* ((awaited (gemini-companion-edit-awaited edit))
+                    (turn (gemini-companion-edit-turn edit)))
+          (gemini-companion-written-set-pending
+           awaited
+           :pending (gethash turn open)
+           :overtaken (< (gemini-companion-edit-since edit)
+                         (gethash turn written 0))))))))
 
 (defun gemini-companion-file-state--past-p (edit)
   "Return non-nil if the turn of EDIT has ended, as far as that is known."

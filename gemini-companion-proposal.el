@@ -499,6 +499,10 @@ If the user is in the review, it may stay until the next takes its place."
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'proposal)))
   "End a review whose buffer is killed; ask before edits of the user are lost."
   '((gemini-companion-edit-adopt-hook gemini-companion-proposal--guard)
+    ;; After the part `state', which may find another turn for a new edit.
+    (gemini-companion-request-functions gemini-companion-file-state-follow-answers
+                                        90)
+    (gemini-companion-edit-functions gemini-companion-file-state-follow-answers)
     (kill-emacs-query-functions gemini-companion-proposal-drop-p)))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'proposal)) how)

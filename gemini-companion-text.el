@@ -23,10 +23,15 @@
 
 (defun gemini-companion-text-attributes (file)
   "Return the attributes of the local FILE, or nil if it does not exist.
-Follow symbolic links."
-  (when-let* ((name (gemini-companion-text-true-name file)))
-    (let ((file-name-handler-alist nil))
-      (file-attributes name))))
+Follow symbolic links.  Files are asked for them several times a second, so
+the true name, which takes a call for each directory, is found only for a link."
+  (let* ((file-name-handler-alist nil)
+         ;; FILE may not be accessible, or its links be a loop.
+         (attributes (ignore-errors (file-attributes file))))
+    (if (stringp (file-attribute-type attributes))
+        (when-let* ((name (gemini-companion-text-true-name file)))
+          (ignore-errors (file-attributes name)))
+      attributes)))
 
 (defun gemini-companion-text-unreadable-reason (file)
   "Return why the text of FILE cannot be read, or nil if it can.

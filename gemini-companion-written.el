@@ -34,12 +34,14 @@ It is as long as that because Gemini CLI may compare long lines first.")
 WATCH is the watch of the file.  REPORT is called with `changed' when
 another program has written the file, and with `expired' if it has not in
 time.  Its value is `found' if that was the awaited write, `likely' if it
-may have been, or else nil.  PENDING is a function whose value is non-nil
-while the CLI cannot have written it yet.  KEYS is as in
+may have been, or else nil.  PENDING is non-nil while the CLI cannot have
+written it yet, see `gemini-companion-written-set-pending'.  KEYS is as in
 `gemini-companion-revert-now'."
   watch report pending keys
   (checks gemini-companion-written--minute
           :documentation "Number of checks that are left.")
+  (overtaken nil :documentation "Non-nil once its CLI has written something
+later.")
   (seen nil :documentation "The stamp of the last write that was reported.")
   (found nil :documentation "The stamp of the awaited write, if it was found.")
   (likely nil :documentation "Non-nil if a write may have been that.")
@@ -94,8 +96,16 @@ What it wrote over the CLI's text does not count."
 
 (defun gemini-companion-written-pending-p (written)
   "Return non-nil if the CLI cannot have written the file of WRITTEN yet."
-  (when-let* ((pending (gemini-companion-written-pending written)))
-    (funcall pending)))
+  (and (gemini-companion-written-pending written)
+       (not (gemini-companion-written-overtaken written))))
+
+(cl-defun gemini-companion-written-set-pending (written &key pending overtaken)
+  "Record in WRITTEN whether its CLI cannot have written the file yet.
+PENDING is non-nil if it still waits for answers.  If OVERTAKEN is non-nil,
+it has written something later, and has not waited for them since."
+  (setf (gemini-companion-written-pending written) pending)
+  (when overtaken
+    (setf (gemini-companion-written-overtaken written) t)))
 
 (defun gemini-companion-written-end-over (written)
   "Write nothing over the file of WRITTEN any more, and report its last write."

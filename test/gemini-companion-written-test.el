@@ -20,6 +20,37 @@
     (gemini-companion-test-in-the-end
       (equal '(accepted unwritten) (gemini-companion-edits-test-states)))))
 
+;; With a hundred edits of a file that had been rejected, the checks of the next
+;; minute took two thirds of a processor.
+(ert-deftest gemini-companion-checks-of-files-look-at-no-other-edits ()
+  (gemini-companion-edit-test-with '(("a" "A\n"))
+    (dotimes (i 20)
+      (gemini-companion-edit-reject
+       (gemini-companion-test-open "a" "1\n" (1+ i))))
+    (gemini-companion-test-open "a" "2\n" 21)
+    ;; The first check of each reads the file.
+    (dotimes (_ 3)
+      (gemini-companion-test-run-timers))
+    (let ((looks 0)
+          (checks 0))
+      (cl-letf* ((edits (symbol-function 'gemini-companion-edits))
+                 (true-name (symbol-function 'file-truename))
+                 (check (symbol-function 'gemini-companion-watch-check))
+                 ((symbol-function 'gemini-companion-edits)
+                  (lambda () (cl-incf looks) (funcall edits)))
+                 ((symbol-function 'file-truename)
+                  (lambda (&rest arguments)
+                    (cl-incf looks)
+                    (apply true-name arguments)))
+                 ((symbol-function 'gemini-companion-watch-check)
+                  (lambda (&rest arguments)
+                    (cl-incf checks)
+                    (apply check arguments))))
+        (dotimes (_ 3)
+          (gemini-companion-test-run-timers)))
+      (should (< 20 checks))
+      (should (= 0 looks)))))
+
 (ert-deftest gemini-companion-edit-accepted-and-not-written-is-kept ()
   (pcase-dolist (`(,written ,report ,state ,kept)
                  '(("a" "Accepted a" accepted nil)
