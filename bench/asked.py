@@ -6,6 +6,10 @@ which nothing is new; the comparator is a hook as one would write it, a Python t
 is started plainly, reads the event and prints {}.  Both are processor time.  The
 question is for the diagnostics of a file, by a bridge that runs: HTTP, EPC, Emacs,
 and back, without any language server; its limit is the start of an empty Python.
+
+What a CLI asks before a command is a row of the list of edits; that takes the time from
+the event until the row is in the buffer.  The comparator is the way of the event to a
+hook, the one above from its start to its end.
 """
 
 from __future__ import annotations
@@ -15,11 +19,12 @@ import resource
 import subprocess
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psutil
-from client import Broken
+from client import Broken, until
 from editor import Editor, on_screen
 from harness.scratch import Scratch
 from harness.tools import Tools
@@ -40,6 +45,16 @@ START = """
  (gemini-companion-part-ready 'tools 'started) t)
 """
 
+LOOK = """
+(progn (gemini-companion-list) (defvar bench-row nil) (defvar bench-command "")
+ (defun bench-look ()
+  (if (with-current-buffer "*gemini edits*"
+       (save-excursion (goto-char (point-min)) (search-forward bench-command nil t)))
+   (setq bench-row (float-time))
+   (run-at-time 0.002 nil #'bench-look)))
+ t)
+"""
+
 
 def measure(directory: Path) -> Iterator[Row]:
     file = directory / "file.txt"
@@ -49,6 +64,7 @@ def measure(directory: Path) -> Iterator[Row]:
         emacs.ask(" ".join(START.split()))
         yield from _hook(emacs, file)
         yield from _question(emacs, file)
+        yield from _permission(emacs, file)
 
 
 def _hook(emacs: Editor, file: Path) -> Iterator[Row]:
@@ -88,6 +104,49 @@ def _hook(emacs: Editor, file: Path) -> Iterator[Row]:
     yield row(what, samples, Goal(times=1.3), part=0.1)
     sizes: Samples = {"ours": added[::2], "comparator": added[1::2]}
     yield row("the same, in the context, bytes", sizes, Goal(more=0))
+
+
+def _permission(emacs: Editor, file: Path) -> Iterator[Row]:
+    bridge = emacs.scratch.home / BRIDGE
+    numbers = count()
+    emacs.ask(" ".join(LOOK.split()))
+
+    def run(command: str, *program: object) -> float:
+        """Run the hook of Gemini CLI, and return when it was started."""
+        event = {
+            "hook_event_name": "Notification",
+            "notification_type": "ToolPermission",
+            "cwd": str(file.parent),
+            "details": {"type": "exec", "command": command},
+        }
+        began = time.time()
+        subprocess.run(
+            [Tools.find().python, *map(str, program)],
+            cwd=file.parent,
+            env=emacs.scratch.environment,
+            input=json.dumps(event).encode(),
+            capture_output=True,
+            check=True,
+        )
+        return began
+
+    def ours() -> float:
+        command = f"echo row {next(numbers)} is asked"
+        emacs.ask(
+            f'(progn (setq bench-row nil bench-command "{command}") (bench-look) t)'
+        )
+        began = run(command, *OPTIONS, bridge, "gemini", "--notice")
+        until(lambda: bool(emacs.ask("(and bench-row t)")), "the row is in the list")
+        shown = float(emacs.ask('(format "%f" bench-row)'))
+        return 1000 * (shown - began)
+
+    def plain() -> float:
+        began = run("", "-c", TRIVIAL)
+        return 1000 * (time.time() - began)
+
+    samples = alternate(ROUNDS, ours=ours, comparator=plain)
+    what = "a command is asked about → row in the list, ms"
+    yield row(what, samples, Goal(times=4))
 
 
 def _used() -> float:
