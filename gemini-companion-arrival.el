@@ -70,6 +70,7 @@ is not linked.  Otherwise the review waits until the turn ends.")
   '((delete-frame-functions gemini-companion-arrival--frame-deleted)
     (gemini-companion-edit-functions gemini-companion-arrival--follow)
     (gemini-companion-request-functions gemini-companion-arrival--follow-request)
+    (window-buffer-change-functions gemini-companion-arrival--windows-changed)
     ;; A daemon may have had no frame.
     (server-after-make-frame-hook gemini-companion-arrival--schedule)))
 
@@ -98,6 +99,13 @@ It waits again, also if a connection was lost."
                 (gemini-companion-arrival--unannounce))))
   ;; A view that is closed leaves room for the next one.
   (when (memq event '(shown hidden settled))
+    (gemini-companion-arrival--schedule)))
+
+(defun gemini-companion-arrival--windows-changed (_frame)
+  "Look soon for what is to be shown, if a request waits to appear.
+What was displayed before it may be gone."
+  (when (seq-some #'gemini-companion-request-waits-to-appear-p
+                  (gemini-companion-requests))
     (gemini-companion-arrival--schedule)))
 
 (defun gemini-companion-arrival--follow-request (_request _event)

@@ -180,9 +180,33 @@ A CLI that is linked and not connected gets one of its own, by its process."
   (let ((buffer (gemini-companion-permission-buffer permission)))
     (when (buffer-live-p buffer)
       (gemini-companion-windows-at-once
-        (quit-windows-on buffer 'kill)
-        (when (buffer-live-p buffer)
-          (kill-buffer buffer))))))
+        (let ((windows (get-buffer-window-list buffer 'no-minibuffer t)))
+          (quit-windows-on buffer 'kill)
+          (when (buffer-live-p buffer)
+            (kill-buffer buffer))
+          (gemini-companion-permission--leave windows))))))
+
+(defun gemini-companion-permission--leave (windows)
+  "Let WINDOWS, which showed a permission, show no other one.
+Nor is the selected window one that does: after an answer, its keys would
+answer a question to which the user has not gone."
+  (dolist (window windows)
+    ;; Several may have been shown in the window, each in place of another.
+    (let ((most (length gemini-companion-permission--open)))
+      (while (and (window-live-p window)
+                  (gemini-companion-permission--shown-in window)
+                  (<= 0 (cl-decf most)))
+        (quit-window nil window))))
+  (when (gemini-companion-permission--shown-in (selected-window))
+    (when-let* ((other (seq-find (lambda (window)
+                                   (not (gemini-companion-permission--shown-in
+                                         window)))
+                                 (window-list nil 'no-minibuffer))))
+      (select-window other))))
+
+(defun gemini-companion-permission--shown-in (window)
+  "Return the permission in WINDOW, or nil."
+  (buffer-local-value 'gemini-companion-permission--here (window-buffer window)))
 
 (defun gemini-companion-permission--give-back (permission)
   "Let the CLI of PERMISSION ask in its terminal, if its hook waits."
@@ -332,9 +356,18 @@ cannot be known, the text begins with the time: asked at 12:03."
 
 (cl-defmethod gemini-companion-request-waits-to-appear-p
   ((permission gemini-companion-permission))
-  "Return non-nil if PERMISSION is to be answered here and has not appeared."
+  "Return non-nil if PERMISSION is to be answered here and has not appeared.
+While another one is displayed, it does not appear: it would take its place
+while the user reads."
   (and (gemini-companion-permission-answer permission)
-       (not (gemini-companion-permission-appeared permission))))
+       (not (gemini-companion-permission-appeared permission))
+       (not (seq-some #'gemini-companion-permission--displayed-p
+                      (remq permission gemini-companion-permission--open)))))
+
+(defun gemini-companion-permission--displayed-p (permission)
+  "Return non-nil if the buffer of PERMISSION is in a visible window."
+  (when-let* ((buffer (gemini-companion-request-buffer permission)))
+    (get-buffer-window buffer 'visible)))
 
 (cl-defmethod gemini-companion-request-appear ((permission gemini-companion-permission))
   "Display PERMISSION, without selecting it."
@@ -782,7 +815,10 @@ sends no key to the terminal."
   (if (and gemini-companion-permission--here
            (gemini-companion-permission-outcome gemini-companion-permission--here))
       (gemini-companion-permission--kill gemini-companion-permission--here)
-    (gemini-companion-quit-window)))
+    (gemini-companion-windows-at-once
+      (let ((window (selected-window)))
+        (quit-window)
+        (gemini-companion-permission--leave (list window))))))
 
 (provide 'gemini-companion-permission)
 ;;; gemini-companion-permission.el ends here

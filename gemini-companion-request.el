@@ -124,14 +124,16 @@ SESSION is as for `gemini-companion-requests'."
 (defun gemini-companion-request-next ()
   "Return the request that the user should answer next, or nil.
 That is the oldest one that certainly waits and can be shown; else the
-oldest that certainly waits; else the oldest.  One whose buffer is selected
-comes last, as the user has it already."
-  (let ((requests (seq-sort-by #'gemini-companion-request--rank #'<
-                               (gemini-companion-requests))))
-    (or (seq-find (lambda (request)
-                    (not (eq (window-buffer)
-                             (gemini-companion-request-buffer request))))
-                  requests)
+oldest that certainly waits; else the oldest.  From the buffer of a
+request, it is the one after that in this order, so that each can be
+reached, and the first one after the last."
+  (let* ((requests (seq-sort-by #'gemini-companion-request--rank #'<
+                                (gemini-companion-requests)))
+         (here (seq-find (lambda (request)
+                           (eq (window-buffer)
+                               (gemini-companion-request-buffer request)))
+                         requests)))
+    (or (cadr (memq here requests))
         (car requests))))
 
 (defun gemini-companion-request--rank (request)

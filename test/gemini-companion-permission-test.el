@@ -265,6 +265,43 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
       (should-not (gemini-companion-permissions-open)))
     (gemini-companion-privacy-refresh)))
 
+(ert-deftest gemini-companion-permission-answered-does-not-select-another ()
+  (dolist (key '("r" "q"))
+    (gemini-companion-permission-test-with
+      (delete-other-windows)
+      (let* ((scratch (switch-to-buffer "*scratch*"))
+             (one (gemini-companion-permission-test-ask "one" "1"))
+             (two (gemini-companion-permission-test-ask "two" "2"))
+             (three (gemini-companion-permission-test-ask "three" "3")))
+        ;; All have been in the same window, which another one would show again.
+        (dolist (permission (list one two three two three one))
+          (gemini-companion-permission-test-see permission))
+        (gemini-companion-permission-test-type key)
+        (should (eq scratch (window-buffer)))
+        (should (equal (if (equal key "r") (list two three) (list one two three))
+                       (gemini-companion-permissions-open)))
+        ;; Nor if the other one is in a window of its own.
+        (gemini-companion-permission-test-see two)
+        (let ((gemini-companion-permission-test-fits t)
+              (window (split-window)))
+          (set-window-buffer window (gemini-companion-request-buffer three))
+          (gemini-companion-permission-test-type key))
+        (should (eq scratch (window-buffer)))))))
+
+(ert-deftest gemini-companion-permission-appears-when-no-other-is-displayed ()
+  (gemini-companion-permission-test-with
+    (delete-other-windows)
+    (set-buffer (window-buffer))
+    (let ((one (gemini-companion-permission-test-ask "one" "1"))
+          (two (gemini-companion-permission-test-ask "two" "2")))
+      (should (gemini-companion-request-waits-to-appear-p one))
+      (should (gemini-companion-request-waits-to-appear-p two))
+      (gemini-companion-request-appear one)
+      (should (get-buffer-window (gemini-companion-request-buffer one)))
+      (should-not (gemini-companion-request-waits-to-appear-p two))
+      (gemini-companion-server-receive 'withdrawn "1" 'ended)
+      (should (gemini-companion-request-waits-to-appear-p two)))))
+
 (ert-deftest gemini-companion-permission-that-ended-takes-no-answer ()
   (gemini-companion-permission-test-with
     (let ((permission (gemini-companion-permission-test-ask "ls" "id")))

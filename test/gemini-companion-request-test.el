@@ -213,6 +213,27 @@ M-x gemini-companion-review shows it")
     (should (eq terminal (window-buffer)))
     (should (equal '(select . "tea") (gemini-companion-request-test-reviewed)))))
 
+(ert-deftest gemini-companion-request-is-followed-by-the-next-one ()
+  "Each one is reached from the one before, and the first from the last."
+  (gemini-companion-request-test-with
+    (let* ((calls (mapcar (lambda (subject)
+                            (gemini-companion-request-test-ring session subject))
+                          '("lunch" "tea" "cake" "wine")))
+           (buffers (mapcar (lambda (call)
+                              (generate-new-buffer
+                               (gemini-companion-request-test-call-subject call)))
+                            calls))
+           (visited nil))
+      (cl-letf (((symbol-function 'gemini-companion-request-buffer)
+                 (lambda (call) (nth (seq-position calls call) buffers))))
+        (dotimes (_ 5)
+          (gemini-companion-review)
+          (pcase-let ((`(,_ . ,subject) (car gemini-companion-request-test-shown)))
+            (push subject visited)
+            (switch-to-buffer (get-buffer subject)))))
+      (mapc #'kill-buffer buffers)
+      (should (equal '("lunch" "tea" "cake" "wine" "lunch") (nreverse visited))))))
+
 (ert-deftest gemini-companion-request-and-the-question-of-its-cli-are-one ()
   (gemini-companion-request-test-with
     (gemini-companion-state-report session 'question nil)
