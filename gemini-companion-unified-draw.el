@@ -7,7 +7,7 @@
 
 ;; Insert the hunks of an edit as a unified diff, with the colors of the file and
 ;; marked words; lines without changes are folded.  The unified view and the list of
-;; edits display it.
+;; edits display it.  The walk marks the words of a change in the same way.
 
 ;;; Code:
 
@@ -247,7 +247,7 @@ lines.  HUNK has them, or is nil for unchanged lines."
                         ((memq new (gemini-companion-unified-draw--data-edits data))
                          "*")))
             (shown (if (equal "-" sign) nil new)))
-        (insert (gemini-companion-unified-draw--marked line sign excluded) "\n")
+        (insert (gemini-companion-unified-draw-marked line sign excluded) "\n")
         (when face
           (add-face-text-property beg (point) face 'append))
         (add-text-properties
@@ -265,7 +265,7 @@ lines.  HUNK has them, or is nil for unchanged lines."
         (setq old (and old (1+ old))
               new (if shown (1+ new) new))))))
 
-(defun gemini-companion-unified-draw--marked (line sign excluded)
+(defun gemini-companion-unified-draw-marked (line sign &optional excluded)
   "Return the text of LINE, (TEXT . RANGES), with a face on the ranges.
 If it is long, return only what is near them; with the SIGN +, they are
 positions to go to.  If EXCLUDED is non-nil, do not use its own colors."
@@ -336,11 +336,27 @@ It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
   "Return a list of (HUNK REMOVED ADDED) for HUNKS that DATA has room for.
 Each removed or added line is a cons of its text and a list of ranges, in
 order, in which its words differ, conses (BEG . END)."
+  (let ((changes (gemini-companion-unified-draw--texts data hunks)))
+    (gemini-companion-unified-draw--find-words (mapcar #'cdr changes))
+    changes))
+
+(defun gemini-companion-unified-draw-words (removed added)
+  "Compare the words of REMOVED and ADDED, the lines of one change.
+These are lists of strings.  Return a list of two lists of the same lines,
+each a cons of its text and of the ranges in which its words differ from
+those of the other side, conses (BEG . END) in order."
+  (let ((sides (list (mapcar #'list removed) (mapcar #'list added))))
+    (gemini-companion-unified-draw--find-words (list sides))
+    sides))
+
+(defun gemini-companion-unified-draw--find-words (changes)
+  "Add to each line of CHANGES the ranges in which its words differ.
+CHANGES is a list of (REMOVED ADDED), lists of lines, each a list of its
+text alone, which becomes a cons of the text and its ranges."
   (let* (;; Collecting garbage takes longer than all else.
          (gc-cons-threshold (max gc-cons-threshold (* 128 1024 1024)))
-         (changes (gemini-companion-unified-draw--texts data hunks))
          (both (seq-filter (lambda (sides) (and (car sides) (cadr sides)))
-                           (mapcar #'cdr changes)))
+                           changes))
          (longest 0))
     (dolist (line (apply #'append (apply #'append both)))
       (let ((length (length (car line))))
@@ -351,8 +367,7 @@ order, in which its words differ, conses (BEG . END)."
       (gemini-companion-unified-draw--compare both "[^,;>]*[,;>]\\|.+"))
     (when both
       (gemini-companion-unified-draw--compare both "[[:alnum:]_]+\\|."))
-    (mapc #'gemini-companion-unified-draw--drop-rewritten both)
-    changes))
+    (mapc #'gemini-companion-unified-draw--drop-rewritten both)))
 
 (defun gemini-companion-unified-draw--texts (data hunks)
   "Return a list of (HUNK REMOVED ADDED) for HUNKS that DATA has room for.

@@ -25,14 +25,12 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
+(require 'gemini-companion-unified-draw)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-windows)
 (require 'gemini-companion-windows-at-once)
 
-(defvar smerge-refine-ignore-whitespace)
-(defvar smerge-refine-shadow-cursor)
 (declare-function org-show-context "org")
-(declare-function smerge-refine-regions "smerge-mode")
 
 ;;;; Keys
 
@@ -267,6 +265,7 @@ text before the report."
                 (length (gemini-companion-baseline-change-lines change)))))))
 
 ;;;; Display
+    (gemini-companion-walk--close-before)
 
 (defun gemini-companion-walk--select (buffer)
   "Display BUFFER in the selected window, unless it is displayed there."
@@ -302,28 +301,34 @@ than the window."
 
 (defun gemini-companion-walk--go-to-difference (change)
   "Go to where the first line of CHANGE, at point, differs from that of before.
-Stay if that is visible, as lines are continued or are not long."
-  (let* ((old (car (gemini-companion-baseline-change-lines change)))
-         (new (buffer-substring-no-properties (point) (line-end-position)))
-         (column (and old (length (fill-common-string-prefix old new)))))
-    (when (and column
-               truncate-lines
-               (< (- (window-width) 10) column (length new)))
-      (forward-char column))))
+Stay if that is visible, as it is unless the line is a long one."
+  (let ((same (gemini-companion-walk--same change)))
+    (when (if truncate-lines
+              (< (- (window-width) 10) (length same) (- (line-end-position) (point)))
+            (< (window-body-height) (+ 2 (gemini-companion-walk--rows same))))
+      (forward-char (length same)))))
+
+(defun gemini-companion-walk--same (change)
+  "Return what the first line of CHANGE, at point, begins with as before."
+  (or (fill-common-string-prefix
+       (or (car (gemini-companion-baseline-change-lines change)) "")
+       (buffer-substring-no-properties (point) (line-end-position)))
+      ""))
 
 (defun gemini-companion-walk--scroll (change more)
   "Scroll so that CHANGE at point is visible, with two lines above it.
-MORE is the number of lines that are displayed before it and are no lines
+MORE is the number of rows that are displayed before it and are no lines
 of the buffer.  If all of it is visible already, do not scroll."
   (when (eq (current-buffer) (window-buffer))
     (let* ((above (min 2 (count-lines (point-min) (point))))
            (top (save-excursion (forward-line (- above)) (point)))
-           (lines (+ more (- (gemini-companion-baseline-change-end change)
-                             (gemini-companion-baseline-change-start change)))))
+           (height (window-body-height))
+           (count (- (gemini-companion-baseline-change-end change)
+                     (gemini-companion-baseline-change-start change)))
+           (end (save-excursion (forward-line (max 1 count)) (point))))
       (unless (and (<= (window-start) top)
-                   (<= (+ (count-screen-lines (window-start) (point))
-                          (max 1 lines))
-                       (window-body-height)))
+                   (<= (+ more (max 1 count)) height)
+                   (<= (+ more (count-screen-lines (window-start) end)) height))
         (recenter above)))))
 
 (defun gemini-companion-walk--position (line)
@@ -342,13 +347,14 @@ of the buffer.  If all of it is visible already, do not scroll."
 
 (defun gemini-companion-walk--show-before (change)
   "Display what was before CHANGE above its lines, in the current buffer.
-If it is longer than the window, display it in another window."
+If the window has no room for it, display it in another window."
   (pcase-let*
-        ((`(,lines . ,words) (gemini-companion-walk--colored change))
-         (start (gemini-companion-walk--position
-                 (gemini-companion-baseline-change-start change)))
-         (end (gemini-companion-walk--position
-               (gemini-companion-baseline-change-end change))))
+      ((`(,lines . ,words) (gemini-companion-walk--colored change))
+       (start (gemini-companion-walk--position
+               (gemini-companion-baseline-change-start change)))
+       (end (gemini-companion-walk--position
+             (gemini-companion-baseline-change-end change)))
+       (rows (gemini-companion-walk--rows lines)))
     (setq gemini-companion-walk--before (make-overlay start end))
     (overlay-put gemini-companion-walk--before 'face 'gemini-companion-added)
     ;; The mark of the first line is to stay beside that line.
@@ -357,15 +363,27 @@ If it is longer than the window, display it in another window."
       (let ((overlay (make-overlay (+ start from) (+ start to))))
         (overlay-put overlay 'face '(gemini-companion-added-words bold))
         (push overlay gemini-companion-walk--words)))
-    (if (< (length (gemini-companion-baseline-change-lines change))
-           (- (window-body-height) 4))
+    (if (and (< rows (- (window-body-height) 4))
+             ;; In a line that is longer than the window, the difference would not
+             ;; be visible together with what is above the line.
+             (< (+ rows (save-excursion
+                          (goto-char start)
+                          (gemini-companion-walk--rows
+                           (gemini-companion-walk--same change))))
+                (window-body-height)))
         (progn
           (gemini-companion-walk--put-above start lines)
-          (gemini-companion-walk--scroll
-           change (length (gemini-companion-baseline-change-lines change))))
+          (gemini-companion-walk--scroll change rows))
       (with-current-buffer (get-buffer-create "*gemini before*")
         (special-mode)
         (let ((inhibit-read-only t))
+(defun gemini-companion-walk--close-before ()
+  "Close the window that displays what was before a change, if there is one.
+The end of the walk leaves it to the user, who may go there."
+  (when-let* ((buffer (get-buffer "*gemini before*")))
+    (gemini-companion-windows-at-once
+      (quit-windows-on buffer 'kill))))
+
           (erase-buffer)
           (insert lines))
         (goto-char (point-min))
@@ -387,9 +405,10 @@ row, so where lines have numbers, LINES are rows of the line before."
 
 (defun gemini-companion-walk--colored (change)
   "Return the lines before CHANGE of the current buffer, with faces.
-They have the colors of the file, and the words that differ are marked.  The
-value is a cons of these lines and of where the words that differ are in the
-lines now, a list of (START . END), counted from the first line of CHANGE on."
+They have the colors of the file, and the words that differ are marked; of a
+long line, there is only what is near these.  The value is a cons of these
+lines and of where the words that differ are in the lines now, a list of
+\(START . END), counted from the first line of CHANGE on."
   (let* ((file buffer-file-name)
          (now (gemini-companion-baseline-split
                (gemini-companion-revert-text (current-buffer))))
@@ -398,58 +417,51 @@ lines now, a list of (START . END), counted from the first line of CHANGE on."
                 (gemini-companion-baseline-undo (list change) now)))
          (old (gemini-companion-baseline-join
                (vconcat (gemini-companion-baseline-change-lines change))))
+(defun gemini-companion-walk--rows (lines)
+  "Return how many rows of the selected window LINES take, a string."
+  (let ((width (max 1 (1- (window-body-width)))))
+    (if truncate-lines
+        (length (gemini-companion-text-lines lines))
+      (cl-loop for line in (gemini-companion-text-lines lines)
+               sum (1+ (/ (max 0 (1- (string-width line))) width))))))
+
          (new (gemini-companion-baseline-join
                (substring now start (gemini-companion-baseline-change-end change))))
-         (buffer (generate-new-buffer "*gemini before*"))
-         (words nil))
+         (buffer (generate-new-buffer "*gemini before*")))
     (unwind-protect
         (with-current-buffer buffer
           (insert text)
           (gemini-companion-highlight file)
-          (let* ((inhibit-read-only t)
-                 (beg (gemini-companion-hunk-line (1+ start)))
+          (let* ((beg (gemini-companion-hunk-line (1+ start)))
                  (end (min (point-max) (+ beg (length old)))))
             (font-lock-ensure beg end)
-            (let ((lines (buffer-substring beg end)))
-              (erase-buffer)
-              (fundamental-mode)
-              (insert lines)
-              (unless (or (bolp) (bobp))
-                (insert "\n"))
-              (setq words (gemini-companion-walk--refine new))
-              ;; Without the last one, a color of the text behind it shines through.
-              (dolist (face '(gemini-companion-removed default))
-                (add-face-text-property (point-min) (point-max) face t))
-              (cons (buffer-string) words))))
+            (pcase-let ((`(,removed ,added)
+                         (gemini-companion-unified-draw-words
+                          (gemini-companion-text-lines (buffer-substring beg end))
+                          (gemini-companion-text-lines new))))
+              (cons (gemini-companion-walk--marked removed)
+                    (gemini-companion-walk--positions added)))))
       (kill-buffer buffer))))
 
-(defun gemini-companion-walk--refine (new)
-  "Mark the words of the current buffer that the text NEW does not have.
-Return where the words are in NEW that the buffer does not have, a list of
-\(START . END), from 0 on."
-  (unless (or (string-empty-p new) (= (point-min) (point-max)))
-    (require 'smerge-mode)
-    (let ((end (point-max))
-          (smerge-refine-ignore-whitespace nil)
-          ;; In Emacs 31 it is an overlay with a face, too.
-          (smerge-refine-shadow-cursor nil)
-          (inhibit-message t))
-      (goto-char end)
-      (insert new)
-      (ignore-error file-error
-        (smerge-refine-regions (point-min) end end (point-max)
-                               '((face . gemini-companion-removed-words))))
-      (let ((words nil))
-        (dolist (overlay (overlays-in (point-min) (point-max)))
-          (let ((from (overlay-start overlay))
-                (to (overlay-end overlay)))
-            (cond ((null (overlay-get overlay 'face)))
-                  ((<= end from) (push (cons (- from end) (- to end)) words))
-                  (t (put-text-property from to 'face
-                                        '(gemini-companion-removed-words bold))))))
-        (remove-overlays)
-        (delete-region end (point-max))
-        words))))
+(defun gemini-companion-walk--marked (lines)
+  "Return the text of LINES, conses (TEXT . RANGES), as lines that were removed."
+  (let ((text (mapconcat (lambda (line)
+                           (concat (gemini-companion-unified-draw-marked line "-")
+                                   "\n"))
+                         lines "")))
+    ;; Without the last one, a color of the text behind it shines through.
+    (dolist (face '(gemini-companion-removed default) text)
+      (add-face-text-property 0 (length text) face t text))))
+
+(defun gemini-companion-walk--positions (lines)
+  "Return the ranges of LINES, conses (TEXT . RANGES), counted from the first on."
+  (let ((start 0))
+    (mapcan (pcase-lambda (`(,text . ,ranges))
+              (prog1 (mapcar (pcase-lambda (`(,beg . ,end))
+                               (cons (+ start beg) (+ start end)))
+                             ranges)
+                (cl-incf start (1+ (length text)))))
+            lines)))
 
 ;;;; Keeping and undoing
 
@@ -669,6 +681,7 @@ asking."
      (concat (gemini-companion-walk-undo groups)
              (gemini-companion-walk-shared shared)))))
 
+    (gemini-companion-walk--close-before)
 ;;;###autoload
 (defun gemini-companion-keep-change ()
   "Keep the change at point, and go to the next one."
