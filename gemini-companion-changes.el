@@ -411,6 +411,7 @@ they may be of another edit."
   "Undo CHANGES, some of those of RECORD at the last look, in its buffer.
 The current buffer is that one.  It is not saved.  Line ends stay, but where a
 conversion is undone.  If that is impossible, signal an error after the rest."
+  (gemini-companion-revert-lock)
   (run-hook-with-args 'gemini-companion-changes-undo-functions record changes)
   (undo-boundary)
   (let ((group (prepare-change-group))

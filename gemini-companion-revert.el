@@ -375,8 +375,17 @@ That is by \\[set-buffer-file-coding-system], until it is saved."
    (gemini-companion-text-of-buffer buffer)
    (buffer-local-value 'buffer-file-coding-system buffer)))
 
+(defun gemini-companion-revert-lock ()
+  "Lock the file of the current buffer, as the user is about to edit that.
+If another Emacs has unsaved changes of it, Emacs asks what to do, as it does
+when the user types; a `file-locked' error means that nothing is to be done.
+Replacing lines does not lock it, as no hooks of changes run meanwhile."
+  (unless (buffer-modified-p)
+    (lock-file buffer-file-truename)))
+
 (defun gemini-companion-revert-replace-text (text)
-  "Make TEXT, as CLIs decode it, the text of the current buffer of a file."
+  "Make TEXT, as CLIs decode it, the text of the current buffer of a file.
+The caller has called `gemini-companion-revert-lock'."
   ;; Replacing runs the hooks of changes once for all of them, but not this one,
   ;; without which the text could not be merged with that of the file later.
   (unless (buffer-modified-p)
@@ -453,7 +462,10 @@ if that is not too large."
   "Return why the unsaved text of BUFFER cannot be changed now, or nil.
 The value is the predicate of a sentence about its file."
   (with-current-buffer buffer
-    (cond ((not (and enable-multibyte-characters
+    (cond (buffer-read-only
+           (substitute-command-keys
+            "is read-only; type \\[read-only-mode] first"))
+          ((not (and enable-multibyte-characters
                      (gemini-companion-revert--plain-p
                       (gemini-companion-names-file))))
            "has unsaved changes; save them first")

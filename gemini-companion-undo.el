@@ -506,6 +506,7 @@ The buffer is not saved: there the user sees the lines of both."
                 edit (gemini-companion-undo--plan-hunk plan) now)))
     (gemini-companion-windows-at-once
       (pop-to-buffer buffer))
+    (gemini-companion-revert-lock)
     (gemini-companion-revert-replace-text (gemini-companion-undo--plan-text plan))
     (when-let* ((line (gemini-companion-undo--plan-conflict plan)))
       (let ((position (gemini-companion-hunk-line line)))
@@ -524,6 +525,7 @@ a remote one, nil, and call DONE later."
   (let ((file (gemini-companion-edit-file edit)))
     (cond (buffer
            (with-current-buffer buffer
+             (gemini-companion-revert-lock)
              (gemini-companion-revert-replace-text text))
            (funcall end))
           ((gemini-companion-names-of-copy file)

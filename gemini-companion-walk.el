@@ -56,6 +56,10 @@
   "Commands that move or scroll only, after which the walk goes on.
 Those that scroll have a property `scroll-command', too.")
 
+(defconst gemini-companion-walk--undo-commands
+  '(undo undo-only undo-tree-undo undo-fu-only-undo evil-undo)
+  "Commands that undo the last change of the current buffer.")
+
 ;;;; State
 
 (defvar gemini-companion-walk--end #'ignore
@@ -69,6 +73,10 @@ Those that scroll have a property `scroll-command', too.")
 
 (defvar gemini-companion-walk--words nil
   "Other overlays that go with it, as those of words that were not there.")
+
+(defvar gemini-companion-walk--done-in nil
+  "The buffer in which the user has last undone or kept something in this walk.
+It may have been killed since.  Nil if there is none.")
 
 (defvar gemini-companion-walk--at-conversion nil
   "Non-nil if the walk has gone to the conversion of a file.
@@ -85,7 +93,9 @@ That is at the first line, which may have been changed, too.")
 Each command of the walk begins with this, as it may fail: a key that is
 typed after it must not become text of a file, nor answer the question of
 a CLI in the terminal that is selected."
-  (funcall gemini-companion-walk--end)
+  (let ((done-in gemini-companion-walk--done-in))
+    (funcall gemini-companion-walk--end)
+    (setq gemini-companion-walk--done-in done-in))
   (setq gemini-companion-walk--end
         (set-transient-map gemini-companion-walk-map
                            #'gemini-companion-walk--goes-on-p
@@ -103,10 +113,26 @@ a CLI in the terminal that is selected."
       (memq this-command '(universal-argument digit-argument negative-argument))))
 
 (defun gemini-companion-walk--ended ()
-  "Remove what the walk has displayed."
-  (setq gemini-companion-walk--end #'ignore)
-  (gemini-companion-walk--hide-before)
-  (force-mode-line-update t))
+  "Remove what the walk has displayed.
+If the command that ends it is to undo something, let it take back what the
+user has last done in the walk, which may have gone to another file since."
+  (let ((buffer gemini-companion-walk--done-in))
+    (setq gemini-companion-walk--end #'ignore
+          gemini-companion-walk--done-in nil)
+    (gemini-companion-walk--hide-before)
+    (force-mode-line-update t)
+    (when (and buffer
+               (memq this-command gemini-companion-walk--undo-commands)
+               (eq (current-buffer) gemini-companion-walk--buffer))
+      (if (buffer-live-p buffer)
+          (gemini-companion-walk--select buffer)
+        (setq this-command #'gemini-companion-walk--cannot-take-back)))))
+
+(defun gemini-companion-walk--cannot-take-back ()
+  "Signal that the file was deleted in which the walk has undone something.
+The command to undo would undo something in the file where the walk is now."
+  (interactive)
+  (user-error "The file was deleted, which cannot be taken back here"))
 
 (defun gemini-companion-walk--report (text)
   "Show TEXT and the keys of the walk, as far as they fit."
@@ -239,6 +265,7 @@ text before the report."
   (pcase-let ((`(,record ,change ,skipped)
                (gemini-companion-walk--next back at others)))
     (gemini-companion-walk--hide-before)
+    (gemini-companion-walk--close-before)
     (gemini-companion-walk--select (gemini-companion-changes-buffer record))
     (setq gemini-companion-walk--at-conversion
           (gemini-companion-baseline-change-conversion change))
@@ -265,7 +292,6 @@ text before the report."
                 (length (gemini-companion-baseline-change-lines change)))))))
 
 ;;;; Display
-    (gemini-companion-walk--close-before)
 
 (defun gemini-companion-walk--select (buffer)
   "Display BUFFER in the selected window, unless it is displayed there."
@@ -345,6 +371,13 @@ of the buffer.  If all of it is visible already, do not scroll."
     (setq gemini-companion-walk--before nil
           gemini-companion-walk--words nil)))
 
+(defun gemini-companion-walk--close-before ()
+  "Close the window that displays what was before a change, if there is one.
+The end of the walk leaves it to the user, who may go there."
+  (when-let* ((buffer (get-buffer "*gemini before*")))
+    (gemini-companion-windows-at-once
+      (quit-windows-on buffer 'kill))))
+
 (defun gemini-companion-walk--show-before (change)
   "Display what was before CHANGE above its lines, in the current buffer.
 If the window has no room for it, display it in another window."
@@ -377,18 +410,19 @@ If the window has no room for it, display it in another window."
       (with-current-buffer (get-buffer-create "*gemini before*")
         (special-mode)
         (let ((inhibit-read-only t))
-(defun gemini-companion-walk--close-before ()
-  "Close the window that displays what was before a change, if there is one.
-The end of the walk leaves it to the user, who may go there."
-  (when-let* ((buffer (get-buffer "*gemini before*")))
-    (gemini-companion-windows-at-once
-      (quit-windows-on buffer 'kill))))
-
           (erase-buffer)
           (insert lines))
         (goto-char (point-min))
         (gemini-companion-windows-at-once
           (display-buffer (current-buffer)))))))
+
+(defun gemini-companion-walk--rows (lines)
+  "Return how many rows of the selected window LINES take, a string."
+  (let ((width (max 1 (1- (window-body-width)))))
+    (if truncate-lines
+        (length (gemini-companion-text-lines lines))
+      (cl-loop for line in (gemini-companion-text-lines lines)
+               sum (1+ (/ (max 0 (1- (string-width line))) width))))))
 
 (defun gemini-companion-walk--put-above (start lines)
   "Display LINES above the line at START, the first one of the change.
@@ -417,14 +451,6 @@ lines and of where the words that differ are in the lines now, a list of
                 (gemini-companion-baseline-undo (list change) now)))
          (old (gemini-companion-baseline-join
                (vconcat (gemini-companion-baseline-change-lines change))))
-(defun gemini-companion-walk--rows (lines)
-  "Return how many rows of the selected window LINES take, a string."
-  (let ((width (max 1 (1- (window-body-width)))))
-    (if truncate-lines
-        (length (gemini-companion-text-lines lines))
-      (cl-loop for line in (gemini-companion-text-lines lines)
-               sum (1+ (/ (max 0 (1- (string-width line))) width))))))
-
          (new (gemini-companion-baseline-join
                (substring now start (gemini-companion-baseline-change-end change))))
          (buffer (generate-new-buffer "*gemini before*")))
@@ -493,9 +519,10 @@ changes of which only some edits do."
           (push (cons record changes) found))))
     (cons (nreverse found) shared)))
 
-(defun gemini-companion-walk--after (others what)
-  "Report WHAT was done, and go to the next change, if there is one.
+(defun gemini-companion-walk--after (others what buffer)
+  "Report WHAT was done in BUFFER, and go to the next change, if there is one.
 OTHERS are the records of the next files; this one may be forgotten by now."
+  (setq gemini-companion-walk--done-in buffer)
   (if (gemini-companion-changes-left)
       (gemini-companion-walk--go nil 'at others (concat what "; "))
     (funcall gemini-companion-walk--end)
@@ -509,24 +536,37 @@ OTHERS are the records of the next files; this one may be forgotten by now."
 (defun gemini-companion-walk--check-undo (record changes)
   "Signal an error if CHANGES of RECORD cannot be undone, or the user objects.
 The current buffer visits the file."
-  (let ((name (gemini-companion-edit-name (gemini-companion-changes-file-edit record))))
-    (when-let* ((why (gemini-companion-revert-obstacle (current-buffer))))
-      (user-error "%s %s" name why))
-    (when (and (seq-some #'gemini-companion-baseline-change-mixed changes)
-               (not (y-or-n-p (format "Lines of the CLI in %s have changed since; \
+  (unless (gemini-companion-walk--all-new-p record changes)
+    (let ((name (gemini-companion-edit-name
+                 (gemini-companion-changes-file-edit record))))
+      (when-let* ((why (gemini-companion-revert-obstacle (current-buffer))))
+        (user-error "%s %s" name why))
+      (when (and (seq-some #'gemini-companion-baseline-change-mixed changes)
+                 (not (y-or-n-p (format "Lines of the CLI in %s have changed since; \
 undo all the same? " name))))
-      (user-error "Not undone"))))
+        (user-error "Not undone")))))
 
 (defun gemini-companion-walk-undo (groups)
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their buffers.
-The files are visited, and not displayed.  Return what was done, a text."
+The files are visited, and not displayed.  If one cannot be changed, or the
+user objects, none is.  Return what was done, a text."
+  (pcase-dolist (`(,record . ,changes) groups)
+    (pcase (gemini-companion-walk-visit record)
+      ((and why (pred stringp))
+       (user-error "%s %s"
+                   (gemini-companion-edit-name
+                    (gemini-companion-changes-file-edit record))
+                   why)))
+    ;; To visit a file that was written meanwhile reverts its buffer.
+    (unless (seq-every-p (lambda (change)
+                           (member change (gemini-companion-changes-file-known record)))
+                         changes)
+      (user-error "%s has changed meanwhile; look at it again"
+                  (gemini-companion-edit-name
+                   (gemini-companion-changes-file-edit record))))
+    (with-current-buffer (gemini-companion-changes-buffer record)
+      (gemini-companion-walk--check-undo record changes)))
   (let ((done (mapcar (pcase-lambda (`(,record . ,changes))
-                        (pcase (gemini-companion-walk-visit record)
-                          ((and why (pred stringp))
-                           (user-error "%s %s"
-                                       (gemini-companion-edit-name
-                                        (gemini-companion-changes-file-edit record))
-                                       why)))
                         (with-current-buffer (gemini-companion-changes-buffer record)
                           (gemini-companion-walk--undo-in-file record changes)))
                       groups)))
@@ -538,15 +578,13 @@ The files are visited, and not displayed.  Return what was done, a text."
 (defun gemini-companion-walk--undo-in-file (record changes)
   "Undo CHANGES of RECORD in its buffer, or delete the file if it was new.
 Return what was done."
-  (let ((name (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
-                                          'plain)))
-    (if (gemini-companion-walk--all-new-p record changes)
-        (gemini-companion-walk--delete record)
-      (gemini-companion-walk--check-undo record changes)
-      (gemini-companion-changes-undo record changes)
-      (format "Undid %s of %s, not saved"
-              (gemini-companion-walk-count (list (cons record changes)))
-              name))))
+  (if (gemini-companion-walk--all-new-p record changes)
+      (gemini-companion-walk--delete record)
+    (gemini-companion-changes-undo record changes)
+    (format "Undid %s of %s, not saved"
+            (gemini-companion-walk-count (list (cons record changes)))
+            (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
+                                        'plain))))
 
 (defun gemini-companion-walk--all-new-p (record changes)
   "Return non-nil if nothing would be left of RECORD's file without CHANGES.
@@ -643,6 +681,7 @@ The next command of the walk hides it, too."
     ;; What is displayed ends with the keys of before.
     (gemini-companion-walk--begin)
     (setq gemini-companion-walk--buffer (current-buffer))
+    (gemini-companion-walk--close-before)
     (unless shown
       (let ((change (cdr (gemini-companion-walk--here))))
         (unless (gemini-companion-baseline-change-conversion change)
@@ -662,9 +701,10 @@ The file is not saved.  A new file is deleted, after asking."
   (interactive)
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
-               (others (gemini-companion-walk--others record)))
+               (others (gemini-companion-walk--others record))
+               (buffer (current-buffer)))
     (gemini-companion-walk--after
-     others (gemini-companion-walk--undo-in-file record (list change)))))
+     others (gemini-companion-walk-undo (list (list record change))) buffer)))
 
 ;;;###autoload
 (defun gemini-companion-undo-changes (&optional turn)
@@ -675,13 +715,14 @@ asking."
   (interactive "P")
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
-               (others (gemini-companion-walk--others (gemini-companion-changes-here))))
+               (others (gemini-companion-walk--others (gemini-companion-changes-here)))
+               (buffer (current-buffer)))
     (gemini-companion-walk--after
      others
      (concat (gemini-companion-walk-undo groups)
-             (gemini-companion-walk-shared shared)))))
+             (gemini-companion-walk-shared shared))
+     buffer)))
 
-    (gemini-companion-walk--close-before)
 ;;;###autoload
 (defun gemini-companion-keep-change ()
   "Keep the change at point, and go to the next one."
@@ -690,7 +731,7 @@ asking."
   (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
                (others (gemini-companion-walk--others record)))
     (gemini-companion-changes-keep record (list change))
-    (gemini-companion-walk--after others "Kept 1 change")))
+    (gemini-companion-walk--after others "Kept 1 change" (current-buffer))))
 
 ;;;###autoload
 (defun gemini-companion-keep-changes (&optional turn)
@@ -706,7 +747,8 @@ point, in all files."
     (gemini-companion-walk--after
      others
      (concat "Kept " (gemini-companion-walk-count groups)
-             (gemini-companion-walk-shared shared)))))
+             (gemini-companion-walk-shared shared))
+     (current-buffer))))
 
 (defun gemini-companion-walk--groups (turn)
   "Return the changes of this file, or of the turn at point if TURN is non-nil.
