@@ -22,8 +22,8 @@
                (:constructor gemini-companion-format--make)
                (:copier nil))
   "How a text is stored in a file, or will be when its buffer is saved.
-CODING is the coding system, without line ends, or nil if that does not show,
-as all characters are ASCII.  If MARK is non-nil, a byte order mark is in
+CODING is the coding system, without line ends and mark, or nil if that does
+not show, as all characters are ASCII and a byte each.  If MARK is non-nil, a byte order mark is in
 front.  ENDS is `lf', `crlf' or `mixed', or nil if the text has one line.
 If OPEN is non-nil, the last line has no newline."
   coding mark ends open)
@@ -54,7 +54,7 @@ CODING is the coding system of a text that is not UTF-8."
          (ends (gemini-companion-format--ends text)))
     (gemini-companion-format--of-text
      text coding
-     (string-match-p "-with-signature\\|utf-16" (symbol-name (coding-system-base coding)))
+     (gemini-companion-format--mark-p coding)
      (if (and ends (eq 1 (coding-system-eol-type coding)))
          'crlf
        ends))))
@@ -62,20 +62,36 @@ CODING is the coding system of a text that is not UTF-8."
 (defun gemini-companion-format--of-text (text coding mark ends)
   "Return the format of TEXT, which is decoded, in CODING.
 For MARK and ENDS, see `gemini-companion-format'."
-  (gemini-companion-format--make
-   :coding (and (string-match-p "[^[:ascii:]]" (string-remove-prefix "\uFEFF" text))
-                (gemini-companion-format--plain coding))
-   :mark (and mark t)
-   :ends ends
-   :open (not (or (string-empty-p text) (string-suffix-p "\n" text)))))
+  (let ((plain (gemini-companion-format--plain coding)))
+    (gemini-companion-format--make
+     :coding (and (or (gemini-companion-format--wide-p plain)
+                      (string-match-p "[^[:ascii:]]"
+                                      (string-remove-prefix "\uFEFF" text)))
+                  plain)
+     :mark (and mark t)
+     :ends ends
+     :open (not (or (string-empty-p text) (string-suffix-p "\n" text))))))
 
 (defun gemini-companion-format--plain (coding)
   "Return CODING without line ends and mark, or nil for one of bytes."
   (pcase (coding-system-type coding)
     ('utf-8 'utf-8)
-    ('utf-16 'utf-16)
+    ('utf-16 (if (eq 'little (coding-system-get coding :endian))
+                 'utf-16le
+               'utf-16be))
     ((or 'undecided 'raw-text) nil)
     (_ (coding-system-base coding))))
+
+(defun gemini-companion-format--wide-p (plain)
+  "Return non-nil if no character has one byte in PLAIN, a coding system or nil."
+  (memq plain '(utf-16le utf-16be)))
+
+(defun gemini-companion-format--mark-p (coding)
+  "Return non-nil if a file that is saved in CODING has a byte order mark."
+  (let ((mark (coding-system-get coding :bom)))
+    (or (eq t mark)
+        ;; It is the mark that tells which one of two is meant.
+        (and mark (eq 'utf-16 (coding-system-type coding))))))
 
 (defun gemini-companion-format--ends (text)
   "Return the line ends of TEXT: `lf', `crlf', `mixed', or nil if it has none."
@@ -101,8 +117,11 @@ left out: the line shows that.  A text is \"line ends LF -> CRLF\"."
           (new-ends (gemini-companion-format-ends to))
           (mark (gemini-companion-format-mark from))
           (texts nil))
-      (unless (or (null coding) (null new-coding) (eq coding new-coding))
-        (push (format "encoding %s %s %s" coding arrow new-coding) texts))
+      (when (gemini-companion-format--converted-p coding new-coding)
+        ;; Of ASCII alone, it does not matter in which other one.
+        (push (format "encoding %s %s %s"
+                      (or coding 'utf-8) arrow (or new-coding 'utf-8))
+              texts))
       (unless (or (null ends) (null new-ends) (eq ends new-ends))
         (push (format "line ends %s %s %s" (gemini-companion-format--ends-name ends)
                       arrow (gemini-companion-format--ends-name new-ends))
@@ -111,6 +130,14 @@ left out: the line shows that.  A text is \"line ends LF -> CRLF\"."
         (push (if mark "byte order mark removed" "byte order mark added") texts))
       (when texts
         (string-join (nreverse texts) ", ")))))
+
+(defun gemini-companion-format--converted-p (coding new-coding)
+  "Return non-nil if a file in CODING was converted to NEW-CODING.
+Each is nil if all characters are ASCII and a byte each."
+  (and (not (eq coding new-coding))
+       (or (and coding new-coding)
+           (gemini-companion-format--wide-p coding)
+           (gemini-companion-format--wide-p new-coding))))
 
 (defun gemini-companion-format--ends-name (ends)
   "Return the name of the line ENDS for the user."
@@ -134,17 +161,22 @@ That includes whether the last line has a newline."
 If that is impossible, change nothing and return why, a predicate."
   (let* ((previous buffer-file-coding-system)
          (explicit (copy-sequence buffer-file-coding-system-explicit))
+         (now (gemini-companion-format--plain (or previous 'undecided)))
          (plain (or (gemini-companion-format-coding format)
-                    (gemini-companion-format--plain (or previous 'undecided))
+                    ;; In ASCII, each of its characters has one byte.
+                    (and (not (gemini-companion-format--wide-p now)) now)
                     'utf-8))
-         (coding (cond ((eq plain 'utf-16) previous)
-                       ((not (eq plain 'utf-8)) plain)
-                       ((gemini-companion-format-mark format) 'utf-8-with-signature)
-                       (t 'utf-8)))
+         (coding (if (gemini-companion-format-mark format)
+                     (pcase plain
+                       ('utf-8 'utf-8-with-signature)
+                       ('utf-16le 'utf-16le-with-signature)
+                       ('utf-16be 'utf-16be-with-signature)
+                       (_ plain))
+                   plain))
          (text (gemini-companion-text-of-buffer)))
     (cond ((eq 'mixed (gemini-companion-format-ends format))
            "had line ends of both kinds; undo the edit in the list")
-          ((and (not (eq plain 'utf-8))
+          ((and (not (memq plain '(utf-8 utf-16le utf-16be)))
                 (unencodable-char-position 0 (length text) coding nil text))
            (format "has characters that %s does not have; undo these changes first"
                    coding))

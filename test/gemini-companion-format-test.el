@@ -28,13 +28,15 @@
                    ("\357\273\277a\n" nil t lf nil)
                    ("\303\251\n" utf-8 nil lf nil)
                    ("\351\n" iso-latin-1 nil lf nil)
-                   ("\377\376\351\0\r\0\n\0" utf-16 t crlf nil)))
+                   ("\377\376\351\0\r\0\n\0" utf-16le t crlf nil)
+                   ("\376\377\0a\0\n" utf-16be t lf nil)))
     (ert-info ((format "%S" bytes))
       (should (equal format (gemini-companion-format-test-of bytes))))))
 
 (ert-deftest gemini-companion-format-of-a-buffer-is-that-of-its-file ()
   (dolist (coding '(utf-8-unix utf-8-dos utf-8-with-signature-unix iso-latin-1-dos
-                               utf-16le-with-signature-dos))
+                               utf-16le-with-signature-dos
+                               utf-16be-with-signature-unix))
     (dolist (text '("a\n" "é\nb" "\n"))
       (let ((file (make-temp-file "format-"))
             (coding-system-for-read coding))
@@ -60,7 +62,14 @@
                     . "line ends CRLF → LF, byte order mark removed")
                    ("a\n" "\357\273\277a\n" . "byte order mark added")
                    ("a\n" "b" . nil)
-                   ("\351\n" "e\n" . nil)))
+                   ("\351\n" "e\n" . nil)
+                   ;; Its bytes are others also where all characters are ASCII.
+                   ("\377\376a\0\n\0" "a\n"
+                    . "encoding utf-16le → utf-8, byte order mark removed")
+                   ("a\n" "\376\377\0a\0\n"
+                    . "encoding utf-8 → utf-16be, byte order mark added")
+                   ("\377\376a\0\n\0" "\376\377\0a\0\n"
+                    . "encoding utf-16le → utf-16be")))
     (should (equal conversion
                    (apply #'gemini-companion-format-conversion
                           (mapcar (lambda (bytes)
@@ -68,6 +77,23 @@
                                      bytes 'iso-latin-1-unix))
                                   (list from to))))))
   (should-not (gemini-companion-format-conversion nil nil)))
+
+(ert-deftest gemini-companion-format-of-a-buffer-becomes-utf-16-again ()
+  (pcase-dolist (`(,bytes ,from ,to)
+                 '(("\377\376a\0\n\0" utf-8-unix utf-16le-with-signature-unix)
+                   ("\376\377\0a\0\r\0\n" utf-8-unix utf-16be-with-signature-dos)
+                   ("a\n" utf-16le-with-signature-unix utf-8-unix)
+                   ("\303\251\n" utf-16be-with-signature-unix utf-8-unix)))
+    (with-temp-buffer
+      (insert "a\n")
+      (setq buffer-file-coding-system from)
+      (should-not (gemini-companion-format-convert-buffer
+                   (gemini-companion-format-of-bytes bytes 'iso-latin-1-unix)))
+      (should (eq (coding-system-base to)
+                  (coding-system-base buffer-file-coding-system)))
+      (should (equal bytes (encode-coding-string
+                            (if (equal "\303\251\n" bytes) "é\n" "a\n")
+                            buffer-file-coding-system))))))
 
 (ert-deftest gemini-companion-format-of-a-buffer-is-converted-and-undone ()
   (with-temp-buffer
