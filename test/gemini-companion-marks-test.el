@@ -83,6 +83,51 @@
         (gemini-companion-keep-changes)
         (should (equal '(20 . 20) (window-margins text-window)))))))
 
+;; In a terminal, the Flymake of Emacs 30 and 31 shows its signs in a margin.  It sets a
+;; variable and the buffer of each window, which resets both margins: Emacs 30 when the
+;; mode is turned on, Emacs 31 at each check.
+(ert-deftest gemini-companion-marks-stay-beside-the-signs-of-flymake ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    (cl-flet ((resize (variable width)
+                (set variable width)
+                (set-window-buffer nil (current-buffer))
+                (run-hook-with-args 'window-size-change-functions (selected-frame))))
+      (make-local-variable 'left-margin-width)
+      (make-local-variable 'right-margin-width)
+      (dotimes (_ 2)
+        (resize 'left-margin-width 2)
+        (should (equal '(2 . 1) (window-margins))))
+      (resize 'left-margin-width 0)
+      (should (equal '(nil . 1) (window-margins)))
+      ;; In one margin with the marks.
+      (resize 'right-margin-width 2)
+      (should (equal '(nil . 2) (window-margins)))
+      (resize 'right-margin-width 0)
+      (should (equal '(nil . 1) (window-margins)))
+      ;; For one window only.
+      (set-window-margins nil 2 0)
+      (run-hook-with-args 'window-size-change-functions (selected-frame))
+      (should (equal '(2 . 1) (window-margins)))
+      (set-window-margins nil nil nil)
+      (gemini-companion-keep-changes)
+      (should (equal '(nil) (window-margins))))))
+
+(defvar flymake-margin-indicator-position)
+
+(ert-deftest gemini-companion-marks-stay-where-flymake-is-turned-on-and-off ()
+  (skip-unless (require 'flymake))
+  (skip-unless (boundp 'flymake-margin-indicator-position))
+  (dolist (flymake-margin-indicator-position '(left-margin right-margin))
+    (ert-info ((symbol-name flymake-margin-indicator-position))
+      (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
+        (dolist (state '(1 -1 1 -1))
+          (flymake-mode state)
+          (run-hook-with-args 'window-size-change-functions (selected-frame))
+          (should (<= 1 (cdr (window-margins)))))
+        (should (equal '(nil . 1) (window-margins)))
+        (gemini-companion-keep-changes)
+        (should (equal '(nil) (window-margins)))))))
+
 (ert-deftest gemini-companion-marks-are-not-in-a-clone ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
     ;; Org does the second.

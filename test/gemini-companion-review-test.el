@@ -54,6 +54,49 @@
         (gemini-companion-review-switch-view))
       (should (equal 4 (here))))))
 
+;; Where Emacs 31 is not at hand.
+(defun gemini-companion-review-test-read-in-minibuffer (prompt choices &rest _)
+  "Read one of CHOICES after PROMPT in the minibuffer, as Emacs 31 does.
+Return nil after RET."
+  (let ((map (make-sparse-keymap))
+        (enable-recursive-minibuffers t)
+        (key nil))
+    (set-keymap-parent map minibuffer-local-map)
+    (pcase-dolist (`(,choice . ,_) choices)
+      (define-key map (vector choice) (lambda ()
+                                        (interactive)
+                                        (setq key last-command-event)
+                                        (exit-minibuffer))))
+    (read-from-minibuffer (concat prompt ": ") nil map)
+    (assq key choices)))
+
+(ert-deftest gemini-companion-review-asks-in-the-echo-area-or-in-the-minibuffer ()
+  (gemini-companion-test-in-each-view '(("a" "1\n"))
+    (dolist (reader (list (symbol-function 'read-multiple-choice)
+                          #'gemini-companion-review-test-read-in-minibuffer))
+      (cl-letf (((symbol-function 'read-multiple-choice) reader))
+        (pcase-dolist (`(,keys . ,status)
+                       '(("q k" . shown) ("q r" . rejected) ("q a" . accepted)))
+          (ert-info ((format "%s, %s" keys reader))
+            (let ((edit (gemini-companion-test-show "a" "2\n")))
+              (execute-kbd-macro (kbd keys))
+              (should (eq status (gemini-companion-edit-status edit)))
+              (when (eq status 'shown)
+                ;; The review is still the selected one.
+                (execute-kbd-macro (kbd "r"))
+                (should (eq 'rejected (gemini-companion-edit-status edit)))))))))
+    ;; RET is no answer, and no answer counts for an edit that has ended.
+    (cl-letf (((symbol-function 'read-multiple-choice)
+               #'gemini-companion-review-test-read-in-minibuffer))
+      (let ((edit (gemini-companion-test-show "a" "3\n")))
+        (execute-kbd-macro (kbd "q RET"))
+        (should (eq 'shown (gemini-companion-edit-status edit)))
+        (let ((minibuffer-setup-hook
+               (list (lambda ()
+                       (gemini-companion-proposal-settle-all 'dismissed)))))
+          (execute-kbd-macro (kbd "q a")))
+        (should (eq 'dismissed (gemini-companion-edit-status edit)))))))
+
 (ert-deftest gemini-companion-review-asks-before-excluding-the-last-hunk ()
   (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n4\n"))
     (let ((diff (gemini-companion-test-show "a" "one\n2\n3\nfour\n")))
