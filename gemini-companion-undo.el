@@ -365,7 +365,8 @@ is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
     (cond
      ((eq 'new (gemini-companion-edit-before edit))
       (gemini-companion-undo--make-plan :edit edit :now now))
-     ((and whole
+     ((and (or (null hunk)
+               (equal (list hunk) (gemini-companion-edit-hunks edit)))
            bytes
            (null converted)
            (gemini-companion-edit-texts-in-file-p edit))
@@ -376,10 +377,8 @@ is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
       (gemini-companion-undo--planned-lines
        edit hunk now
        (gemini-companion-undo--changes
-        edit (if whole
-                 (gemini-companion-edit-hunks edit)
-               (list hunk))
-        now)
+        ;; A hunk that was undone may be there again, by a later edit.
+        edit (if hunk (list hunk) (gemini-companion-edit-hunks edit)) now)
        whole
        (and (stringp converted) converted))))))
 

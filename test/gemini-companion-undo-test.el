@@ -246,6 +246,28 @@
       (should (eq 'reverted (gemini-companion-undo-test-status edit))))))
 
 ;; Each comparison takes milliseconds.
+(ert-deftest gemini-companion-undo-of-the-last-hunk-leaves-what-is-there-again ()
+  (dolist (unsaved '(nil t))
+    (gemini-companion-undo-test-with '(("a" "1\n2\n3\n4\n5\n"))
+      (find-file "a")
+      (pcase-let* ((write (lambda (text)
+                            (gemini-companion-undo-test-write
+                             "a" (gemini-companion-edit-after
+                                  (gemini-companion-test-accept "a" text 1 session)))
+                            (gemini-companion-revert-now (expand-file-name "a"))))
+                   (edit (progn (funcall write "one\n2\n3\n4\nfive\n")
+                                (car (gemini-companion-edits))))
+                   (`(,first ,last) (gemini-companion-edit-hunks edit)))
+        (gemini-companion-undo-edit edit first)
+        (funcall write "one\n2\n3\n4\nfive\n")
+        (when unsaved
+          (goto-char (point-max))
+          (insert "6\n"))
+        (gemini-companion-undo-edit edit last)
+        (should (equal (if unsaved "one\n2\n3\n4\n5\n6\n" "one\n2\n3\n4\n5\n")
+                       (buffer-string)))
+        (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-undo-looks-at-nothing-at-a-save ()
   (gemini-companion-undo-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
     (mapc (apply-partially #'gemini-companion-undo-edit edit)
