@@ -14,7 +14,7 @@
 (declare-function eglot-ensure "eglot")
 (declare-function gemini-companion-tools--run "gemini-companion-tools")
 (declare-function gemini-companion-tools--write-extension "gemini-companion-tools")
-(declare-function gemini-companion-run "gemini-companion-run")
+(declare-function gemini-companion-run "gemini-companion-cli")
 (defvar eglot-server-programs)
 (defvar gemini-companion-run-client)
 (defvar gemini-companion-server-command)
