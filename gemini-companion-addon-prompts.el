@@ -43,8 +43,8 @@
       :enable gemini-companion-edits-to-answer))
     ("Answer" "c"
      ("s" gemini-companion-send-comments "Send comments" (list) :header "send"))
-    (nil "C-c C-k"
-     ("C-c C-c" gemini-companion-send-comments nil (page)))
+    ("Answer" "c"
+     ("C-c C-c" gemini-companion-send-comments "Send comments" (page)))
     (nil "C-c C-k"
      ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review)))))
 
