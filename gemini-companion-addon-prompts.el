@@ -19,16 +19,39 @@
 (gemini-companion-part-autoload 'comment-send 'gemini-companion-send-comments)
 (gemini-companion-part-autoload 'prompt 'gemini-companion-edit-reject-with-reason)
 
-(autoload 'gemini-companion-prompt-reject-with-comments "gemini-companion-prompt")
 (autoload 'gemini-companion-comment-send-accepted "gemini-companion-comment-send")
+(declare-function gemini-companion-comments-of-file "gemini-companion-comment")
+(declare-function gemini-companion-edit-comments "gemini-companion-edit")
+(declare-function gemini-companion-edit-reject-with-reason
+                  "gemini-companion-prompt")
+(declare-function gemini-companion-edit-true-name "gemini-companion-edit")
 (defvar gemini-companion-proposal-reject-function)
 (defvar gemini-companion-proposal-accepted-function)
 
-;; Comments go with an answer, also before a file of the add-on is loaded.
+;;;; Comments that go with an answer
+
+;; Most answers are without comments, and load nothing of the add-on.
+
+(defun gemini-companion-addon-prompts-reject (edit)
+  "Reject EDIT with its comments as the reason, if it has any.
+Return non-nil if so.  This is the value of
+`gemini-companion-proposal-reject-function'."
+  (when (gemini-companion-edit-comments edit)
+    (gemini-companion-edit-reject-with-reason edit "")
+    t))
+
+(defun gemini-companion-addon-prompts-accepted (edit)
+  "Ask whether to send comments if EDIT, which was accepted, has any.
+This is the value of `gemini-companion-proposal-accepted-function'."
+  (when (gemini-companion-comments-of-file (gemini-companion-edit-true-name edit))
+    (gemini-companion-comment-send-accepted edit)))
+
 (setq gemini-companion-proposal-reject-function
-      #'gemini-companion-prompt-reject-with-comments
+      #'gemini-companion-addon-prompts-reject
       gemini-companion-proposal-accepted-function
-      #'gemini-companion-comment-send-accepted)
+      #'gemini-companion-addon-prompts-accepted)
+
+;;;; What the core has to know
 
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-prompts)))
   "Return the rows of the commands of the add-on."

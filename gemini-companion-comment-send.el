@@ -162,8 +162,7 @@ they stay as they are."
 
 (defun gemini-companion-comment-send-accepted (edit)
   "Ask whether to send the comments on EDIT, which the user has accepted.
-In a turn, that is asked once.  This is the value of
-`gemini-companion-proposal-accepted-function'."
+In a turn, that is asked once."
   (let* ((session (gemini-companion-edit-session edit))
          (turn (gemini-companion-edit-turn edit))
          (comments (gemini-companion-comment-send--mine session))

@@ -680,14 +680,6 @@ It is relative to the directory of the CLI if that is known."
           ((and remote (cdr (gemini-companion-names-remote file remote))))
           (t file))))
 
-(defun gemini-companion-prompt-reject-with-comments (edit)
-  "Reject EDIT with its comments as the reason, if it has any.
-Return non-nil if so.  This is the value of
-`gemini-companion-proposal-reject-function'."
-  (when (gemini-companion-edit-comments edit)
-    (gemini-companion-edit-reject-with-reason edit "")
-    t))
-
 ;;;; Commands
 
 (defun gemini-companion-prompt-submit-reason (session text done)
