@@ -418,9 +418,10 @@ They use this one, so `unload-feature' needs its argument FORCE."
       (when (funcall ours (symbol-name (buffer-local-value 'major-mode buffer)))
         (kill-buffer buffer)))))
 
-;; No file requires these, so each of them may be unloaded alone.
-(dolist (file '(compose list status tools turn-page))
-  (defalias (intern (format "gemini-companion-%s-unload-function" file))
+;; No file requires some of these, so each of them may be unloaded alone.
+(dolist (part (mapcar #'car gemini-companion-part-used-later))
+  (defalias (intern (format "%s-unload-function"
+                            (gemini-companion-part-feature part)))
     #'gemini-companion--clear))
 
 ;;;; Commands
