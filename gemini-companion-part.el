@@ -40,7 +40,8 @@ parts with what is to be known of add-ons come last.")
   "Alist of the parts whose files are loaded when they are used, and when else.
 That is a variable, or a function without arguments: if its value is
 non-nil as the mode is turned on, the file is loaded then.  The files of
-the parts that are not here always are.")
+the parts that are not here always are.  A part whose file is loaded by a
+command while the mode is on is started by that command, if it has hooks.")
 
 ;;;; Files
 

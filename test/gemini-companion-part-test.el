@@ -152,8 +152,7 @@ output of that Emacs."
         (require 'gemini-companion)
         (let ((row (car (last (cdr (assoc "Connection" gemini-companion-commands))))))
           (call-interactively (nth 1 row))
-          (require 'gemini-companion-status)
-          (mapc #'gemini-companion-part-start (gemini-companion-loaded-parts))
+          (require 'gemini-companion-request)
           (list (nth 0 row) (nth 1 row)
                 (gemini-companion-part-findings 'clock "/")
                 (mapcar #'gemini-companion-request-label
@@ -176,7 +175,10 @@ output of that Emacs."
         (cl-defmethod gemini-companion-part-findings ((_part (eql 'clock)) _)
           '(("Clock" note "It is late")))
         (defun clock-open () clock-requests)
-        (defun watch-clock () (interactive) nil)
+        (defun watch-clock ()
+          (interactive)
+          ;; The mode may be on already.
+          (gemini-companion-part-start 'clock))
         (provide 'gemini-companion-clock)))))))
 
 ;;; gemini-companion-part-test.el ends here
