@@ -13,6 +13,7 @@
 ;;   batch-lint FILE...    package-lint, checkdoc and relint
 ;;   batch-test FILE... [NAME]...    run the tests in FILEs, or those NAMEs;
 ;;                                   without NAMEs, not those with the tag GC_WITHOUT
+;;   batch-add-on-files ADD-ON...    print the names of the files of ADD-ONs
 
 ;;; Code:
 
@@ -23,6 +24,8 @@
 (declare-function checkdoc-current-buffer "checkdoc")
 (declare-function ert-run-tests-batch-and-exit "ert")
 (declare-function ert-select-tests "ert")
+(declare-function gemini-companion-part-feature "gemini-companion-part")
+(declare-function gemini-companion-part-files "gemini-companion-part")
 (declare-function package-lint-buffer "ext:package-lint")
 (declare-function relint-buffer "ext:relint")
 (declare-function relint-diag-beg-pos "ext:relint")
@@ -205,6 +208,17 @@ Names after those of the files limit that to these tests."
     (ert-run-tests-batch-and-exit (if names
                                       (cons 'member names)
                                     (batch--tests)))))
+
+;;;; Add-ons
+
+(defun batch-add-on-files ()
+  "Print the names of the files of add-ons, a line each, as `prompt' or `send'."
+  (require 'gemini-companion-part)
+  (dolist (add-on (batch--files))
+    (let ((part (intern (concat "addon-" add-on))))
+      (require (gemini-companion-part-feature part))
+      (dolist (file (gemini-companion-part-files part))
+        (princ (format "%s\n" file))))))
 
 (provide 'batch)
 ;;; batch.el ends here
