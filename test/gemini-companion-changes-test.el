@@ -6,7 +6,6 @@
 
 (require 'gemini-companion-changes)
 (require 'gemini-companion-changes-test-helper)
-(require 'gemini-companion-tools)
 
 (ert-deftest gemini-companion-changes-stay-over-the-next-turns ()
   (gemini-companion-test-with-changes
@@ -146,25 +145,6 @@
     (gemini-companion-test-walk 'gemini-companion-undo-changes)
     (should (equal "1\n2\n3\nmine\n4\n5\npulled\n6\n7\n8\n9\n"
                    (gemini-companion-text-of-buffer "a")))))
-
-;; As its buffer is reverted, the edit is found to be in the file again.
-(ert-deftest gemini-companion-changes-count-what-is-written-again-once ()
-  (gemini-companion-test-with-changes '(("a" "A\n"))
-    (find-file "a")
-    (dotimes (time 2)
-      (gemini-companion-test-write "a" "B\n")
-      (funcall (gemini-companion-server-receive 'ask 'edited
-                 (list :path buffer-file-name :pids '(1)) "A\n" "B\n")
-               #'ignore)
-      (gemini-companion-test-in-the-end
-       (not (gemini-companion-test-timers "watch")))
-      (gemini-companion-revert-now buffer-file-name)
-      (should (equal "B\n" (buffer-string)))
-      (should (equal '(1) (gemini-companion-test-marked "a")))
-      (should (eql 1 (gemini-companion-test-left)))
-      (when (= 0 time)
-        (gemini-companion-undo-edit (car (last (gemini-companion-edits))))
-        (should-not (gemini-companion-test-marked "a"))))))
 
 ;;;; Conversions
 

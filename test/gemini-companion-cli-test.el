@@ -224,43 +224,6 @@ r resumes a conversation, q quits"
         (should (equal "The server is not running\n" (buffer-string)))
         (should-not gemini-companion-run-test-started)))))
 
-(ert-deftest gemini-companion-run-starts-one-cli-while-its-place-connects ()
-  (gemini-companion-run-test-with
-    (let ((gemini-companion-remote-directories '(("/ssh:far:")))
-          (answers '("" "/ssh:far:"))
-          ;; It does not answer.
-          (gemini-companion-remote-commands '((("ssh") "sh" "-c" "exec cat"))))
-      (dotimes (_ 2)
-        (with-temp-buffer
-          (setq default-directory "/ssh:far:/srv/p/")
-          (gemini-companion-run)))
-      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-      (should-not gemini-companion-run-test-started)
-      (with-current-buffer "*gemini: ssh:far:p*"
-        (term--update-term-menu t)      ; Emacs 28 calls it in each buffer
-        (gemini-companion-disconnect "/ssh:far:")
-        (should (string-prefix-p "Cannot connect to ssh:far" (buffer-string)))
-        (should (string-search "Not started; g restarts it" header-line-format))
-        (let ((overriding-local-map '(keymap (?c . gemini-companion-run))))
-          (should (equal '(("Project" note "ssh:far, the host of this directory, \
-is not connected" "Type c in a buffer of that host."))
-                         (gemini-companion-part-findings
-                          'roots "/ssh:far:/"))))
-        (gemini-companion-run))
-      (gemini-companion-server-receive 'remote-update
-        '( :name "/ssh:far:" :state "connected" :port 1 :pid 1
-           :roots (("/srv/p" "/srv"))))
-      (should (equal 1 (length gemini-companion-run-test-started)))
-      (push '("/ssh:near:") gemini-companion-remote-names-hosts)
-      (cl-letf (((symbol-function 'completing-read)
-                 (lambda (&rest _) (pop answers))))
-        (should-error (call-interactively #'gemini-companion-disconnect)
-                      :type 'user-error)
-        (call-interactively #'gemini-companion-disconnect))
-      (should (equal '(("/ssh:near:")) gemini-companion-remote-names-hosts))
-      (with-current-buffer "*gemini: ssh:far:srv*" (gemini-companion-run))
-      (should (assoc "/ssh:far:" gemini-companion-remote-names-hosts)))))
-
 ;;;; Which CLI
 
 (defmacro gemini-companion-run-test-with-clis (programs &rest body)
@@ -406,12 +369,6 @@ prompts, the last first, and `saved' what would be saved."
             (gemini-companion-run-commands ("gemini" . "no-such-gemini")))
            ("start the CLI in a window of its own"
             (system-type . windows-nt) (gemini-companion-terminal))
-           ("customize `gemini-companion-remote-commands'"
-            (default-directory . "/ssh:elsewhere:/tmp/")
-            (gemini-companion-remote-commands))
-           ("Copilot CLI cannot connect from another host"
-            (default-directory . "/ssh:elsewhere:/tmp/")
-            (gemini-companion-run-client . "copilot"))
            ("Switch to a buffer of a project"
             (default-directory . "/") (project-find-functions))
            ("does not exist; switch to another buffer"

@@ -11,14 +11,11 @@
 (require 'gemini-companion-cli-test-helper)
 (require 'gemini-companion-client-fourth-test-helper)
 (require 'gemini-companion-client-settings)
-(require 'gemini-companion-compose)
 (require 'gemini-companion-ignore)
 (require 'gemini-companion-proposal)
-(require 'gemini-companion-prompt)
 (require 'gemini-companion-resume)
 (require 'gemini-companion-state)
 (require 'gemini-companion-status)
-(require 'gemini-companion-tools)
 
 (defconst gemini-companion-clients-test-directory
   (expand-file-name ".." (file-name-directory (or load-file-name
@@ -102,7 +99,7 @@
               (let ((kill-buffer-query-functions nil))
                 (kill-buffer buffer)))))))))
 
-(ert-deftest gemini-companion-clients-have-settings-commands-and-ignore-files ()
+(ert-deftest gemini-companion-clients-have-settings-and-ignore-files ()
   (gemini-companion-client-test-with-fourth
     (gemini-companion-test-with-directory '(("a" "") ("b" "")
                                             (".fourthignore" "b\n"))
@@ -117,11 +114,10 @@
                                  "fourth" "/"))))
         (should (gemini-companion-ignore-p (expand-file-name "b")))
         (should-not (gemini-companion-ignore-p (expand-file-name "a")))
-        (should (equal "@a b" (gemini-companion-prompt-reference "a b" "fourth")))
         (should (equal "Type /connect there."
                        (nth 2 (gemini-companion-cli-obstacle "fourth" nil))))))))
 
-(ert-deftest gemini-companion-clients-are-in-the-status-and-linked-if-they-can-be ()
+(ert-deftest gemini-companion-clients-are-in-the-status ()
   (gemini-companion-client-test-with-fourth
     (gemini-companion-test-with-directory nil
       (with-environment-variables (("FOURTH_HOME" directory))
@@ -134,7 +130,6 @@
                   (should (string-search "Fourth CLI of unknown version"
                                          (buffer-string))))
               (kill-buffer "*gemini-companion status*")))
-          (should-not (gemini-companion-tools-linked-p "fourth"))
           (should-not (gemini-companion-client-hooks "fourth")))))))
 
 ;;;; No other file names a CLI

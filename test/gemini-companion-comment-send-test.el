@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-comment-send)
 (require 'gemini-companion-comment-test-helper)
 
 (defmacro gemini-companion-comment-send-test-with (files &rest body)

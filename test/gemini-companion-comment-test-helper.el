@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'gemini-companion-changes-test-helper)
-(require 'gemini-companion-comment-send)
 (require 'gemini-companion-list)
 (require 'gemini-companion-turn-page)
 

@@ -6,7 +6,9 @@
 
 (require 'gemini-companion-client)
 (require 'gemini-companion-compose)
+(require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-send)
+(require 'gemini-companion-server-test-helper)
 (require 'gemini-companion-test-helper)
 
 (defmacro gemini-companion-compose-test-with (client &rest body)
@@ -327,16 +329,26 @@ is none."
     (should (equal "/rubber-duck" (string-trim-right (buffer-string))))
     (let* ((outside (make-temp-file "x" nil ".png" "\211PNG"))
            (drop (lambda () (funcall (cdr (assoc "^file:" dnd-protocol-alist))
-                                     (concat "file://" outside) 'copy)))
-           (gemini-companion-remote-directories
-            `(("/ssh:far:" ("/there" . ,directory)))))
+                                     (concat "file://" outside) 'copy))))
       (funcall drop)
       (should (string-search " @" (buffer-string)))
       (should (directory-files "ours/prompts" nil "\\`image-.*png"))
-      ;; On a host there is no such file.
+      (delete-file outside))))
+
+(ert-deftest gemini-companion-compose-copies-no-image-for-a-host ()
+  (gemini-companion-test-needs-add-on 'remote)
+  (gemini-companion-compose-test-with "copilot"
+    (gemini-companion-compose)
+    (let ((outside (make-temp-file "x" nil ".png" "\211PNG"))
+          (gemini-companion-remote-directories
+           `(("/ssh:far:" ("/there" . ,directory)))))
       (gemini-companion-server-receive 'sessions-update
         '((:id "far" :client "gemini" :remote "/ssh:far:")))
-      (should (string-search "on ssh:far" (cadr (should-error (funcall drop)))))
+      (should (string-search
+               "on ssh:far"
+               (cadr (should-error
+                      (funcall (cdr (assoc "^file:" dnd-protocol-alist))
+                               (concat "file://" outside) 'copy)))))
       (delete-file outside))))
 
 (ert-deftest gemini-companion-compose-starts-a-cli-with-the-prompt ()
@@ -364,5 +376,44 @@ is none."
       (gemini-companion-test-eventually
         (string-match-p "Begin[^z-a]*Begin"
                         (gemini-companion-test-text terminal))))))
+
+(ert-deftest gemini-companion-compose-draft-outlives-the-mode ()
+  ;; Load what the first start loads.
+  (gemini-companion-test-with-mode '())
+  (let ((before (gemini-companion-test-hooks))
+        (things (gemini-companion-test-things)))
+    (gemini-companion-test-with-mode '((".git" ""))
+      (let ((gemini-companion-install-directory (expand-file-name "ours/")))
+        (find-file ".")
+        (gemini-companion-compose)
+        (insert "A prompt")
+        (should (eq 'gemini-companion-compose-submit (key-binding (kbd "C-c C-c"))))
+        (gemini-companion-mode -1)
+        (gemini-companion-test-eventually
+          (not (or (gemini-companion-test-processes)
+                   (gemini-companion-test-traces))))
+        (should-not (string-search "(gemini-companion-"
+                                   (format "%S" (buffer-local-variables))))
+        ;; The draft is still there, and has its keys again.
+        (should (equal "A prompt" (buffer-string)))
+        (gemini-companion-compose)
+        (should (equal "A prompt" (buffer-string)))
+        (should (eq 'gemini-companion-compose-submit (key-binding (kbd "C-c C-c"))))
+        (kill-buffer)
+        (gemini-companion-compose)
+        (should (equal "A prompt" (buffer-string)))
+        (kill-buffer)))
+    (gemini-companion-test-leaves-only things)
+    (should (equal before (gemini-companion-test-hooks)))))
+
+(ert-deftest gemini-companion-compose-unloaded-turns-the-mode-off ()
+  (should
+   (gemini-companion-test-fresh
+    '(require 'gemini-companion-test-helper)
+    '(start)
+    '(wait)
+    '(gemini-companion-compose)
+    '(unload-feature 'gemini-companion-compose)
+    '(not (or gemini-companion-mode (gemini-companion-test-traces))))))
 
 ;;; gemini-companion-compose-test.el ends here

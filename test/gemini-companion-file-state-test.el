@@ -8,7 +8,6 @@
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-tools)
 
 ;;;; Edits that were not written
 
@@ -157,23 +156,6 @@
         (should (equal states (gemini-companion-edits-test-states)))))
     (should (equal "4 files"
                    (car (gemini-companion-edit-hunks-total (gemini-companion-edits)))))))
-
-(ert-deftest gemini-companion-file-state-records-an-edit-once-if-no-prompt-was-reported ()
-  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
-    (gemini-companion-test-accept "a" "1\n" 1 session)
-    ;; Answered in the terminal.
-    (gemini-companion-test-open "b" "1\n" 2 session)
-    (gemini-companion-server-receive 'close-diff 2 'closed)
-    (pcase-dolist (`(,file ,before) '(("a" "A\n") ("b" "B\n")))
-      (funcall (gemini-companion-server-receive
-                'ask 'edited
-                (list :path (expand-file-name file) :pids '(1)) before "1\n")
-               #'ignore)
-      (should (gemini-companion-session-turn session))
-      ;; Emacs may see the file before its report.
-      (gemini-companion-test-write "b" "1\n")
-      (gemini-companion-test-eventually
-        (equal '(accepted accepted) (gemini-companion-edits-test-states))))))
 
 (ert-deftest gemini-companion-file-state-follows-what-becomes-of-its-file ()
   (gemini-companion-test-with-edits '(("c" "A\n"))

@@ -7,6 +7,7 @@
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-list)
 (require 'gemini-companion-part)
+(require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-list-test-with (files &rest body)
@@ -321,6 +322,7 @@ question in the minibuffer."
      "+before" "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
      "+three" "  >> as a digit")
     (gemini-companion-list-test-key "x" "+zero")
+    (gemini-companion-test-needs-add-on 'prompts)
     (gemini-companion-list-test-key "R" nil "all wrong")
     (should (equal "all wrong\na:2: why?
 a:3 (removed line): keep it\na:4: as a digit"
@@ -385,6 +387,7 @@ a:3 (removed line): keep it\na:4: as a digit"
      "+three" "  >> 3-4: as digits" " 4" "  >> 4-5: to the end"
      "  waiting  +1 −0  b")
     (gemini-companion-list-test-key "c" "+three" "as digits, please")
+    (gemini-companion-test-needs-add-on 'prompts)
     (gemini-companion-list-test-key "R" nil "")
     (should (equal "a:3: in words\na:2-3 (removed lines): keep them
 a:3-4: as digits, please\na:4-5: to the end"
@@ -582,6 +585,7 @@ b cannot be undone: line 1 has changed since"
       (should-not (buffer-modified-p (get-file-buffer "a"))))))
 
 (ert-deftest gemini-companion-list-reverts-a-turn-on-a-host-one-by-one ()
+  (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-list-test-with '(("a" "1\n"))
     (let ((gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,directory)))
           (gemini-companion-remote-names-hosts

@@ -174,6 +174,7 @@ M-x gemini-companion-review goes there") notices)))
       (gemini-companion-part-stop 'changes))))
 
 (ert-deftest gemini-companion-notify-is-silent-while-a-reason-is-to-be-sent ()
+  (gemini-companion-test-needs-add-on 'prompts)
   (gemini-companion-notify-test-with
     (require 'gemini-companion-prompt)
     (gemini-companion-notify-test-settled 'prompt)

@@ -49,6 +49,12 @@
         (should (eq (null sent) (and (gemini-companion-edits-open) t)))
         (should (equal kept (car kill-ring)))))))
 
+(ert-deftest gemini-companion-prompt-refers-to-a-file-as-its-cli-reads-it ()
+  :tags '(pure)
+  (gemini-companion-client-test-with-fourth
+    (should (equal "@a b" (gemini-companion-prompt-reference "a b" "fourth")))
+    (should (equal "@a\\ b" (gemini-companion-prompt-reference "a b" "gemini")))))
+
 (defmacro gemini-companion-prompt-test-with-terminal (program &rest body)
   "Run BODY with a diff `diff' of a CLI in the buffer `terminal'.
 The CLI is PROGRAM, a command of the shell."

@@ -7,6 +7,7 @@
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
 (require 'gemini-companion-remote-names)
+(require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-session)
 (require 'gemini-companion-test-helper)
 

@@ -8,6 +8,7 @@
 (require 'gemini-companion-list)
 (require 'gemini-companion-part)
 (require 'gemini-companion-remote-cli)
+(require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-roots)
 (require 'tramp)
@@ -41,6 +42,33 @@ a\\ it\\\\\\'s")))
                          (gemini-companion-test-refusal
                            (gemini-companion-remote-command "/ftp:far:" :pipe nil)))))
 
+(ert-deftest gemini-companion-remote-findings-name-what-is-wrong-there ()
+  (let* ((mirror (make-temp-file "mirror-" 'directory))
+         (settings (concat mirror "/home/me/.gemini/settings.json"))
+         (gemini-companion-remote-names-hosts
+          `(("/ssh:a:" :state "lost" :problem "exec: node: not found")
+            ("/ssh:b:" :state "connecting")
+            ("/ssh:c:" :state "connected" :node "18.1.0" :tmp "/there"
+             :port 1 :problems ("EACCES") :container t :home "/home/me"
+             :versions (("gemini" "0.1.0")))))
+         (gemini-companion-remote-names-mirrors `(("/ssh:c:" . ,mirror)))
+         (texts (lambda ()
+                  (mapconcat (lambda (finding)
+                               (mapconcat (apply-partially #'format "%s")
+                                          finding " "))
+                             (gemini-companion-part-findings 'remote "/")
+                             "\n"))))
+    (dolist (wanted '("bad Node.js was not found on ssh:a" "wait ssh:b is"
+                      "could not be written (EACCES)"
+                      "bad Gemini CLI 0.1.0 on ssh:c cannot find Emacs"
+                      "IDE integration is off in Gemini CLI on ssh:c"
+                      "Type /ide enable in Gemini CLI there" "port 1 there, Node.js 18"
+                      "temporary directory /there" "REMOTE_CONTAINERS=1"))
+      (should (string-search wanted (funcall texts))))
+    (gemini-companion-test-write settings "{\"ide\": {\"enabled\": true}}")
+    (should-not (string-search "IDE integration is off" (funcall texts)))
+    (delete-directory mirror 'recursive)))
+
 (ert-deftest gemini-companion-remote-knows-where-a-directory-and-a-review-are ()
   (gemini-companion-test-with-remote
     ;; In a directory that is the same there, a CLI there can connect.
@@ -50,13 +78,26 @@ a\\ it\\\\\\'s")))
       (should (equal '("/ssh:far:" "/srv/p" nil)
                      (gemini-companion-names-place "/ssh:far:/srv/p/"))))
     (gemini-companion-test-with-edits nil
-      (let* ((pair (cadar gemini-companion-remote-directories))
-             (session '(:id "far" :client "gemini" :remote "/ssh:far:"))
+      (let* ((session '(:id "far" :client "gemini" :remote "/ssh:far:"))
              (edit (gemini-companion-test-open "/mirror/srv/p/x/a" "1\n" 1 session)))
         (with-current-buffer (gemini-companion-edit-texts-original edit)
           (should (equal "/ssh:far:/srv/p/x/" default-directory))
           (should (equal '("/ssh:far:" "/srv/p/x" "/srv/p")
-                         (gemini-companion-names-place default-directory)))
+                         (gemini-companion-names-place default-directory))))
+        (gemini-companion-proposal-close edit 'interrupted)
+        (ert-with-message-capture shown
+          (gemini-companion-last-proposal)
+          (should (equal "/ssh:far:/srv/p/x/a, 1 of 1\n" shown)))
+        (kill-buffer "*gemini last proposal*")))))
+
+(ert-deftest gemini-companion-remote-prompts-have-the-place-and-the-names-there ()
+  (gemini-companion-test-needs-add-on 'prompts)
+  (gemini-companion-test-with-remote
+    (gemini-companion-test-with-edits nil
+      (let* ((pair (cadar gemini-companion-remote-directories))
+             (session '(:id "far" :client "gemini" :remote "/ssh:far:"))
+             (edit (gemini-companion-test-open "/mirror/srv/p/x/a" "1\n" 1 session)))
+        (with-current-buffer (gemini-companion-edit-texts-original edit)
           (cl-letf (((symbol-function 'tramp-maybe-open-connection) #'error))
             (dolist (gemini-companion-session-remote-directory '(nil "/ssh:far:/srv/p/x/"))
               (let ((default-directory (if gemini-companion-session-remote-directory "~/"
@@ -65,10 +106,6 @@ a\\ it\\\\\\'s")))
                 (should (equal "/ssh:far:/srv/p/" default-directory))
                 (kill-buffer)))))
         (gemini-companion-proposal-close edit 'interrupted)
-        (ert-with-message-capture shown
-          (gemini-companion-last-proposal)
-          (should (equal "/ssh:far:/srv/p/x/a, 1 of 1\n" shown)))
-        (kill-buffer "*gemini last proposal*")
         ;; Another host may share the directory.
         (push `("/docker:two:" ("/app" . ,(cdr pair)))
               (cdr gemini-companion-remote-directories))

@@ -6,6 +6,7 @@
 
 (require 'ert-x)
 (require 'gemini-companion-part)
+(require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-written)
@@ -22,6 +23,7 @@
          ,@body))))
 
 (ert-deftest gemini-companion-revert-follows-a-remote-file-twice-in-a-second ()
+  (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-test-with-directory '(("a" ""))
     (let* ((copy (expand-file-name "a"))
            (mirror (directory-file-name default-directory))

@@ -172,7 +172,10 @@ Return nil after RET."
           (execute-kbd-macro "a")
           (should (equal '((1 accepted "one\n2\n3\n4\nfive\n")) outcomes))
           (pcase-dolist (`(,keys . ,status)
-                         '(("r" . rejected) ("R no RET" . rejected) ("q r" . rejected)
+                         `(("r" . rejected) ("q r" . rejected)
+                           ;; A key of an add-on.
+                           ,@(and (gemini-companion-part-load 'addon-prompts)
+                                  '(("R no RET" . rejected)))
                            ;; In the proposal.
                            ("e : w RET" . accepted) ("e Z Z" . accepted)
                            ("e : w q RET" . accepted) ("e : x RET" . accepted)

@@ -9,8 +9,10 @@
 (require 'gemini-companion-list)
 (require 'gemini-companion-part)
 (require 'gemini-companion-prompt)
+(require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-send)
+(require 'gemini-companion-server-test-helper)
 (require 'flycheck nil t)
 (require 'org-agenda)
 (require 'shell)
@@ -395,6 +397,7 @@ two at \\@a
         (should (string-search "Read the file [2] first." sent))))))
 
 (ert-deftest gemini-companion-send-sends-the-text-of-a-remote-file ()
+  (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-test-with-remote
     (let* ((session '(:id "1" :client "gemini" :remote "/ssh:far:"))
            (sent (lambda (name)
@@ -669,5 +672,18 @@ The user agrees to each question."
     (should (gemini-companion-send-test-hush-p
              ;; Tramp connects to a host for a relative name.
              (gemini-companion-send-test-compiled "cat b.txt || cat /ssh:x:y") t))))
+
+(ert-deftest gemini-companion-send-loads-no-other-add-on ()
+  (should-not
+   (gemini-companion-test-fresh
+    '(start)
+    '(wait)
+    '(gemini-companion-server-receive
+      'sessions-update `((:id "one" :directory ,temporary-file-directory)))
+    '(find-file (make-temp-file "load" nil nil "text\n"))
+    '(gemini-companion-send)
+    '(seq-filter #'featurep
+                 (mapcar #'gemini-companion-part-feature
+                         '(code errors lookup tools remote-names remote))))))
 
 ;;; gemini-companion-send-test.el ends here

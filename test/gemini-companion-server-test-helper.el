@@ -95,6 +95,36 @@ each process: timers that limit its time are running as well."
   "Return the name of the discovery file for Gemini CLI."
   (cadr (assoc "gemini" (plist-get (gemini-companion-server-info) :discovery))))
 
+;;;; Another Emacs
+
+(defun gemini-companion-test-fresh (&rest forms)
+  "Return what FORMS evaluate to in an Emacs that has loaded nothing.
+The mode is known as its autoload makes it, and the server is a
+program that does nothing."
+  (pcase-let
+      ((`(,program . ,arguments)
+        (gemini-companion-test-emacs
+         '(autoload 'gemini-companion-mode "gemini-companion" nil t)
+         '(setq gemini-companion-server-command '("sh" "-c" "cat >/dev/null"))
+         ;; Is Emacs not to end without the mode being turned off?
+         '(defun served ()
+            (and (string-search "gemini-companion" (format "%S" kill-emacs-hook))
+                 t))
+         `(defun start ()
+            (setq gemini-companion-server-command
+                  '(,(gemini-companion-test-python) "-m" "gemini_companion_epc"))
+            (gemini-companion-mode 1))
+         '(defun wait ()
+            (let ((end (+ 120 (float-time))))
+              (while (not (or (gemini-companion-server-ready-p)
+                              (< end (float-time))))
+                (accept-process-output nil 0.01)))
+            (gemini-companion-server-ready-p))
+         `(print (progn ,@forms)))))
+    (with-temp-buffer
+      (should (equal 0 (apply #'call-process program nil '(t nil) nil arguments)))
+      (car (read-from-string (buffer-string))))))
+
 ;;;; Client
 
 (defconst gemini-companion-test-cli-program "

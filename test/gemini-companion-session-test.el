@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'gemini-companion-part)
-(require 'gemini-companion-remote)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-session)
 

@@ -51,33 +51,6 @@ parts find."
         (gemini-companion-status-test--with-status 'all
           (should (equal "/far:/directory/" default-directory)))))))
 
-(ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
-  (let* ((mirror (make-temp-file "mirror-" 'directory))
-         (settings (concat mirror "/home/me/.gemini/settings.json"))
-         (gemini-companion-remote-names-hosts
-          `(("/ssh:a:" :state "lost" :problem "exec: node: not found")
-            ("/ssh:b:" :state "connecting")
-            ("/ssh:c:" :state "connected" :node "18.1.0" :tmp "/there"
-             :port 1 :problems ("EACCES") :container t :home "/home/me"
-             :versions (("gemini" "0.1.0")))))
-         (gemini-companion-remote-names-mirrors `(("/ssh:c:" . ,mirror)))
-         (texts (lambda ()
-                  (mapconcat (lambda (finding)
-                               (mapconcat (apply-partially #'format "%s")
-                                          finding " "))
-                             (gemini-companion-status-test--find "Remote host")
-                             "\n"))))
-    (dolist (wanted '("bad Node.js was not found on ssh:a" "wait ssh:b is"
-                      "could not be written (EACCES)"
-                      "bad Gemini CLI 0.1.0 on ssh:c cannot find Emacs"
-                      "IDE integration is off in Gemini CLI on ssh:c"
-                      "Type /ide enable in Gemini CLI there" "port 1 there, Node.js 18"
-                      "temporary directory /there" "REMOTE_CONTAINERS=1"))
-      (should (string-search wanted (funcall texts))))
-    (gemini-companion-test-write settings "{\"ide\": {\"enabled\": true}}")
-    (should-not (string-search "IDE integration is off" (funcall texts)))
-    (delete-directory mirror 'recursive)))
-
 ;;;; Verdict
 
 (defun gemini-companion-status-test--verdict ()

@@ -6,12 +6,11 @@
 
 (require 'cl-lib)
 (require 'ert)
+(require 'gemini-companion-part)
 (require 'seq)
 (require 'subr-x)
 (require 'term)
 (require 'timer)
-;; A test without the add-on removes the file.
-(require 'gemini-companion-remote-cli nil 'noerror)
 
 (defconst gemini-companion-test-root
   (expand-file-name ".." (file-name-directory
@@ -33,6 +32,13 @@ Return what it returned last."
                 (< (float-time) end))
       (accept-process-output nil 0.01))
     value))
+
+(defun gemini-companion-test-needs-add-on (add-on)
+  "Load what the core knows of ADD-ON, a symbol, or else skip this test.
+That is for a test of the core with a case that only ADD-ON has; `dev/test
+core' runs it where the files of ADD-ON are removed."
+  (unless (gemini-companion-part-load (intern (format "addon-%s" add-on)))
+    (ert-skip (format "the add-on %s is removed" add-on))))
 
 (defmacro gemini-companion-test-demoted (&rest body)
   "Evaluate BODY, in which errors are handled as without ERT.
@@ -107,22 +113,6 @@ Assert that it is not connected to."
                  file-name-handler-alist)))
      ,@body
      (should-not connected)))
-
-(defmacro gemini-companion-test-with-remote (&rest body)
-  "Evaluate BODY while /ssh:far: is connected, with one root.
-Its files in /shared are those in `directory' here, a new directory."
-  (declare (indent 0) (debug t))
-  `(let* ((directory (file-truename (make-temp-file "remote-" 'directory)))
-          (gemini-companion-remote-directories
-           `(("/ssh:far:" ("/shared" . ,directory))))
-          (gemini-companion-remote-names-mirrors '(("/ssh:far:" . "/mirror")))
-          (gemini-companion-remote-names-hosts
-           `(("/ssh:far:" :state "connected" :home "/home/me"
-              :roots (("/srv/p/sub" "/srv/p") ("/none" nil)
-                      ("/shared/q" "/shared/q"))))))
-     (unwind-protect
-         (progn ,@body)
-       (delete-directory directory 'recursive))))
 
 ;;;; Terminals
 

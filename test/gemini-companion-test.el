@@ -4,13 +4,14 @@
 
 ;;; Code:
 
+;; Loaded by the mode when a user turns it on, with a message in some Emacsen.
+(require 'cus-edit)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-part)
 (require 'gemini-companion-resume)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-send)
 (require 'gemini-companion-server-test-helper)
 (require 'package)
 
@@ -26,7 +27,8 @@
   ;; Load what the first start loads.
   (gemini-companion-test-with-mode '())
   (let ((before (gemini-companion-test-trace))
-        (things (gemini-companion-test-things)))
+        (things (gemini-companion-test-things))
+        (buffers (buffer-list)))
     (gemini-companion-test-with-mode '((".git" "") ("a" "text\n"))
       (let ((gemini-companion-install-directory (expand-file-name "ours/"))
             (discovery (gemini-companion-test-discovery-file)))
@@ -42,10 +44,7 @@
         (gemini-companion-proposal-open 1 '(:id "one") (expand-file-name "a") "new\n")
         (gemini-companion-review)
         (gemini-companion-list)
-        (gemini-companion-compose)
-        (insert "A prompt")
         (should (gemini-companion-test-traces))
-        (should (eq 'gemini-companion-compose-submit (key-binding (kbd "C-c C-c"))))
         (dolist (answer (list (lambda () (signal 'quit nil)) #'ignore #'always))
           (should gemini-companion-mode)
           (cl-letf (((symbol-function 'gemini-companion-proposal-drop-p) answer))
@@ -56,18 +55,9 @@
           (not (or (gemini-companion-test-processes)
                    (gemini-companion-test-traces)
                    (file-exists-p discovery))))
-        (dolist (buffer (buffer-list))
+        (dolist (buffer (seq-difference (buffer-list) buffers))
           (should-not (string-match-p "(gemini-companion-\\|\"text\\\\n\""
-                                      (format "%S" (buffer-local-variables buffer)))))
-        ;; The draft is still there, and has its keys again.
-        (should (equal "A prompt" (buffer-string)))
-        (gemini-companion-compose)
-        (should (equal "A prompt" (buffer-string)))
-        (should (eq 'gemini-companion-compose-submit (key-binding (kbd "C-c C-c"))))
-        (kill-buffer)
-        (gemini-companion-compose)
-        (should (equal "A prompt" (buffer-string)))
-        (kill-buffer)))
+                                      (format "%S" (buffer-local-variables buffer)))))))
     (gemini-companion-test-leaves-only things)
     (should (equal before (gemini-companion-test-trace)))))
 
@@ -160,33 +150,19 @@ starts a CLI"
 
 ;;;; Loading
 
-(defun gemini-companion-test-fresh (&rest forms)
-  "Return what FORMS evaluate to in an Emacs that has loaded nothing.
-The mode is known as its autoload makes it, and the server is a
-program that does nothing."
-  (pcase-let
-      ((`(,program . ,arguments)
-        (gemini-companion-test-emacs
-         '(autoload 'gemini-companion-mode "gemini-companion" nil t)
-         '(setq gemini-companion-server-command '("sh" "-c" "cat >/dev/null"))
-         ;; Is Emacs not to end without the mode being turned off?
-         '(defun served ()
-            (and (string-search "gemini-companion" (format "%S" kill-emacs-hook))
-                 t))
-         `(defun start ()
-            (setq gemini-companion-server-command
-                  '(,(gemini-companion-test-python) "-m" "gemini_companion_epc"))
-            (gemini-companion-mode 1))
-         '(defun wait ()
-            (let ((end (+ 120 (float-time))))
-              (while (not (or (gemini-companion-server-ready-p)
-                              (< end (float-time))))
-                (accept-process-output nil 0.01)))
-            (gemini-companion-server-ready-p))
-         `(print (progn ,@forms)))))
-    (with-temp-buffer
-      (should (equal 0 (apply #'call-process program nil '(t nil) nil arguments)))
-      (car (read-from-string (buffer-string))))))
+(defmacro gemini-companion-test-with-autoloads (&rest body)
+  "Run BODY while `autoloads' is a file with those of a copy of the package."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory '()
+     (dolist (file (directory-files gemini-companion-server-directory t
+                                    "\\`gemini-companion.*\\.elc?\\'"))
+       (unless (string-match-p "-\\(?:autoloads\\|pkg\\)\\.elc?\\'" file)
+         (copy-file file directory nil t)))
+     (make-symbolic-link (expand-file-name "python" gemini-companion-server-directory)
+                         "python")
+     (package-generate-autoloads "ours" directory)
+     (let ((autoloads (expand-file-name "ours-autoloads.el")))
+       ,@body)))
 
 (ert-deftest gemini-companion-mode-loads-files-when-they-are-used ()
   (pcase-let
@@ -213,13 +189,48 @@ program that does nothing."
                     `((:id "one" :directory ,temporary-file-directory)))
                    (gemini-companion-status)
                    (find-file (make-temp-file "load" nil nil "text\n"))
-                   (gemini-companion-send)
-                   (loaded '( gemini-companion-code gemini-companion-errors
-                              gemini-companion-lookup
-                              gemini-companion-tools eglot))))))))
+                   (loaded '(eglot))))))))
     (should-not early)
     (should (equal '(t t t) parts))
     (should-not late)))
+
+(ert-deftest gemini-companion-mode-loads-no-file-of-an-add-on ()
+  (gemini-companion-test-with-autoloads
+    (should
+     (equal
+      ;; What the core has to know of them.
+      (sort (mapcar (lambda (part)
+                      (symbol-name (gemini-companion-part-feature part)))
+                    (seq-filter #'gemini-companion-part-load
+                                (gemini-companion-part-addon-parts)))
+            #'string<)
+      (gemini-companion-test-fresh
+       `(load ,autoloads)
+       '(start)
+       '(wait)
+       '(find-file (make-temp-file "load" nil nil "text\n"))
+       '(gemini-companion-server-receive
+         'sessions-update `((:id "one" :directory ,temporary-file-directory)))
+       '(gemini-companion-proposal-open 1 '(:id "one") buffer-file-name "new\n")
+       '(gemini-companion-review)
+       '(gemini-companion-edit-accept (car (gemini-companion-edits-open)))
+       '(gemini-companion-proposal-open 2 '(:id "one") buffer-file-name "newer\n")
+       '(gemini-companion-review)
+       '(call-interactively #'gemini-companion-edit-reject)
+       '(gemini-companion-list)
+       '(gemini-companion-turn-page)
+       '(gemini-companion-status)
+       ;; By the files that were loaded, as one may forget to provide its feature.
+       '(sort (seq-filter
+               (lambda (feature)
+                 (member feature
+                         (mapcar (lambda (part)
+                                   (symbol-name (gemini-companion-part-feature part)))
+                                 (seq-mapcat #'gemini-companion-part-files
+                                             (gemini-companion-part-addon-parts)))))
+               (mapcar (lambda (entry) (file-name-base (or (car entry) "")))
+                       load-history))
+              #'string<))))))
 
 (ert-deftest gemini-companion-mode-off-by-unloading-leaves-nothing ()
   (should
@@ -242,19 +253,20 @@ program that does nothing."
      '(require 'gemini-companion-test-helper)
      '(list left (gemini-companion-test-traces) (file-exists-p file)
             (progn (require 'gemini-companion) (start) (wait)
-                   (gemini-companion-compose)
-                   (unload-feature 'gemini-companion-compose)
+                   (gemini-companion-list)
+                   (unload-feature 'gemini-companion-list)
                    (not (or gemini-companion-mode
                             (gemini-companion-test-traces)))))))))
 
 (ert-deftest gemini-companion-files-bind-keys-in-no-map-of-others ()
   (should-not
    (gemini-companion-test-fresh
-    '(require 'gemini-companion)
-    '(mapc #'require '( gemini-companion-cli gemini-companion-compose
-                        gemini-companion-ediff gemini-companion-list
-                        gemini-companion-menu gemini-companion-status
-                        help-mode package))
+    '(dolist (file (directory-files
+                    (file-name-directory (locate-library "gemini-companion"))
+                    nil "\\`gemini-companion.*\\.el\\'"))
+       (unless (string-suffix-p "-autoloads.el" file)
+         (require (intern (file-name-base file)))))
+    '(mapc #'require '(help-mode package))
     '(let (found)
        (mapatoms
         (lambda (symbol)
@@ -267,15 +279,11 @@ program that does nothing."
        found))))
 
 (ert-deftest gemini-companion-autoloads-are-enough-for-each-command ()
-  (gemini-companion-test-with-directory '()
-    (dolist (file (directory-files gemini-companion-server-directory t
-                                   "\\`gemini-companion.*\\.elc?\\'"))
-      (copy-file file directory nil t))
-    (package-generate-autoloads "ours" directory)
+  (gemini-companion-test-with-autoloads
     ;; A desktop finds the mode alone, and only the transient has no documentation.
     (should (equal '(nil (gemini-companion-resume-mode) (gemini-companion-menu) t)
                    (gemini-companion-test-fresh
-                    `(load ,(expand-file-name "ours-autoloads.el"))
+                    `(load ,autoloads)
                     '(require 'desktop)
                     '(list desktop-buffer-mode-handlers
                            (progn
@@ -297,7 +305,7 @@ program that does nothing."
          (string-prefix-p
           message
           (gemini-companion-test-fresh
-           `(load ,(expand-file-name "ours-autoloads.el"))
+           `(load ,autoloads)
            `(condition-case problem
                 (progn (call-interactively ',command) "nil")
               (error (error-message-string problem))))))))))

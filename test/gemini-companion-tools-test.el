@@ -5,6 +5,9 @@
 ;;; Code:
 
 (require 'ert-x)
+(require 'gemini-companion-changes-test-helper)
+(require 'gemini-companion-client-fourth-test-helper)
+(require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-part)
 (require 'gemini-companion-status)
 (require 'gemini-companion-test-helper)
@@ -94,6 +97,10 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (gemini-companion-tools-test-call t)
       (delete-directory gemini-companion-install-directory)
       (should (equal before (gemini-companion-tools-test-files directory))))))
+
+(ert-deftest gemini-companion-tools-links-no-cli-without-a-method-for-it ()
+  (gemini-companion-client-test-with-fourth
+    (should-not (gemini-companion-tools-linked-p "fourth"))))
 
 (ert-deftest gemini-companion-tools-lets-emacs-answer-on-request ()
   (gemini-companion-tools-test-with-home
@@ -193,5 +200,43 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
     (let ((gemini-companion-context-paused t))
       (funcall late '(:locations (("/a" 1)))))
     (should (equal '((:problem "Sharing is paused in Emacs")) answers))))
+
+;;;; Reports
+
+;; As its buffer is reverted, the edit is found to be in the file again.
+(ert-deftest gemini-companion-tools-count-a-reported-edit-that-is-written-again-once ()
+  (gemini-companion-test-with-changes '(("a" "A\n"))
+    (find-file "a")
+    (dotimes (time 2)
+      (gemini-companion-test-write "a" "B\n")
+      (funcall (gemini-companion-server-receive 'ask 'edited
+                 (list :path buffer-file-name :pids '(1)) "A\n" "B\n")
+               #'ignore)
+      (gemini-companion-test-in-the-end
+       (not (gemini-companion-test-timers "watch")))
+      (gemini-companion-revert-now buffer-file-name)
+      (should (equal "B\n" (buffer-string)))
+      (should (equal '(1) (gemini-companion-test-marked "a")))
+      (should (eql 1 (gemini-companion-test-left)))
+      (when (= 0 time)
+        (gemini-companion-undo-edit (car (last (gemini-companion-edits))))
+        (should-not (gemini-companion-test-marked "a"))))))
+
+(ert-deftest gemini-companion-tools-record-an-edit-once-if-no-prompt-was-reported ()
+  (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
+    (gemini-companion-test-accept "a" "1\n" 1 session)
+    ;; Answered in the terminal.
+    (gemini-companion-test-open "b" "1\n" 2 session)
+    (gemini-companion-server-receive 'close-diff 2 'closed)
+    (pcase-dolist (`(,file ,before) '(("a" "A\n") ("b" "B\n")))
+      (funcall (gemini-companion-server-receive
+                'ask 'edited
+                (list :path (expand-file-name file) :pids '(1)) before "1\n")
+               #'ignore)
+      (should (gemini-companion-session-turn session))
+      ;; Emacs may see the file before its report.
+      (gemini-companion-test-write "b" "1\n")
+      (gemini-companion-test-eventually
+        (equal '(accepted accepted) (gemini-companion-edits-test-states))))))
 
 ;;; gemini-companion-tools-test.el ends here

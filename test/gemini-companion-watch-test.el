@@ -6,6 +6,7 @@
 
 (require 'ert-x)
 (require 'gemini-companion-part)
+(require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-watch)
 
@@ -91,6 +92,7 @@
         (should (gemini-companion-watch-touched-p watch))))))
 
 (ert-deftest gemini-companion-watch-tells-a-save-on-a-host-from-a-write-there ()
+  (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-watch-test-with "one\n"
     (let* ((copy (gemini-companion-watch-file watch))
            (gemini-companion-remote-names-hosts '(("/ssh:far:" :state "connected")))
