@@ -100,7 +100,20 @@ a CLI in the terminal that is selected."
         (set-transient-map gemini-companion-walk-map
                            #'gemini-companion-walk--goes-on-p
                            #'gemini-companion-walk--ended))
+  (unless (gemini-companion-changes-left)
+    (gemini-companion-walk--end-soon))
   (force-mode-line-update t))
+
+(defun gemini-companion-walk--end-soon ()
+  "End the walk in a second, as no changes are left.
+Keys that were typed ahead, for more changes than there were, are no text."
+  (cancel-function-timers #'gemini-companion-walk--end-without-changes)
+  (run-at-time 1 nil #'gemini-companion-walk--end-without-changes))
+
+(defun gemini-companion-walk--end-without-changes ()
+  "End the walk if no changes are left."
+  (unless (gemini-companion-changes-left)
+    (funcall gemini-companion-walk--end)))
 
 (defun gemini-companion-walk--goes-on-p ()
   "Return non-nil if the current command does not end the walk."
@@ -525,7 +538,7 @@ OTHERS are the records of the next files; this one may be forgotten by now."
   (setq gemini-companion-walk--done-in buffer)
   (if (gemini-companion-changes-left)
       (gemini-companion-walk--go nil 'at others (concat what "; "))
-    (funcall gemini-companion-walk--end)
+    (gemini-companion-walk--end-soon)
     (message "%s; no changes are left" what)))
 
 (defun gemini-companion-walk-count (groups)
@@ -640,6 +653,7 @@ This is a function of `context-menu-functions'."
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'walk)))
   "End the walk."
   (funcall gemini-companion-walk--end)
+  (cancel-function-timers #'gemini-companion-walk--end-without-changes)
   (setq gemini-companion-walk--buffer nil))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'walk)))

@@ -492,6 +492,25 @@
       (gemini-companion-test-walk 'undo)
       (should (equal "b" (buffer-name (window-buffer)))))))
 
+(ert-deftest gemini-companion-walk-keys-for-more-changes-than-are-left-are-no-text ()
+  (dolist (key '("k" "u"))
+    (gemini-companion-test-in-changed "1\n2\n3\n4\nfive\n6\n7\n8\n9\n"
+      (gemini-companion-test-walk 'gemini-companion-next-change)
+      (should (string-suffix-p "no changes are left" (gemini-companion-test-walk key)))
+      ;; Typed ahead, as if there were more.
+      (let ((this-command (key-binding key)))
+        (should (commandp this-command))
+        (should-not (eq #'self-insert-command this-command))
+        (run-hooks 'pre-command-hook)
+        (should-error (call-interactively this-command) :type 'user-error))
+      ;; What is typed later is a text.
+      (dolist (timer (copy-sequence timer-list))
+        (when (string-prefix-p "gemini-companion-walk-"
+                               (format "%s" (timer--function timer)))
+          (timer-event-handler timer)))
+      (should-not (gemini-companion-part-lighter 'walk))
+      (should (eq #'self-insert-command (key-binding key))))))
+
 (ert-deftest gemini-companion-walk-undoes-nothing-else-for-a-file-that-is-deleted ()
   (gemini-companion-test-with-changes '(("b" "2\n"))
     (gemini-companion-test-writes "new" "x\n" session)
