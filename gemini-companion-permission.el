@@ -53,6 +53,14 @@
   (gemini-companion-commands-bind (make-sparse-keymap) 'permission)
   "Keys in the buffer of a permission.")
 
+(defvar gemini-companion-permission--answered-map
+  (let ((map (make-sparse-keymap)))
+    (dolist (key '("a" "r" "R") map)
+      (define-key map key #'gemini-companion-permission--ignore-key)))
+  "Keys in the second after an answer.
+The buffer is gone by then, and a key that is typed once too often would
+become text of another one.")
+
 ;;;; State
 
 (defvar gemini-companion-permission-quiet-seconds 0.5
@@ -97,6 +105,9 @@ SINCE is the time of that, in seconds.  KEYS is the number of keys that
 had been typed when nothing had been typed for a while, or nil until then.
 TIMER records that, after each such while."
   since keys timer)
+
+(defvar gemini-companion-permission--end-ignoring #'ignore
+  "Function that ends what `gemini-companion-permission--ignore-keys' began.")
 
 (defvar-local gemini-companion-permission--here nil
   "The permission that the current buffer shows.")
@@ -722,6 +733,27 @@ of the text is not in the window, scroll there instead."
   (unless (sit-for gemini-companion-permission-burst-seconds)
     (user-error "Not answered: several keys were typed at once")))
 
+(defun gemini-companion-permission--ignore-keys ()
+  "Ignore the keys of a permission for a second, until another key is typed."
+  (funcall gemini-companion-permission--end-ignoring)
+  (setq gemini-companion-permission--end-ignoring
+        (set-transient-map gemini-companion-permission--answered-map
+                           (lambda ()
+                             (eq this-command
+                                 #'gemini-companion-permission--ignore-key))))
+  (cancel-function-timers #'gemini-companion-permission--heed-keys)
+  (run-at-time 1 nil #'gemini-companion-permission--heed-keys))
+
+(defun gemini-companion-permission--heed-keys ()
+  "Ignore no keys any more."
+  (funcall gemini-companion-permission--end-ignoring)
+  (setq gemini-companion-permission--end-ignoring #'ignore))
+
+(defun gemini-companion-permission--ignore-key ()
+  "Report that a key was ignored, as the permission was answered."
+  (interactive)
+  (message "This question has ended"))
+
 (defun gemini-companion-permission--answer (permission answer word)
   "Answer PERMISSION by ANSWER, report WORD, and close its buffer."
   (when (gemini-companion-permission-outcome permission)
@@ -729,6 +761,7 @@ of the text is not in the window, scroll there instead."
   (gemini-companion-request-answer permission answer)
   (when (gemini-companion-permission-outcome permission)
     (gemini-companion-permission--kill permission)
+    (gemini-companion-permission--ignore-keys)
     (message "%s: %s" word
              (gemini-companion-permission--escaped
               (truncate-string-to-width
@@ -763,6 +796,8 @@ of the text is not in the window, scroll there instead."
   (dolist (permission gemini-companion-permission--open)
     (gemini-companion-permission--close permission 'ended))
   (setq gemini-companion-permission--answered nil)
+  (gemini-companion-permission--heed-keys)
+  (cancel-function-timers #'gemini-companion-permission--heed-keys)
   (cancel-function-timers #'gemini-companion-permission--end-answered))
 
 ;;;; Commands

@@ -288,6 +288,28 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
           (gemini-companion-permission-test-type key))
         (should (eq scratch (window-buffer)))))))
 
+(ert-deftest gemini-companion-permission-answered-leaves-no-key-to-a-text ()
+  (gemini-companion-permission-test-with
+    (with-temp-buffer
+      (switch-to-buffer (current-buffer))
+      (gemini-companion-permission-test-see
+       (gemini-companion-permission-test-ask "make" "id"))
+      (gemini-companion-permission-test-type "r")
+      (should (eq (window-buffer) (current-buffer)))
+      ;; Typed once too often.
+      (dolist (key '("r" "a" "R"))
+        (let ((this-command (key-binding key)))
+          (run-hooks 'pre-command-hook)
+          (should-not (eq #'self-insert-command this-command))
+          (call-interactively this-command)))
+      ;; What is typed after a second, or after another key, is a text.
+      (should (eq #'self-insert-command (key-binding "x")))
+      (dolist (timer (copy-sequence timer-list))
+        (when (string-prefix-p "gemini-companion-permission-"
+                               (format "%s" (timer--function timer)))
+          (timer-event-handler timer)))
+      (should (eq #'self-insert-command (key-binding "r"))))))
+
 (ert-deftest gemini-companion-permission-appears-when-no-other-is-displayed ()
   (gemini-companion-permission-test-with
     (delete-other-windows)
