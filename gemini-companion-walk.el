@@ -145,7 +145,7 @@ user has last done in the walk, which may have gone to another file since."
   "Signal that the file was deleted in which the walk has undone something.
 The command to undo would undo something in the file where the walk is now."
   (interactive)
-  (user-error "The file was deleted, which cannot be taken back here"))
+  (user-error "A file was deleted; ask its CLI to write it again"))
 
 (defun gemini-companion-walk--report (text)
   "Show TEXT and the keys of the walk, as far as they fit."
