@@ -460,7 +460,10 @@ for one."
                                   permission answer)
                  others))))
     (when why
-      (gemini-companion-permission--show-terminal permission)
+      ;; Unless it was selected: the user who then types RET to go there would
+      ;; answer yes to what it asks.
+      (gemini-companion-permission--show-terminal
+       permission #'gemini-companion-terminal-display)
       (user-error "Nothing sent: %s; answer in the terminal of %s"
                   why (gemini-companion-permission--title permission)))))
 
@@ -770,11 +773,12 @@ of the text is not in the window, scroll there instead."
                                   "\n" t))
                60 nil nil t)))))
 
-(defun gemini-companion-permission--show-terminal (permission)
-  "Display the terminal of PERMISSION, if it is in this Emacs; return its buffer."
+(defun gemini-companion-permission--show-terminal (permission function)
+  "Show the terminal of PERMISSION by FUNCTION, if it is in this Emacs.
+Return its buffer, or nil."
   (when-let* ((terminal (gemini-companion-session-terminal
                          (gemini-companion-permission-session permission))))
-    (gemini-companion-terminal-show terminal)
+    (funcall function terminal)
     terminal))
 
 ;;;; Life
@@ -834,12 +838,16 @@ keyboard macro.  If the end of the text is not in the window, scroll there."
 (defun gemini-companion-permission-answer-there ()
   "Answer in the terminal of the CLI: display its own question.
 If the CLI has not asked there, as it waits for Emacs, it asks now.  This
-sends no key to the terminal."
+sends no key to the terminal, and does not go there if another key is typed
+within a moment, which would be an answer."
   (interactive nil gemini-companion-permission-mode)
   (let ((permission (or gemini-companion-permission--here
                         (user-error "No permission here"))))
     (gemini-companion-permission--give-back permission)
-    (unless (gemini-companion-permission--show-terminal permission)
+    ;; There, a second RET would be a yes.
+    (gemini-companion-permission--no-burst)
+    (unless (gemini-companion-permission--show-terminal
+             permission #'gemini-companion-terminal-show)
       (message "%s asks in its terminal, which is not in this Emacs"
                (gemini-companion-permission--title permission)))))
 

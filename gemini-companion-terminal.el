@@ -221,26 +221,33 @@ which are sent to the program if they are typed twice."
 
 ;;;; Showing
 
-(defun gemini-companion-terminal-show (buffer)
-  "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
+(defun gemini-companion-terminal-display (buffer &optional function)
+  "Display BUFFER, the terminal of a CLI, unless it is visible.
+That is done by FUNCTION, by default `display-buffer', which does not select
+it: keys that are typed for something else must not reach a CLI that asks."
   (let ((split-width-threshold
          ;; The default, 160, would put a CLI below the file in most frames.
          (if (and split-width-threshold (one-window-p t))
              (min split-width-threshold 120)
            split-width-threshold)))
     (gemini-companion-windows-at-once
-      (pop-to-buffer
-       buffer
-       (pcase (unless (get-buffer-window buffer)
-                gemini-companion-run-side-window)
-         ('nil '(nil (reusable-frames . visible)))
-         (side `(display-buffer-in-side-window
-                 (side . ,side)
-                 (,(if (eq side 'bottom) 'window-height 'window-width)
-                  . 0.4)))))))
+      (funcall (or function #'display-buffer)
+               buffer
+               (pcase (unless (get-buffer-window buffer)
+                        gemini-companion-run-side-window)
+                 ('nil '(nil (reusable-frames . visible)))
+                 (side `(display-buffer-in-side-window
+                         (side . ,side)
+                         (,(if (eq side 'bottom) 'window-height 'window-width)
+                          . 0.4)))))))
   ;; Emacs would center the cursor of term, and show nothing below it.
-  (when (derived-mode-p 'term-mode)
-    (set-window-start nil term-home-marker t))
+  (when-let* ((window (get-buffer-window buffer 'visible))
+              ((with-current-buffer buffer (derived-mode-p 'term-mode))))
+    (set-window-start window (buffer-local-value 'term-home-marker buffer) t)))
+
+(defun gemini-companion-terminal-show (buffer)
+  "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
+  (gemini-companion-terminal-display buffer #'pop-to-buffer)
   ;; Keys are for the CLI.
   (when (bound-and-true-p evil-local-mode)
     (evil-insert-state)))

@@ -390,6 +390,38 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
           (gemini-companion-permission-test-wait)
           (should-not (gemini-companion-permissions-open)))))))
 
+;; In the terminal of the CLI, RET is a yes to the dialog that is shown.
+(ert-deftest gemini-companion-permission-takes-no-key-to-the-terminal ()
+  (gemini-companion-permission-test-with
+    (let ((permission (gemini-companion-permission-test-ask "ls")))
+      (with-temp-buffer
+        (let ((terminal (current-buffer)))
+          (cl-letf (((symbol-function 'gemini-companion-session-terminal)
+                     (lambda (_) terminal))
+                    ((symbol-function 'gemini-companion-keys-press)
+                     (lambda (&rest _) "its terminal shows another command")))
+            (cl-flet ((shown-p () (get-buffer-window terminal))
+                      (selected-p () (eq terminal (window-buffer)))
+                      (see ()
+                        (delete-other-windows)
+                        (gemini-companion-permission-test-see permission)
+                        (delete-other-windows)))
+              ;; Nothing was sent: RET is then typed to go there.
+              (dolist (key '("a" "r"))
+                (see)
+                (should-error (gemini-companion-permission-test-type key)
+                              :type 'user-error)
+                (should (shown-p))
+                (should-not (selected-p)))
+              ;; RET is typed twice.
+              (see)
+              (cl-letf (((symbol-function 'sit-for) #'ignore))
+                (should-error (gemini-companion-permission-test-type "RET")
+                              :type 'user-error))
+              (should-not (shown-p))
+              (gemini-companion-permission-test-type "RET")
+              (should (selected-p)))))))))
+
 ;; Beside the terminal of the CLI, its window has 64 columns in a frame of 128.
 (ert-deftest gemini-companion-permission-names-the-keys-that-answer-first ()
   (gemini-companion-permission-test-with

@@ -180,6 +180,10 @@ def test_the_user_answers_in_emacs_what_gemini_asks_about_a_shell_command(
     cli.wait_for(DIALOG)
     go_there(emacs)
     answer_after_a_second(emacs, "a", "another command that may look the same")
+    # Its terminal is displayed, and not selected: a RET there would be a yes.
+    emacs.holds('(get-buffer-window "*gemini: project*")')
+    emacs.holds(f"(eq (window-buffer) {BUFFER})")
+    emacs.keys("Enter")
     emacs.holds('(equal "*gemini: project*" (buffer-name (window-buffer)))')
     assert out.read_text() == "one\n"
     cli.interrupt("Escape", DIALOG)
