@@ -1,0 +1,82 @@
+;;; asking.el --- The Emacs of a judged run of questions  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What permissions.py asks Emacs about its questions, and a record of each key that
+;; is sent to a terminal, with what that shows.
+
+;;; Code:
+
+(require 'gemini-companion-permission)
+(require 'json)
+
+;; Five crashes within minutes would turn the mode off.
+(setq gemini-companion-server-delays (make-list 100000 0)
+      create-lockfiles nil)
+
+(defun asking-find (command)
+  "Return the open permission about COMMAND, or nil."
+  (seq-find (lambda (permission)
+              (equal command (gemini-companion-permission-command permission)))
+            (gemini-companion-permissions-open)))
+
+(defun asking-open ()
+  "Return the open permissions, a vector of (COMMAND HOOK-WAITS)."
+  (vconcat (mapcar (lambda (permission)
+                     (vector (gemini-companion-permission-command permission)
+                             (and (gemini-companion-permission-answer permission)
+                                  t)))
+                   (gemini-companion-permissions-open))))
+
+(defun asking-show (command)
+  "Display and select the permission about COMMAND; return whether there is one."
+  (when-let* ((permission (asking-find command)))
+    (gemini-companion-request-show permission)
+    t))
+
+(defun asking-showing ()
+  "Return what the selected window shows: its TEXT, whether the end, and keys answer."
+  (with-current-buffer (window-buffer)
+    (let ((drawn gemini-companion-permission--drawn))
+      (list
+       (cons 'buffer (buffer-name))
+       (cons 'text (and (derived-mode-p 'gemini-companion-permission-mode)
+                        (buffer-substring-no-properties (point-min) (point-max))))
+       (cons 'end (and (pos-visible-in-window-p (point-max)) t))
+       (cons 'answers (and drawn
+                           (eql num-input-keys
+                                (gemini-companion-permission--drawing-keys drawn))
+                           t))))))
+
+(defun asking-record (&rest facts)
+  "Append a record of FACTS, an alist, see recorder.py."
+  (let ((coding-system-for-write 'utf-8-unix))
+    (write-region (concat (json-encode `((at . ,(float-time)) ,@facts)) "\n")
+                  nil (getenv "JUDGE_RECORDS") t 'silent)))
+
+(defun asking-note-command ()
+  "Record the command that a key runs, and where."
+  (asking-record '(what . "command")
+                 (cons 'keys (key-description (this-command-keys-vector)))
+                 (cons 'command (format "%s" this-command))
+                 (cons 'buffer (buffer-name))))
+(add-hook 'pre-command-hook #'asking-note-command)
+
+(defun asking-note-sent (process string)
+  "Record STRING, which is being sent to PROCESS, if that is a terminal."
+  (when-let* ((buffer (and (processp process) (process-buffer process)))
+              ((buffer-live-p buffer))
+              ((with-current-buffer buffer (derived-mode-p 'term-mode))))
+    (let ((shown (with-current-buffer buffer
+                   (save-excursion
+                     (goto-char (point-max))
+                     (buffer-substring-no-properties (line-beginning-position -60)
+                                                     (point-max))))))
+      (asking-record '(what . "sent") (cons 'string string) (cons 'screen shown)
+                     (cons 'command (format "%s" this-command))))))
+(advice-add 'process-send-string :before #'asking-note-sent)
+
+(provide 'asking)
+;;; asking.el ends here
