@@ -317,7 +317,7 @@ def changes(scene: Scene, picture: Path) -> None:
     scene.press("C-c g a y")
     scene.ask(write_file(scene.file, RIGHT_PRICE), say("All done."))
     scene.finish("All done.")
-    scene.press("C-c g n C-x 1 C-c g n n RET")
+    scene.press("C-c g n C-x 1 C-c g n n n RET")
     scene.take(picture)
     dark = scene.world.scratch.root / "dark.png"
     scene.emacs.eval("(load-theme 'modus-vivendi t)")
