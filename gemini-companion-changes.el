@@ -67,8 +67,11 @@ If there are none, the record may have been dropped.  The other argument is
 the buffer that visits the file, or nil.")
 
 (defvar gemini-companion-changes-undo-functions nil
-  "Functions called with a record and the changes of it that are to be undone.
-The current buffer is that of the file, and still has them.")
+  "Functions called when the user undoes what a CLI has written.
+The first argument is the record of the file, or the edit if that is undone as
+a whole, or a hunk of it.  The second one is a list of what is undone,
+`gemini-companion-baseline-change's, or `deleted' if the file, which was new,
+is deleted.  The third one are the lines that had these changes, a vector.")
 
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last look, in order.
@@ -412,7 +415,9 @@ they may be of another edit."
 The current buffer is that one.  It is not saved.  Line ends stay, but where a
 conversion is undone.  If that is impossible, signal an error after the rest."
   (gemini-companion-revert-lock)
-  (run-hook-with-args 'gemini-companion-changes-undo-functions record changes)
+  (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
+                      (gemini-companion-baseline-split
+                       (gemini-companion-revert-text (current-buffer))))
   (undo-boundary)
   (let ((group (prepare-change-group))
         (conversion (seq-some #'gemini-companion-baseline-change-conversion changes))

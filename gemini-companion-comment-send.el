@@ -113,10 +113,13 @@ comment for no known CLI is for any in whose directory its file is."
                (gemini-companion-comment-undone-path undone) session))
         (first (gemini-companion-comment-undone-first undone))
         (last (gemini-companion-comment-undone-last undone)))
-    (if (< last first)
-        (format "I restored the lines that you removed at %s:%d." name first)
-      (format "I undid your change of %s:%s." name
-              (gemini-companion-hunk-range (cons first last))))))
+    (cond ((null first)
+           (format "I deleted %s, which you had made." name))
+          ((< last first)
+           (format "I restored the lines that you removed at %s:%d." name first))
+          (t
+           (format "I undid your change of %s:%s." name
+                   (gemini-companion-hunk-range (cons first last)))))))
 
 (defun gemini-companion-comment-send--shared (comments)
   "Return COMMENTS without those on files that are not shared and stay here.

@@ -30,6 +30,7 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-undo)
 (require 'gemini-companion-view)
 
 ;;;; Customization
@@ -65,11 +66,13 @@ TEXT is the comment, and SENT the time when it was sent, in seconds, or nil."
                (:constructor gemini-companion-comment--make-undone)
                (:copier nil))
   "A change of a CLI that the user has undone, and that it was not told yet.
-RECORD and PATH are those of the file, SESSION is the CLI.  FIRST and LAST
-are the numbers of the lines that the CLI had written; if it had only removed
-some, LAST is before FIRST.  OLD and NEW are the lines without and with the
-change, lists of strings with newlines."
-  record path session first last old new)
+SOURCE is the record of the file, or the edit that was undone.  PATH is the
+name of the file, and SESSION is the CLI.  FIRST and LAST are the numbers of
+the lines that the CLI had written; if it had only removed some, LAST is
+before FIRST.  They are nil if the file, which the CLI had made, was deleted.
+OLD and NEW are the lines without and with the change, lists of strings with
+newlines."
+  source path session first last old new)
 
 (defvar gemini-companion-comment--all nil
   "The comments on files, the last one first.")
@@ -463,52 +466,81 @@ The buffers of its review still exist."
 
 ;;;; What was undone
 
-(defun gemini-companion-comment--note-undone (record changes)
-  "Record that CHANGES of RECORD are undone, for the CLIs that wrote them.
-The current buffer visits the file, and still has them.  A member of
-`gemini-companion-changes-undo-functions'."
-  (let ((now (gemini-companion-baseline-split
-              (gemini-companion-revert-text (current-buffer)))))
+(defun gemini-companion-comment--note-undone (source changes now)
+  "Record that CHANGES of SOURCE in the lines NOW are undone, for their CLIs.
+For the arguments, see `gemini-companion-changes-undo-functions'."
+  (if (eq changes 'deleted)
+      (gemini-companion-comment--push-undone
+       source (if (gemini-companion-edit-p source)
+                  source
+                (gemini-companion-changes-file-edit source)))
     ;; The model knows nothing of a conversion.
     (dolist (change (seq-remove #'gemini-companion-baseline-change-conversion changes))
       (let ((start (gemini-companion-baseline-change-start change))
             (end (gemini-companion-baseline-change-end change)))
-        (push (gemini-companion-comment--make-undone
-               :record record
-               :path (gemini-companion-changes-path record)
-               :session (gemini-companion-edit-session
-                         (car (gemini-companion-changes-edits record change)))
-               :first (1+ start) :last end
-               :old (gemini-companion-baseline-change-lines change)
-               :new (append (substring now start end) nil))
-              gemini-companion-comment--undone)))))
+        (gemini-companion-comment--push-undone
+         source
+         (if (gemini-companion-edit-p source)
+             source
+           (car (gemini-companion-changes-edits source change)))
+         :first (1+ start) :last end
+         :old (gemini-companion-baseline-change-lines change)
+         :new (append (substring now start end) nil))))))
+
+(defun gemini-companion-comment--push-undone (source edit &rest slots)
+  "Record what was undone of SOURCE, of which EDIT was written by the CLI to tell.
+SLOTS are further ones of the `gemini-companion-comment-undone'."
+  (push (apply #'gemini-companion-comment--make-undone
+               :source source
+               :path (gemini-companion-edit-file edit)
+               :session (gemini-companion-edit-session edit)
+               slots)
+        gemini-companion-comment--undone))
 
 (defun gemini-companion-comment-undone (session)
   "Return what the user has undone of the CLI of SESSION, which it was not told.
-What is a change again by now, as after an undo in the buffer, is none."
-  (seq-filter (lambda (undone)
-                (and (gemini-companion-session-same-p
-                      session (gemini-companion-comment-undone-session undone))
-                     (not (gemini-companion-comment--back-p undone))))
-              (reverse gemini-companion-comment--undone)))
+What is there again by now, as after an undo in the buffer, is none."
+  (let ((there (make-hash-table :test 'eq)))
+    (seq-filter (lambda (undone)
+                  (and (gemini-companion-session-same-p
+                        session (gemini-companion-comment-undone-session undone))
+                       (not (gemini-companion-comment--back-p undone there))))
+                (reverse gemini-companion-comment--undone))))
 
-(defun gemini-companion-comment--back-p (undone)
-  "Return non-nil if the change UNDONE is in its file again."
-  (let* ((record (gemini-companion-comment-undone-record undone))
-         (changes (and (memq record (gemini-companion-changes-files 'all))
-                       (gemini-companion-changes-look record)))
-         (text (and changes (gemini-companion-changes-text record)))
-         (now (and text (gemini-companion-baseline-split text))))
-    (seq-some (lambda (change)
-                (and (equal (gemini-companion-comment-undone-old undone)
-                            (gemini-companion-baseline-change-lines change))
-                     (equal (gemini-companion-comment-undone-new undone)
-                            (append (substring
-                                     now
-                                     (gemini-companion-baseline-change-start change)
-                                     (gemini-companion-baseline-change-end change))
-                                    nil))))
-              changes)))
+(defun gemini-companion-comment--back-p (undone there)
+  "Return non-nil if the change UNDONE, or the deleted file, is there again.
+THERE is a table from sources to their values of
+`gemini-companion-comment--there'."
+  (if (null (gemini-companion-comment-undone-first undone))
+      (gemini-companion-text-attributes (gemini-companion-comment-undone-path undone))
+    (let ((source (gemini-companion-comment-undone-source undone)))
+      (when (eq 'unknown (gethash source there 'unknown))
+        (puthash source (gemini-companion-comment--there source) there))
+      (member (cons (gemini-companion-comment-undone-old undone)
+                    (gemini-companion-comment-undone-new undone))
+              (gethash source there)))))
+
+(defun gemini-companion-comment--there (source)
+  "Return the changes of SOURCE that its file has now, a list of (OLD . NEW).
+These are the lines without and with a change, lists of strings."
+  (pcase-let ((`(,changes . ,now)
+               (if (gemini-companion-edit-p source)
+                   (gemini-companion-undo-changes-now source)
+                 (gemini-companion-comment--there-of-record source))))
+    (mapcar (lambda (change)
+              (cons (gemini-companion-baseline-change-lines change)
+                    (append (substring now
+                                       (gemini-companion-baseline-change-start change)
+                                       (gemini-companion-baseline-change-end change))
+                            nil)))
+            changes)))
+
+(defun gemini-companion-comment--there-of-record (record)
+  "Return the changes of RECORD now, and the lines now, a cons, or nil."
+  (when-let* (((memq record (gemini-companion-changes-files 'all)))
+              (changes (gemini-companion-changes-look record))
+              (text (gemini-companion-changes-text record)))
+    (cons changes (gemini-companion-baseline-split text))))
 
 (defun gemini-companion-comment-set-told (undone)
   "Forget UNDONE, a list, which the CLI was told."

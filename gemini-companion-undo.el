@@ -21,6 +21,7 @@
 ;;; Code:
 
 (require 'gemini-companion-baseline)
+(require 'gemini-companion-changes)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-file-state)
@@ -120,6 +121,21 @@ See `gemini-companion-baseline-changes'.  HUNKS are some of
      (gemini-companion-baseline-of-hunks
       before after (gemini-companion-edit-hunks edit) hunks)
      (gemini-companion-undo--text-lines now))))
+
+(defun gemini-companion-undo--changes-in (edit now)
+  "Return the changes in the text NOW that EDIT has made, or nil if unknown."
+  (when-let* ((hunks (gemini-companion-undo--hunks edit)))
+    (gemini-companion-undo--changes edit hunks now)))
+
+(defun gemini-companion-undo-changes-now (edit)
+  "Return the changes that EDIT has made and its file has now, and the lines now.
+The value is a cons of a list of `gemini-companion-baseline-change's and of a
+vector of lines, or nil if the file is gone or cannot be read."
+  (when-let* ((now (gemini-companion-undo--now
+                    edit (gemini-companion-revert-unsaved
+                          (gemini-companion-edit-file edit)))))
+    (cons (gemini-companion-undo--changes-in edit now)
+          (gemini-companion-undo--text-lines now))))
 
 ;;;; What is left of an edit
 
@@ -328,11 +344,12 @@ LOOK is the one of EDIT."
                (:constructor gemini-companion-undo--make-plan)
                (:copier nil))
   "What undoing HUNK of EDIT, or the whole edit if that is nil, will do.
-NOW is the `gemini-companion-undo--text' of before.  TEXT is the text after,
-a string, or bytes, or nil if the file is to be deleted.  CONFLICT is the
-number of the first line that others have changed, or nil.  CONVERTED is a
-text about how others have converted the file, or nil."
-  edit hunk now text conflict converted)
+NOW is the `gemini-companion-undo--text' of before, and CHANGES are those
+of NOW that will be undone.  TEXT is the text after, a string, or bytes, or
+nil if the file is to be deleted.  CONFLICT is the number of the first line
+that others have changed, or nil.  CONVERTED is a text about how others have
+converted the file, or nil."
+  edit hunk now changes text conflict converted)
 
 (defun gemini-companion-undo-edit (edit &optional hunk done)
   "Undo what EDIT has changed in its file, or only its HUNK.
@@ -372,6 +389,7 @@ is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
            (gemini-companion-edit-texts-in-file-p edit))
       (gemini-companion-undo--make-plan
        :edit edit :hunk hunk :now now
+       :changes (gemini-companion-undo--changes-in edit now)
        :text (gemini-companion-undo--bytes-before edit now)))
      (t
       (gemini-companion-undo--planned-lines
@@ -408,7 +426,7 @@ text about how others have converted the file, which stays so, or nil."
                       (null (gemini-companion-undo--text-buffer now))
                       (gemini-companion-undo--before edit))))
     (gemini-companion-undo--make-plan
-     :edit edit :hunk hunk :now now
+     :edit edit :hunk hunk :now now :changes changes
      :conflict (and mixed (1+ (gemini-companion-baseline-change-start mixed)))
      :converted converted
      :text
@@ -578,12 +596,23 @@ Return a message."
         (gemini-companion-undo-look other
                                     (or (eq other edit)
                                         (gemini-companion-edit-written-p other))))
+      (gemini-companion-undo--report plan)
       (message (cond ((null (gemini-companion-undo--plan-text plan)) "Deleted %s")
                      ((gemini-companion-revert-unsaved file) "Undid %s; not saved")
                      (t "Undid %s"))
                (if (gemini-companion-undo--plan-hunk plan)
                    (concat "a change of " name)
                  name)))))
+
+(defun gemini-companion-undo--report (plan)
+  "Call `gemini-companion-changes-undo-functions' for PLAN, which was done."
+  (run-hook-with-args 'gemini-companion-changes-undo-functions
+                      (gemini-companion-undo--plan-edit plan)
+                      (if (gemini-companion-undo--plan-text plan)
+                          (gemini-companion-undo--plan-changes plan)
+                        'deleted)
+                      (gemini-companion-undo--text-lines
+                       (gemini-companion-undo--plan-now plan))))
 
 (provide 'gemini-companion-undo)
 ;;; gemini-companion-undo.el ends here

@@ -623,6 +623,7 @@ The file was new, and the current buffer visits it."
       (delete-file (file-truename file) 'trash))
     (gemini-companion-windows-at-once
       (kill-buffer))
+    (run-hook-with-args 'gemini-companion-changes-undo-functions record 'deleted nil)
     (gemini-companion-changes-look record)
     (format "Deleted %s" name)))
 

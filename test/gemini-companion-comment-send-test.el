@@ -67,6 +67,54 @@ They are as the CLI gets them, the last one first."
                      sent))
       (should-error (gemini-companion-send-comments session) :type 'user-error))))
 
+(ert-deftest gemini-companion-comment-send-tells-what-was-undone-in-the-list ()
+  (gemini-companion-comment-send-test-with
+      `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines))
+    (let ((gemini-companion-tell-undone t)
+          (undo (lambda (name &optional unfold)
+                  (gemini-companion-list)
+                  (goto-char (point-min))
+                  (re-search-forward (concat "−[0-9]  " name))
+                  (when unfold
+                    (gemini-companion-list-toggle)
+                    (search-forward unfold))
+                  (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                    (gemini-companion-list-revert)))))
+      ;; Whether it was reviewed or not.
+      (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
+      (gemini-companion-test-writes "b" "1\n2\n3\nfour\n5\n6\n7\n8\nnine\n" session
+                                    'reviewed)
+      (gemini-companion-test-writes "new" "x\n" session)
+      (funcall undo "a")
+      (funcall undo "b" "nine")
+      (funcall undo "new")
+      (should-not (file-exists-p "new"))
+      (gemini-companion-send-comments session)
+      (should (equal (list (concat "Comments on your changes:\n\n"
+                                   "I undid your change of a:1.\n"
+                                   "I undid your change of a:4-5.\n"
+                                   "I restored the lines that you removed at a:8.\n"
+                                   "I undid your change of b:9.\n"
+                                   "I deleted new, which you had made."))
+                     sent))
+      ;; What is there again is not told.
+      (funcall undo "b")
+      (with-current-buffer "b"
+        (undo-boundary)
+        (undo))
+      (should-error (gemini-companion-send-comments session) :type 'user-error))))
+
+(ert-deftest gemini-companion-comment-send-tells-that-a-new-file-was-deleted ()
+  (gemini-companion-comment-send-test-with nil
+    (gemini-companion-test-writes "new" "x\n" session)
+    (gemini-companion-turn-page session)
+    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-turn-page-undo))
+    (let ((gemini-companion-tell-undone t))
+      (gemini-companion-send-comments session)
+      (should (equal '("Comments on your changes:\n\nI deleted new, which you had made.")
+                     sent)))))
+
 (ert-deftest gemini-companion-comment-send-shows-the-answer-as-another-round ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-state-report session 'prompt "First")
