@@ -12,6 +12,7 @@
 
 (require 'bench)
 (require 'cl-lib)
+(require 'diff-mode)
 (require 'ediff)
 (require 'gemini-companion)
 (require 'outline)
@@ -20,6 +21,8 @@
 (defconst bench-review--bound 30
   "Seconds after which a review that is not displayed is an error.")
 
+(declare-function gemini-companion-changes-left "gemini-companion-changes")
+(declare-function gemini-companion-file-state-record "gemini-companion-file-state")
 (declare-function gemini-companion-edit-accept "gemini-companion-proposal")
 (declare-function gemini-companion-edit-reject "gemini-companion-proposal")
 (declare-function gemini-companion-edits-open "gemini-companion-edit")
@@ -96,6 +99,89 @@ Return the ms of processor time since then, without those for garbage."
     (save-excursion
       (goto-char (point-min))
       (search-forward file nil t))))
+
+;;;; Page of a turn
+
+(defun bench-review-write-turn (directory)
+  "Let a CLI write 400 changes in 20 files in DIRECTORY, a new Git repository.
+They are not committed.  Return the number of changes."
+  (let ((default-directory (file-name-as-directory directory))
+        (old (bench-review--source "value"))
+        (new (bench-review--source "changed"))
+        (names (mapcar (apply-partially #'format "file%d.py")
+                       (number-sequence 1 20))))
+    (dolist (name names)
+      (write-region old nil name nil 'silent))
+    (dolist (arguments '(("init" "-q") ("add" ".")
+                         ("-c" "user.name=a" "-c" "user.email=a@b"
+                          "commit" "-q" "-m" "x")))
+      (unless (eql 0 (apply #'call-process "git" nil nil nil arguments))
+        (error "Git failed: %s" arguments)))
+    (dolist (name names)
+      (write-region new nil name nil 'silent)
+      (gemini-companion-file-state-record
+       '(:id "bench") (expand-file-name name) old new))
+    (gemini-companion-changes-left)))
+
+(defun bench-review--source (word)
+  "Return 400 lines of Python, of which each twentieth one has WORD."
+  (mapconcat (lambda (line)
+               (format "    result_%d = compute(%s, 'text', %d)  # a line\n"
+                       line (if (zerop (% line 20)) word "value") line))
+             (number-sequence 1 400) ""))
+
+(defun bench-review-page ()
+  "Return the times to draw the page of the turn, and to display it.
+Nothing that was drawn before is used again.  The value is a list of
+the seconds until then, and of those on a processor."
+  (when (get-buffer "*gemini changes*")
+    (kill-buffer "*gemini changes*"))
+  (bench-review--timed
+   (lambda ()
+     (gemini-companion-turn-page '(:id "bench"))
+     (redisplay t)
+     (with-current-buffer "*gemini changes*"
+       (bench-review--check-lines)))))
+
+(defun bench-review-diff-mode (directory)
+  "Return the times to draw the changes in DIRECTORY by other means, a list.
+These are `git diff --color-words', and Diff mode, which colors the output of
+`git diff'.  For the value, see `bench-review-page'."
+  (let* ((default-directory (file-name-as-directory directory))
+         (buffer (generate-new-buffer "diff")))
+    (prog1 (bench-review--timed
+            (lambda ()
+              (with-temp-buffer
+                (call-process "git" nil t nil "diff" "--color-words"))
+              (switch-to-buffer buffer)
+              (call-process "git" nil t nil "diff")
+              (goto-char (point-min))
+              (diff-mode)
+              (font-lock-ensure)
+              (redisplay t)
+              (bench-review--check-lines)))
+      (kill-buffer buffer))))
+
+(defun bench-review--check-lines ()
+  "Signal an error unless the current buffer has all changes with their context."
+  (unless (< 3000 (count-lines (point-min) (point-max)))
+    (error "Not all changes are displayed")))
+
+(defun bench-review--timed (function)
+  "Call FUNCTION; return the seconds until its end, and those on a processor.
+The programs that Emacs starts count, too: Diff mode starts one for each
+hunk."
+  (garbage-collect)
+  (let ((used (bench-review--used))
+        (began (float-time)))
+    (funcall function)
+    (list (- (float-time) began) (- (bench-review--used) used))))
+
+(defun bench-review--used ()
+  "Return the seconds of a processor that Emacs and its ended programs have used."
+  (let ((attributes (process-attributes (emacs-pid))))
+    (+ (float-time (alist-get 'time attributes))
+       (float-time (alist-get 'ctime attributes)))))
 
 ;;;; Comparators
 

@@ -14,6 +14,9 @@ proposal's.  The comparator sends the same text, on a line in its file.
 
 A tenth of the lines of all these texts is not all ASCII.
 
+The page of a turn, with 400 changes in 20 files of Python, is drawn in turn with `git
+diff --color-words` and Diff mode on the output of `git diff`.
+
 The last row is the processor time of Emacs from openDiff until the list shows the
 edit, below 60 diffs of 20 hunks; the comparator is the same below 6.
 """
@@ -43,6 +46,7 @@ LINES = {
 }
 CHANGES = {"100 B": 100, "1 MB": 1_000_000}
 LISTED = 5
+CHANGED = 400
 
 # The seconds until something was seen, and those of the processor.
 Times = tuple[float, float]
@@ -74,9 +78,33 @@ def measure(directory: Path) -> Iterator[Row]:
         pair = Pair(directory, 1_000_000 // LINE, 100)
         samples = accepted(pair, emacs, one, node, two, 21)
         yield _used(f"{what}, 1 MB, server", samples, Goal(times=2.3))
+    what = "page of a turn, 20 files, 400 changes"
+    samples = _page(directory / "turn")
+    yield _elapsed(what, samples, Goal(times=2))
+    yield _used(what, samples, Goal(times=2))
     # With each diff drawn again it is 6 times.
     what = "list of 60 diffs of 20 hunks, one more edit (comparator: 6), CPU, ms"
     yield row(what, _listed(), Goal(times=3))
+
+
+def _page(directory: Path) -> dict[str, list[Times]]:
+    """Return the times of the page of a turn, and of Git and Diff mode."""
+    directory.mkdir()
+    with on_screen(Tools.find(), library="bench-review") as emacs:
+        # Drawn meanwhile, a page would delay the answer of the server.
+        emacs.wait_until_ready()
+        changes = emacs.ask(f"(bench-review-write-turn {lisp(directory)})")
+        if changes != CHANGED:
+            raise Broken(f"{changes} changes")
+
+        def run(form: str) -> Times:
+            real, used = map(float, emacs.ask(form))
+            return real, used
+
+        ours = partial(run, "(bench-review-page)")
+        alone = partial(run, f"(bench-review-diff-mode {lisp(directory)})")
+        ours(), alone()
+        return alternate(7, ours=ours, comparator=alone)
 
 
 def _elapsed(what: str, samples: dict[str, list[Times]], goal: Goal) -> Row:
