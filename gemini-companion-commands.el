@@ -91,6 +91,7 @@
       :enable gemini-companion-review-of-buffer :header "edit")
      ("c" gemini-companion-comment "Comment on this line" (view)
       :header "comment")
+     ("D" gemini-companion-remove-comments "Remove sent comments" (list page))
      ("u" gemini-companion-list-revert "Undo this edit or turn" (list)
       :first t :header "undo")
      ("k" gemini-companion-list-keep "Keep this edit or turn" (list)
@@ -234,7 +235,8 @@ of CLICK."
 
 (gemini-companion-part-autoload 'auto 'gemini-companion-auto-accept)
 (gemini-companion-part-autoload 'cli 'gemini-companion-run)
-(gemini-companion-part-autoload 'comment 'gemini-companion-comment)
+(gemini-companion-part-autoload 'comment 'gemini-companion-comment
+                                'gemini-companion-remove-comments)
 (gemini-companion-part-autoload 'context 'gemini-companion-pause)
 (gemini-companion-part-autoload 'list
                                 'gemini-companion-list

@@ -47,6 +47,9 @@
 
 ;;;; State
 
+(defvar gemini-companion-comment--count 0
+  "How many comments were made in this Emacs.")
+
 (cl-defstruct (gemini-companion-comment
                (:constructor gemini-companion-comment--make)
                (:copier nil))
@@ -60,7 +63,9 @@ is the number of the first one when it was seen last, from 1 on.  OVERLAY
 is on them in the buffer of the file, or nil.
 
 TEXT is the comment, and SENT the time when it was sent, in seconds, or nil."
-  file path session side lines first overlay text sent)
+  file path session side lines first overlay text sent
+  (number (cl-incf gemini-companion-comment--count)
+          :documentation "How many comments were made by then."))
 
 (cl-defstruct (gemini-companion-comment-undone
                (:constructor gemini-companion-comment--make-undone)
@@ -88,11 +93,21 @@ newlines."
   (reverse gemini-companion-comment--all))
 
 (defun gemini-companion-comments-of-file (file)
-  "Return the comments on FILE, a true name, in the order of lines."
-  (seq-sort-by #'gemini-companion-comment-now #'<
-               (seq-filter (lambda (comment)
-                             (equal file (gemini-companion-comment-file comment)))
-                           gemini-companion-comment--all)))
+  "Return the comments on FILE, a true name, in the order of lines.
+On the same line, removed ones come first, and then the comment that was
+made first."
+  (let ((comments (seq-filter (lambda (comment)
+                                (equal file (gemini-companion-comment-file comment)))
+                              (gemini-companion-comments))))
+    ;; Sorting is stable.
+    (seq-sort-by #'gemini-companion-comment-now #'<
+                 (append (seq-filter #'gemini-companion-comment--removed-p comments)
+                         (seq-remove #'gemini-companion-comment--removed-p
+                                     comments)))))
+
+(defun gemini-companion-comment--removed-p (comment)
+  "Return non-nil if COMMENT is on lines that were removed."
+  (eq 'before (gemini-companion-comment-side comment)))
 
 (defun gemini-companion-comment-last-sent (session)
   "Return when comments were sent to the CLI of SESSION last, or nil."
@@ -168,12 +183,27 @@ Of several such lines it is the nearest one to the line NEAR."
 AFTER and BEFORE are the lines of the text now, and without the changes,
 vectors.  KEY is as in the value of `gemini-companion-edit-comments'."
   (mapcar (lambda (comment)
-            (pcase-let* ((side (gemini-companion-comment-side comment))
+            (pcase-let* ((side (gemini-companion-comment--side-in comment after before))
                          (`(,first . ,last)
                           (gemini-companion-comment-range
                            comment (if (eq side 'after) after before))))
               (cons (gemini-companion-comment--key side first last) comment)))
           (gemini-companion-comments-of-file file)))
+
+(defun gemini-companion-comment--side-in (comment after before)
+  "Return the side of COMMENT whose text has its lines, `after' or `before'.
+The texts AFTER and BEFORE are vectors of lines.  Lines that the CLI had
+written may be removed ones by now, and removed ones may be back."
+  (let* ((quoted (gemini-companion-comment-lines comment))
+         (near (gemini-companion-comment-now comment))
+         (there-p (lambda (side)
+                    (gemini-companion-comment--nearest
+                     quoted (if (eq side 'after) after before) near)))
+         (side (gemini-companion-comment-side comment))
+         (other (if (eq side 'after) 'before 'after)))
+    (if (or (funcall there-p side) (not (funcall there-p other)))
+        side
+      other)))
 
 (defun gemini-companion-comment-state (file)
   "Return a value that differs, by `equal', after a change of comments on FILE."
@@ -201,7 +231,9 @@ whose lines are not there."
           (setq left (delq place left))
           (let ((beg (point)))
             (insert (apply #'propertize
-                           (concat "  " (gemini-companion-comment--shown place) "\n")
+                           (concat "  " (gemini-companion-comment--indented
+                                         (gemini-companion-comment--shown place))
+                                   "\n")
                            properties))
             (add-text-properties
              beg (point)
@@ -293,19 +325,28 @@ first character; it may be of another edit."
 
 (defun gemini-companion-comment-insert-with-lines (place lines)
   "Insert PLACE, (KEY . COMMENT), at point, with the lines that it is on.
-LINES is the text that has them, a vector of lines with newlines."
+LINES is the text that has them, a vector of lines with newlines.  If it
+has others there by now, as the file may be gone, their numbers are left out."
   (pcase-let* ((`((,side . ,range) . ,comment) place)
-               (`(,first . ,last) (gemini-companion-comment--ends range)))
-    (cl-loop for number from first to (min last (length lines))
+               (`(,first . ,last) (gemini-companion-comment--ends range))
+               (there (mapcar #'gemini-companion-comment--bare
+                              (substring lines (min (1- first) (length lines))
+                                         (min last (length lines)))))
+               (quoted (if (gemini-companion-comment-p comment)
+                           (gemini-companion-comment-lines comment)
+                         there)))
+    (cl-loop for line in quoted
+             for number from first
              do (insert (propertize
-                         (concat (gemini-companion-comment--bare
-                                  (aref lines (1- number)))
-                                 "\n")
-                         'line-prefix (propertize (format "%d " number)
-                                                  'face 'line-number)
+                         (concat line "\n")
+                         'line-prefix (when (equal quoted there)
+                                        (propertize (format "%d " number)
+                                                    'face 'line-number))
                          'gemini-companion-line number
                          'gemini-companion-old (and (eq side 'before) number))))
-    (insert (propertize (concat "  " (gemini-companion-comment--shown place) "\n")
+    (insert (propertize (concat "  " (gemini-companion-comment--indented
+                                      (gemini-companion-comment--shown place))
+                                "\n")
                         'face (gemini-companion-comment--face comment)
                         'gemini-companion-line last))))
 
@@ -324,23 +365,45 @@ LINES is the text that has them, a vector of lines with newlines."
             (setf (gemini-companion-comment-overlay comment)
                   (gemini-companion-comment--overlay comment))
             (add-hook 'kill-buffer-hook #'gemini-companion-comment--detach nil t))
-          (let ((overlay (gemini-companion-comment-overlay comment)))
-            (overlay-put
-             overlay 'after-string
-             (gemini-companion-comment--string
-              (concat ">> "
-                      (and (gemini-companion-comment-sent comment) "(sent) ")
-                      (and (eq 'before (gemini-companion-comment-side comment))
-                           "(removed here) ")
-                      (gemini-companion-comment-text comment))
-              comment))))))))
+          (gemini-companion-comment--set-string
+           (gemini-companion-comment-overlay comment)))))))
 
-(defun gemini-companion-comment--string (text comment)
-  "Return TEXT as it is displayed below a line; it is of COMMENT."
-  (concat "\n" (propertize (concat "  " text)
+(defun gemini-companion-comment--follow-text (overlay after &rest _)
+  "Display the comment of OVERLAY again AFTER its lines were changed.
+They may be gone, or back.  This is a hook of OVERLAY for modifications."
+  (when after
+    (gemini-companion-comment--set-string overlay)))
+
+(defun gemini-companion-comment--set-string (overlay)
+  "Display the comment of OVERLAY, which is in the current buffer, as it is now."
+  (let ((comment (overlay-get overlay 'gemini-companion-comment)))
+    (overlay-put
+     overlay 'after-string
+     (gemini-companion-comment--string
+      (concat ">> "
+              (and (gemini-companion-comment-sent comment) "(sent) ")
+              (and (eq 'before (gemini-companion-comment-side comment))
+                   "(removed here) ")
+              (gemini-companion-comment-text comment))
+      comment (overlay-end overlay)))))
+
+(defun gemini-companion-comment--string (text comment position)
+  "Return TEXT as it is displayed below the line at POSITION; it is of COMMENT."
+  (let ((shown (propertize (concat "  " (gemini-companion-comment--indented text))
                            'face (list (gemini-companion-comment--face comment)
                                        ;; The color of the text would shine through.
                                        'default))))
+    ;; Where the lines of a comment were deleted, the next line is at its place.
+    (if (save-excursion
+          (goto-char position)
+          (and (bolp) (not (eolp))))
+        (concat shown "\n")
+      (concat "\n" shown))))
+
+(defun gemini-companion-comment--indented (text)
+  "Return TEXT of a comment as it is displayed: its further lines are indented.
+Of a very long one, only the beginning is displayed."
+  (string-replace "\n" "\n     " (truncate-string-to-width text 4000 nil nil t)))
 
 (defun gemini-companion-comment--overlay (comment)
   "Return a new overlay on the lines of COMMENT in the current buffer.
@@ -360,6 +423,11 @@ Of removed lines, it is at the line before their place."
                            (line-end-position))
                          nil nil t)))
     (overlay-put overlay 'gemini-companion-comment comment)
+    ;; Of two after-strings, the one of the higher priority is displayed first.
+    (overlay-put overlay 'priority
+                 (max 0 (- 10000 (gemini-companion-comment-number comment))))
+    (dolist (hook '(modification-hooks insert-in-front-hooks insert-behind-hooks))
+      (overlay-put overlay hook '(gemini-companion-comment--follow-text)))
     overlay))
 
 (defun gemini-companion-comment--hide (comment)
@@ -420,7 +488,7 @@ If EDIT is accepted, they are on its file from now on."
     (overlay-put overlay 'gemini-companion-comment t)
     (overlay-put overlay 'after-string
                  (gemini-companion-comment--string
-                  (gemini-companion-comment--shown place) text))))
+                  (gemini-companion-comment--shown place) text end))))
 
 (defun gemini-companion-comment-show-here ()
   "Show at once what a command has changed of comments in the list or the page."
@@ -550,16 +618,37 @@ These are the lines without and with a change, lists of strings."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'comment)))
-  "Display comments in files, and follow what is undone."
+  "Display comments in files, follow what is undone, and ask before Emacs exits."
   '((find-file-hook gemini-companion-comment--attach)
+    (kill-emacs-query-functions gemini-companion-comment--exit-p)
     (gemini-companion-edit-functions gemini-companion-comment--follow)
     (gemini-companion-changes-undo-functions gemini-companion-comment--note-undone)))
 
+(cl-defmethod gemini-companion-part-start ((_part (eql 'comment)))
+  "Display the comments that were made before the mode was turned off."
+  (mapc #'gemini-companion-comment--show gemini-companion-comment--all))
+
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'comment)))
-  "Drop all comments."
+  "Display no comments, and keep only those that were not sent.
+The mode may be turned off by itself, as the server cannot run, and the
+user's text must not be lost."
   (mapc #'gemini-companion-comment--hide gemini-companion-comment--all)
-  (setq gemini-companion-comment--all nil
+  (setq gemini-companion-comment--all
+        (seq-remove #'gemini-companion-comment-sent gemini-companion-comment--all)
         gemini-companion-comment--undone nil))
+
+(defun gemini-companion-comment--exit-p ()
+  "Return non-nil if Emacs may exit: all comments were sent, or the user agrees."
+  (let ((count (+ (seq-count (lambda (comment)
+                               (null (gemini-companion-comment-sent comment)))
+                             gemini-companion-comment--all)
+                  (cl-loop for edit in (gemini-companion-edits-open)
+                           sum (length (gemini-companion-edit-comments edit))))))
+    (or (= 0 count)
+        (yes-or-no-p (format (ngettext "%d comment was not sent; exit anyway? "
+                                       "%d comments were not sent; exit anyway? "
+                                       count)
+                             count)))))
 
 ;;;; Commands
 
@@ -580,6 +669,25 @@ others stay until you send them, by \\[gemini-companion-send-comments]."
          (gemini-companion-comment--in-file))
         (t (user-error "No line of a file here")))
   (deactivate-mark))
+
+;;;###autoload
+(defun gemini-companion-remove-comments (&optional all)
+  "Remove the comments on files that were sent.
+With ALL, a prefix argument, remove the others, too, after asking."
+  (interactive
+   (list (and current-prefix-arg
+              (y-or-n-p "Remove your comments that were not sent, too? "))))
+  (let ((comments (if all
+                      gemini-companion-comment--all
+                    (seq-filter #'gemini-companion-comment-sent
+                                gemini-companion-comment--all))))
+    (mapc #'gemini-companion-comment--remove comments)
+    (gemini-companion-comment-show-here)
+    (message (if comments
+                 (ngettext "Removed %d comment" "Removed %d comments"
+                           (length comments))
+               "No comment was sent")
+             (length comments))))
 
 (defun gemini-companion-comment--in-view (view)
   "Comment on the line or region in VIEW, one of several edits."

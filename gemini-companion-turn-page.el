@@ -315,7 +315,9 @@ was rejected, and not written, is none of them."
                          (pcase (gemini-companion-turn-page--part-kind part)
                            ('changes
                             (gemini-companion-turn-page--remarks part subject))
-                           ('comments '("nothing left to review"))
+                           ('comments
+                            (list (gemini-companion-turn-page--ended
+                                   (gemini-companion-turn-page--part-path part))))
                            ('proposal
                             (list (propertize "proposal, awaits your answer"
                                               'face 'warning)))
@@ -377,9 +379,13 @@ was rejected, and not written, is none of them."
   (pcase (gemini-companion-edit-status edit)
     ((or 'reverted 'unsaved) "undone")
     ('deleted "deleted")
-    (_ (if (gemini-companion-text-attributes (gemini-companion-edit-file edit))
-           "nothing left to review"
-         "deleted or renamed since"))))
+    (_ (gemini-companion-turn-page--ended (gemini-companion-edit-file edit)))))
+
+(defun gemini-companion-turn-page--ended (path)
+  "Return why no change is left of the file PATH, a text."
+  (if (gemini-companion-text-attributes path)
+      "nothing left to review"
+    "deleted or renamed since"))
 
 (defun gemini-companion-turn-page--diff (part)
   "Return the diff of PART."

@@ -195,4 +195,39 @@ They are as the CLI gets them, the last one first."
     (gemini-companion-send-comments session)
     (should (equal '("Comments on your changes:\n\na:9\n> nine\nIn digits") sent))))
 
+(ert-deftest gemini-companion-comment-send-quotes-lines-that-were-deleted-since ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "1\n2\nthree\n4\n5\n6\n7\n8\n9\n" session)
+    (find-file (expand-file-name "a" directory))
+    (forward-line 2)
+    (gemini-companion-comment-test-comment "In digits")
+    (goto-char (point-min))
+    (forward-line 2)
+    (delete-region (point) (line-beginning-position 2))
+    (gemini-companion-send-comments session)
+    (should (equal '("Comments on your changes:\n\na:3\n> three\nIn digits") sent))))
+
+(ert-deftest gemini-companion-comment-send-shows-lines-of-a-file-that-is-gone ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "1\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-turn-page session)
+    (search-forward "nine")
+    (gemini-companion-comment-test-comment "In digits")
+    (rename-file "a" "b")
+    (gemini-companion-page-refresh)
+    (should (string-search "a  deleted or renamed since\nnine\n  >> In digits\n"
+                           (gemini-companion-comment-test-text)))))
+
+(ert-deftest gemini-companion-comment-send-leaves-what-is-too-long-unsent ()
+  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "1\n2\nthree\n4\n5\n6\n7\n8\n9\n" session)
+    (find-file (expand-file-name "a" directory))
+    (gemini-companion-comment-test-comment (make-string 1000000 ?x))
+    (cl-letf (((symbol-function 'gemini-companion-terminal-process)
+               (lambda (_) 'process)))
+      (should (string-search "too long"
+                             (gemini-companion-test-refusal
+                               (gemini-companion-send-comments session)))))
+    (should-not (gemini-companion-comment-sent (car (gemini-companion-comments))))))
+
 ;;; gemini-companion-comment-send-test.el ends here

@@ -20,6 +20,7 @@ kill ring."
      (unwind-protect
          (progn ,@body)
        (gemini-companion-server-receive 'sessions-update nil)
+       (gemini-companion-remove-comments 'all)
        (mapc #'gemini-companion-part-stop '(turn-page list comment state)))))
 
 (defun gemini-companion-comment-test-comment (text &optional lines)

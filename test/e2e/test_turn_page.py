@@ -1,33 +1,40 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A turn is reviewed on one page, and comments on it reach the model."""
 
-from harness import gemini
-from harness.emacs import SESSION, Emacs
-from harness.model import say, write_file
+from pathlib import Path
+
+import pytest
+from harness import copilot, gemini, qwen
+from harness.emacs import SESSION, STATE, Emacs, Reviews, lisp
+from harness.model import Part, edit, read_file, say, write_file
+from harness.needs import needs_copilot, needs_qwen
 from harness.wait import eventually
 from harness.world import World
+from test_compose import last_message
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n"
 NEW = OLD.replace("one\n", "eins\n").replace(
     "five\nsix\nseven\n", "fünf\nsechs\nsieben\n"
 )
-PAGE = '"*gemini changes*"'
 
 
-def goes_to(emacs: Emacs, file: str, text: str) -> None:
-    """Go to the first line of ``file`` on the page that begins with ``text``."""
-    emacs.eval(f"""(with-current-buffer {PAGE}
+def goes_to(emacs: Emacs, file: str, text: str, count: int = 1) -> None:
+    """Go to the line of ``text`` after ``file`` in the selected window.
+
+    ``file`` is a regexp, and ``count`` the number of the match of ``text``.
+    """
+    emacs.eval(f"""(with-current-buffer (window-buffer)
                      (goto-char (point-min))
-                     (re-search-forward "^{file}  ")
-                     (re-search-forward "^{text}")
+                     (re-search-forward {lisp(file)})
+                     (search-forward {lisp(text)} nil nil {count})
                      (goto-char (line-beginning-position))
-                     (set-window-point (get-buffer-window) (point))
+                     (set-window-point nil (point))
                      nil)""")
 
 
 def comments(emacs: Emacs, file: str, text: str) -> None:
     """Comment with ``text`` on the three added lines of ``file`` on the page."""
-    goes_to(emacs, file, "fünf")
+    goes_to(emacs, f"^{file}  ", "\nfünf")
     emacs.keys("C-Space", "C-n", "C-n", "C-n", "c")
     emacs.wait_for("Comment on lines 5-7:")
     emacs.text(text)
@@ -52,7 +59,7 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
     emacs.wait_for_match(r"app/bill\.py  \+4 .4  2 changes")
     emacs.keys("k")
     emacs.says("Kept 1 change; 3 changes are left")
-    goes_to(emacs, "notes.md", "eins")
+    goes_to(emacs, "^notes.md  ", "\neins")
     emacs.keys("u")
     emacs.says("Undid 1 change of notes.md, not saved; 2 changes are left")
     # The file is not saved.
@@ -82,3 +89,96 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
     # What the model answers with is new on the page.
     emacs.wait_for("since your comments")
     emacs.becomes("(gemini-companion-changes-left)", 4)
+
+
+# Each line looks like a command, or names a file, to some CLI.
+LINES = ["/quit größe", "@notes.md \"two\" 'three' @other", "!ls $(ls) `ls` \\ 大小"]
+COMMENT = "/clear @notes.md !ls größe \"x\" 'y' \\ 大小"
+PLAIN = "".join(f"line {number}\n" for number in range(1, 21))
+BLOCK = "\n".join(LINES)
+ODD = PLAIN.replace("line 2\n", f"{BLOCK}\n").replace("line 12\n", f"{BLOCK}\n")
+QUOTED = "".join(f"> {line}\n" for line in LINES)
+
+
+def edits_of(client: str, file: Path) -> list[Part]:
+    """Return the turns in which the model of ``client`` makes ``file`` ODD."""
+    if client == "copilot":
+        return [copilot.replace(file, PLAIN, ODD)]
+    if client == "qwen":
+        return [read_file(file), edit(file, PLAIN, ODD)]
+    return [write_file(file, ODD)]
+
+
+def comments_here(emacs: Emacs, *keys: str) -> None:
+    """Comment by ``keys`` on three lines from point on."""
+    emacs.keys("C-Space", "C-n", "C-n", "C-n", *keys)
+    emacs.wait_for("Comment on lines ")
+    emacs.text(COMMENT)
+    emacs.keys("Enter")
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        "gemini",
+        pytest.param("qwen", marks=needs_qwen),
+        pytest.param("copilot", marks=needs_copilot),
+    ],
+)
+def test_comments_of_each_place_are_nothing_but_text(world: World, client: str) -> None:
+    gemini.configure(world.scratch, ui={"hideTips": True})
+    qwen.configure(world.scratch)
+    copilot.configure(world.scratch)
+    files = [world.file("a.txt", PLAIN), world.file("notes.md", PLAIN)]
+    emacs = world.emacs(
+        files[1],
+        extra="""(setq gemini-companion-terminal 'term
+                       gemini-companion-review-view 'diff)""",
+    )
+    cli = world.run(emacs, client)
+    if client == "qwen":
+        cli.wait_until_connected()
+    emacs.holds(SESSION, "connected")
+    reviews = Reviews(emacs)
+
+    cli.model.script(*edits_of(client, files[0]), say("first done"))
+    cli.prompt()
+    reviews.shown("a.txt")
+    reviews.select()
+    goes_to(emacs, "", LINES[0])
+    comments_here(emacs, "c")
+    emacs.keys("a")
+    emacs.wait_for("Send your 1 comment")
+    emacs.keys("n")
+    cli.wait_for("first done")
+    emacs.command("gemini-companion-auto-accept", "without review?")
+    emacs.eval(f"(select-window (get-buffer-window {lisp(cli.terminal.name)}))")
+    cli.is_free(*edits_of(client, files[1]))
+    emacs.becomes("(gemini-companion-changes-left)", 2)
+
+    emacs.command("gemini-companion-list")
+    goes_to(emacs, "6 .2  a", ".txt")
+    emacs.keys("Tab")
+    goes_to(emacs, "6 .2  a.txt", LINES[0], 2)
+    comments_here(emacs, "c")
+    emacs.command("gemini-companion-turn-page")
+    emacs.wait_for("2 changes left")
+    goes_to(emacs, "notes.md", LINES[0])
+    comments_here(emacs, "c")
+    emacs.eval(f"(progn (find-file {lisp(files[1])}) nil)")
+    goes_to(emacs, "", LINES[0], 2)
+    comments_here(emacs, "M-x", "gemini-companion-comment", "Enter")
+
+    emacs.holds(f"(eq 'ready {STATE})")
+    asked = len(cli.model.requests)
+    cli.model.script(say("all noted"))
+    emacs.command("gemini-companion-send-comments")
+    eventually(lambda: len(cli.model.requests) > asked, "the prompt")
+    expected = "Comments on your changes:\n\n" + "\n\n".join(
+        f"{name}:{first}-{first + 2}\n{QUOTED}{COMMENT}"
+        for name in ("notes.md", "a.txt")
+        for first in (2, 14)
+    )
+    cli.wait_for("all noted")
+    assert expected in last_message(cli)
+    assert len(cli.model.requests) == asked + 1

@@ -208,6 +208,8 @@ def _is_turn(request: dict[str, Any]) -> bool:
     messages = request["messages"]
     answers = [n for n, one in enumerate(messages) if one["role"] == "assistant"]
     recent = messages[answers[-1] + 1 :] if answers else messages
-    is_prompt = re.search(r"prompt \d+ please", json.dumps(recent[-1]["content"]))
+    is_prompt = re.search(
+        r"prompt \d+ please|Comments on your changes", json.dumps(recent[-1]["content"])
+    )
     is_result = any(one["role"] == "tool" for one in recent)
     return bool(request.get("tools") and (is_prompt or is_result))
