@@ -776,7 +776,7 @@ For a region, only a comment on the same lines is edited."
 
 (defun gemini-companion-comment--in-file ()
   "Comment on the line or region of the file that the current buffer visits."
-  (let* ((path (gemini-companion-text-visited (current-buffer)))
+  (let* ((path (gemini-companion-names-file))
          (record (gemini-companion-changes-here))
          (edit (and record (gemini-companion-changes-file-edit record)))
          (lines (gemini-companion-baseline-split (gemini-companion-text-of-buffer)))

@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-comment-send)
 (require 'gemini-companion-comment-test-helper)
+(require 'gemini-companion-remote-names)
 
 (defmacro gemini-companion-comment-send-test-with (files &rest body)
   "Run BODY with comments in a directory with FILES; `sent' has each prompt.
@@ -217,6 +218,48 @@ They are as the CLI gets them, the last one first."
     (gemini-companion-page-refresh)
     (should (string-search "a  deleted or renamed since\nnine\n  >> In digits\n"
                            (gemini-companion-comment-test-text)))))
+
+(ert-deftest gemini-companion-comment-send-works-for-remote-files ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (let ((gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,directory)))
+          (gemini-companion-remote-names-hosts
+           (list (list "/ssh:far:" :state "connected")))
+          (session '(:id "far" :client "gemini" :remote "/ssh:far:")))
+      (gemini-companion-server-receive 'sessions-update (list session))
+      (cl-letf (((symbol-function 'tramp-file-name-handler)
+                 (lambda (operation &rest arguments)
+                   (when (memq operation '(file-exists-p file-truename file-attributes
+                                           insert-file-contents))
+                     (error "Tramp was called: %S" operation))
+                   (let ((file-name-handler-alist nil))
+                     (apply operation arguments)))))
+        ;; Whether the CLI has changed the file or not.
+        (dolist (name '("a" "b"))
+          (with-temp-buffer
+            (insert gemini-companion-test-lines)
+            (setq buffer-file-name (concat "/ssh:far:/" name)
+                  buffer-file-truename buffer-file-name)
+            (unwind-protect
+                (progn
+                  (when (equal name "a")
+                    (gemini-companion-test-writes
+                     "a" "1\n2\nthree\n4\n5\n6\n7\n8\n9\n" session))
+                  (goto-char (point-min))
+                  (forward-line 2)
+                  (gemini-companion-comment-test-comment "Why?")
+                  ;; It is there again when the file is visited again.
+                  (run-hooks 'kill-buffer-hook)
+                  (should-not (gemini-companion-comment-test-shown))
+                  (dolist (function find-file-hook)
+                    (when (string-prefix-p "gemini-companion" (symbol-name function))
+                      (funcall function)))
+                  (should (equal '((3 . ">> Why?"))
+                                 (gemini-companion-comment-test-shown))))
+              (set-buffer-modified-p nil)
+              (setq buffer-file-name nil))))
+        (gemini-companion-send-comments session)
+        (should (equal '("Comments on your changes:\n\n/a:3\n> 3\nWhy?\n\n/b:3\n> 3\nWhy?")
+                       sent))))))
 
 (ert-deftest gemini-companion-comment-send-leaves-what-is-too-long-unsent ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
