@@ -67,7 +67,8 @@ This is the value of `gemini-companion-proposal-accepted-function'."
     ("Answer" "c"
      ("s" gemini-companion-send-comments "Send comments" (list) :header "send"))
     ("Answer" "c"
-     ("C-c C-c" gemini-companion-send-comments "Send comments" (page)))
+     ("C-c C-c" gemini-companion-send-comments "Send comments" (page)
+      :header "send"))
     (nil "C-c C-k"
      ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review)))))
 

@@ -238,7 +238,7 @@ whose lines are not there."
             (add-text-properties
              beg (point)
              (list 'face (gemini-companion-comment--face (cdr place))
-                   'line-prefix nil 'wrap-prefix nil
+                   'line-prefix nil 'wrap-prefix "     "
                    'gemini-companion-change nil))))))
     left))
 
@@ -348,6 +348,7 @@ has others there by now, as the file may be gone, their numbers are left out."
                                       (gemini-companion-comment--shown place))
                                 "\n")
                         'face (gemini-companion-comment--face comment)
+                        'wrap-prefix "     "
                         'gemini-companion-line last))))
 
 ;;;; In the buffer of a file
@@ -372,7 +373,17 @@ has others there by now, as the file may be gone, their numbers are left out."
   "Display the comment of OVERLAY again AFTER its lines were changed.
 They may be gone, or back.  This is a hook of OVERLAY for modifications."
   (when after
-    (gemini-companion-comment--set-string overlay)))
+    (gemini-companion-comment--set-string overlay)
+    ;; In Emacs 28, undo moves the ends of overlays after that.
+    (add-hook 'post-command-hook #'gemini-companion-comment--follow-command nil t)))
+
+(defun gemini-companion-comment--follow-command ()
+  "Display the comments in the current buffer again, after a command, once."
+  (remove-hook 'post-command-hook #'gemini-companion-comment--follow-command t)
+  (dolist (comment gemini-companion-comment--all)
+    (when-let* ((overlay (gemini-companion-comment-overlay comment))
+                ((eq (current-buffer) (overlay-buffer overlay))))
+      (gemini-companion-comment--set-string overlay))))
 
 (defun gemini-companion-comment--set-string (overlay)
   "Display the comment of OVERLAY, which is in the current buffer, as it is now."
@@ -392,7 +403,8 @@ They may be gone, or back.  This is a hook of OVERLAY for modifications."
   (let ((shown (propertize (concat "  " (gemini-companion-comment--indented text))
                            'face (list (gemini-companion-comment--face comment)
                                        ;; The color of the text would shine through.
-                                       'default))))
+                                       'default)
+                           'wrap-prefix "     ")))
     ;; Where the lines of a comment were deleted, the next line is at its place.
     (if (save-excursion
           (goto-char position)
@@ -778,13 +790,15 @@ For a region, only a comment on the same lines is edited."
   "Comment on the line or region of the file that the current buffer visits."
   (let* ((path (gemini-companion-names-file))
          (record (gemini-companion-changes-here))
-         (edit (and record (gemini-companion-changes-file-edit record)))
-         (lines (gemini-companion-baseline-split (gemini-companion-text-of-buffer)))
-         (key (gemini-companion-comment--buffer-key 'after))
-         (range (gemini-companion-comment--ends (cdr key)))
          (file (if record
                    (gemini-companion-changes-file-name record)
-                 (gemini-companion-text-true-name path))))
+                 (gemini-companion-text-true-name path)))
+         (edit (if record
+                   (gemini-companion-changes-file-edit record)
+                 (car (gemini-companion-edits-of-file file))))
+         (lines (gemini-companion-baseline-split (gemini-companion-text-of-buffer)))
+         (key (gemini-companion-comment--buffer-key 'after))
+         (range (gemini-companion-comment--ends (cdr key))))
     (gemini-companion-comment--on-file
      (gemini-companion-comment--make
       :file file

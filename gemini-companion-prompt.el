@@ -212,7 +212,9 @@ the value of `gemini-companion-prompt--names'."
       (gemini-companion-client-escapes (plist-get session :client)))
      ;; Whether a remote file exists, Tramp would have to ask the host.
      ((or (plist-get session :remote) (file-exists-p name))
-      quotation)
+      ;; Copilot CLI would name the file to the model despite a backslash.
+      (and quotation
+           (gemini-companion-client-escapes (plist-get session :client))))
      (t
       (string-search (concat (and (string-search "/" name) "\n")
                              (downcase (file-name-nondirectory name)))

@@ -51,6 +51,12 @@
   "Face of the line of a file on the page of a turn."
   :group 'gemini-companion-reviews)
 
+;; Colors such as that of `warning' are hard to read on the gray of that line.
+(defface gemini-companion-file-remark
+  '((t :underline t))
+  "Face of what needs attention in the line of a file on the page of a turn."
+  :group 'gemini-companion-reviews)
+
 ;;;; Keys
 
 (defvar gemini-companion-turn-page-mode-map
@@ -223,17 +229,29 @@ No change of FILE is left."
              (gemini-companion-turn-page--part-record part)))
           changes-parts))
 
-(defun gemini-companion-turn-page--commented (subject changes-parts)
+(defun gemini-companion-turn-page--commented (subject shown)
   "Return the files with comments for the CLI of SUBJECT, true names.
-Those of CHANGES-PARTS display theirs."
+Those of SHOWN, a list of true names, have parts that display theirs."
   (seq-difference
    (seq-uniq
     (cl-loop for comment in (gemini-companion-comments)
-             when (gemini-companion-session-same-p
-                   (gemini-companion-turn-page--subject-session subject)
-                   (gemini-companion-comment-session comment))
+             when (gemini-companion-turn-page--comment-p subject comment)
              collect (gemini-companion-comment-file comment)))
-   (gemini-companion-turn-page--files changes-parts)))
+   shown))
+
+(defun gemini-companion-turn-page--comment-p (subject comment)
+  "Return non-nil if COMMENT is for the CLI of SUBJECT.
+One for no known CLI is, if its file is in the directory of that."
+  (let* ((session (gemini-companion-turn-page--subject-session subject))
+         (other (gemini-companion-comment-session comment))
+         (directory (plist-get session :directory)))
+    (if other
+        (gemini-companion-session-same-p session other)
+      (and directory
+           (gemini-companion-text-in-directory-p
+            (gemini-companion-comment-file comment)
+            (file-name-as-directory
+             (gemini-companion-text-true-name directory)))))))
 
 (defun gemini-companion-turn-page--draw-state (key)
   "Return a list of all but texts and comments that the part KEY is drawn from."
@@ -259,28 +277,45 @@ was rejected, and not written, is none of them."
 
 (defun gemini-companion-turn-page--compute (subject)
   "Return the parts of SUBJECT as they are now."
-  (let ((changes (delq nil
-                       (mapcar (apply-partially
-                                #'gemini-companion-turn-page--changes-part subject)
-                               (gemini-companion-changes-files 'all)))))
+  (let* ((changes (delq nil
+                        (mapcar (apply-partially
+                                 #'gemini-companion-turn-page--changes-part subject)
+                                (gemini-companion-changes-files 'all))))
+         (reviewed (gemini-companion-turn-page--reviewed subject changes))
+         (commented (gemini-companion-turn-page--commented
+                     subject
+                     (append (gemini-companion-turn-page--files changes)
+                             (mapcar #'gemini-companion-edit-true-name
+                                     (seq-filter
+                                      #'gemini-companion-turn-page--with-comments-p
+                                      reviewed))))))
     (append changes
             (mapcar (apply-partially #'gemini-companion-turn-page--comments-part
                                      subject)
-                    (gemini-companion-turn-page--commented subject changes))
+                    commented)
             (mapcar (apply-partially #'gemini-companion-turn-page--edit-part
                                      subject 'proposal)
                     (seq-filter #'gemini-companion-edit-open-p
                                 (gemini-companion-turn-page--edits subject)))
             (mapcar (apply-partially #'gemini-companion-turn-page--edit-part
                                      subject 'reviewed)
-                    (gemini-companion-turn-page--reviewed subject changes)))))
+                    reviewed))))
 
 ;;;; Drawing
+
+(defun gemini-companion-turn-page--with-comments-p (edit)
+  "Return non-nil if the diff of EDIT, which has ended, displays comments.
+Those on its file are below the last edit of that only."
+  (let ((file (gemini-companion-edit-true-name edit)))
+    (and (gemini-companion-comments-of-file file)
+         (eq edit (car (gemini-companion-edits-of-file file))))))
 
 (defun gemini-companion-turn-page--folded-p (part subject)
   "Return non-nil if only the first line of PART of SUBJECT is displayed."
   (let ((folded (and (eq 'reviewed (gemini-companion-turn-page--part-kind part))
-                     (not (gemini-companion-turn-page--subject-unfolded subject)))))
+                     (not (gemini-companion-turn-page--subject-unfolded subject))
+                     (not (gemini-companion-turn-page--with-comments-p
+                           (gemini-companion-turn-page--part-edit part))))))
     (if (member (gemini-companion-turn-page--part-key part)
                 gemini-companion-turn-page--toggled)
         (not folded)
@@ -320,7 +355,7 @@ was rejected, and not written, is none of them."
                                    (gemini-companion-turn-page--part-path part))))
                            ('proposal
                             (list (propertize "proposal, awaits your answer"
-                                              'face 'warning)))
+                                              'face 'gemini-companion-file-remark)))
                            (_ (list (gemini-companion-turn-page--outcome edit))))
                          warnings)))
          (end (mapconcat (apply-partially #'concat "  ") remarks ""))
@@ -361,7 +396,8 @@ was rejected, and not written, is none of them."
                changes)))
     (list (format (ngettext "%d change" "%d changes" count) count)
           (and (< 0 new)
-               (propertize (format "%d since your comments" new) 'face 'warning))
+               (propertize (format "%d since your comments" new)
+                           'face 'gemini-companion-file-remark))
           (and (gemini-companion-changes-file-new record) "new file")
           ;; No line of a diff shows that.
           (pcase (seq-some #'gemini-companion-baseline-change-conversion changes)
@@ -372,7 +408,7 @@ was rejected, and not written, is none of them."
                          "%d of another CLI, too")
                        shared))
           (and (gemini-companion-revert-unsaved (gemini-companion-changes-path record))
-               (propertize "not saved" 'face 'warning)))))
+               (propertize "not saved" 'face 'gemini-companion-file-remark)))))
 
 (defun gemini-companion-turn-page--outcome (edit)
   "Return what has become of EDIT, of which no change is left, a text."
@@ -438,12 +474,14 @@ AFTER and BEFORE are the two texts.  What is on lines that the diff does not
 have is at its end."
   (let* ((edit (gemini-companion-turn-page--part-edit part))
          (left (gemini-companion-comment-insert
-                (if (gemini-companion-edit-open-p edit)
-                    (gemini-companion-edit-comments edit)
-                  (gemini-companion-comment-places
-                   (gemini-companion-edit-true-name edit)
-                   (gemini-companion-baseline-split after)
-                   (gemini-companion-baseline-split before))))))
+                (cond ((gemini-companion-edit-open-p edit)
+                       (gemini-companion-edit-comments edit))
+                      ((or (gemini-companion-turn-page--part-record part)
+                           (gemini-companion-turn-page--with-comments-p edit))
+                       (gemini-companion-comment-places
+                        (gemini-companion-edit-true-name edit)
+                        (gemini-companion-baseline-split after)
+                        (gemini-companion-baseline-split before)))))))
     (goto-char (point-max))
     (dolist (place left)
       (gemini-companion-comment-insert-with-lines
@@ -784,6 +822,9 @@ of it, show that turn only, and name what you have reviewed of it."
                        (gemini-companion-turn-page--sessions)))
                   turn)))
     (with-current-buffer (get-buffer-create gemini-companion-turn-page--buffer)
+      ;; The sections of another turn are known to nobody after the mode has begun.
+      (let ((inhibit-read-only t))
+        (erase-buffer))
       (gemini-companion-turn-page-mode)
       (setq gemini-companion-turn-page--subject subject))
     (gemini-companion-windows-at-once

@@ -219,6 +219,48 @@ They are as the CLI gets them, the last one first."
     (should (string-search "a  deleted or renamed since\nnine\n  >> In digits\n"
                            (gemini-companion-comment-test-text)))))
 
+(ert-deftest gemini-companion-comment-send-escapes-names-of-files-where-that-helps ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (pcase-dolist (`(,client . ,at) '(("gemini" . "\\@") ("qwen" . "\\@") ("copilot" . "@")))
+      (let ((session (append (list :client client) session)))
+        (gemini-companion-server-receive 'sessions-update (list session))
+        (find-file (expand-file-name "a" directory))
+        (gemini-companion-comment-test-comment "See @a and @none")
+        (gemini-companion-send-comments session)
+        (should (equal (format "Comments on your changes:\n\na:1\n> 1\nSee %sa and @none"
+                               at)
+                       (car sent)))))))
+
+(ert-deftest gemini-companion-comment-send-names-a-reviewed-file-once-on-the-page ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines)
+                                             ("b" "B\n"))
+    (gemini-companion-state-report session 'prompt "First")
+    (gemini-companion-test-writes "a" "1\n2\nthree\n4\n5\n6\n7\n8\n9\n" session 'reviewed)
+    (gemini-companion-test-writes "a" "1\n2\nthree\n4\n5\n6\n7\n8\nnine\n" session
+                                  'reviewed)
+    (gemini-companion-test-writes "b" "C\n" session)
+    (find-file (expand-file-name "a" directory))
+    (forward-line 2)
+    (gemini-companion-comment-test-comment "In digits")
+    ;; That is on the last edit of the file, which is unfolded.
+    (gemini-companion-turn-page session (gemini-companion-session-turn session))
+    (should (string-search "a  +1 −1  nothing left to review ...\na  +1 −1  \
+nothing left to review\n" (gemini-companion-comment-test-text)))
+    (should (= 2 (length (split-string (gemini-companion-comment-test-text)
+                                       ">> In digits"))))
+    ;; The page of the CLI replaces that of the turn, and has what no CLI has changed.
+    (gemini-companion-test-write (expand-file-name "other" directory) "1\n")
+    (find-file (expand-file-name "other" directory))
+    (gemini-companion-comment-test-comment "Other")
+    (gemini-companion-turn-page session)
+    (should (string-suffix-p "b  +1 −1  1 change\nB\nC
+a  nothing left to review\nthree\n  >> In digits
+other  nothing left to review\n1\n  >> Other\n"
+                             (gemini-companion-comment-test-text)))
+    (should (= 1 (seq-count (apply-partially #'string-prefix-p "b  ")
+                            (split-string (gemini-companion-comment-test-text)
+                                          "\n"))))))
+
 (ert-deftest gemini-companion-comment-send-works-for-remote-files ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
     (let ((gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,directory)))

@@ -155,6 +155,7 @@
     (undo-boundary)
     (let ((last-command #'ignore))
       (undo))
+    (run-hooks 'post-command-hook)
     (should (string-search "4\n5\n  >> Why?\n6\n"
                            (gemini-companion-comment-test-displayed)))
     ;; The CLI deletes them.
