@@ -375,11 +375,13 @@ They may be gone, or back.  This is a hook of OVERLAY for modifications."
   (when after
     (gemini-companion-comment--set-string overlay)
     ;; In Emacs 28, undo moves the ends of overlays after that.
-    (add-hook 'post-command-hook #'gemini-companion-comment--follow-command nil t)))
+    (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t)))
 
-(defun gemini-companion-comment--follow-command ()
-  "Display the comments in the current buffer again, after a command, once."
-  (remove-hook 'post-command-hook #'gemini-companion-comment--follow-command t)
+(defun gemini-companion-comment--show-again ()
+  "Display the comments in the current buffer again, as its text has changed.
+That is once after a command, and after each revert, in which overlays are not
+told of changes."
+  (remove-hook 'post-command-hook #'gemini-companion-comment--show-again t)
   (dolist (comment gemini-companion-comment--all)
     (when-let* ((overlay (gemini-companion-comment-overlay comment))
                 ((eq (current-buffer) (overlay-buffer overlay))))
@@ -632,6 +634,8 @@ These are the lines without and with a change, lists of strings."
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'comment)))
   "Display comments in files, follow what is undone, and ask before Emacs exits."
   '((find-file-hook gemini-companion-comment--attach)
+    (after-revert-hook gemini-companion-comment--show-again)
+    (gemini-companion-revert-merged-hook gemini-companion-comment--show-again)
     (kill-emacs-query-functions gemini-companion-comment--exit-p)
     (gemini-companion-edit-functions gemini-companion-comment--follow)
     (gemini-companion-changes-undo-functions gemini-companion-comment--note-undone)))
