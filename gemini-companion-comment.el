@@ -82,6 +82,9 @@ newlines."
 (defvar gemini-companion-comment--all nil
   "The comments on files, the last one first.")
 
+(defvar gemini-companion-comment--times nil
+  "When comments were sent: a list of (SESSION . SECONDS), the last one first.")
+
 (defvar gemini-companion-comment--undone nil
   "What the user has undone and was not told, the last one first.")
 
@@ -109,19 +112,19 @@ made first."
   "Return non-nil if COMMENT is on lines that were removed."
   (eq 'before (gemini-companion-comment-side comment)))
 
-(defun gemini-companion-comment-last-sent (session)
-  "Return when comments were sent to the CLI of SESSION last, or nil."
-  (let ((times (cl-loop for comment in gemini-companion-comment--all
-                        when (and (gemini-companion-comment-sent comment)
-                                  (gemini-companion-session-same-p
-                                   session (gemini-companion-comment-session comment)))
-                        collect (gemini-companion-comment-sent comment))))
-    (and times (apply #'max times))))
+(defun gemini-companion-comment-times (session)
+  "Return when comments were sent to the CLI of SESSION, the last time first.
+The value is a list of seconds; the comments may have been removed."
+  (cl-loop for (other . time) in gemini-companion-comment--times
+           when (gemini-companion-session-same-p session other)
+           collect time))
 
 (defun gemini-companion-comment-set-sent (comment session)
   "Record that COMMENT was sent to the CLI of SESSION now."
   (setf (gemini-companion-comment-sent comment) (float-time)
         (gemini-companion-comment-session comment) session)
+  (push (cons session (gemini-companion-comment-sent comment))
+        gemini-companion-comment--times)
   (gemini-companion-comment--changed comment))
 
 (defun gemini-companion-comment--changed (comment)
@@ -651,6 +654,7 @@ user's text must not be lost."
   (mapc #'gemini-companion-comment--hide gemini-companion-comment--all)
   (setq gemini-companion-comment--all
         (seq-remove #'gemini-companion-comment-sent gemini-companion-comment--all)
+        gemini-companion-comment--times nil
         gemini-companion-comment--undone nil))
 
 (defun gemini-companion-comment--exit-p ()

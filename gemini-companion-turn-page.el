@@ -100,31 +100,32 @@ the part as the text property `gemini-companion-turn-page-part'."
 
 ;;;; What belongs to the page
 
-(defun gemini-companion-turn-page--since (subject)
-  "Return when comments on what is in SUBJECT were sent, in seconds, or nil.
+(defun gemini-companion-turn-page--times (subject)
+  "Return when comments on what is in SUBJECT were sent, the last time first.
 What its CLI has written later is an answer to them."
-  (let ((turn (gemini-companion-turn-page--subject-turn subject))
-        (sent (gemini-companion-comment-last-sent
-               (gemini-companion-turn-page--subject-session subject))))
-    (and sent
-         (or (null turn) (< (gemini-companion-turn-began turn) sent))
-         sent)))
+  (let ((turn (gemini-companion-turn-page--subject-turn subject)))
+    (seq-filter (lambda (time)
+                  (or (null turn) (< (gemini-companion-turn-began turn) time)))
+                (gemini-companion-comment-times
+                 (gemini-companion-turn-page--subject-session subject)))))
 
 (defun gemini-companion-turn-page--new-p (subject edit)
-  "Return non-nil if EDIT was written after the comments on SUBJECT were sent."
-  (when-let* ((since (gemini-companion-turn-page--since subject)))
-    (< since (gemini-companion-edit-since edit))))
+  "Return non-nil if EDIT was written after the last comments on SUBJECT."
+  (when-let* ((last (car (gemini-companion-turn-page--times subject))))
+    (< last (gemini-companion-edit-since edit))))
 
 (defun gemini-companion-turn-page--own-p (subject edit)
   "Return non-nil if EDIT is one of those of SUBJECT.
-Of a turn, so are those that answer the comments on it."
+Of a turn, so are those that were written after the first comments on it."
   (let ((turn (gemini-companion-turn-page--subject-turn subject)))
     (and (gemini-companion-session-same-p
           (gemini-companion-turn-page--subject-session subject)
           (gemini-companion-edit-session edit))
          (or (null turn)
              (eq turn (gemini-companion-edit-turn edit))
-             (gemini-companion-turn-page--new-p subject edit)))))
+             (when-let* ((first (car (last (gemini-companion-turn-page--times
+                                            subject)))))
+               (< first (gemini-companion-edit-since edit)))))))
 
 (defun gemini-companion-turn-page--edits (subject)
   "Return the edits of SUBJECT, oldest first."
@@ -155,7 +156,7 @@ The one that is displayed stays if nothing that it depends on has changed."
                       (gemini-companion-changes-file-edits record)
                       (gemini-companion-comment-state
                        (gemini-companion-changes-file-name record))
-                      (gemini-companion-turn-page--since subject)
+                      (gemini-companion-turn-page--times subject)
                       (gemini-companion-turn-page--draw-state key))))
     (or (gemini-companion-turn-page--same key state)
         (let* ((own-p (apply-partially #'gemini-companion-turn-page--own-p subject))

@@ -133,7 +133,22 @@ They are as the CLI gets them, the last one first."
       ;; What was kept does not come again, and the comment is at its lines.
       (should-not (string-search "\n1\none\n" text))
       (should (string-search "\nfive\n" text))
-      (should (string-search "9\n  >> (sent) In words\n" text)))))
+      (should (string-search "9\n  >> (sent) In words\n" text)))
+    ;; After a third round, what is left of the second one is still there.
+    (goto-char (point-min))
+    (search-forward "five")
+    (gemini-companion-comment-test-comment "In digits")
+    (gemini-companion-send-comments session)
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Third")
+    (gemini-companion-test-writes "a" "one\n2\nthree\n4\nfive\n6\n7\n8\nnine\n" session)
+    (gemini-companion-page-refresh)
+    (dolist (command '(ignore gemini-companion-remove-comments))
+      (funcall command)
+      (let ((text (gemini-companion-comment-test-text)))
+        (should (string-search "a  +3 −3  3 changes  1 since your comments" text))
+        (should (string-search "\nfive\n" text))
+        (should (string-search "\nthree\n" text))))))
 
 (ert-deftest gemini-companion-comment-send-asks-once-when-a-proposal-is-accepted ()
   (gemini-companion-comment-send-test-with

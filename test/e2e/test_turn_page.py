@@ -140,6 +140,9 @@ def test_comments_of_each_place_are_nothing_but_text(world: World, client: str) 
                         gemini-companion-review-view '{view})""",
     )
     cli = world.run(emacs, client)
+    if client == "gemini":
+        # Beside the terminal there is no room for Ediff.
+        emacs.eval("(delete-other-windows)")
     if client == "qwen":
         cli.wait_until_connected()
     emacs.holds(SESSION, "connected")
