@@ -6,7 +6,11 @@
 
 (require 'gemini-companion-comment-send)
 (require 'gemini-companion-comment-test-helper)
-(require 'gemini-companion-remote-names)
+;; That add-on may be removed.
+(require 'gemini-companion-remote-names nil t)
+
+(defvar gemini-companion-remote-names-hosts)
+(defvar gemini-companion-remote-names-mirrors)
 
 (defmacro gemini-companion-comment-send-test-with (files &rest body)
   "Run BODY with comments in a directory with FILES; `sent' has each prompt.
@@ -277,6 +281,7 @@ other  nothing left to review\n1\n  >> Other\n"
                                           "\n"))))))
 
 (ert-deftest gemini-companion-comment-send-works-for-remote-files ()
+  (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
     (let ((gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,directory)))
           (gemini-companion-remote-names-hosts
