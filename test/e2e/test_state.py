@@ -38,7 +38,9 @@ def is_(emacs: Emacs, state: str) -> None:
 def test_qwen_is_enabled_in_a_terminal_known_by_its_title_resumed_and_typed_to(
     world: World,
 ) -> None:
-    qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
+    # With its banner, as by default.
+    ui = {**qwen.UI, "hideBanner": False}
+    qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True}, ui=ui)
     file = world.file("a.txt", "one\n")
     extra = f"(setq gemini-companion-terminal 'term) {STATES}"
     emacs = world.emacs(file, extra=extra)

@@ -8,15 +8,23 @@ from .scratch import Scratch
 from .tools import Tools
 from .wait import eventually
 
+UI = {
+    "hideTips": True,
+    # Qwen Code measures each letter of its banner, all of different colors, whenever it
+    # draws its screen: nearly two seconds of a processor at the start.
+    "hideBanner": True,
+    # Qwen Code would ask the model four times a turn: what the user may type next, and
+    # (see below) what to remember.  The model of the tests knows neither, and each
+    # takes a second.
+    "enableFollowupSuggestions": False,
+}
 SETTINGS = {
     "ide": {"enabled": True, "hasSeenNudge": True},
     "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
     "tools": {"approvalMode": "default"},
     "general": {"enableAutoUpdate": False, "disableAutoUpdate": True},
     "privacy": {"usageStatisticsEnabled": False},
-    # Else it asks the model four times a turn: what to remember, and what the user may
-    # type next.  The model of the tests knows neither, and each takes it a second.
-    "ui": {"hideTips": True, "enableFollowupSuggestions": False},
+    "ui": UI,
     "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
 }
 
