@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from harness.emacs import Emacs, lisp
 from harness.scratch import registry
-from harness.tools import ROOT
+from harness.tools import ROOT, UV
 from harness.world import World
 
-UV = ROOT / ".venv" / "bin" / "uv"
 SLOW_UV = f"""#!/bin/sh
 case $* in *"pip install"*) exec sleep 1000 ;; esac
 exec {UV} "$@"

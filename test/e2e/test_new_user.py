@@ -10,6 +10,7 @@ from harness.emacs import BARE, EARLY_INIT, lisp
 from harness.gemini import CONNECTED, SETTINGS, Gemini, in_container, write_settings
 from harness.scratch import registry
 from harness.terminal import Terminal
+from harness.tools import UV
 from harness.wait import eventually
 from harness.world import World
 
@@ -73,7 +74,15 @@ def start(world: World) -> Terminal:
     directory.joinpath("init.el").write_text(INIT.format(archives=" ".join(archives)))
     early = EARLY_INIT.replace("package-enable-at-startup nil", "")
     directory.joinpath("early-init.el").write_text(early)
-    path = os.pathsep.join([os.path.dirname(world.tools.gemini), os.environ["PATH"]])
+    programs = [os.path.dirname(world.tools.gemini), os.environ["PATH"]]
+    if not world.tools.is_first:
+        # Other Emacsen differ by package.el and the compiler.  With the first one, this
+        # user has no uv, and pip takes half a minute of a processor.
+        tools = world.scratch.root / "tools"
+        tools.mkdir()
+        (tools / "uv").symlink_to(UV)
+        programs.insert(0, str(tools))
+    path = os.pathsep.join(programs)
     file = world.file("hello.py", "print('hello')\n")
     emacs = world.tmux.start(
         "new-user",

@@ -12,6 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 DEPS = ROOT / ".deps"
 
+UV = ROOT / ".venv" / "bin" / "uv"
+# Lines: VERSION KIND DIRECTORY, see dev/env.
+EMACSEN = DEPS / "emacsen"
 MELPA = "https://melpa.org/packages/"
 
 
@@ -55,6 +58,14 @@ class Tools:
     def lisp(self) -> Path:
         """The directory of the Lisp and the Python of the package."""
         return Path(os.environ.get("GC_LISP") or ROOT)
+
+    @cached_property
+    def is_first(self) -> bool:
+        """Whether the Emacs is the one with which all tests run."""
+        if not EMACSEN.exists():
+            return True
+        first = EMACSEN.read_text().partition("\n")[0].split(" ", 2)[2]
+        return os.path.dirname(self.emacs) == first
 
     @cached_property
     def package(self) -> str:
