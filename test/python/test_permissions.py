@@ -94,17 +94,49 @@ def ask(tmp_path: Path) -> Iterator[AskHook]:
         hook.close()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeEmacs, str]]:
+    """An Emacs for the tests that neither end it nor set its limits, and its HOME."""
+    root = tmp_path_factory.mktemp("shared")
+    (root / "home" / ".qwen").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(root / "home"))
+        patch.setenv("TMPDIR", str(root))
+        emacs = FakeEmacs(root, silence_limit=BOUND).connect()
+    yield emacs, str(root / "home")
+    emacs.close()
+    assert "Traceback" not in "".join(emacs.log), "".join(emacs.log)
+
+
+@pytest.fixture
+def emacs(shared: tuple[FakeEmacs, str], monkeypatch: pytest.MonkeyPatch) -> FakeEmacs:
+    """The shared Emacs, which gives no answer and knows nothing of other tests."""
+    emacs, home = shared
+    monkeypatch.setenv("HOME", home)
+    asked_by(emacs, NO_ANSWER)
+    # All that was begun before has been withdrawn by then.
+    emacs.call("processes")
+    emacs.epc.unanswered.clear()
+    emacs.epc.calls.queue.clear()
+    return emacs
+
+
 def server(start: Start, answer: Any = NO_ANSWER, **settings: float) -> FakeEmacs:
     """Return an Emacs that gives ``answer``, a form or a function, to permissions."""
     # A busy machine is no silent Emacs.
     emacs = start(**{"silence_limit": BOUND, **settings})
+    asked_by(emacs, answer)
+    return emacs
+
+
+def asked_by(emacs: FakeEmacs, answer: Any) -> None:
+    """Let ``emacs`` give ``answer``, a form or a function, to permissions."""
     emacs.epc.answers["ask"] = answer if callable(answer) else lambda *_: answer
     emacs.call("roots-update", ["/"])
     emacs.call("tools-update", True)
     # The server loads its HTTP part for the first request.
     body = json.dumps({"method": "list", "directory": "/"}).encode()
     assert b"tools" in program.post(emacs.port, emacs.token, body, BOUND)
-    return emacs
 
 
 def asked_in(emacs: FakeEmacs) -> tuple[dict[str, Any], Any, str]:
@@ -140,8 +172,8 @@ def decision(behavior: str, **more: str) -> Facts:
     }
 
 
-def test_an_answer_of_emacs_is_that_of_the_hook(start: Start, ask: AskHook) -> None:
-    emacs = server(start, allow)
+def test_an_answer_of_emacs_is_that_of_the_hook(emacs: FakeEmacs, ask: AskHook) -> None:
+    asked_by(emacs, allow)
     assert ask().output() == decision("allow")
     facts, shown, text = asked_in(emacs)
     assert text.isascii()
@@ -184,8 +216,7 @@ ODD: list[Any] = [
 ]  # fmt: skip
 
 
-def test_a_malformed_answer_is_no_answer(start: Start, ask: AskHook) -> None:
-    emacs = server(start)
+def test_a_malformed_answer_is_no_answer(emacs: FakeEmacs, ask: AskHook) -> None:
     for odd in ODD:
 
         def answer(*args: Any, odd: Any = odd) -> Any:
@@ -200,8 +231,7 @@ def test_a_malformed_answer_is_no_answer(start: Start, ask: AskHook) -> None:
         assert ask().output() == {}, reason
 
 
-def test_an_error_of_emacs_is_no_answer(start: Start, ask: AskHook) -> None:
-    emacs = server(start)
+def test_an_error_of_emacs_is_no_answer(emacs: FakeEmacs, ask: AskHook) -> None:
     hook = ask()
     asked_in(emacs)
     (uid,) = emacs.epc.unanswered
@@ -209,8 +239,7 @@ def test_an_error_of_emacs_is_no_answer(start: Start, ask: AskHook) -> None:
     assert hook.output() == {}
 
 
-def test_only_the_first_answer_counts(start: Start, ask: AskHook) -> None:
-    emacs = server(start)
+def test_only_the_first_answer_counts(emacs: FakeEmacs, ask: AskHook) -> None:
     hooks = [ask(), ask()]
     texts = [asked_in(emacs)[2] for _ in hooks]
     first, second = emacs.epc.unanswered
@@ -231,8 +260,9 @@ def withdrawn(emacs: FakeEmacs, question_id: str) -> str:
     return str(how.value())
 
 
-def test_escape_in_the_cli_withdraws_the_question(start: Start, ask: AskHook) -> None:
-    emacs = server(start)
+def test_escape_in_the_cli_withdraws_the_question(
+    emacs: FakeEmacs, ask: AskHook
+) -> None:
     hook = ask()
     facts, _, text = asked_in(emacs)
     hook.kill()
@@ -242,8 +272,9 @@ def test_escape_in_the_cli_withdraws_the_question(start: Start, ask: AskHook) ->
     emacs.call("processes")
 
 
-def test_the_end_of_the_cli_withdraws_the_question(start: Start, ask: AskHook) -> None:
-    emacs = server(start)
+def test_the_end_of_the_cli_withdraws_the_question(
+    emacs: FakeEmacs, ask: AskHook
+) -> None:
     hook = ask()
     facts, _, _ = asked_in(emacs)
     # The hook goes on: it is not the CLI's own child, and gets no signal.
@@ -325,8 +356,8 @@ NOT_ASKED: list[Facts] = [
 ]
 
 
-def test_what_emacs_is_not_asked(start: Start, ask: AskHook) -> None:
-    emacs = server(start, allow)
+def test_what_emacs_is_not_asked(emacs: FakeEmacs, ask: AskHook) -> None:
+    asked_by(emacs, allow)
     emacs.call("roots-update", ["/usr"])
     for asked in NOT_ASKED:
         assert ask({"cwd": "/usr", **asked}).output() == {}, asked
@@ -334,9 +365,8 @@ def test_what_emacs_is_not_asked(start: Start, ask: AskHook) -> None:
     assert ask({**event(), "cwd": "/usr"}).output() == decision("allow")
 
 
-def test_no_emacs_is_asked_without_a_process(start: Start, ask: AskHook) -> None:
+def test_no_emacs_is_asked_without_a_process(emacs: FakeEmacs, ask: AskHook) -> None:
     """A CLI whose end cannot be seen must not wait for ever."""
-    emacs = server(start)
     body = {"method": "permission", "pid": dead_pid(), "event": event()}
     answer = program.post(
         emacs.port, emacs.token + ".qwen", json.dumps(body).encode(), BOUND
@@ -402,9 +432,8 @@ def copilot_asks(hooks: Hooks, message: str) -> Asked | None:
     return hooks.asked({"notification_type": "permission_prompt", "message": message})
 
 
-def test_a_question_of_a_terminal_is_shown_at_once(start: Start) -> None:
+def test_a_question_of_a_terminal_is_shown_at_once(emacs: FakeEmacs) -> None:
     """Gemini CLI asks when its hook has returned, so that waits for no Emacs."""
-    emacs = server(start)
     asked = notice({"type": "exec", "command": COMMAND})
     body = {"method": "event", "pid": os.getpid(), "event": asked}
     began = time.monotonic()
