@@ -67,9 +67,6 @@ become text of another one.")
   "Seconds without a key before a key answers a permission.
 They begin when it has been drawn.")
 
-(defvar gemini-companion-permission-burst-seconds 0.2
-  "Seconds after the key for a yes in which another key makes it count for none.")
-
 (defvar gemini-companion-permission-largest-fontified 50000
   "Number of characters of the largest command that gets faces.")
 
@@ -733,7 +730,7 @@ of the text is not in the window, scroll there instead."
 
 (defun gemini-companion-permission--no-burst ()
   "Signal a `user-error' if another key is typed within a moment."
-  (unless (sit-for gemini-companion-permission-burst-seconds)
+  (unless (sit-for gemini-companion-request-burst-seconds)
     (user-error "Not answered: several keys were typed at once")))
 
 (defun gemini-companion-permission--ignore-keys ()

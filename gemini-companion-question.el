@@ -56,12 +56,18 @@ that it waits for a moment, as until an edit that was accepted is written."
   (gemini-companion-session-terminal (gemini-companion-question-session question)))
 
 (cl-defmethod gemini-companion-request-show ((question gemini-companion-question))
-  "Select the terminal of QUESTION."
-  (let ((session (gemini-companion-question-session question)))
-    (gemini-companion-terminal-show
-     (or (gemini-companion-request-buffer question)
-         (user-error "%s asks in its terminal, which is not in this Emacs"
-                     (gemini-companion-session-name session))))))
+  "Select the terminal of QUESTION, unless another key is typed at once.
+There, a second RET would be the answer of a user who has not seen the
+question."
+  (let* ((session (gemini-companion-question-session question))
+         (name (gemini-companion-session-name session))
+         (terminal (or (gemini-companion-request-buffer question)
+                       (user-error
+                        "%s asks in its terminal, which is not in this Emacs" name))))
+    (unless (sit-for gemini-companion-request-burst-seconds)
+      (user-error "Several keys were typed at once; the last one would answer %s"
+                  name))
+    (gemini-companion-terminal-show terminal)))
 
 (provide 'gemini-companion-question)
 ;;; gemini-companion-question.el ends here

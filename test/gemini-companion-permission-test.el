@@ -144,7 +144,7 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
   (gemini-companion-permission-test-with
     (let* ((permission (gemini-companion-permission-test-ask "make" "id"))
            (input (gemini-companion-permission-test-input "make"))
-           (burst gemini-companion-permission-burst-seconds))
+           (burst gemini-companion-request-burst-seconds))
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-type "a")
       (should (equal `((:behavior "allow" :input ,(secure-hash 'sha256 input)))

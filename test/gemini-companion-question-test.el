@@ -66,4 +66,24 @@
                 (should-error (gemini-companion-request-show question)
                               :type 'user-error)))))))
 
+(ert-deftest gemini-companion-question-takes-no-second-key-to-the-terminal ()
+  (gemini-companion-question-test-with
+    (gemini-companion-state-report session 'question nil)
+    (let ((question (car (gemini-companion-requests))))
+      (with-temp-buffer
+        (let ((terminal (current-buffer)))
+          (cl-letf (((symbol-function 'gemini-companion-session-terminal)
+                     (lambda (_) terminal)))
+            ;; RET is typed twice in the list.
+            (cl-letf (((symbol-function 'sit-for) #'ignore))
+              (should (string-search
+                       "several keys"
+                       (downcase
+                        (error-message-string
+                         (should-error (gemini-companion-request-show question)
+                                       :type 'user-error)))))
+              (should-not (eq terminal (window-buffer))))
+            (gemini-companion-request-show question)
+            (should (eq terminal (window-buffer)))))))))
+
 ;;; gemini-companion-question-test.el ends here
