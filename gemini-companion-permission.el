@@ -671,8 +671,19 @@ Called before each redisplay of WINDOW.  Its keys answer after half a second."
                                  #'gemini-companion-permission--note-quiet
                                  (current-buffer) drawing))
       ;; If Emacs has been idle for longer, that timer waits for the next key.
-      (run-at-time seconds nil #'gemini-companion-permission--note-quiet
+      (run-at-time seconds nil #'gemini-companion-permission--await-quiet
                    (current-buffer) drawing))))
+
+(defun gemini-companion-permission--await-quiet (buffer drawing)
+  "Record once that no key has been typed for a while since DRAWING of BUFFER.
+Look again if there is input now, or if Emacs has been busy."
+  (gemini-companion-permission--note-quiet buffer drawing)
+  (when (and (buffer-live-p buffer)
+             (eq drawing (buffer-local-value 'gemini-companion-permission--drawn
+                                             buffer))
+             (null (gemini-companion-permission--drawing-keys drawing)))
+    (run-at-time gemini-companion-permission-quiet-seconds nil
+                 #'gemini-companion-permission--await-quiet buffer drawing)))
 
 (defun gemini-companion-permission--note-quiet (buffer drawing)
   "Record that no key has been typed for a while since DRAWING of BUFFER.
@@ -684,7 +695,10 @@ The key that answers must be the first one after that."
                 (eq drawing (buffer-local-value 'gemini-companion-permission--drawn
                                                 buffer))
                 (eq buffer (window-buffer (selected-window)))))
-      (gemini-companion-permission--forget-drawing buffer drawing))
+      (gemini-companion-permission--forget-drawing buffer drawing)
+      ;; Another window may be selected for a moment only, without a redisplay.
+      (when (buffer-live-p buffer)
+        (force-window-update buffer)))
      ((and idle
            (not (input-pending-p))
            (<= seconds (float-time idle))

@@ -174,6 +174,24 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
       (should (equal "deny" (plist-get (pop gemini-companion-permission-test-answers)
                                        :behavior))))))
 
+(ert-deftest gemini-companion-permission-is-answered-once-no-other-input-is-pending ()
+  (gemini-companion-permission-test-with
+    (let ((permission (gemini-companion-permission-test-ask "make" "id"))
+          (gemini-companion-permission-quiet-seconds 0.02)
+          (pending t))
+      (gemini-companion-request-show permission)
+      (set-buffer (window-buffer))
+      (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 10 0 0)))
+                ((symbol-function 'input-pending-p) (lambda (&rest _) pending)))
+        (gemini-companion-permission-test-draw)
+        ;; When half a second is over, there is input that is no key.
+        (sleep-for 0.2)
+        (setq pending nil)
+        (sleep-for 0.2)
+        (gemini-companion-permission-test-type "a"))
+      (should (equal "allow" (plist-get (pop gemini-companion-permission-test-answers)
+                                        :behavior))))))
+
 (ert-deftest gemini-companion-permission-takes-no-key-that-was-meant-for-another ()
   (gemini-companion-permission-test-with
     (let ((permission (gemini-companion-permission-test-ask "make" "id")))
