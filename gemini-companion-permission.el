@@ -469,7 +469,9 @@ for one."
 A refusal ends the turn of the CLI, with its other calls."
   (let ((title (gemini-companion-permission--title permission)))
     (if (not taken)
-        (message "The answer was not taken; answer in the terminal of %s" title)
+        ;; A busy CLI takes the key later.
+        (message "A key was sent, and the question is still there; look at the \
+terminal of %s" title)
       (gemini-companion-permission--close permission 'ended)
       (pcase answer
         ('allow (message "Allowed once in the terminal of %s" title))
