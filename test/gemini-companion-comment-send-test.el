@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-comment-send)
 (require 'gemini-companion-comment-test-helper)
+(require 'tramp)
 ;; That add-on may be removed.
 (require 'gemini-companion-remote-names nil t)
 
@@ -288,13 +289,14 @@ other  nothing left to review\n1\n  >> Other\n"
            (list (list "/ssh:far:" :state "connected")))
           (session '(:id "far" :client "gemini" :remote "/ssh:far:")))
       (gemini-companion-server-receive 'sessions-update (list session))
-      (cl-letf (((symbol-function 'tramp-file-name-handler)
-                 (lambda (operation &rest arguments)
-                   (when (memq operation '(file-exists-p file-truename file-attributes
-                                           insert-file-contents))
-                     (error "Tramp was called: %S" operation))
-                   (let ((file-name-handler-alist nil))
-                     (apply operation arguments)))))
+      (cl-letf* ((handle (symbol-function 'tramp-file-name-handler))
+                 ((symbol-function 'tramp-file-name-handler)
+                  (lambda (operation &rest arguments)
+                    (when (memq operation '(file-exists-p file-truename
+                                            file-attributes insert-file-contents))
+                      (error "Tramp was called: %S" operation))
+                    ;; It works on names alone.
+                    (apply handle operation arguments))))
         ;; Whether the CLI has changed the file or not.
         (dolist (name '("a" "b"))
           (with-temp-buffer

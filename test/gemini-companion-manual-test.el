@@ -210,9 +210,13 @@ If SECTION is non-nil, only those of that section."
 
 (defun gemini-companion-manual-test-local-map (mode)
   "Return the keymap of a buffer in MODE, with those that MODE inherits."
-  (with-temp-buffer
-    (funcall mode)
-    (current-local-map)))
+  ;; `with-temp-buffer' would kill the buffer without its hooks.
+  (let ((buffer (generate-new-buffer "map")))
+    (unwind-protect
+        (with-current-buffer buffer
+          (funcall mode)
+          (current-local-map))
+      (kill-buffer buffer))))
 
 (defun gemini-companion-manual-test-maps ()
   "Return an alist of the sections of the manual about keys, and their keymaps."

@@ -264,7 +264,8 @@ starts a CLI"
     '(dolist (file (directory-files
                     (file-name-directory (locate-library "gemini-companion"))
                     nil "\\`gemini-companion.*\\.el\\'"))
-       (unless (string-suffix-p "-autoloads.el" file)
+       ;; Two files of an installed package are no libraries.
+       (unless (string-match-p "-\\(?:autoloads\\|pkg\\)\\.el\\'" file)
          (require (intern (file-name-base file)))))
     '(mapc #'require '(help-mode package))
     '(let (found)
