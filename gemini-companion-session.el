@@ -203,9 +203,11 @@ terminal of a CLI that Emacs has started is always that of the CLI."
                   (gemini-companion-session-terminal session))
               ;; The group of a process in the background, or suspended, is not
               ;; that of the terminal.
-              (let-alist (let ((default-directory "/"))
-                           (process-attributes (plist-get session :pid)))
-                (eql .pgrp .tpgid))))
+              (when-let* ((attributes (let ((default-directory "/"))
+                                        (process-attributes
+                                         (plist-get session :pid)))))
+                (let-alist attributes
+                  (eql .pgrp .tpgid)))))
        (if session (list session) (gemini-companion-sessions)))))
 
 ;;;; Life

@@ -95,6 +95,20 @@
       (should-not (gemini-companion-session-same-p
                    far (plist-put (copy-sequence far) :id "2"))))))
 
+(ert-deftest gemini-companion-session-that-exits-meanwhile-has-no-terminal ()
+  (with-temp-buffer
+    (let* ((buffer (current-buffer))
+           (process (start-process "shell" buffer "sleep" "600")))
+      (set-process-query-on-exit-flag process nil)
+      (unwind-protect
+          ;; Its number was valid a moment ago, and has no attributes now.
+          (cl-letf (((symbol-function 'gemini-companion-session-terminal)
+                     (lambda (_) buffer))
+                    ((symbol-function 'process-attributes) #'ignore))
+            (should-not (gemini-companion-session-has-terminal-p
+                         process '(:id "1" :pid 1))))
+        (delete-process process)))))
+
 (ert-deftest gemini-companion-session-names-commands-that-a-cli-has ()
   (unwind-protect
       (pcase-dolist (`(,clients ,text)
