@@ -20,7 +20,7 @@
 (gemini-companion-part-autoload 'prompt 'gemini-companion-edit-reject-with-reason)
 
 (autoload 'gemini-companion-comment-send-accepted "gemini-companion-comment-send")
-(declare-function gemini-companion-comments-of-file "gemini-companion-comment")
+(autoload 'gemini-companion-comments-of-file "gemini-companion-comment")
 (declare-function gemini-companion-edit-comments "gemini-companion-edit")
 (declare-function gemini-companion-edit-reject-with-reason
                   "gemini-companion-prompt")
