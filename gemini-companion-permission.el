@@ -678,11 +678,9 @@ Called before each redisplay of WINDOW.  Its keys answer after half a second."
 
 (defun gemini-companion-permission--await-quiet (buffer drawing)
   "Record once that no key has been typed for a while since DRAWING of BUFFER.
-Look again if there is input now, or if Emacs has been busy."
+If input is pending, or Emacs has been busy, check again after that while."
   (gemini-companion-permission--note-quiet buffer drawing)
-  (when (and (buffer-live-p buffer)
-             (eq drawing (buffer-local-value 'gemini-companion-permission--drawn
-                                             buffer))
+  (when (and (gemini-companion-permission--last-drawing-p buffer drawing)
              (null (gemini-companion-permission--drawing-keys drawing)))
     (run-at-time gemini-companion-permission-quiet-seconds nil
                  #'gemini-companion-permission--await-quiet buffer drawing)))
@@ -693,9 +691,7 @@ The key that answers must be the first one after that."
   (let ((seconds gemini-companion-permission-quiet-seconds)
         (idle (current-idle-time)))
     (cond
-     ((not (and (buffer-live-p buffer)
-                (eq drawing (buffer-local-value 'gemini-companion-permission--drawn
-                                                buffer))
+     ((not (and (gemini-companion-permission--last-drawing-p buffer drawing)
                 (eq buffer (window-buffer (selected-window)))))
       (gemini-companion-permission--forget-drawing buffer drawing)
       ;; Another window may be selected for a moment only, without a redisplay.
@@ -712,11 +708,14 @@ The key that answers must be the first one after that."
   "Forget DRAWING of BUFFER, if there is one: it must be drawn again."
   (when drawing
     (cancel-timer (gemini-companion-permission--drawing-timer drawing)))
-  (when (and (buffer-live-p buffer)
-             (eq drawing (buffer-local-value 'gemini-companion-permission--drawn
-                                             buffer)))
+  (when (gemini-companion-permission--last-drawing-p buffer drawing)
     (with-current-buffer buffer
       (setq gemini-companion-permission--drawn nil))))
+
+(defun gemini-companion-permission--last-drawing-p (buffer drawing)
+  "Return non-nil if BUFFER is live, and DRAWING is the one that counts there."
+  (and (buffer-live-p buffer)
+       (eq drawing (buffer-local-value 'gemini-companion-permission--drawn buffer))))
 
 (defun gemini-companion-permission--to-answer ()
   "Return the open permission here, if the key that was typed may answer it.
@@ -857,7 +856,7 @@ within a moment, which would be an answer."
   (let ((permission (or gemini-companion-permission--here
                         (user-error "No permission here"))))
     (gemini-companion-permission--give-back permission)
-    ;; There, a second RET would be a yes.
+    ;; A second RET, typed in the terminal, would be a yes.
     (gemini-companion-permission--no-burst)
     (unless (gemini-companion-permission--show-terminal
              permission #'gemini-companion-terminal-show)
