@@ -81,15 +81,7 @@ def _hook(emacs: Editor, file: Path) -> Iterator[Row]:
 
     def run(*command: object) -> float:
         began = _used()
-        done = subprocess.run(
-            [Tools.find().python, *map(str, command)],
-            cwd=file.parent,
-            env=emacs.scratch.environment,
-            input=json.dumps(event).encode(),
-            capture_output=True,
-            check=True,
-        )
-        answer = json.loads(done.stdout)
+        answer = json.loads(_output(emacs, file, event, *command))
         added.append(len(str(answer)) if answer else 0)
         return 1000 * (_used() - began)
 
@@ -120,14 +112,7 @@ def _permission(emacs: Editor, file: Path) -> Iterator[Row]:
             "details": {"type": "exec", "command": command},
         }
         began = time.time()
-        subprocess.run(
-            [Tools.find().python, *map(str, program)],
-            cwd=file.parent,
-            env=emacs.scratch.environment,
-            input=json.dumps(event).encode(),
-            capture_output=True,
-            check=True,
-        )
+        _output(emacs, file, event, *program)
         return began
 
     def ours() -> float:
@@ -147,6 +132,21 @@ def _permission(emacs: Editor, file: Path) -> Iterator[Row]:
     samples = alternate(ROUNDS, ours=ours, comparator=plain)
     what = "a command is asked about → row in the list, ms"
     yield row(what, samples, Goal(times=4))
+
+
+def _output(
+    emacs: Editor, file: Path, event: dict[str, Any], *program: object
+) -> bytes:
+    """Return what a Python ``program`` prints for ``event``, beside ``file``."""
+    done = subprocess.run(
+        [Tools.find().python, *map(str, program)],
+        cwd=file.parent,
+        env=emacs.scratch.environment,
+        input=json.dumps(event).encode(),
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout
 
 
 def _used() -> float:
