@@ -35,6 +35,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-baseline
+               (:noinline t)
                (:constructor gemini-companion-baseline--make
                              (text written regions &optional format written-format))
                (:copier nil))
@@ -47,6 +48,7 @@ No slot is ever set."
   text written regions format written-format)
 
 (cl-defstruct (gemini-companion-baseline-region
+               (:noinline t)
                (:constructor gemini-companion-baseline--region
                              (old old-end new new-end))
                (:copier nil))
@@ -56,6 +58,7 @@ place of those from NEW to NEW-END of the second one."
   old old-end new new-end)
 
 (cl-defstruct (gemini-companion-baseline-change
+               (:noinline t)
                (:constructor gemini-companion-baseline--change
                              (start end lines regions mixed &optional conversion))
                (:copier nil))
@@ -393,6 +396,7 @@ that a CLI has removed there, (nil . INDEX), before the one in its place."
 ;;;; Folding
 
 (cl-defstruct (gemini-companion-baseline--gap
+               (:noinline t)
                (:constructor gemini-companion-baseline--gap)
                (:copier nil))
   "What is between two lines now that nobody has to review.
@@ -435,6 +439,7 @@ PLACES and OWN, see `gemini-companion-baseline--realign'."
          (cl-loop for i from from below to thereis (not (aref own i))))))
 
 (cl-defstruct (gemini-companion-baseline--removed
+               (:noinline t)
                (:constructor gemini-companion-baseline--removed (text gone))
                (:copier nil))
   "A line of the baseline that a CLI has removed.

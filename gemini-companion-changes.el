@@ -32,6 +32,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-changes-file
+               (:noinline t)
                (:constructor gemini-companion-changes--make (name edit))
                (:copier nil))
   "A file with changes by CLIs that nobody has reviewed.

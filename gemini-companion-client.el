@@ -196,6 +196,7 @@ like."
   "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key")
 
 (cl-defstruct (gemini-companion-client-dialog
+               (:noinline t)
                (:constructor gemini-companion-client-dialog-make)
                (:copier nil))
   "The dialog at the end of a screen by which a CLI asks about a shell command.

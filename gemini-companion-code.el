@@ -16,6 +16,7 @@
 ;;;; New errors
 
 (cl-defstruct (gemini-companion-code-located
+               (:noinline t)
                (:constructor gemini-companion-code--locate (error kind content))
                (:copier nil))
   "An error of a checker and its line in the text.

@@ -51,6 +51,7 @@
   "How many comments were made in this Emacs.")
 
 (cl-defstruct (gemini-companion-comment
+               (:noinline t)
                (:constructor gemini-companion-comment--make)
                (:copier nil))
   "A comment of the user on lines of a file.
@@ -68,6 +69,7 @@ TEXT is the comment, and SENT the time when it was sent, in seconds, or nil."
           :documentation "How many comments were made by then."))
 
 (cl-defstruct (gemini-companion-comment-undone
+               (:noinline t)
                (:constructor gemini-companion-comment--make-undone)
                (:copier nil))
   "A change of a CLI that the user has undone, and that it was not told yet.

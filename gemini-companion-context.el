@@ -34,6 +34,7 @@
   "Non-nil if something changed since the timer was armed.")
 
 (cl-defstruct (gemini-companion-context--place
+               (:noinline t)
                (:constructor gemini-companion-context--place-make)
                (:copier nil))
   "Where the user is, as far as a CLI may have to know it."
@@ -49,6 +50,7 @@
 It is changed in place: a new one would be garbage after each command.")
 
 (cl-defstruct (gemini-companion-context--known
+               (:noinline t)
                (:constructor gemini-companion-context--known-make)
                (:copier nil))
   "The buffers that decide what is shared."

@@ -48,6 +48,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-ediff-view
+               (:noinline t)
                (:include gemini-companion-view)
                (:constructor gemini-companion-ediff-make)
                (:copier nil))

@@ -68,6 +68,7 @@ It need not have had one.  `gemini-companion-edit-status' returns its outcome."
 ;;;; State
 
 (cl-defstruct (gemini-companion-edit
+               (:noinline t)
                (:include gemini-companion-request (kind 'edit))
                (:constructor gemini-companion-edit-make)
                (:copier nil))

@@ -93,7 +93,7 @@ of its server; if there are several such roots, take the innermost."
 
 ;;;; Requests
 
-(cl-defstruct gemini-companion-eglot--batch
+(cl-defstruct (gemini-companion-eglot--batch (:noinline t))
   "Requests that were sent together.
 WAITING is the number of those without a result, RESULTS a list of the
 results in the order of the requests, and THEN the function to call with

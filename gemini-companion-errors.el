@@ -51,6 +51,7 @@
 The CLI waits for it.")
 
 (cl-defstruct (gemini-companion-errors--report
+               (:noinline t)
                (:constructor gemini-companion-errors--report (tick errors version)))
   "The last report about the text of a buffer.
 TICK is the `buffer-chars-modified-tick' of that text, or nil if the next
@@ -60,6 +61,7 @@ server named, or nil if it named none."
   tick errors version)
 
 (cl-defstruct (gemini-companion-errors--text
+               (:noinline t)
                (:constructor gemini-companion-errors--text (file content)))
   "A text that a file had, and the errors in that.
 FILE is a true name, CONTENT the text.  FOUND is a list of one element,
@@ -68,7 +70,7 @@ there are none; before, it is nil.  ASKED is nil until the errors were
 asked for, then t; or the version of CONTENT, if a report is to name that."
   file content found asked)
 
-(cl-defstruct gemini-companion-errors--check
+(cl-defstruct (gemini-companion-errors--check (:noinline t))
   "The search for the errors that one edit introduced.
 FILE is a true name, whose text was BEFORE, nil for a new file, and is
 AFTER now.  CALLBACK is called with the result at the end, at the time

@@ -30,6 +30,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-file-state--difference
+               (:noinline t)
                (:constructor gemini-companion-file-state--difference (hunk lines))
                (:copier nil))
   "A HUNK of two texts, and its LINES in the second one, a list of strings."

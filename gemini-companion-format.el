@@ -19,6 +19,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-format
+               (:noinline t)
                (:constructor gemini-companion-format--make)
                (:copier nil))
   "How a text is stored in a file, or will be when its buffer is saved.

@@ -26,6 +26,7 @@ The lines are dimmed, too."
 ;;;; State
 
 (cl-defstruct (gemini-companion-hunk
+               (:noinline t)
                (:constructor gemini-companion-hunk-make
                              (old old-count new new-count)))
   "Lines in which two texts differ.
@@ -37,6 +38,7 @@ the same numbers are `equal'."
   old old-count new new-count)
 
 (cl-defstruct (gemini-companion-hunk-counts
+               (:noinline t)
                (:constructor gemini-companion-hunk--make-counts)
                (:copier nil))
   "How much an edit changes: its HUNKS, a number, and the EXCLUDED ones of them.

@@ -26,6 +26,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-ignore--rule
+               (:noinline t)
                (:constructor gemini-companion-ignore--rule
                              (above pattern directory-p include-p)))
   "A line of an ignore file.

@@ -38,7 +38,7 @@ there, too, so unlink them before you set this."
 (defconst gemini-companion-install--log "*gemini-companion install*"
   "Name of the buffer with the output of the installation.")
 
-(cl-defstruct gemini-companion-install--job
+(cl-defstruct (gemini-companion-install--job (:noinline t))
   "An installation in progress.
 DIRECTORY is the environment that is being made.  WAYS are those that
 are still to be tried, see `gemini-companion-install--ways', and FAILED

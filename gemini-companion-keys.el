@@ -39,6 +39,7 @@ A terminal may draw what has arrived up to a tenth of a second later.")
   "Seconds within which the dialog must go once a key was sent.")
 
 (cl-defstruct (gemini-companion-keys--watch
+               (:noinline t)
                (:constructor gemini-companion-keys--make-watch)
                (:copier nil))
   "The wait for the end of DIALOG of SESSION, for which a key was sent.

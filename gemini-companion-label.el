@@ -18,6 +18,7 @@
 ;;;; Names of files
 
 (cl-defstruct (gemini-companion-label-place
+               (:noinline t)
                (:constructor gemini-companion-label--make-place
                              (name host root link))
                (:copier nil))

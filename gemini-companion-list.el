@@ -255,6 +255,7 @@ It is a list of strings and nil."
 
 ;; All lines of a section have its item as a text property.
 (cl-defstruct (gemini-companion-list--section
+               (:noinline t)
                (:constructor gemini-companion-list--section (item length)))
   "A heading and what is below it, as drawn.
 ITEM is a plist of all that is drawn: that of the heading, see
@@ -265,6 +266,7 @@ not drawn again."
   item length)
 
 (cl-defstruct (gemini-companion-list--body
+               (:noinline t)
                (:constructor gemini-companion-list--make-body (state text))
                (:copier nil))
   "What is below the heading of an edit.
@@ -525,6 +527,7 @@ least a minute ago.
 ;;;; Point
 
 (cl-defstruct (gemini-companion-list-view
+               (:noinline t)
                (:include gemini-companion-view)
                (:constructor gemini-companion-list--make-view)
                (:copier nil))

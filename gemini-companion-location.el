@@ -25,6 +25,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-location
+               (:noinline t)
                (:constructor gemini-companion-location--make)
                (:copier nil))
   "A place in a file of the project of a CLI.

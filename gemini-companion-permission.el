@@ -71,6 +71,7 @@ They begin when it has been drawn.")
   "Number of characters of the largest command that gets faces.")
 
 (cl-defstruct (gemini-companion-permission
+               (:noinline t)
                (:include gemini-companion-request (kind 'permission))
                (:constructor gemini-companion-permission--make)
                (:copier nil))
@@ -95,6 +96,7 @@ BUFFER the buffer that shows it, or nil."
   "The last permissions that were answered here, the last one first.")
 
 (cl-defstruct (gemini-companion-permission--drawing
+               (:noinline t)
                (:constructor gemini-companion-permission--make-drawing (since))
                (:copier nil))
   "That the buffer of a permission has been drawn in the selected window.

@@ -42,6 +42,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-prompt--task
+               (:noinline t)
                (:constructor gemini-companion-prompt--make-task)
                (:copier nil))
   "A text for the prompt of a CLI, until it is submitted, or is shown there.
@@ -66,6 +67,7 @@ non-nil if nothing was behind the mark when it was seen first."
   (seen 0) (missed 0) free)
 
 (cl-defstruct (gemini-companion-prompt--screen
+               (:noinline t)
                (:constructor gemini-companion-prompt--make-screen)
                (:copier nil))
   "The prompt of a CLI around a mark, as its terminal shows it.

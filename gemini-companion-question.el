@@ -20,6 +20,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-question
+               (:noinline t)
                (:include gemini-companion-request (kind 'question))
                (:constructor gemini-companion-question-make)
                (:copier nil))

@@ -23,7 +23,7 @@
 
 ;;;; State
 
-(cl-defstruct (gemini-companion-request (:constructor nil) (:copier nil))
+(cl-defstruct (gemini-companion-request (:noinline t) (:constructor nil) (:copier nil))
   "What waits for an answer of the user to SESSION, the CLI that asks.
 SINCE is when it began to wait, in seconds.  KIND is a symbol, such as
 `edit', `question' or `permission'.  PROBLEM is nil, or why it cannot be

@@ -270,6 +270,7 @@ They would close and open the document, whose versions would start again."
                         (gemini-companion-text-call function)))))
 
 (cl-defstruct (gemini-companion-revert--content
+               (:noinline t)
                (:constructor gemini-companion-revert--content (text coding))
                (:copier nil))
   "The TEXT of a file, decoded, and the CODING system to save it in."

@@ -487,6 +487,7 @@ The fence is longer than any in TEXT."
 ;;;; Names for a CLI
 
 (cl-defstruct (gemini-companion-send--name
+               (:noinline t)
                (:constructor gemini-companion-send--make-name)
                (:copier nil))
   "How FILE is named in a prompt.

@@ -84,7 +84,7 @@ Those in which Emacs is busy do not count.")
 The first attempt after a crash is always immediate.
 The soak test crashes it more often, and sets this to more.")
 
-(cl-defstruct gemini-companion-server--callbacks
+(cl-defstruct (gemini-companion-server--callbacks (:noinline t))
   "The functions of the mode that the server calls.
 For the slots, see `gemini-companion-server-start'."
   command roots offer-tools on-ready on-end)
@@ -92,7 +92,7 @@ For the slots, see `gemini-companion-server-start'."
 (defvar gemini-companion-server--callbacks nil
   "The functions of the mode, or nil without a server.")
 
-(cl-defstruct gemini-companion-server--post
+(cl-defstruct (gemini-companion-server--post (:noinline t))
   "A call of METHOD with a state, which has no answer yet.
 NEXT is a list of the state to post when the answer has come, or nil."
   method next)

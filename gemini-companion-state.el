@@ -39,6 +39,7 @@ Each is called with the session and the meaning, as in
 `gemini-companion-state-titled'.")
 
 (cl-defstruct (gemini-companion-state--record
+               (:noinline t)
                (:constructor gemini-companion-state--make)
                (:conc-name gemini-companion-state--)
                (:copier nil))

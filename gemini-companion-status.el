@@ -68,7 +68,7 @@ For example:
 (defconst gemini-companion-status--name "*gemini-companion status*"
   "Name of the buffer.")
 
-(cl-defstruct gemini-companion-status--search
+(cl-defstruct (gemini-companion-status--search (:noinline t))
   "A search of the server for CLIs that run.
 SERVER and SESSIONS are the description of the server and the sessions at
 that time.  FOUND is `wait' until the server has answered; then a list of
@@ -78,7 +78,7 @@ plists, see `gemini-companion-status--process-finding'."
 (defvar gemini-companion-status--search nil
   "The last search for CLIs that run, or nil.")
 
-(cl-defstruct gemini-companion-status--node
+(cl-defstruct (gemini-companion-status--node (:noinline t))
   "The Node.js that runs the program of a CLI.
 QUERY is the command that prints its version, in an environment with PATH.
 Once it has answered, VERSION is a string such as 22.1.0, or PROBLEM is a

@@ -88,6 +88,7 @@ selected one."
 ;;;; State
 
 (cl-defstruct (gemini-companion-terminal-cli
+               (:noinline t)
                (:constructor gemini-companion-terminal-cli-make)
                (:copier gemini-companion-terminal-cli-copy))
   "A CLI that Emacs starts, or has started, in a terminal.

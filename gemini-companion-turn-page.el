@@ -69,6 +69,7 @@
   "Name of the buffer with the page.")
 
 (cl-defstruct (gemini-companion-turn-page--subject
+               (:noinline t)
                (:constructor gemini-companion-turn-page--make-subject (session turn))
                (:copier nil))
   "What the page shows: the changes of TURN by SESSION.
@@ -77,6 +78,7 @@ If TURN is nil, those of all turns."
   (unfolded nil :documentation "Non-nil if what was reviewed is not folded."))
 
 (cl-defstruct (gemini-companion-turn-page--part
+               (:noinline t)
                (:constructor gemini-companion-turn-page--make-part)
                (:copier nil))
   "What the page shows of one file.
@@ -616,6 +618,7 @@ removed line, `+' for an added one.
 ;;;; Point
 
 (cl-defstruct (gemini-companion-turn-page-view
+               (:noinline t)
                (:include gemini-companion-view)
                (:constructor gemini-companion-turn-page--make-view)
                (:copier nil))

@@ -16,6 +16,7 @@
 (require 'gemini-companion-session)
 
 (cl-defstruct (gemini-companion-turn
+               (:noinline t)
                (:constructor gemini-companion-turn-make)
                (:copier nil))
   "A prompt of a CLI and what follows it.

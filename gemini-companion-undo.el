@@ -39,6 +39,7 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-undo--text
+               (:noinline t)
                (:constructor gemini-companion-undo--make-text)
                (:copier nil))
   "The text of a file at a time.
@@ -49,6 +50,7 @@ has it; then BYTES are those of the file."
   buffer bytes text lines)
 
 (cl-defstruct (gemini-companion-undo--look
+               (:noinline t)
                (:constructor gemini-companion-undo--make-look)
                (:copier nil))
   "What a look at an edit has found.
@@ -341,6 +343,7 @@ LOOK is the one of EDIT."
 ;;;; Undoing
 
 (cl-defstruct (gemini-companion-undo--plan
+               (:noinline t)
                (:constructor gemini-companion-undo--make-plan)
                (:copier nil))
   "What undoing HUNK of EDIT, or the whole edit if that is nil, will do.

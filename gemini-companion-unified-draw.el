@@ -42,6 +42,7 @@ Of the characters in hunks, four times as many are compared word by word.")
   "Length of a line above which only a part of it is displayed.")
 
 (cl-defstruct (gemini-companion-unified-draw--data
+               (:noinline t)
                (:constructor gemini-companion-unified-draw--data)
                (:copier nil))
   "What drawing the diff of one edit needs, beside its hunks.

@@ -58,6 +58,7 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
 ;;;; State
 
 (cl-defstruct (gemini-companion-unified-view
+               (:noinline t)
                (:include gemini-companion-view)
                (:constructor gemini-companion-unified-make)
                (:copier nil))
@@ -67,6 +68,7 @@ of the file where the user was, or nil."
   user-line)
 
 (cl-defstruct (gemini-companion-unified--place
+               (:noinline t)
                (:constructor gemini-companion-unified--make-place (line row))
                (:copier nil))
   "Where the user was in the window of a file.

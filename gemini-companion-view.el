@@ -16,7 +16,7 @@
 
 ;;;; The record
 
-(cl-defstruct (gemini-companion-view (:constructor nil) (:copier nil))
+(cl-defstruct (gemini-companion-view (:noinline t) (:constructor nil) (:copier nil))
   "The review of EDIT on the screen.
 Each kind of view is a type that includes this one, with methods for the
 generic functions `gemini-companion-view-...'.  BUFFERS are the buffers

@@ -28,6 +28,7 @@
 
 ;; A stamp is a value of `gemini-companion-watch-stamp'.
 (cl-defstruct (gemini-companion-watch
+               (:noinline t)
                (:constructor gemini-companion-watch--make)
                (:copier nil))
   "A file that is watched.

@@ -58,6 +58,7 @@ one already; earlier versions overwrite the first one.")
 WINDOW may be deleted, or show another buffer meanwhile.")
 
 (cl-defstruct (gemini-companion-windows--layout
+               (:noinline t)
                (:constructor gemini-companion-windows--make-layout)
                (:copier nil))
   "The windows of a frame before a review.
@@ -67,6 +68,7 @@ configuration does not keep that point if other windows show its buffer."
   frame configuration selected point)
 
 (cl-defstruct (gemini-companion-windows--shown
+               (:noinline t)
                (:constructor gemini-companion-windows--make-shown)
                (:copier nil))
   "What a window shows that the user may have changed during a review.

@@ -28,6 +28,7 @@ It is as long as that because Gemini CLI may compare long lines first.")
   "Seconds for which a file must stay as it is to be written completely.")
 
 (cl-defstruct (gemini-companion-written
+               (:noinline t)
                (:constructor gemini-companion-written--make)
                (:copier nil))
   "A write of a file that is awaited from a CLI.

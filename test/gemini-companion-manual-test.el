@@ -756,6 +756,15 @@ They are named for the user."
             (push (cons file name) foreign)))))
     (should-not foreign)))
 
+(ert-deftest gemini-companion-accessors-are-not-inlined ()
+  :tags '(pure)
+  (gemini-companion-manual-test-in-each-file file
+    (while (re-search-forward "^(cl-defstruct " nil t)
+      (goto-char (match-beginning 0))
+      (let ((form (read (current-buffer))))
+        (should (equal '(:noinline t)
+                       (and (consp (nth 1 form)) (assq :noinline (nth 1 form)))))))))
+
 (ert-deftest gemini-companion-options-come-before-functions ()
   :tags '(pure)
   (gemini-companion-manual-test-in-each-file file
