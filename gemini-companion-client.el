@@ -29,13 +29,12 @@ The first argument is the name of a CLI, a string, or the symbol by which
 methods dispatch.  DEFAULT is the body for a CLI without a method."
   (declare (indent 2) (doc-string 3))
   (let ((others (cdr arguments)))
-    `(progn
-       (cl-defgeneric ,name (client ,@others)
-         ,docstring
-         (ignore client ,@others)
-         ,@default)
-       (cl-defmethod ,name ((client string) ,@others)
-         (,name (intern client) ,@others)))))
+    `(cl-defgeneric ,name (client ,@others)
+       ,docstring
+       (ignore ,@others)
+       (if (stringp client)
+           (,name (intern client) ,@others)
+         ,@default))))
 
 (defmacro gemini-companion-client-values (client &rest values)
   "Define methods of CLIENT, a symbol, that return VALUES.
