@@ -7,7 +7,7 @@
 
 ;; What the core has to know of the add-on before it is used: its commands.  The
 ;; add-on writes prompts and types them into a CLI: `gemini-companion-prompt',
-;; `gemini-companion-send', `gemini-companion-compose' and
+;; `gemini-companion-send', `gemini-companion-compose', `gemini-companion-undone' and
 ;; `gemini-companion-comment-send'.
 
 ;;; Code:
@@ -20,7 +20,8 @@
 (gemini-companion-part-autoload 'prompt 'gemini-companion-edit-reject-with-reason)
 
 (autoload 'gemini-companion-comment-send-accepted "gemini-companion-comment-send")
-(autoload 'gemini-companion-comments-of-file "gemini-companion-comment")
+(autoload 'gemini-companion-undone-note "gemini-companion-undone")
+(declare-function gemini-companion-comments-of-file "gemini-companion-comment")
 (declare-function gemini-companion-edit-comments "gemini-companion-edit")
 (declare-function gemini-companion-edit-reject-with-reason
                   "gemini-companion-prompt")
@@ -43,7 +44,8 @@ Return non-nil if so.  This is the value of
 (defun gemini-companion-addon-prompts-accepted (edit)
   "Ask whether to send comments if EDIT, which was accepted, has any.
 This is the value of `gemini-companion-proposal-accepted-function'."
-  (when (gemini-companion-comments-of-file (gemini-companion-edit-true-name edit))
+  (when (and (featurep 'gemini-companion-comment)
+             (gemini-companion-comments-of-file (gemini-companion-edit-true-name edit)))
     (gemini-companion-comment-send-accepted edit)))
 
 (setq gemini-companion-proposal-reject-function
@@ -52,6 +54,10 @@ This is the value of `gemini-companion-proposal-accepted-function'."
       #'gemini-companion-addon-prompts-accepted)
 
 ;;;; What the core has to know
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'addon-prompts)))
+  "Record what is undone by the user, for the prompt with the next comments."
+  '((gemini-companion-changes-undo-functions gemini-companion-undone-note)))
 
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-prompts)))
   "Return the rows of the commands of the add-on."
@@ -74,7 +80,7 @@ This is the value of `gemini-companion-proposal-accepted-function'."
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-prompts)))
   "Return the files of the add-on."
-  '(addon-prompts prompt send compose comment-send))
+  '(addon-prompts prompt send compose undone comment-send))
 
 (provide 'gemini-companion-addon-prompts)
 ;;; gemini-companion-addon-prompts.el ends here

@@ -25,6 +25,7 @@
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-undone)
 (require 'gemini-companion-view)
 
 ;;;; Customization
@@ -110,9 +111,9 @@ comment for no known CLI is for any in whose directory its file is."
 (defun gemini-companion-comment-send--undone (undone session)
   "Return a sentence by which the CLI of SESSION is told that UNDONE is undone."
   (let ((name (gemini-companion-prompt-name-for-cli
-               (gemini-companion-comment-undone-path undone) session))
-        (first (gemini-companion-comment-undone-first undone))
-        (last (gemini-companion-comment-undone-last undone)))
+               (gemini-companion-undone-path undone) session))
+        (first (gemini-companion-undone-first undone))
+        (last (gemini-companion-undone-last undone)))
     (cond ((null first)
            (format "I deleted %s, which you had made." name))
           ((< last first)
@@ -151,7 +152,7 @@ they stay as they are."
        (gemini-companion-prompt-quote text session t) session)
       (dolist (comment comments)
         (gemini-companion-comment-set-sent comment session))
-      (gemini-companion-comment-set-told undone)
+      (gemini-companion-undone-set-told undone)
       (gemini-companion-comment-show-here)
       ;; Without a terminal, the message that it was copied is to be read.
       (when (gemini-companion-session-terminal session)
@@ -195,7 +196,7 @@ which you have comments, or else you are asked."
   (let* ((session (or session (gemini-companion-comment-send--session)))
          (comments (gemini-companion-comment-send--shared
                     (gemini-companion-comment-send--mine session)))
-         (undone (gemini-companion-comment-undone session)))
+         (undone (gemini-companion-undone-of-session session)))
     (cond (comments)
           ((null undone) (user-error "No comments to send"))
           ((not gemini-companion-tell-undone)

@@ -14,9 +14,6 @@
 ;; is now, whether it is visited or not.  Each has the lines that it is about, which
 ;; are looked for in a text near the place where they were last.  In the buffer of
 ;; the file, an overlay moves with them and displays the comment.
-;;
-;; What the user has undone is recorded here, too, as it is told with the comments;
-;; see `gemini-companion-comment-send'.
 
 ;;; Code:
 
@@ -30,7 +27,6 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-(require 'gemini-companion-undo)
 (require 'gemini-companion-view)
 
 ;;;; Customization
@@ -68,27 +64,11 @@ TEXT is the comment, and SENT the time when it was sent, in seconds, or nil."
   (number (cl-incf gemini-companion-comment--count)
           :documentation "How many comments were made by then."))
 
-(cl-defstruct (gemini-companion-comment-undone
-               (:noinline t)
-               (:constructor gemini-companion-comment--make-undone)
-               (:copier nil))
-  "A change of a CLI that the user has undone, and that it was not told yet.
-SOURCE is the record of the file, or the edit that was undone.  PATH is the
-name of the file, and SESSION is the CLI.  FIRST and LAST are the numbers of
-the lines that the CLI had written; if it had only removed some, LAST is
-before FIRST.  They are nil if the file, which the CLI had made, was deleted.
-OLD and NEW are the lines without and with the change, lists of strings with
-newlines."
-  source path session first last old new)
-
 (defvar gemini-companion-comment--all nil
   "The comments on files, the last one first.")
 
 (defvar gemini-companion-comment--times nil
   "When comments were sent: a list of (SESSION . SECONDS), the last one first.")
-
-(defvar gemini-companion-comment--undone nil
-  "What the user has undone and was not told, the last one first.")
 
 (defvar gemini-companion-comment-functions nil
   "Functions called with a comment that was made, edited, removed or sent.")
@@ -551,99 +531,15 @@ The buffers of its review still exist."
                     (substring lines (1- first) (min last (length lines))))
      :text text)))
 
-;;;; What was undone
-
-(defun gemini-companion-comment--note-undone (source changes now)
-  "Record that CHANGES of SOURCE in the lines NOW are undone, for their CLIs.
-For the arguments, see `gemini-companion-changes-undo-functions'."
-  (if (eq changes 'deleted)
-      (gemini-companion-comment--push-undone
-       source (if (gemini-companion-edit-p source)
-                  source
-                (gemini-companion-changes-file-edit source)))
-    ;; The model knows nothing of a conversion.
-    (dolist (change (seq-remove #'gemini-companion-baseline-change-conversion changes))
-      (let ((start (gemini-companion-baseline-change-start change))
-            (end (gemini-companion-baseline-change-end change)))
-        (gemini-companion-comment--push-undone
-         source
-         (if (gemini-companion-edit-p source)
-             source
-           (car (gemini-companion-changes-edits source change)))
-         :first (1+ start) :last end
-         :old (gemini-companion-baseline-change-lines change)
-         :new (append (substring now start end) nil))))))
-
-(defun gemini-companion-comment--push-undone (source edit &rest slots)
-  "Record what was undone of SOURCE, of which EDIT was written by the CLI to tell.
-SLOTS are further ones of the `gemini-companion-comment-undone'."
-  (push (apply #'gemini-companion-comment--make-undone
-               :source source
-               :path (gemini-companion-edit-file edit)
-               :session (gemini-companion-edit-session edit)
-               slots)
-        gemini-companion-comment--undone))
-
-(defun gemini-companion-comment-undone (session)
-  "Return what the user has undone of the CLI of SESSION, which it was not told.
-What is there again by now, as after an undo in the buffer, is none."
-  (let ((there (make-hash-table :test 'eq)))
-    (seq-filter (lambda (undone)
-                  (and (gemini-companion-session-same-p
-                        session (gemini-companion-comment-undone-session undone))
-                       (not (gemini-companion-comment--back-p undone there))))
-                (reverse gemini-companion-comment--undone))))
-
-(defun gemini-companion-comment--back-p (undone there)
-  "Return non-nil if the change UNDONE, or the deleted file, is there again.
-THERE is a table from sources to their values of
-`gemini-companion-comment--there'."
-  (if (null (gemini-companion-comment-undone-first undone))
-      (gemini-companion-text-attributes (gemini-companion-comment-undone-path undone))
-    (let ((source (gemini-companion-comment-undone-source undone)))
-      (when (eq 'unknown (gethash source there 'unknown))
-        (puthash source (gemini-companion-comment--there source) there))
-      (member (cons (gemini-companion-comment-undone-old undone)
-                    (gemini-companion-comment-undone-new undone))
-              (gethash source there)))))
-
-(defun gemini-companion-comment--there (source)
-  "Return the changes of SOURCE that its file has now, a list of (OLD . NEW).
-These are the lines without and with a change, lists of strings."
-  (pcase-let ((`(,changes . ,now)
-               (if (gemini-companion-edit-p source)
-                   (gemini-companion-undo-changes-now source)
-                 (gemini-companion-comment--there-of-record source))))
-    (mapcar (lambda (change)
-              (cons (gemini-companion-baseline-change-lines change)
-                    (append (substring now
-                                       (gemini-companion-baseline-change-start change)
-                                       (gemini-companion-baseline-change-end change))
-                            nil)))
-            changes)))
-
-(defun gemini-companion-comment--there-of-record (record)
-  "Return the changes of RECORD now, and the lines now, a cons, or nil."
-  (when-let* (((memq record (gemini-companion-changes-files 'all)))
-              (changes (gemini-companion-changes-look record))
-              (text (gemini-companion-changes-text record)))
-    (cons changes (gemini-companion-baseline-split text))))
-
-(defun gemini-companion-comment-set-told (undone)
-  "Forget UNDONE, a list, which the CLI was told."
-  (setq gemini-companion-comment--undone
-        (seq-difference gemini-companion-comment--undone undone #'eq)))
-
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'comment)))
-  "Display comments in files, follow what is undone, and ask before Emacs exits."
+  "Display comments in files, and ask before Emacs exits."
   '((find-file-hook gemini-companion-comment--attach)
     (after-revert-hook gemini-companion-comment--show-again)
     (gemini-companion-revert-merged-hook gemini-companion-comment--show-again)
     (kill-emacs-query-functions gemini-companion-comment--exit-p)
-    (gemini-companion-edit-functions gemini-companion-comment--follow)
-    (gemini-companion-changes-undo-functions gemini-companion-comment--note-undone)))
+    (gemini-companion-edit-functions gemini-companion-comment--follow)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'comment)))
   "Display the comments that were made before the mode was turned off."
@@ -656,8 +552,7 @@ user's text must not be lost."
   (mapc #'gemini-companion-comment--hide gemini-companion-comment--all)
   (setq gemini-companion-comment--all
         (seq-remove #'gemini-companion-comment-sent gemini-companion-comment--all)
-        gemini-companion-comment--times nil
-        gemini-companion-comment--undone nil))
+        gemini-companion-comment--times nil))
 
 (defun gemini-companion-comment--exit-p ()
   "Return non-nil if Emacs may exit: all comments were sent, or the user agrees."
@@ -838,6 +733,8 @@ and was not sent."
            (cl-pushnew comment gemini-companion-comment--all :test #'eq)
            (gemini-companion-comment--changed comment)))
     (gemini-companion-comment-show-here)))
+
+(gemini-companion-part-loaded 'comment)
 
 (provide 'gemini-companion-comment)
 ;;; gemini-companion-comment.el ends here

@@ -26,7 +26,7 @@
 (defvar gemini-companion-part-list
   '(install remote remote-cli state session roots watch revert edit proposal notify
     auto arrival changes marks context review cli resume walk prompt compose
-    tools comment comment-send list turn-page status)
+    tools comment undone comment-send list turn-page status)
   "The parts of the mode in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.  The
@@ -34,14 +34,14 @@ parts with what is to be known of add-ons come last.")
 
 (defvar gemini-companion-part-used-later
   '((remote) (remote-cli . gemini-companion-remote-directories)
-    (walk) (prompt) (compose) (comment-send)
+    (walk) (prompt) (compose)
     (tools . gemini-companion-install-extension-p)
-    (list) (turn-page) (status))
+    (comment) (undone) (comment-send) (list) (turn-page) (status))
   "Alist of the parts whose files are loaded when they are used, and when else.
 That is a variable, or a function without arguments: if its value is
 non-nil as the mode is turned on, the file is loaded then.  The files of
-the parts that are not here always are.  A part whose file is loaded by a
-command while the mode is on is started by that command, if it has hooks.")
+the parts that are not here always are.  The file of a part that has to
+start calls `gemini-companion-part-loaded' at its end.")
 
 ;;;; Files
 
@@ -91,6 +91,12 @@ PART may have started before."
   "Put the functions of PART on their hooks."
   (pcase-dolist (`(,hook ,function ,depth) (gemini-companion-part-hooks part))
     (add-hook hook function depth)))
+
+(defun gemini-companion-part-loaded (part)
+  "Start PART, whose file has been loaded, if the mode is on.
+Many ways lead to a file that is loaded by use, so it calls this itself."
+  (when (bound-and-true-p gemini-companion-mode)
+    (gemini-companion-part-start part)))
 
 (cl-defgeneric gemini-companion-part-ready (_part _how)
   "Tell PART that the server can be called.

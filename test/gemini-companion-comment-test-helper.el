@@ -15,13 +15,14 @@ kill ring."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-changes ,files
      (setq gemini-companion-review-arrival 'notify)
-     (mapc #'gemini-companion-part-start '(state comment))
+     (mapc #'gemini-companion-part-start '(state comment addon-prompts))
      (gemini-companion-server-receive 'sessions-update (list session))
      (unwind-protect
          (progn ,@body)
        (gemini-companion-server-receive 'sessions-update nil)
        (gemini-companion-remove-comments 'all)
-       (mapc #'gemini-companion-part-stop '(turn-page list comment state)))))
+       (mapc #'gemini-companion-part-stop
+             '(turn-page list addon-prompts undone comment state)))))
 
 (defun gemini-companion-comment-test-comment (text &optional lines)
   "Comment with TEXT on the line at point, or a region of that many LINES."

@@ -33,7 +33,7 @@
   (should-not (gemini-companion-part-findings 'nothing "/"))
   (gemini-companion-part-stop 'nothing))
 
-;;;; Add-ons
+;;;; Add-ons and files that are loaded by use
 
 (defun gemini-companion-part-test-features (parts)
   "Return the names of the files of the add-ons of PARTS, without .el."
@@ -113,6 +113,42 @@ output of that Emacs."
                                   parts))
                      (gemini-companion-part-test-run
                       parts gemini-companion-part-test-program))))))
+
+(ert-deftest gemini-companion-part-starts-as-its-file-is-loaded-by-use ()
+  "Without the mode, it does not."
+  (dolist (mode '(nil t))
+    (should
+     (equal
+      (list nil mode)
+      (gemini-companion-part-test-run
+       nil
+       `(let ((on-p (lambda ()
+                      (and (memq 'gemini-companion-comment--exit-p
+                                 kill-emacs-query-functions)
+                           t))))
+          (require 'gemini-companion)
+          (setq gemini-companion-mode ,mode)
+          (list (funcall on-p)
+                (progn (require 'gemini-companion-comment)
+                       (funcall on-p)))))))))
+
+(ert-deftest gemini-companion-part-undone-is-loaded-by-the-first-undo ()
+  (should
+   (equal
+    '(nil t (nil))
+    (gemini-companion-part-test-run
+     nil
+     '(progn
+        (require 'gemini-companion)
+        (require 'gemini-companion-changes)
+        (mapc #'gemini-companion-part-start (gemini-companion-loaded-parts))
+        (list (featurep 'gemini-companion-undone)
+              (progn (run-hook-with-args 'gemini-companion-changes-undo-functions
+                                         (gemini-companion-edit-make :file "/a")
+                                         'deleted nil)
+                     (featurep 'gemini-companion-undone))
+              (mapcar #'gemini-companion-undone-first
+                      (gemini-companion-undone-of-session nil))))))))
 
 (ert-deftest gemini-companion-part-core-names-nothing-of-an-add-on ()
   (let* ((features (gemini-companion-part-test-features

@@ -1,0 +1,132 @@
+;;; gemini-companion-undone.el --- What the user has undone, to be told  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What the user has undone of the changes of a CLI, in a file, in the list or on the
+;; page of a turn, until the CLI is told with the next comments; see
+;; `gemini-companion-comment-send'.  What is there again by then is not told.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-baseline)
+(require 'gemini-companion-changes)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-part)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'gemini-companion-undo)
+
+;;;; State
+
+(cl-defstruct (gemini-companion-undone
+               (:noinline t)
+               (:constructor gemini-companion-undone--make)
+               (:copier nil))
+  "A change of a CLI that the user has undone, and that it was not told yet.
+SOURCE is the record of the file, or the edit that was undone.  PATH is the
+name of the file, and SESSION is the CLI.  FIRST and LAST are the numbers of
+the lines that the CLI had written; if it had only removed some, LAST is
+before FIRST.  They are nil if the file, which the CLI had made, was deleted.
+OLD and NEW are the lines without and with the change, lists of strings with
+newlines."
+  source path session first last old new)
+
+(defvar gemini-companion-undone--all nil
+  "What the user has undone and was not told, the last one first.")
+
+(defun gemini-companion-undone-note (source changes now)
+  "Record that CHANGES of SOURCE in the lines NOW are undone, for their CLIs.
+It is one of `gemini-companion-changes-undo-functions', see there.  The first
+call loads this file."
+  (if (eq changes 'deleted)
+      (gemini-companion-undone--push
+       source (if (gemini-companion-edit-p source)
+                  source
+                (gemini-companion-changes-file-edit source)))
+    ;; The model knows nothing of a conversion.
+    (dolist (change (seq-remove #'gemini-companion-baseline-change-conversion changes))
+      (let ((start (gemini-companion-baseline-change-start change))
+            (end (gemini-companion-baseline-change-end change)))
+        (gemini-companion-undone--push
+         source
+         (if (gemini-companion-edit-p source)
+             source
+           (car (gemini-companion-changes-edits source change)))
+         :first (1+ start) :last end
+         :old (gemini-companion-baseline-change-lines change)
+         :new (append (substring now start end) nil))))))
+
+(defun gemini-companion-undone--push (source edit &rest slots)
+  "Record what was undone of SOURCE, of which EDIT was written by the CLI to tell.
+SLOTS are further ones of the `gemini-companion-undone'."
+  (push (apply #'gemini-companion-undone--make
+               :source source
+               :path (gemini-companion-edit-file edit)
+               :session (gemini-companion-edit-session edit)
+               slots)
+        gemini-companion-undone--all))
+
+(defun gemini-companion-undone-set-told (undone)
+  "Forget UNDONE, a list, which the CLI was told."
+  (setq gemini-companion-undone--all
+        (seq-difference gemini-companion-undone--all undone #'eq)))
+
+;;;; What is to be told
+
+(defun gemini-companion-undone-of-session (session)
+  "Return what the user has undone of the CLI of SESSION, which it was not told.
+What is there again by now, as after an undo in the buffer, is none."
+  (let ((there (make-hash-table :test 'eq)))
+    (seq-filter (lambda (undone)
+                  (and (gemini-companion-session-same-p
+                        session (gemini-companion-undone-session undone))
+                       (not (gemini-companion-undone--back-p undone there))))
+                (reverse gemini-companion-undone--all))))
+
+(defun gemini-companion-undone--back-p (undone there)
+  "Return non-nil if the change UNDONE, or the deleted file, is there again.
+THERE is a table from sources to their values of
+`gemini-companion-undone--there'."
+  (if (null (gemini-companion-undone-first undone))
+      (gemini-companion-text-attributes (gemini-companion-undone-path undone))
+    (let ((source (gemini-companion-undone-source undone)))
+      (when (eq 'unknown (gethash source there 'unknown))
+        (puthash source (gemini-companion-undone--there source) there))
+      (member (cons (gemini-companion-undone-old undone)
+                    (gemini-companion-undone-new undone))
+              (gethash source there)))))
+
+(defun gemini-companion-undone--there (source)
+  "Return the changes of SOURCE that its file has now, a list of (OLD . NEW).
+These are the lines without and with a change, lists of strings."
+  (pcase-let ((`(,changes . ,now)
+               (if (gemini-companion-edit-p source)
+                   (gemini-companion-undo-changes-now source)
+                 (gemini-companion-undone--there-of-record source))))
+    (mapcar (lambda (change)
+              (cons (gemini-companion-baseline-change-lines change)
+                    (append (substring now
+                                       (gemini-companion-baseline-change-start change)
+                                       (gemini-companion-baseline-change-end change))
+                            nil)))
+            changes)))
+
+(defun gemini-companion-undone--there-of-record (record)
+  "Return the changes of RECORD now, and the lines now, a cons, or nil."
+  (when-let* (((memq record (gemini-companion-changes-files 'all)))
+              (changes (gemini-companion-changes-look record))
+              (text (gemini-companion-changes-text record)))
+    (cons changes (gemini-companion-baseline-split text))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'undone)))
+  "Forget what was undone, as the edits are forgotten."
+  (setq gemini-companion-undone--all nil))
+
+(provide 'gemini-companion-undone)
+;;; gemini-companion-undone.el ends here

@@ -1,0 +1,45 @@
+;;; gemini-companion-undone-test.el --- Tests of what was undone  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-comment-test-helper)
+(require 'gemini-companion-undone)
+
+(defun gemini-companion-undone-test-ranges (session)
+  "Return the (FIRST . LAST) lines of what was undone of SESSION."
+  (mapcar (lambda (undone)
+            (cons (gemini-companion-undone-first undone)
+                  (gemini-companion-undone-last undone)))
+          (gemini-companion-undone-of-session session)))
+
+(ert-deftest gemini-companion-undone-is-known-until-it-is-there-again ()
+  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
+    (gemini-companion-turn-page session)
+    (gemini-companion-turn-page-next)
+    (gemini-companion-turn-page-undo)
+    (gemini-companion-turn-page-undo)
+    ;; Removed lines have an end before their beginning.
+    (should (equal '((4 . 5) (8 . 7)) (gemini-companion-undone-test-ranges session)))
+    (should-not (gemini-companion-undone-of-session '(:id "another" :pid 2)))
+    (with-current-buffer "a"
+      (undo-boundary)
+      (undo))
+    (should (equal '((4 . 5)) (gemini-companion-undone-test-ranges session)))))
+
+(ert-deftest gemini-companion-undone-is-forgotten-once-told-and-as-the-mode-ends ()
+  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\nfour\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-turn-page session)
+    (gemini-companion-turn-page-undo)
+    (gemini-companion-turn-page-undo)
+    (gemini-companion-undone-set-told
+     (list (car (gemini-companion-undone-of-session session))))
+    (should (equal '((4 . 4)) (gemini-companion-undone-test-ranges session)))
+    (gemini-companion-part-stop 'undone)
+    (should-not (gemini-companion-undone-of-session session))))
+
+(provide 'gemini-companion-undone-test)
+;;; gemini-companion-undone-test.el ends here
