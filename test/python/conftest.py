@@ -66,7 +66,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def start(is_connected: bool = True, **line: Any) -> FakeEmacs:
         tmp = line.pop("tmp", None) or tmp_path / f"emacs-{next(numbers)}"
-        emacs = FakeEmacs(tmp, **line)
+        emacs = FakeEmacs(tmp, **{"forked": True, **line})
         started.append(emacs)
         return emacs.connect() if is_connected else emacs
 

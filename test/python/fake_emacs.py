@@ -20,6 +20,7 @@ from typing import Any
 import sexpdata
 from sexpdata import Symbol
 
+import forks
 from fake_cli import BOUND
 from gemini_companion_epc import __version__
 
@@ -123,7 +124,9 @@ NO_ANSWER = object()
 
 
 class FakeEmacs:
-    def __init__(self, tmp: Path, **start: Any) -> None:
+    """An Emacs and its server, which is `forked` unless its start is tested."""
+
+    def __init__(self, tmp: Path, forked: bool = False, **start: Any) -> None:
         tmp.mkdir(parents=True, exist_ok=True)
         self.tmp = tmp
         self.secret = "test-secret"
@@ -134,13 +137,17 @@ class FakeEmacs:
             "PYTHONPATH": PYTHON_PATH,
             "MALLOC_MMAP_THRESHOLD_": "1000000",
         }
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "gemini_companion_epc"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environ,
-        )
+        self.process: subprocess.Popen[bytes] | forks.Server
+        if forked and sys.platform == "linux":
+            self.process = forks.Server(environ)
+        else:
+            self.process = subprocess.Popen(
+                [sys.executable, "-W", "error", "-m", "gemini_companion_epc"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environ,
+            )
         self._log_reader = threading.Thread(target=self._read_log, daemon=True)
         self._log_reader.start()
         line = {"secret": self.secret, "emacs_pid": os.getpid(), "roots": [], **start}

@@ -102,7 +102,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeEmacs
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(root / "home"))
         patch.setenv("TMPDIR", str(root))
-        emacs = FakeEmacs(root, silence_limit=BOUND).connect()
+        emacs = FakeEmacs(root, forked=True, silence_limit=BOUND).connect()
     yield emacs, str(root / "home")
     emacs.close()
     assert "Traceback" not in "".join(emacs.log), "".join(emacs.log)

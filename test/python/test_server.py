@@ -202,11 +202,10 @@ def test_a_review_that_emacs_opens_late_is_no_failure(
     assert "warn" not in [name for name, _ in emacs.epc.calls.queue]
 
 
-def _succeed(start: Start, first: FakeEmacs) -> FakeEmacs:
+def _succeed(start: Start, first: FakeEmacs, **how: Any) -> FakeEmacs:
     """Start the successor of ``first``, which does not serve yet."""
-    second = start(
-        False, tmp=first.tmp, port=first.port, token=first.token, is_successor=True
-    )
+    line = {"port": first.port, "token": first.token, "is_successor": True}
+    second = start(False, tmp=first.tmp, **line, **how)
     second.hello_only()
     return second
 
@@ -217,7 +216,8 @@ def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> No
     events = cli.connect()
     cli.open_diff("/a", "proposal")
     shutil.rmtree(first.tmp)
-    second = _succeed(start, first)
+    # Its clients must not wait while it loads what serves them.
+    second = _succeed(start, first, forked=False)
     assert (second.port, second.token) == (first.port, first.token)
     diff_id, session, path, text = first.expect("open-diff")
     first.call("hand-over")
