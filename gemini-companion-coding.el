@@ -19,8 +19,19 @@
 (require 'seq)
 (require 'subr-x)
 
-(defconst gemini-companion-coding--undecoded "\x110000-\x3fff7f\x3fff80-\x3fffff"
-  "Characters in a regexp: bytes not decoded, and those outside Unicode.")
+;; Emacs forgets what it has compiled of a regexp once it has matched 20 others, and
+;; to compile a range, it goes through its characters: 4 ms for those of Unicode, and
+;; 20 ms for bytes that were not decoded and characters outside Unicode, at each key
+;; that toggles a hunk.  Therefore these name what is not to match.
+
+(defconst gemini-companion-coding--undecoded "[^\0-\x10ffff]"
+  "Regexp for a byte that was not decoded, or a character outside Unicode.")
+
+(defconst gemini-companion-coding--lost "[^\0-\uFFFC\uFFFE-\x10ffff]"
+  "Regexp for what the one above matches, and U+FFFD.")
+
+(defconst gemini-companion-coding--lost-or-asked "[^\0->@-\uFFFC\uFFFE-\x10ffff]"
+  "Regexp for what the one above matches, and a question mark.")
 
 (defconst gemini-companion-coding--sample-bytes (* 64 1024)
   "Number of bytes beyond which a file is only sampled.")
@@ -30,21 +41,18 @@
 (defun gemini-companion-coding-undecoded-p (text)
   "Return non-nil if TEXT has a byte that was not decoded.
 A character outside Unicode counts, too: other programs do not have it."
-  ;; Emacs forgets what it has compiled of a regexp once it has matched 20 others,
-  ;; and to compile a range, it goes through its characters: 4 ms for those of
-  ;; Unicode and 20 ms for the others, at each key that toggles a hunk.  A class takes
-  ;; no time.  To fold case, it would compute that of each character.
+  ;; A class takes no time to compile.  To fold case, Emacs would compute that of
+  ;; each character of a range.
   (let ((case-fold-search nil))
     (and (string-match-p "[^[:ascii:]]" text)
-         (string-match-p "[^\0-\x10ffff]" text))))
+         (string-match-p gemini-companion-coding--undecoded text))))
 
-(defun gemini-companion-coding--replace (text replacement &optional more)
-  "Return TEXT with REPLACEMENT for each run of U+FFFD and undecoded bytes.
-With MORE non-nil, also for the characters in it."
-  (let* ((case-fold-search nil)
-         (regexp (concat "[\uFFFD" gemini-companion-coding--undecoded more "]+")))
-    (if (string-match-p regexp text)
-        (replace-regexp-in-string regexp replacement text)
+(defun gemini-companion-coding--replace (text regexp replacement)
+  "Return TEXT with REPLACEMENT for each run of what REGEXP, above, matches."
+  (let ((case-fold-search nil)
+        (runs (concat regexp "+")))
+    (if (string-match-p runs text)
+        (replace-regexp-in-string runs replacement text)
       text)))
 
 (defun gemini-companion-coding-utf-8-p (bytes)
@@ -117,8 +125,7 @@ Where CODING does not decode them, either, the bytes stay."
   "Return TEXT with U+FFFD for each byte that UTF-8 does not have."
   (if (gemini-companion-coding-undecoded-p text)
       (let ((case-fold-search nil))
-        (replace-regexp-in-string
-         (concat "[" gemini-companion-coding--undecoded "]") "\uFFFD" text))
+        (replace-regexp-in-string gemini-companion-coding--undecoded "\uFFFD" text))
     text))
 
 (defun gemini-companion-coding-replaced (text)
@@ -132,8 +139,9 @@ Where CODING does not decode them, either, the bytes stay."
 These are U+FFFD and bytes, and with CODING non-nil, also the characters
 that it does not have."
   (let ((case-fold-search nil)
-        (regexp (concat "[\uFFFD" gemini-companion-coding--undecoded "]")))
-    (+ (cl-loop for start = (string-match regexp text)
+        (regexp gemini-companion-coding--lost))
+    (+ (cl-loop for start = (and (string-match-p "[^[:ascii:]]" text)
+                                 (string-match regexp text))
                 then (string-match regexp text (match-end 0))
                 while start count t)
        (if coding
@@ -155,7 +163,8 @@ Qwen Code writes one or more of these, or another byte."
   (let ((characters (vconcat text)))
     (dolist (position (gemini-companion-coding--missing text coding))
       (aset characters position ?\uFFFD))
-    (gemini-companion-coding--replace (concat characters) "?" "?")))
+    (gemini-companion-coding--replace
+     (concat characters) gemini-companion-coding--lost-or-asked "?")))
 
 ;;;; Guessing
 
@@ -243,7 +252,9 @@ look-up would take as long as a search."
 
 (defun gemini-companion-coding--line (line)
   "Return LINE, or a text, with U+FFFD for what is not decoded."
-  (gemini-companion-coding--replace line "\uFFFD"))
+  (if (string-match-p "[^[:ascii:]]" line)
+      (gemini-companion-coding--replace line gemini-companion-coding--lost "\uFFFD")
+    line))
 
 (defun gemini-companion-coding--lines (text &optional numbers)
   "Return a table with keys of the lines of TEXT that are not ASCII.
