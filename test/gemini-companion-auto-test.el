@@ -8,6 +8,7 @@
 (require 'gemini-companion-review-test-helper)
 
 (ert-deftest gemini-companion-auto-accepts-edits-of-one-cli-that-are-not-shown ()
+  :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n"))
     (let ((shown (gemini-companion-test-arrive "a" "new\n" 1 session))
           (other (gemini-companion-test-open
@@ -52,6 +53,7 @@
                        (gemini-companion-edit-objection diff)))))))
 
 (ert-deftest gemini-companion-auto-leaves-what-cannot-be-sent-to-the-user ()
+  :tags '(pure)
   (gemini-companion-test-with-edits '()
     (let ((gemini-companion-test-send
            (lambda (_edit)
@@ -97,6 +99,7 @@
                        (gemini-companion-auto-test-reviewed "a" session)))))))
 
 (ert-deftest gemini-companion-auto-accepts-only-what-is-safe-in-the-project ()
+  :tags '(pure)
   (gemini-companion-test-with-edits '(("outside" "old\n") ("project/x" ""))
     (let* ((default-directory (concat directory "project/"))
            (session (gemini-companion-test-session "one" 1))
@@ -139,6 +142,7 @@
       (should (equal "old\n" (gemini-companion-test-file-text "../outside"))))))
 
 (ert-deftest gemini-companion-auto-ends-by-command-and-with-the-cli ()
+  :tags '(pure)
   (gemini-companion-test-with-edits '()
     (gemini-companion-auto-accept session)
     (should (gemini-companion-auto-on-p))

@@ -252,6 +252,7 @@ TEXT is what it has proposed.  Visit the file a before."
                      (buffer-string))))))
 
 (ert-deftest gemini-companion-changes-take-not-more-memory-than-that ()
+  :tags '(pure)
   (gemini-companion-test-with-changes '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
     (let ((text (apply #'concat (make-list 1000 "0123456789\n")))
           (gemini-companion-changes--most-bytes 150000))
@@ -505,6 +506,7 @@ Return `right', or `conflict' if a merge had one."
       'right)))
 
 (ert-deftest gemini-companion-changes-of-random-turns-leave-what-is-the-users ()
+  :tags '(pure)
   (let ((seed (or (getenv "GC_SEED") (format "%s" (random))))
         results)
     (random seed)

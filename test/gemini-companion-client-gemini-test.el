@@ -29,6 +29,7 @@
                                      #'string-match-p)))))
 
 (ert-deftest gemini-companion-client-gemini-names-the-directory-of-images ()
+  :tags '(pure)
   (gemini-companion-test-with-directory nil
     (with-environment-variables (("GEMINI_CLI_HOME" directory))
       (should-not (gemini-companion-client-image-directory "gemini" directory))

@@ -21,6 +21,7 @@
     (`(,_ ,_ ,_ (,_ . ,set)) (funcall set))))
 
 (ert-deftest gemini-companion-clients-reads-settings-as-the-clis-do ()
+  :tags '(pure)
   (pcase-dolist
       (`(,text . ,expected)
        '(("") ("{}") ("{\"ide\": {}}") ("{\"ide\": 1}")
@@ -41,6 +42,7 @@
                           file '("ide" "enabled")))))))))
 
 (ert-deftest gemini-companion-clients-sets-one-setting-and-keeps-the-rest-mode-and-link ()
+  :tags '(pure)
   (pcase-dolist
       (`(,before ,after)
        '((nil "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
@@ -77,6 +79,7 @@
           (should (= #o600 (file-modes "dotfiles.json"))))))))
 
 (ert-deftest gemini-companion-clients-leaves-comments-to-the-user ()
+  :tags '(pure)
   (dolist (text '("// mine\n{\n  \"a\": 1\n}\n" "{\"ide\": 1}"))
     (gemini-companion-client-test-setting text
       (ert-with-message-capture shown

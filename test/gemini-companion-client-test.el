@@ -12,6 +12,7 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-clients-finds-files-by-an-environment ()
+  :tags '(pure)
   (pcase-dolist
       (`(,client ,environment ,system ,user)
        '(("gemini" ("HOME=/h" "GEMINI_CLI_HOME=") nil "/h/.gemini/settings.json")
@@ -27,6 +28,7 @@
               (should (equal system (car files))))))))))
 
 (ert-deftest gemini-companion-clients-names-a-running-cli-only-where-one-runs ()
+  :tags '(pure)
   (pcase-dolist (`(,runs-p ,text)
                  '((nil "Setting saved")
                    (ignore "Setting saved")

@@ -100,6 +100,7 @@
                 (kill-buffer buffer)))))))))
 
 (ert-deftest gemini-companion-clients-have-settings-and-ignore-files ()
+  :tags '(pure)
   (gemini-companion-client-test-with-fourth
     (gemini-companion-test-with-directory '(("a" "") ("b" "")
                                             (".fourthignore" "b\n"))

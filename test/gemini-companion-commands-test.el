@@ -9,6 +9,7 @@
 (require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-commands-are-loaded-from-the-file-that-has-them ()
+  :tags '(pure)
   ;; The mode and its files are not loaded in this Emacs.
   (pcase-let ((`(,program . ,arguments)
                (gemini-companion-test-emacs
@@ -33,6 +34,7 @@
         (should (equal keys (seq-uniq keys)))))))
 
 (ert-deftest gemini-companion-commands-of-a-menu-have-titles-and-labels ()
+  :tags '(pure)
   (dolist (place '(global view list page))
     (pcase-dolist (`(,title . ,rows) (gemini-companion-commands-menu place))
       (ert-info (title)

@@ -26,6 +26,7 @@
       (kill-buffer (window-buffer)))))
 
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
+  :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
     (let* ((now (float-time))
            (other (gemini-companion-test-session "two" 2))
@@ -53,6 +54,7 @@
         (should (equal '(0 0 0 3 4) (funcall turns)))))))
 
 (ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
+  :tags '(pure)
   (gemini-companion-test-with-edits nil
     (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
       (dotimes (i 105)

@@ -13,6 +13,7 @@
 
 (ert-deftest gemini-companion-file-state-unwritten-is-reported-during-later-reviews ()
   "A CLI that reports no prompts may have one answer after the other."
+  :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
     (setq gemini-companion-test-send #'ignore)
     (let* ((edit (gemini-companion-test-accept "a" "1\n" 1 session))
@@ -34,6 +35,7 @@
         (should (gemini-companion-edit-open-p later))))))
 
 (ert-deftest gemini-companion-file-state-reports-edits-that-were-not-written-once ()
+  :tags '(pure)
   (dolist
       (end
        (list
@@ -112,6 +114,7 @@
       (should-error (gemini-companion-undo-check other) :type 'user-error))))
 
 (ert-deftest gemini-companion-file-state-records-what-was-written-without-review ()
+  :tags '(pure)
   (gemini-companion-test-with-edits nil
     (let ((file (expand-file-name "a")))
       (gemini-companion-file-state-record session file "é\n" "new\n")
@@ -125,6 +128,7 @@
 
 (ert-deftest gemini-companion-file-state-records-a-write-of-a-file-that-is-gone ()
   "The text before the first edit was too large to be kept."
+  :tags '(pure)
   (gemini-companion-test-with-edits
       `(("a" ,(make-string (* 6 1024 1024) ?x)))
     (gemini-companion-edit-reject (gemini-companion-test-open "a" "1\n" 1 session))
@@ -133,6 +137,7 @@
     (should (equal '(rejected unreviewed) (gemini-companion-edits-test-states)))))
 
 (ert-deftest gemini-companion-file-state-records-a-reviewed-edit-once ()
+  :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
     (gemini-companion-test-accept "a" "1\n" 1 session)
     (gemini-companion-edit-reject (gemini-companion-test-open "b" "2\n" 2 session))
@@ -158,6 +163,7 @@
                    (car (gemini-companion-edit-hunks-total (gemini-companion-edits)))))))
 
 (ert-deftest gemini-companion-file-state-follows-what-becomes-of-its-file ()
+  :tags '(pure)
   (gemini-companion-test-with-edits '(("c" "A\n"))
     (make-symbolic-link "target" "new")
     ;; From A to B, C and B: without the first, none of them is in the file.
@@ -276,6 +282,7 @@
                      (gemini-companion-edit-test-ends written refused))))))
 
 (ert-deftest gemini-companion-file-state-edit-refused-is-not-what-another-cli-writes ()
+  :tags '(pure)
   (dolist (first '(accept reject))
     (gemini-companion-test-with-edits '(("a" "A\n") ("b" "B\n"))
       (setq gemini-companion-test-send #'ignore)
@@ -295,6 +302,7 @@
                        (gemini-companion-edit-test-ends accepted refused)))))))
 
 (ert-deftest gemini-companion-file-state-edit-is-not-written-where-the-file-is-the-same ()
+  :tags '(pure)
   (dolist (change (list (lambda () (set-file-times "a"))
                         (lambda () (gemini-companion-test-rewrite "a" "1\r\n2\r\n3\r\n"))
                         ;; As git checkout.
@@ -309,6 +317,7 @@
 (ert-deftest gemini-companion-file-state-edit-edited-beside-another-may-not-be-written ()
   "Qwen Code writes the files of an answer at its end, and merges two edits.
 It does not find the place of the second one if the user has changed that."
+  :tags '(pure)
   (pcase-dolist
       (`(,written ,expected)
        '((("A\n2\n3\n4\n5\n") (accepted unwritten unwritten))
@@ -338,6 +347,7 @@ It does not find the place of the second one if the user has changed that."
                          (cdr (gemini-companion-edit-kept two)))))))))
 
 (ert-deftest gemini-companion-file-state-edit-in-the-place-of-another-is-not-written ()
+  :tags '(pure)
   (gemini-companion-test-with-edits '(("a" "1\n2\n3\n"))
     (setq gemini-companion-test-send #'ignore)
     (let* ((one (gemini-companion-test-accept "a" "A\n2\n3\n" 1 session))

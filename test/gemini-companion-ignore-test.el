@@ -27,6 +27,7 @@
         (should-not (gemini-companion-privacy-test-hidden "a.log"))))))
 
 (ert-deftest gemini-companion-privacy-ignores-case-where-the-volume-does ()
+  :tags '(pure)
   (gemini-companion-test-with-directory '((".geminiignore" "secret\n*.LOG\n"))
     (dolist (ignores-case '(nil t))
       (cl-letf (((symbol-function 'file-name-case-insensitive-p)
@@ -36,6 +37,7 @@
                         "Secret" "a.log" "b")))))))
 
 (ert-deftest gemini-companion-privacy-is-not-held-up-by-hostile-patterns ()
+  :tags '(pure)
   (let ((begin (float-time (get-internal-run-time))))
     (pcase-dolist (`(,piece ,end)
                    '(("*a" "b") ("*?b" "*") ("*[!b]" "b*") ("**/a/" "b")

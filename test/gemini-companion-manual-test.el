@@ -375,6 +375,7 @@ If SECTION is non-nil, only those of that section."
     (should (< 5 count))))
 
 (ert-deftest gemini-companion-manual-fits-an-info-window ()
+  :tags '(pure)
   (skip-unless (executable-find "makeinfo"))
   (let ((file (make-temp-file "manual" nil ".info"))
         nodes)

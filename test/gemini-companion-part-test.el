@@ -17,6 +17,7 @@
     (gemini-companion-part-test-hook identity 90)))
 
 (ert-deftest gemini-companion-part-is-on-its-hooks-while-it-runs ()
+  :tags '(pure)
   (let ((gemini-companion-part-test-hook nil))
     ;; A part may be started twice.
     (dotimes (_ 2)
@@ -26,6 +27,7 @@
     (should-not gemini-companion-part-test-hook)))
 
 (ert-deftest gemini-companion-part-needs-no-method ()
+  :tags '(pure)
   (gemini-companion-part-start 'nothing)
   (gemini-companion-part-ready 'nothing 'started)
   (should-not (gemini-companion-part-hooks 'nothing))
@@ -102,6 +104,7 @@ output of that Emacs."
       (delete-directory directory 'recursive))))
 
 (ert-deftest gemini-companion-part-core-has-no-dead-row-without-add-ons ()
+  :tags '(pure)
   (dolist (parts (cons (gemini-companion-part-addon-parts)
                        (mapcar #'list (gemini-companion-part-addon-parts))))
     (ert-info ((format "%s" parts))
@@ -116,6 +119,7 @@ output of that Emacs."
 
 (ert-deftest gemini-companion-part-starts-as-its-file-is-loaded-by-use ()
   "Without the mode, it does not."
+  :tags '(pure)
   (dolist (mode '(nil t))
     (should
      (equal
@@ -133,6 +137,7 @@ output of that Emacs."
                        (funcall on-p)))))))))
 
 (ert-deftest gemini-companion-part-undone-is-loaded-by-the-first-undo ()
+  :tags '(pure)
   (should
    (equal
     '(nil t (nil))
@@ -151,6 +156,7 @@ output of that Emacs."
                       (gemini-companion-undone-of-session nil))))))))
 
 (ert-deftest gemini-companion-part-core-names-nothing-of-an-add-on ()
+  :tags '(pure)
   (let* ((features (gemini-companion-part-test-features
                     (gemini-companion-part-addon-parts)))
          (regexp (format "(\\(?:require\\|autoload\\) +'?\"?\\(?:%s\\)\\_>\\|\\_<\\(?:%s\\)-"
@@ -173,6 +179,7 @@ output of that Emacs."
 
 (ert-deftest gemini-companion-part-of-a-fourth-add-on-needs-no-other-file ()
   "An add-on as by the recipe in doc/design.org has all that it contributes."
+  :tags '(pure)
   (should
    (equal
     '("w" watch-clock                   ; its row, after that of the core

@@ -43,6 +43,7 @@ a\\ it\\\\\\'s")))
                            (gemini-companion-remote-command "/ftp:far:" :pipe nil)))))
 
 (ert-deftest gemini-companion-remote-findings-name-what-is-wrong-there ()
+  :tags '(pure)
   (let* ((mirror (make-temp-file "mirror-" 'directory))
          (settings (concat mirror "/home/me/.gemini/settings.json"))
          (gemini-companion-remote-names-hosts
@@ -196,6 +197,7 @@ then M-x gemini-companion-connect) (/srv/p /srv nil) (/none nil No CLI "
       (car (last (split-string (buffer-string) "\n" t))))))
 
 (ert-deftest gemini-companion-remote-explains-what-is-wrong ()
+  :tags '(pure)
   (pcase-dolist (`(,wanted . ,problems)
                  `(("Node.js was not found"
                     ,(gemini-companion-remote-test-without-node))

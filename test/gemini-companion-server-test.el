@@ -9,6 +9,7 @@
 
 (ert-deftest gemini-companion-restarts-lose-and-repeat-no-review ()
   "Clients send requests at any moment of a restart."
+  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (let* ((inhibit-message t)
            (gemini-companion-review-arrival 'notify)
@@ -47,6 +48,7 @@
 
 (ert-deftest gemini-companion-server-that-cannot-start-again-ends-the-mode ()
   "It goes on when only its successor has failed."
+  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((discovery (gemini-companion-test-discovery-file))
           (pid (gemini-companion-test-pid)))
@@ -89,6 +91,7 @@
                            (gemini-companion-restart)))))
 
 (ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
+  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (dolist (edit '((1 "a") (2 "b")))
       (gemini-companion-proposal-open (car edit) '(:id "one" :client "gemini")
@@ -152,6 +155,7 @@ Customize `gemini-companion-server-command' to"
                              (apply #'gemini-companion-test-failure python))))))
 
 (ert-deftest gemini-companion-server-that-is-suspended-ends ()
+  :tags '(pure)
   (gemini-companion-test-with-mode '()
     (signal-process (plist-get (gemini-companion-server-info) :pid) 'SIGSTOP)
     (gemini-companion-test-eventually
@@ -186,6 +190,7 @@ Customize `gemini-companion-server-command' to"
                         (concat text "a" (string #x3FFFE9) "b"))))))))
 
 (ert-deftest gemini-companion-server-that-cannot-be-sent-a-text-keeps-the-review ()
+  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (let* ((gemini-companion-review-arrival 'notify)
            (inhibit-message t)

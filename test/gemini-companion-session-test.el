@@ -9,6 +9,7 @@
 (require 'gemini-companion-session)
 
 (ert-deftest gemini-companion-session-counts-once-and-is-named ()
+  :tags '(pure)
   (unwind-protect
       (progn
         ;; A CLI that connects again has two sessions with one process.
@@ -69,6 +70,7 @@
         (delete-process process)))))
 
 (ert-deftest gemini-companion-sessions-of-two-hosts-are-never-the-same ()
+  :tags '(pure)
   (let ((here '(:id "1" :pid 7 :identity 3 :directory "/ws")))
     (pcase-dolist
         (`(,same . ,other)
@@ -110,6 +112,7 @@
         (delete-process process)))))
 
 (ert-deftest gemini-companion-session-names-commands-that-a-cli-has ()
+  :tags '(pure)
   (unwind-protect
       (pcase-dolist (`(,clients ,text)
                      '((("copilot") nil)

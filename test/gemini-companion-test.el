@@ -108,6 +108,7 @@ starts a CLI"
         (should called)))))
 
 (ert-deftest gemini-companion-mode-errors-in-an-answer-do-not-repeat-it ()
+  :tags '(pure)
   (gemini-companion-test-with-mode '()
     (let ((answers 0)
           (next nil))
@@ -121,6 +122,7 @@ starts a CLI"
       (should (= 1 answers)))))
 
 (ert-deftest gemini-companion-mode-errors-in-a-part-stop-no-other-part ()
+  :tags '(pure)
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
     (cl-letf* ((pid (gemini-companion-test-pid))

@@ -63,6 +63,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
           (directory-files-recursively directory "" t)))
 
 (ert-deftest gemini-companion-tools-links-and-unlinks-each-cli ()
+  :tags '(pure)
   (gemini-companion-tools-test-with-home
     (let ((before (gemini-companion-tools-test-files directory))
           (hooks (gemini-companion-test-hooks))
@@ -99,6 +100,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (should (equal before (gemini-companion-tools-test-files directory))))))
 
 (ert-deftest gemini-companion-tools-links-no-cli-without-a-method-for-it ()
+  :tags '(pure)
   (gemini-companion-client-test-with-fourth
     (should-not (gemini-companion-tools-linked-p "fourth"))))
 
@@ -139,6 +141,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (should-not (gemini-companion-tools-answers-p "qwen")))))
 
 (ert-deftest gemini-companion-tools-links-all-or-nothing ()
+  :tags '(pure)
   (gemini-companion-tools-test-with-home
     (let ((before (gemini-companion-tools-test-files directory)))
       ;; The user quits the second question.

@@ -9,6 +9,7 @@
 (require 'gemini-companion-turn)
 
 (ert-deftest gemini-companion-turn-goes-on-only-if-its-end-was-supposed ()
+  :tags '(pure)
   (let ((session '(:id "1" :client "gemini")))
     (should-not (gemini-companion-session-turn session))
     (gemini-companion-turn-end session 4.0)
@@ -37,6 +38,7 @@
     (should-not (gemini-companion-session-turn session))))
 
 (ert-deftest gemini-companion-turn-is-that-of-a-cli-that-connects-again ()
+  :tags '(pure)
   (unwind-protect
       (progn
         (gemini-companion-turn-begin '(:id "1" :pid 7) "Do it" t)
