@@ -220,6 +220,10 @@
   (gemini-companion-test-eventually
     (equal names (gemini-companion-test-names (gemini-companion-shared)))))
 
+(defun gemini-companion-share-test-has-cli ()
+  "Report a CLI as the server does, although none has connected."
+  (gemini-companion-server-receive 'sessions-update '((:id "one"))))
+
 (defun gemini-companion-share-test-hidden-p ()
   "Return non-nil if the mode line has this file as not shared."
   (string-search "hidden" (cadr (gemini-companion-lighter))))
@@ -254,7 +258,7 @@
     (save-window-excursion
       (find-file "b")
       (find-file "a")
-      (gemini-companion-test-connect)
+      (gemini-companion-share-test-has-cli)
       (gemini-companion-share-test-shares "a" "b")
       (should-not (gemini-companion-share-test-hidden-p))
       (let ((gemini-companion-excluded '("/[ac]\\'" prog-mode)))
@@ -383,7 +387,7 @@ Each has a file f, and `roots' returns the roots below the directory."
 (ert-deftest gemini-companion-share-roots-are-computed-after-changes-only ()
   (gemini-companion-share-test-with-projects '("p" "q")
     (find-file "p/f")
-    (gemini-companion-test-connect)
+    (gemini-companion-share-test-has-cli)
     (gemini-companion-share-test-shares "f")
     (gemini-companion-test-eventually (gemini-companion-idle-p))
     (let ((last gemini-companion-roots-last))

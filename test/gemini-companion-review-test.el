@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'ediff)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-list)
 (require 'gemini-companion-part)

@@ -206,6 +206,12 @@ That includes the timers whose function is one of Emacs."
 
 ;;;; Hooks
 
+(defun gemini-companion-test-hook-p (symbol)
+  "Return non-nil if SYMBOL names a variable with functions."
+  (and (string-match-p "-\\(hook\\|functions\\)\\'" (symbol-name symbol))
+       ;; In Emacs 28, what `after-revert-hook' was at the last revert.
+       (not (eq symbol 'revert-buffer-internal-hook))))
+
 (defun gemini-companion-test-traces ()
   "Return what would call a function of the package: (PLACE FUNCTION) lists."
   (let (found)
@@ -215,27 +221,28 @@ That includes the timers whose function is one of Emacs."
                   (when (and (gemini-companion-test-ours-p function)
                              (not (string-search "-test-" (format "%S" function))))
                     (push (list place function) found)))))
+      ;; There are 60,000 symbols, and many tests wait until there are no traces.
       (mapatoms
        (lambda (symbol)
-         ;; Emacs 30 expands all macros in a lambda that is not compiled each time
-         ;; that it is made, which took half a second for all symbols.
-         (advice-mapc (apply-partially #'add symbol) symbol)
-         (mapc (apply-partially #'add symbol) (get-variable-watchers symbol))
-         (when (and (string-match-p "-\\(hook\\|functions\\)\\'"
-                                    (symbol-name symbol))
-                    ;; In Emacs 28, what `after-revert-hook' was at the last revert.
-                    (not (eq symbol 'revert-buffer-internal-hook)))
-           (dolist (buffer (buffer-list))
-             (when (local-variable-p symbol buffer)
-               (add (cons symbol buffer) (buffer-local-value symbol buffer))))
-           (when (default-boundp symbol)
-             (add symbol (default-value symbol))))))
+         ;; Advice is kept when the function is defined again.
+         (when (get symbol 'defalias-fset-function)
+           (advice-mapc (apply-partially #'add symbol) symbol))
+         (when-let* ((watchers (get-variable-watchers symbol)))
+           (mapc (apply-partially #'add symbol) watchers))
+         (when (and (default-boundp symbol) (gemini-companion-test-hook-p symbol))
+           (add symbol (default-value symbol)))))
+      (dolist (buffer (buffer-list))
+        (dolist (local (buffer-local-variables buffer))
+          (when (and (consp local) (gemini-companion-test-hook-p (car local)))
+            (add (cons (car local) buffer) (cdr local)))))
       (dolist (process (process-list))
         (add process (process-filter process))
         (add process (process-sentinel process)))
       (dolist (timer (append timer-list timer-idle-list))
         (add timer (timer--function timer)))
       found)))
+
+(byte-compile 'gemini-companion-test-traces)
 
 (defun gemini-companion-test-hooks ()
   "Return the global hooks, advice and watchers of the package, sorted."
