@@ -63,7 +63,10 @@ assertions, which need that."
   "Return the command to evaluate FORMS in another Emacs with the package."
   `(,(expand-file-name invocation-name invocation-directory) "-Q" "--batch"
     ,@(seq-mapcat (lambda (form) (list "--eval" (format "%S" form)))
-                  `((setq load-path ',load-path) ,@forms))))
+                  ;; Half of the time would be garbage collection.
+                  `((setq load-path ',load-path
+                          gc-cons-threshold ,gc-cons-threshold)
+                    ,@forms))))
 
 ;;;; Leftovers
 
