@@ -7,6 +7,7 @@ import subprocess
 from threading import Timer
 from typing import Any
 
+import pytest
 from harness import gemini
 from harness.emacs import Reviews
 from harness.model import say, write_file
@@ -35,6 +36,7 @@ def ask(cli: "subprocess.Popen[str]", method: str, **params: Any) -> Any:
     raise AssertionError(f"no answer to {method}")
 
 
+@pytest.mark.shared("no-cli")
 def test_turn_of_an_acp_client_ends(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs = world.emacs(file)

@@ -4,11 +4,9 @@
 from pathlib import Path
 
 import pytest
-from harness import gemini
 from harness.emacs import SESSION, Emacs, lisp
 from harness.gemini import Gemini
 from harness.model import Part, call, say, together
-from harness.needs import VTERM, needs_vterm
 from harness.wait import eventually
 from harness.world import World
 
@@ -62,19 +60,17 @@ def asks(cli: Gemini, emacs: Emacs, *turns: Part) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: keys for permissions")
-@pytest.mark.parametrize(
-    "terminal", ["term", "eat", pytest.param("vterm", marks=needs_vterm)]
-)
-def test_shell_command_is_allowed_only_if_exactly_that_is_shown(
-    world: World, terminal: str
+@pytest.mark.shared("term")
+def test_shell_command_is_allowed_only_if_exactly_that_is_shown(world: World) -> None:
+    emacs, cli = world.run_pair(world.file("a.txt", "one\n"))
+    shell_command_is_allowed_only_if_exactly_that_is_shown(world, emacs, cli, "term")
+
+
+def shell_command_is_allowed_only_if_exactly_that_is_shown(
+    world: World, emacs: Emacs, cli: Gemini, terminal: str
 ) -> None:
-    # Its title shows what it is doing.
-    gemini.configure(world.scratch, ui={"hideTips": True})
-    file = world.file("a.txt", "one\n")
-    load = f"(add-to-list 'load-path {lisp(VTERM)})" if terminal == "vterm" else ""
-    kind = f"(setq gemini-companion-terminal '{terminal})"
-    emacs = world.emacs(file, extra=f"{load} {kind} {RECORD}")
-    cli = world.run(emacs)
+    """Let ``cli``, whose title shows what it is doing in ``terminal``, be answered."""
+    emacs.eval(f"(progn {RECORD} nil)")
     emacs.becomes("(length (gemini-companion-sessions))", 1)
     out = world.project / "out.txt"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness.emacs import Emacs
+from harness.emacs import SIZE, Emacs
 from harness.wait import wait_until_saved
 from harness.world import World
 
@@ -126,8 +126,6 @@ def test_changes_are_walked_through_in_a_burst(scene: Scene) -> None:
     wait_until_saved(second, NEW.replace("line five", "line 5"))
 
 
-# Another test would have the size of its frame.
-@pytest.mark.fresh
 @pytest.mark.parametrize("scene", ["diff"], indirect=True)
 def test_terminals_and_frames_come_and_go_in_a_burst(
     world: World, scene: Scene
@@ -160,3 +158,5 @@ def test_terminals_and_frames_come_and_go_in_a_burst(
     emacs.burst("F5", "C-x", "1", "F6", "C-x", "2", "F5", "C-c", "C-c", "C-x", "1")
     assert scene.outcomes(1) == ["c Accepted"]
     emacs.holds("(= 1 (length (frame-list)))")
+    emacs.terminal.resize(SIZE)
+    emacs.holds(f"(= {SIZE[0]} (frame-width))", "the frame has the size of before")

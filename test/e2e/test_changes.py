@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a CLI has written is marked in its files, walked through, undone and kept."""
 
+from pathlib import Path
+
 import pytest
 from harness.emacs import Emacs
+from harness.gemini import Gemini
 from harness.model import read_file, write_file
-from harness.needs import needs_qwen
-from harness.qwen import stays_connected
 from harness.wait import wait_until_saved
 from harness.world import World
+from test_turn_page import asks_again
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
 NEW = OLD.replace("two\n", "zwei\n").replace("eight\n", "acht\n")
@@ -18,27 +20,30 @@ def goes(emacs: Emacs, key: str, message: str, line: int) -> None:
     """Press ``key``, and wait until ``message`` ends what Emacs says of a change."""
     emacs.keys(key)
     emacs.says(message)
-    emacs.becomes(f"(with-current-buffer (window-buffer) {HERE})",
-                  [message.split(", ")[1], line])  # fmt: skip
+    name = Path(message.split(", ")[1]).name
+    emacs.becomes(f"(with-current-buffer (window-buffer) {HERE})", [name, line])
 
 
-@pytest.mark.parametrize(
-    "client",
-    [
-        pytest.param("gemini", marks=pytest.mark.differs("margins and overlays")),
-        pytest.param("qwen", marks=needs_qwen),
-    ],
-)
-def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
+@pytest.mark.shared("review")
+@pytest.mark.differs("margins and overlays")
+def test_turn_is_walked_through_by_keys(world: World) -> None:
+    """That of Qwen Code is walked through where it is beside Gemini CLI."""
     files = [world.file(f"{name}.txt", OLD) for name in "abcdef"]
-    # It exists before Emacs starts where Qwen Code was used before.
-    world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(files[0])
-    if client == "qwen":
-        cli = world.qwen()
-        stays_connected(emacs, cli)
-    else:
-        cli = world.gemini()
+    emacs, _, cli = world.pair(files[0])
+    turn_is_walked_through_by_keys(emacs, cli, files)
+
+
+def turn_is_walked_through_by_keys(
+    emacs: Emacs, cli: Gemini, files: list[Path], place: str = ""
+) -> None:
+    """Let ``cli`` change six ``files``, which are OLD; Emacs displays the first.
+
+    The project has them in ``place``, a name that ends in a slash; no change is left.
+    """
+
+    def change(number: int, count: int, file: Path) -> str:
+        return f"Change {number} of {count}, {place}{file.name}"
+
     emacs.command("gemini-companion-auto-accept", "without review?")
     # Qwen Code writes only what it has read.
     turn = [part for file in files for part in (read_file(file), write_file(file, NEW))]
@@ -48,27 +53,27 @@ def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     emacs.wait_for_match(r"(?m)^zwei +[┇:]$")
 
     emacs.command("gemini-companion-next-change")
-    emacs.says("Change 1 of 12, a.txt")
+    emacs.says(change(1, 12, files[0]))
     emacs.wait_for("(walk)")
     # It goes on, and saves nothing; one undo takes it back.
-    goes(emacs, "u", "Change 1 of 11, a.txt", 8)
+    goes(emacs, "u", change(1, 11, files[0]), 8)
     assert files[0].read_text() == NEW
     emacs.keys("C-/")
     emacs.becomes("(gemini-companion-changes-left)", 12)
     emacs.wait_until_gone("(walk)")
     emacs.command("gemini-companion-next-change")
-    goes(emacs, "u", "Change 1 of 11, a.txt", 8)
-    goes(emacs, "n", "Change 2 of 11, b.txt", 2)
+    goes(emacs, "u", change(1, 11, files[0]), 8)
+    goes(emacs, "n", change(2, 11, files[1]), 2)
     emacs.keys("Enter")
     emacs.wait_for_match(r"(?m)^two *\nzwei +[┇:]$")
     emacs.wait_for("Before the change")
     # It stays while the user moves.
     emacs.keys("C-n")
     emacs.wait_for_match(r"(?m)^two *\nzwei +[┇:]$")
-    goes(emacs, "n", "Change 3 of 11, b.txt", 8)
+    goes(emacs, "n", change(3, 11, files[1]), 8)
     emacs.wait_until_gone("\ntwo")
-    goes(emacs, "k", "Change 3 of 10, c.txt", 2)
-    goes(emacs, "U", "Change 3 of 8, d.txt", 2)
+    goes(emacs, "k", change(3, 10, files[2]), 2)
+    goes(emacs, "U", change(3, 8, files[3]), 2)
     emacs.keys("C-x", "s", "!")
     wait_until_saved(files[0], NEW.replace("zwei", "two"))
     wait_until_saved(files[2], OLD)
@@ -80,3 +85,4 @@ def test_turn_is_walked_through_by_keys(world: World, client: str) -> None:
     emacs.keys("C-x", "r", "j", "w")
     emacs.becomes("(cdr (window-margins))", None)
     assert [file.read_text() for file in files[3:]] == [NEW] * 3
+    asks_again(emacs)

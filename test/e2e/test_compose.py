@@ -5,7 +5,6 @@ import re
 from random import Random
 
 import pytest
-from harness import gemini
 from harness.emacs import SESSION, STATE, Emacs, Reviews, lisp
 from harness.gemini import Gemini, type_until
 from harness.model import say, write_file
@@ -60,15 +59,10 @@ def visible(text: str) -> str:
     return "".join(c for c in text if c.isprintable() and not c.isspace())
 
 
+@pytest.mark.shared("term")
 def test_prompts_are_nothing_but_text(world: World) -> None:
-    # The window title shows the state of the CLI, as by default.
-    gemini.configure(world.scratch, ui={"hideTips": True})
-    file = world.file("a.txt", "one\n")
-    emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
-    cli = world.run(emacs)
+    emacs, cli = world.run_pair(world.file("a.txt", "one\n"))
     emacs.eval("(delete-other-windows)")
-    cli.wait_until_connected()
-    emacs.holds(SESSION, "connected")
     prompts_are_nothing_but_text(world, emacs, cli)
 
 

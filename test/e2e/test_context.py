@@ -19,7 +19,7 @@ def shares(emacs: Emacs, active: str, other: str) -> None:
     emacs.becomes(SNAPSHOT, [["active", active], ["open", other]])
 
 
-@pytest.mark.shared
+@pytest.mark.shared("no-cli")
 @pytest.mark.differs("the frames of a client and their order")
 def test_the_frame_used_last_counts(world: World) -> None:
     one, two = world.file("one.txt", "1\n"), world.file("two.txt", "2\n")

@@ -18,6 +18,9 @@ from harness.wait import eventually
 from harness.world import World
 from test_compose import SUBMIT
 from test_lost_cli import pid_of_shown
+from test_turn_page import comments_of_each_place_are_nothing_but_text
+
+from test_permissions import link_copilot, what_copilot_asks_is_shown_and_answered_there
 
 pytestmark = needs_copilot
 
@@ -90,6 +93,7 @@ def test_an_answer_in_the_terminal_of_copilot_closes_the_review(world: World) ->
 
 
 @pytest.mark.contract("Copilot CLI: restart of the server")
+@pytest.mark.shared("copilot")
 def test_a_review_of_copilot_survives_a_restart_and_a_crash(world: World) -> None:
     servers = world.scratch.servers
     restart = "(gemini-companion-restart)"
@@ -98,13 +102,6 @@ def test_a_review_of_copilot_survives_a_restart_and_a_crash(world: World) -> Non
     # The screen then no longer shows that the CLI was connected again.
     cli.reset()
     survives(world, "b.txt", lambda _: servers()[0].kill())
-
-    cli.is_free()
-    file = world.project / "b.txt"
-    emacs, reviews, _ = world.copilot_pair(file)
-    reviews.proposed(cli, file, replace(file, "mine", "due"))
-    emacs.eval("(gemini-companion-mode -1)")
-    cli.wait_for("rejected this tool call")
 
 
 def survives(world: World, name: str, end: Callable[[Emacs], object]) -> Copilot:
@@ -156,14 +153,22 @@ def test_emacs_writes_the_edits_that_copilot_ignores(world: World) -> None:
     eventually(lambda: other.read_text() == old, "the edit is undone")
 
 
-def test_copilot_is_started_and_typed_to(world: World) -> None:
+def test_copilot_is_started_asks_and_is_sent_comments_and_prompts(world: World) -> None:
     copilot.configure(world.scratch)
-    emacs = world.emacs(world.file("a.txt", "one\n"))
+    file = world.file("a.txt", "one\n")
+    emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
+    link_copilot(world, emacs)
     cli = world.run(emacs, "copilot")
     emacs.becomes(SESSIONS, 1)
-    emacs.eval("(require 'gemini-companion-prompt)")
-    emacs.eval('(select-window (get-buffer-window "*copilot: project*"))')
+    what_copilot_asks_is_shown_and_answered_there(world, emacs, cli)
+    comments_of_each_place_are_nothing_but_text(world, emacs, cli, "copilot")
+    is_sent_prompts(emacs, cli)
 
+
+def is_sent_prompts(emacs: Emacs, cli: Copilot) -> None:
+    emacs.eval("(require 'gemini-companion-prompt)")
+    emacs.eval('(progn (pop-to-buffer "*copilot: project*") nil)')
+    asked = len(cli.model.requests)
     cli.model.script(say("first done"))
     emacs.eval(SUBMIT.format(lisp("prompt 1 please, in @a.txt" + 20 * "\n" + "end")))
     cli.wait_for("first done")
@@ -178,7 +183,7 @@ def test_copilot_is_started_and_typed_to(world: World) -> None:
     )
     emacs.eval(SUBMIT.format('"prompt 2 please"'))
     emacs.says("would run your prompt as a command")
-    assert len(cli.model.requests) == 1
+    assert len(cli.model.requests) == asked + 1
 
 
 def only_of(reviews: Reviews, waiting: Collection[str]) -> str:
@@ -197,7 +202,9 @@ def is_written(emacs: Emacs, file: Path, text: str, edit: str = LAST) -> None:
 
 
 @pytest.mark.shared("copilot")
-def test_two_copilots_and_a_gemini_have_their_own_reviews(world: World) -> None:
+def test_two_copilots_and_a_gemini_have_their_own_reviews_until_the_mode_ends(
+    world: World,
+) -> None:
     _, emacs, reviews, one = pair(world)
     two, gemini = world.copilot("second"), world.gemini()
     emacs.becomes(SESSIONS, 3)
@@ -228,3 +235,10 @@ def test_two_copilots_and_a_gemini_have_their_own_reviews(world: World) -> None:
     reviews.wait_until(0)
     emacs.becomes(SESSIONS, 2)
     assert files[0].read_text() == "uno\n"
+
+    one.is_free()
+    reviews.proposed(one, files[0], replace(files[0], "uno", "due"))
+    emacs.eval("(gemini-companion-mode -1)")
+    one.wait_for("rejected this tool call")
+    emacs.turn_on()
+    # No other test can follow in this world, where Gemini CLI is, too.

@@ -39,10 +39,11 @@ def disconnected(emacs: Emacs) -> Iterator[None]:
     os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.shared("review")
 def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) -> None:
     file = world.file("a.txt", "one\n")
-    emacs, reviews, first = world.pair(file)
-    second = world.gemini("second")
+    emacs, reviews, second = world.pair(file)
+    first = world.gemini("first")
     reviews.proposed(first, file, write_file(file, "from the first\n"))
     reviews.edit("from", "edited, from")
     second.model.script(write_file(file, "from the second\n"), say("all done"))
@@ -102,8 +103,7 @@ def test_cli_is_free_after_emacs_or_its_mode_has_ended(world: World) -> None:
     file, emacs, _, cli = world.review("one\n", "uno\n")
     is_free_after(by_mode, world, emacs, cli)
 
-    emacs.eval("(progn (setq e2e-ready nil) (gemini-companion-mode 1))")
-    emacs.wait_until_ready()
+    emacs.turn_on()
     is_asked_again(emacs, cli, file)
     is_free_after(by_keys, world, emacs, cli)
 

@@ -3,10 +3,12 @@
 
 import signal
 
+import pytest
 from harness import gemini
+from harness.copilot import Copilot
 from harness.emacs import STATE, Emacs, lisp
 from harness.model import Part, call, say, together
-from harness.needs import needs_copilot, needs_qwen
+from harness.needs import needs_qwen
 from harness.qwen import Qwen, stays_connected
 from harness.world import World
 from test_tools import link
@@ -27,7 +29,12 @@ def pair(world: World) -> tuple[Emacs, Qwen]:
     """Return an Emacs, and a Qwen Code whose questions it answers."""
     world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(world.file("a.txt", "a\n"))
-    link(world, emacs, answers=True)
+    # Linking Gemini CLI, too, would take four seconds of a processor.
+    programs = f"""'(("gemini" . "not-there") ("qwen" . {lisp(world.tools.qwen)}))"""
+    emacs.eval(f"(setq gemini-companion-run-commands {programs})")
+    question = "Answer in Emacs what Qwen Code asks"
+    emacs.command("gemini-companion-tools", "A linked CLI", question)
+    emacs.says("Linked Qwen Code")
     cli = world.qwen()
     stays_connected(emacs, cli)
     return emacs, cli
@@ -111,20 +118,22 @@ def test_the_user_answers_in_emacs_what_qwen_asks(world: World) -> None:
     assert "five" not in out.read_text()
 
 
-@needs_copilot
-def test_what_copilot_cli_asks_is_shown_and_answered_there(world: World) -> None:
-    """It is linked by a file of hooks, of which nothing is left."""
-    home = world.home / ".copilot"
-    home.mkdir()
-    emacs = world.emacs(world.file("a.txt", "a\n"))
+def link_copilot(world: World, emacs: Emacs) -> None:
+    """Link Copilot CLI, which has been configured, by a file of hooks."""
     emacs.eval(
         "(setq gemini-companion-run-commands"
         f' \'(("copilot" . {lisp(world.tools.copilot)})))'
     )
     emacs.command("gemini-companion-tools", "A linked CLI")
     emacs.says("Linked Copilot CLI")
-    cli = world.copilot()
-    emacs.becomes("(length (gemini-companion-sessions))", 1)
+
+
+def what_copilot_asks_is_shown_and_answered_there(
+    world: World, emacs: Emacs, cli: Copilot
+) -> None:
+    """Let ``cli``, which is linked and in Emacs, ask; unlink it without a trace."""
+    terminal = f"(progn (pop-to-buffer {lisp(cli.terminal.name)}) nil)"
+    emacs.eval(terminal)
     out = world.project / "out.txt"
     command = "echo one >> out.txt; sleep 0"
     cli.model.script(call("bash", command=command, description="Do it"), say("done"))
@@ -140,15 +149,17 @@ def test_what_copilot_cli_asks_is_shown_and_answered_there(world: World) -> None
     emacs.keys("a")
     emacs.holds(f"(null (gemini-companion-permission-outcome {FIRST}))")
     assert not out.exists()
+    emacs.eval(terminal)
     cli.answer("Yes")
     cli.wait_for("done")
     assert out.read_text() == "one\n"
 
     emacs.command("gemini-companion-tools", "delete it and its links?")
     emacs.says("Deleted the extension and its links")
-    assert not (home / "hooks").exists()
+    assert not (world.home / ".copilot" / "hooks").exists()
 
 
+@pytest.mark.shared("linked")
 def test_the_user_answers_in_emacs_what_gemini_asks_about_a_shell_command(
     world: World,
 ) -> None:
@@ -205,6 +216,11 @@ def test_the_user_answers_in_emacs_what_gemini_asks_about_a_shell_command(
     assert "Use 'make'" in cli.model.last_message()
     emacs.holds(f"(null {OPEN})")
     assert out.read_text() == "one\n"
+
+    # The next test has another CLI.
+    kill = '(let (kill-buffer-query-functions) (kill-buffer "*gemini: project*"))'
+    emacs.eval(kill)
+    emacs.holds("(null (gemini-companion-sessions))", "the CLI is gone")
 
 
 def answer_after_a_second(emacs: Emacs, key: str, said: str) -> None:

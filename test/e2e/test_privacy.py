@@ -6,22 +6,23 @@ import re
 import pytest
 from harness.model import write_file
 from harness.world import World
+from test_restart import restart
 
 pytestmark = pytest.mark.shared("context")
 
 SHARED = "(mapcar (lambda (f) (plist-get f :path)) (gemini-companion-shared))"
 
 
-@pytest.mark.fresh
 def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
     plain = world.file("a.txt", "one two\n")
     secret = world.file(".env.local", "PASSWORD=hunter2\n")
     lone = world.scratch.root / "elsewhere" / "id_ed25519"
     lone.parent.mkdir()
     lone.write_text("KEY")
-    # The server logs all messages.
     log = f'(setq gemini-companion-log-file "{world.scratch.root}/server.log")'
     emacs, reviews, cli = world.pair(plain, extra=log)
+    # The next server logs all messages.
+    restart(emacs, world.scratch)
     assert cli.context()["activeFile"]["path"] == str(plain)
 
     emacs.act(f'(find-file "{secret}")')
@@ -46,6 +47,7 @@ def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
     assert cli.context()["activeFile"]["path"] == str(plain)
     reviews.proposed(cli, secret, write_file(secret, "new\n"))
     reviews.reject()
+    cli.wait_for("Request cancelled")
 
 
 def test_pause_withdraws_everything_at_once(world: World) -> None:

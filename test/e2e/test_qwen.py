@@ -4,13 +4,15 @@ import os
 from pathlib import Path
 
 import pytest
-from harness.emacs import STATE, TURN, Emacs, Reviews
+from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import QUESTION
 from harness.model import call, edit, read_file, say, together, write_file
 from harness.needs import needs_qwen
-from harness.qwen import Qwen, stays_connected
+from harness.qwen import CLIENTS, Qwen, stays_connected
 from harness.wait import eventually
 from harness.world import World
+from test_changes import OLD as WALKED
+from test_changes import turn_is_walked_through_by_keys
 from test_queue import accept_each
 from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, link, unlink
 
@@ -21,7 +23,9 @@ ASKS = "/approval-mode default"
 
 
 @pytest.mark.contract("Qwen Code: discovery")
-def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None:
+def test_qwen_beside_gemini_cli_is_walked_through_and_reviewed_over_a_restart(
+    world: World,
+) -> None:
     # A colon separates the roots for the CLI.
     one, two = world.file("a:b/one.txt", "1\ntwo\n"), world.file("two.txt", "2\n")
     three = world.file("a:b/three.txt", "one\n")
@@ -35,9 +39,16 @@ def test_qwen_beside_gemini_cli_has_reviews_over_a_restart(world: World) -> None
     assert str(one) in cli.last_message().partition("Active file:")[2]
     world.row = "Qwen Code: approval mode"
     writes_without_asking_until_told(emacs, cli, three)
+    world.row = ""
+    stays_connected(emacs, cli)
+    names = (f"a:b/{letter}.txt" for letter in "uvwxyz")
+    walked = [world.file(name, WALKED) for name in names]
+    emacs.eval(f"(progn (find-file {lisp(walked[0])}) (delete-other-windows))")
+    turn_is_walked_through_by_keys(emacs, cli, walked, "a:b/")
 
     gemini = world.gemini()
-    stays_connected(emacs, cli, "gemini")
+    # What Qwen Code said of its connection is no longer on its screen.
+    emacs.becomes(f"(sort {CLIENTS} #'string<)", ["gemini", "qwen"])
     world.row = "Qwen Code: accept with edits"
     cli.model.script(read_file(one), edit(one, "two", "zwei"), say("qwen done"))
     cli.prompt()

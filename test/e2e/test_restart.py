@@ -13,7 +13,7 @@ from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
-pytestmark = pytest.mark.shared("restart")
+pytestmark = pytest.mark.shared("context")
 
 
 def hold_next(emacs: Emacs, go: Path) -> None:
@@ -24,6 +24,12 @@ def hold_next(emacs: Emacs, go: Path) -> None:
               (append '("sh" "-c" {lisp(wait)} "sh")
                       gemini-companion-server-command))"""
     )
+
+
+def hold_none(emacs: Emacs) -> None:
+    """Let the next servers of ``emacs`` start at once again."""
+    command = "gemini-companion-server-command"
+    emacs.eval(f"(setq {command} (nthcdr 4 {command}))")
 
 
 def has_followed(previous: psutil.Process, emacs: Emacs, scratch: Scratch) -> None:
@@ -92,6 +98,7 @@ def test_crash_that_a_cli_has_missed_is_reported_with_the_remedy(world: World) -
 
     emacs.holds(WARNED)
     has_followed(server, emacs, world.scratch)
+    hold_none(emacs)
     if missed() > 1:
         pytest.skip("the CLI did not wait until this machine had started a server")
     reviews.accept()

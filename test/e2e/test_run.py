@@ -11,6 +11,7 @@ from harness.model import say, write_file
 from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
+from test_answer_keys import shell_command_is_allowed_only_if_exactly_that_is_shown
 from test_compose import SUBMIT, asked_why, prompt
 from test_state import (
     STATES,
@@ -32,14 +33,15 @@ exec cat
 
 
 TITLES = pytest.mark.contract("Gemini CLI: titles")
+KEYS = pytest.mark.contract("Gemini CLI: keys for permissions")
 
 
 @pytest.mark.parametrize(
     "terminal",
     [
         pytest.param("term", marks=[pytest.mark.differs("term.el"), TITLES]),
-        pytest.param("eat", marks=needs_eat),
-        pytest.param("vterm", marks=needs_vterm),
+        pytest.param("eat", marks=[needs_eat, KEYS]),
+        pytest.param("vterm", marks=[needs_vterm, KEYS]),
     ],
 )
 def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
@@ -72,6 +74,10 @@ def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
 
     cli.wait_until_connected()
     emacs.eval("(delete-other-windows)")
+    if terminal != "term":
+        shell_command_is_allowed_only_if_exactly_that_is_shown(
+            world, emacs, cli, terminal
+        )
     if terminal == "term":
         review_ends_when_its_question_is_interrupted(world, emacs, cli)
     states_of_a_turn_are_known_from_the_window_title(emacs, cli, world)
@@ -81,6 +87,7 @@ def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
 
 
 @pytest.mark.contract("Gemini CLI: discovery")
+@pytest.mark.shared("no-cli")
 def test_cli_connects_with_the_temporary_directory_of_its_buffer(world: World) -> None:
     """As envrc, direnv and mise set it for the buffers of a project."""
     file = world.file("a.txt", "one\n")
@@ -139,15 +146,22 @@ def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: discovery")
+@pytest.mark.shared("inside")
 def test_each_of_two_emacsen_has_the_cli_of_its_terminal(world: World) -> None:
     file = world.file("a.txt", "one\n")
-    first, second = world.emacs(file, name="first"), world.emacs(file, name="second")
     sessions = "(length (gemini-companion-sessions))"
+    first, _, cli = world.pair(file, inside=True)
+    cli.ide("disable")
+    cli.wait_for("Disconnected")
+    first.becomes(sessions, 0)
+    second = world.emacs(file, name="second")
 
-    world.gemini_inside(first)
+    cli.ide("enable")
     first.becomes(sessions, 1)
     second.becomes(sessions, 0)
 
     world.gemini_inside(second)
     second.becomes(sessions, 1)
     first.becomes(sessions, 1)
+    second.quit()
+    eventually(lambda: len(world.scratch.servers()) == 1, "the other server is gone")

@@ -14,6 +14,7 @@ from harness.needs import VTERM, needs_qwen
 from harness.qwen import stays_connected
 from harness.world import World
 from test_compose import prompts_are_nothing_but_text
+from test_turn_page import comments_of_each_place_are_nothing_but_text
 
 STATES = """
 (defvar e2e-states nil)
@@ -34,8 +35,9 @@ def is_(emacs: Emacs, state: str) -> None:
 
 
 @needs_qwen
+@pytest.mark.long
 @pytest.mark.contract("Qwen Code: titles")
-def test_qwen_is_enabled_in_a_terminal_known_by_its_title_resumed_and_typed_to(
+def test_qwen_is_enabled_in_a_terminal_sent_comments_known_by_its_title_and_resumed(
     world: World,
 ) -> None:
     # With its banner, as by default.
@@ -48,7 +50,10 @@ def test_qwen_is_enabled_in_a_terminal_known_by_its_title_resumed_and_typed_to(
     cli = world.run(emacs, "qwen", question)
     stays_connected(emacs, cli)
     is_sent_a_reason(emacs, cli, file)
-    emacs.eval("(delete-other-windows)")
+    comments_of_each_place_are_nothing_but_text(world, emacs, cli, "qwen")
+    emacs.eval(
+        f"(progn (pop-to-buffer {lisp(cli.terminal.name)}) (delete-other-windows))"
+    )
     states_of_a_turn_are_known_from_the_window_title(emacs, cli, world)
     world.row = "Qwen Code: prompts"
     if VTERM:

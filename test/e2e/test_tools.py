@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from harness import gemini
 from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini, type_until
 from harness.model import Part, call, say, together, write_file
@@ -43,15 +44,20 @@ GOOD = "def one():\n    return 1\n"
 BAD = "def one():\n    return 1 +\n"
 FIXED = BAD + "# fix\n"
 FIXER = "grep -q fix a.py && sed -i 's/ +$//;/fix/d' a.py && >fixed; echo {}"
+LINKED = """
+(progn (require 'gemini-companion-tools)
+       (and (gemini-companion-tools-linked-p "gemini") t))
+"""
 TOOL = "mcp_emacs_diagnostics"
 NEW_ERROR = "Emacs sees 1 new error in a.py"
 
 
-def link(world: World, emacs: Emacs, answers: bool = False) -> None:
+def link(world: World, emacs: Emacs) -> None:
     """Give the command that links the CLIs, and answer yes to what it asks.
 
-    New errors are waited for as long as the hook lives, for a busy machine.  Emacs
-    answers what Qwen Code asks permission for if ``answers``.
+    If they are linked already, only name their programs.  Emacs does not answer what
+    Qwen Code asks permission for.  New errors are waited for as long as the hook lives,
+    for a busy machine.
     """
     emacs.eval("(defvar gemini-companion-errors-timeout 4.5)")
     programs = [("gemini", world.tools.gemini)]
@@ -59,11 +65,13 @@ def link(world: World, emacs: Emacs, answers: bool = False) -> None:
         programs.append(("qwen", world.tools.qwen))
     commands = " ".join(f"({lisp(name)} . {lisp(path)})" for name, path in programs)
     emacs.eval(f"(setq gemini-companion-run-commands '({commands}))")
+    if emacs.value(LINKED):
+        return
     questions = "A linked CLI", "without confirmation"
     emacs.command("gemini-companion-tools", *questions)
     if len(programs) > 1:
         emacs.wait_for("Answer in Emacs what Qwen Code asks")
-        emacs.keys("y" if answers else "n")
+        emacs.keys("n")
     emacs.says("Linked")
 
 
@@ -106,7 +114,10 @@ def tools_are(cli: Gemini, there: bool) -> None:
 
 
 @pytest.mark.contract("Gemini CLI: hooks")
-def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
+@pytest.mark.shared("linked")
+def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
+    world: World,
+) -> None:
     file = world.file("a.py", GOOD)
     os.utime(file, (1e9, 1e9))
     emacs = world.emacs(file, extra=FLYMAKE)
@@ -115,7 +126,13 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     settings = world.scratch.home / ".gemini" / "settings.json"
     hook = {"matcher": "write_file", "hooks": [{"type": "command", "command": FIXER}]}
     with_hook = {**json.loads(settings.read_text()), "hooks": {"AfterTool": [hook]}}
-    settings.write_text(json.dumps(with_hook))
+    # In a shared world, the window title may show the state.
+    settings.write_text(json.dumps({**with_hook, "ui": gemini.SETTINGS["ui"]}))
+    finds_emacs_only_while_it_is_there(world, emacs)
+
+    emacs = world.emacs(file, extra=FLYMAKE)
+    link(world, emacs)
+    emacs.holds(CHECKED)
     reviews, cli = Reviews(emacs), world.gemini()
 
     # Asked and answered, without a confirmation.
@@ -215,14 +232,13 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     assert "failed for event" not in cli.screen()
 
 
-def test_without_emacs_or_trust_the_model_cannot_ask(world: World) -> None:
-    file = world.file("a.py", GOOD)
-    emacs = world.emacs(file, extra=FLYMAKE)
-    link(world, emacs)
+def finds_emacs_only_while_it_is_there(world: World, emacs: Emacs) -> None:
+    """End ``emacs``, where CLIs were linked, and start one."""
+    file = world.project / "a.py"
     emacs.quit()
 
     # Without Emacs there is no message, and with one the tools appear.
-    cli = world.gemini(connects=False)
+    cli = world.gemini("late", connects=False)
     cli.wait_for("Type your message")
     cli.is_free()
     assert "MCP issues" not in cli.screen()
@@ -231,9 +247,19 @@ def test_without_emacs_or_trust_the_model_cannot_ask(world: World) -> None:
     emacs.holds(CHECKED)
     assert "no errors" in result_of(cli, call(TOOL, file="a.py"))
 
-    # In a directory that is not trusted there are neither tools nor hooks.
+    a_stranger_has_no_tools(world)
+
+    # In the other one they disappear with Emacs.
+    emacs.quit()
+    tools_are(cli, False)
+    world.tmux.call("kill-session", "-t", "=late")
+
+
+def a_stranger_has_no_tools(world: World) -> None:
+    """In a directory that is not trusted there are neither tools nor hooks."""
     settings = world.home / ".gemini" / "settings.json"
-    changed = json.loads(settings.read_text())
+    before = settings.read_text()
+    changed = json.loads(before)
     changed["security"]["folderTrust"]["enabled"] = True
     settings.write_text(json.dumps(changed))
     trust = world.home / ".gemini" / "trustedFolders.json"
@@ -242,10 +268,9 @@ def test_without_emacs_or_trust_the_model_cannot_ask(world: World) -> None:
     stranger.wait_for("Type your message")
     stranger.is_free()
     assert TOOL not in json.dumps(stranger.model.requests[-1].get("tools"))
-
-    # In the other one they disappear with Emacs.
-    emacs.quit()
-    tools_are(cli, False)
+    world.tmux.call("kill-session", "-t", "=stranger")
+    settings.write_text(before)
+    trust.unlink()
 
 
 VIEW = """
@@ -269,6 +294,7 @@ QUESTIONS: list[tuple[str, dict[str, str]]] = [
 ]
 
 
+@pytest.mark.shared("no-cli")
 def test_questions_change_nothing_while_keys_are_typed(world: World) -> None:
     world.file(".env", "SECRET=bytes of it\n")
     emacs = world.emacs(world.file("a.py", GOOD), extra=FLYMAKE)

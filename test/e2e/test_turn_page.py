@@ -4,10 +4,10 @@
 from pathlib import Path
 
 import pytest
-from harness import copilot, gemini, qwen
-from harness.emacs import SESSION, STATE, Emacs, Reviews, lisp
+from harness import copilot
+from harness.emacs import STATE, Emacs, Reviews, lisp
+from harness.gemini import Gemini
 from harness.model import Part, edit, read_file, say, write_file
-from harness.needs import needs_copilot, needs_qwen
 from harness.wait import eventually
 from harness.world import World
 from test_compose import last_message
@@ -42,14 +42,11 @@ def comments(emacs: Emacs, file: str, text: str) -> None:
     emacs.wait_for(f">> 5-7: {text}")
 
 
+@pytest.mark.shared("term")
 def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> None:
-    gemini.configure(world.scratch, ui={"hideTips": True})
     files = [world.file("app/bill.py", OLD), world.file("notes.md", OLD)]
     other = world.file("other.txt", OLD)
-    emacs = world.emacs(files[1], extra="(setq gemini-companion-terminal 'term)")
-    cli = world.run(emacs)
-    cli.wait_until_connected()
-    emacs.holds(SESSION, "connected")
+    emacs, cli = world.run_pair(files[1])
     emacs.command("gemini-companion-auto-accept", "without review?")
     cli.is_free(*(write_file(file, NEW) for file in files))
     emacs.becomes("(gemini-companion-changes-left)", 4)
@@ -89,6 +86,7 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
     # What the model answers with is new on the page.
     emacs.wait_for("since your comments")
     emacs.becomes("(gemini-companion-changes-left)", 4)
+    asks_again(emacs)
 
 
 EDITS = '"*gemini edits*"'
@@ -120,37 +118,29 @@ def comments_here(emacs: Emacs, *keys: str) -> None:
     emacs.keys("Enter")
 
 
-@pytest.mark.parametrize(
-    "client",
-    [
-        "gemini",
-        pytest.param("qwen", marks=needs_qwen),
-        pytest.param("copilot", marks=needs_copilot),
-    ],
-)
-def test_comments_of_each_place_are_nothing_but_text(world: World, client: str) -> None:
-    gemini.configure(world.scratch, ui={"hideTips": True})
-    qwen.configure(world.scratch)
-    copilot.configure(world.scratch)
-    files = [world.file("a.txt", PLAIN), world.file("notes.md", PLAIN)]
-    view = "ediff" if client == "gemini" else "diff"
-    emacs = world.emacs(
-        files[1],
-        extra=f"""(setq gemini-companion-terminal 'term
-                        gemini-companion-review-view '{view})""",
-    )
-    cli = world.run(emacs, client)
-    if client == "gemini":
-        # Beside the terminal there is no room for Ediff.
-        emacs.eval("(delete-other-windows)")
-    if client == "qwen":
-        cli.wait_until_connected()
-    emacs.holds(SESSION, "connected")
-    reviews = Reviews(emacs)
+@pytest.mark.shared("term")
+def test_comments_of_each_place_are_nothing_but_text(world: World) -> None:
+    """Those of Qwen Code and Copilot CLI are made where their CLIs are typed to."""
+    emacs, cli = world.run_pair(world.file("a.txt", "one\n"))
+    emacs.eval("(setq gemini-companion-review-view 'ediff)")
+    # Beside the terminal there is no room for Ediff.
+    emacs.eval("(delete-other-windows)")
+    comments_of_each_place_are_nothing_but_text(world, emacs, cli, "gemini")
 
+
+def comments_of_each_place_are_nothing_but_text(
+    world: World, emacs: Emacs, cli: Gemini, client: str
+) -> None:
+    """Send comments that were made in each place to ``cli``, which Emacs has started.
+
+    It is in a window, no change is left, and reviews of Gemini CLI are in Ediff.
+    """
+    files = [world.file(name, PLAIN) for name in ("plain.txt", "notes.md")]
+    emacs.eval(f"(progn (find-file-noselect {lisp(files[1])}) nil)")
+    reviews = Reviews(emacs)
     cli.model.script(*edits_of(client, files[0]), say("first done"))
     cli.prompt()
-    reviews.shown("a.txt")
+    reviews.shown("plain.txt")
     reviews.select()
     if client == "gemini":
         # In the control panel of Ediff, the lines are those of the hunk.
@@ -170,7 +160,7 @@ def test_comments_of_each_place_are_nothing_but_text(world: World, client: str) 
     emacs.command("gemini-companion-list")
     # The list has folded an earlier turn.
     emacs.eval(f"(with-current-buffer {EDITS} (outline-show-all) (revert-buffer))")
-    goes_to(emacs, "6 .2  a.txt", LINES[0], 2)
+    goes_to(emacs, "6 .2  plain.txt", LINES[0], 2)
     comments_here(emacs, *THREE, "c")
     emacs.command("gemini-companion-turn-page")
     emacs.wait_for("2 changes left")
@@ -188,7 +178,7 @@ def test_comments_of_each_place_are_nothing_but_text(world: World, client: str) 
     eventually(lambda: len(cli.model.requests) > asked, "the prompt")
     expected = "Comments on your changes:\n\n" + "\n\n".join(
         f"{name}:{first}-{first + 2}\n{QUOTED}{COMMENT}"
-        for name in ("notes.md", "a.txt")
+        for name in ("notes.md", "plain.txt")
         for first in (2, 14)
     )
     if client != "copilot":
@@ -197,3 +187,10 @@ def test_comments_of_each_place_are_nothing_but_text(world: World, client: str) 
     cli.wait_for("all noted")
     assert expected in last_message(cli)
     assert len(cli.model.requests) == asked + 1
+    asks_again(emacs)
+
+
+def asks_again(emacs: Emacs) -> None:
+    """Turn auto-accept off."""
+    emacs.command("gemini-companion-auto-accept")
+    emacs.says("Auto-accept ended")

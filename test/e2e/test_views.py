@@ -173,7 +173,6 @@ def test_frame_made_for_a_review_by_a_rule_is_deleted_with_it(world: World) -> N
     emacs.eval("(setq display-buffer-alist nil)")
 
 
-@pytest.mark.fresh
 def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> None:
     file, other = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
     emacs, _, cli = world.pair(file)
@@ -219,6 +218,7 @@ def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> Non
     second.text("\x1bxgemini-companion-review\r")
     second.wait_for("a accept")
     second.keys("a", "C-x", "5", "0")
+    emacs.becomes("(length (frame-list))", 1)
 
 
 @pytest.mark.shared("inside")

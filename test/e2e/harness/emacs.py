@@ -149,7 +149,8 @@ RESET = f"""
       (kill-buffer buffer)))
   (switch-to-buffer "*scratch*")
   (erase-buffer)
-  (when (get-buffer "*terminal*") (switch-to-buffer "*terminal*"))
+  (dolist (terminal '("*terminal*" "*gemini: project*"))
+    (when (get-buffer terminal) (switch-to-buffer terminal)))
   (setq kill-ring nil
         gemini-companion-arrival-pause {PAUSE}
         gemini-companion-edit--all nil)
@@ -381,6 +382,11 @@ class Emacs(Screen):
 
     def wait_until_ready(self) -> None:
         self.holds("e2e-ready", "the server is ready")
+
+    def turn_on(self) -> None:
+        """Turn the mode, which is off, on."""
+        self.eval("(gemini-companion-mode 1)")
+        self.holds("(gemini-companion-server-ready-p)", "the server is ready")
 
     def reset(self) -> None:
         self.act(RESET)

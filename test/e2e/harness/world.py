@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from . import copilot, gemini, qwen
 from .copilot import Copilot
-from .emacs import SIZE, Emacs, Reviews, TerminalBuffer, lisp
+from .emacs import SESSION, SIZE, Emacs, Reviews, TerminalBuffer, lisp
 from .gemini import Gemini
 from .model import Model, Part, write_file
 from .qwen import Qwen
@@ -149,6 +149,23 @@ class World:
         cli.wait_for(cli.placeholder)
         return cli
 
+    def run_pair(self, *files: Path, **options: Any) -> tuple[Emacs, Gemini]:
+        """Return an Emacs that visits ``files``, and a CLI that it has started.
+
+        That is Gemini CLI in term; its window title shows its state, as by default.
+        In a shared world, they are those of the previous test.
+        """
+        emacs = self.emacs(*files, **options)
+        if self._cli:
+            emacs.eval('(progn (pop-to-buffer "*gemini: project*") nil)')
+        else:
+            gemini.configure(self.scratch, ui={"hideTips": True})
+            emacs.eval("(setq gemini-companion-terminal 'term)")
+            self._cli = self.run(emacs)
+        self._cli.wait_until_connected()
+        emacs.holds(SESSION, "connected")
+        return emacs, self._cli
+
     def gemini_inside(self, emacs: Emacs) -> Gemini:
         """Start a CLI in the buffer *terminal* of ``emacs``."""
         model = self.model()
@@ -189,7 +206,7 @@ class World:
         return file, emacs, reviews, cli
 
     def reset(self) -> None:
-        if self._emacs:
+        if self._emacs and self._emacs.terminal.is_open():
             self._emacs.reset()
         if self._cli:
             self._cli.reset()
