@@ -19,6 +19,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion)
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
@@ -35,6 +36,9 @@
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-windows-at-once)
 (require 'map)
+
+;; A pattern of `cl-struct' calls what Emacs 28 loads with this function only.
+(eval-when-compile (cl-typep nil 'null))
 
 (defvar vterm-kill-buffer-on-exit)
 (declare-function evil-emacs-state "ext:evil-states")

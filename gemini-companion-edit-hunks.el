@@ -12,11 +12,15 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
+
+;; A pattern of `cl-struct' calls what Emacs 28 loads with this function only.
+(eval-when-compile (cl-typep nil 'null))
 
 ;;;; Comparison
 

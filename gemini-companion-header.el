@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
@@ -21,6 +22,9 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-view)
+
+;; A pattern of `cl-struct' calls what Emacs 28 loads with this function only.
+(eval-when-compile (cl-typep nil 'null))
 
 (defvar gemini-companion-header--maps (make-hash-table :test 'eq)
   "Table from commands to the keymaps of their words in header lines.")
