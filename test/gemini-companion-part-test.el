@@ -7,6 +7,7 @@
 (require 'ert)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-part)
+(require 'gemini-companion-test-helper)
 
 (defvar gemini-companion-part-test-hook nil
   "A hook of the part of these tests.")
@@ -138,6 +139,7 @@ output of that Emacs."
 
 (ert-deftest gemini-companion-part-undone-is-loaded-by-the-first-undo ()
   :tags '(pure)
+  (gemini-companion-test-needs-add-on 'prompts)
   (should
    (equal
     '(nil t (nil))
