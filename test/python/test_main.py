@@ -43,12 +43,11 @@ def test_settings_by_which_pip_installs_elsewhere_are_named(tmp_path: Path) -> N
     file = tmp_path / "home/.config/pip/pip.conf"
     file.parent.mkdir(parents=True)
     names = ", ".join(__main__.NEEDED_PACKAGES)
-    file.write_text(
-        "[global]\nindex-url = https://x\ntarget = /a b\n[install]\nprefix = /c d\n"
-    )
-    found = (
-        "Setting of pip: global.target='/a b'\nSetting of pip: install.prefix='/c d'\n"
-    )
-    assert run_python("-c", settings).stdout == f"{found}1\n"
-    without = run_python("-S", "-c", call.format("check_packages")).stdout
-    assert without == f"Packages not importable: {names}\n{found}1\n"
+    index = "[global]\nindex-url = https://x\n"
+    for section, name in (("global", "target"), ("install", "prefix")):
+        top = index if section == "global" else f"{index}[install]\n"
+        file.write_text(f"{top}{name} = /a b\n")
+        found = f"Setting of pip: {section}.{name}='/a b'\n"
+        assert run_python("-c", settings).stdout == f"{found}1\n"
+        without = run_python("-S", "-c", call.format("check_packages")).stdout
+        assert without == f"Packages not importable: {names}\n{found}1\n"
