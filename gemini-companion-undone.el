@@ -1,4 +1,4 @@
-;;; gemini-companion-undone.el --- What the user has undone, to be told  -*- lexical-binding: t; -*-
+;;; gemini-companion-undone.el --- What the user has undone, to be sent  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; What the user has undone of the changes of a CLI, in a file, in the list or on the
-;; page of a turn, until the CLI is told with the next comments; see
-;; `gemini-companion-comment-send'.  What is there again by then is not told.
+;; page of a turn, until it is sent to the CLI with the next comments; see
+;; `gemini-companion-comment-send'.  What is there again by then is not sent.
 
 ;;; Code:
 
@@ -26,7 +26,7 @@
                (:noinline t)
                (:constructor gemini-companion-undone--make)
                (:copier nil))
-  "A change of a CLI that the user has undone, and that it was not told yet.
+  "A change of a CLI that the user has undone, and that was not sent yet.
 SOURCE is the record of the file, or the edit that was undone.  PATH is the
 name of the file, and SESSION is the CLI.  FIRST and LAST are the numbers of
 the lines that the CLI had written; if it had only removed some, LAST is
@@ -36,7 +36,7 @@ newlines."
   source path session first last old new)
 
 (defvar gemini-companion-undone--all nil
-  "What the user has undone and was not told, the last one first.")
+  "What the user has undone and was not sent, the last one first.")
 
 (defun gemini-companion-undone-note (source changes now)
   "Record that CHANGES of SOURCE in the lines NOW are undone, for their CLIs.
@@ -61,7 +61,7 @@ call loads this file."
          :new (append (substring now start end) nil))))))
 
 (defun gemini-companion-undone--push (source edit &rest slots)
-  "Record what was undone of SOURCE, of which EDIT was written by the CLI to tell.
+  "Record what was undone of SOURCE, of which EDIT was written by the CLI.
 SLOTS are further ones of the `gemini-companion-undone'."
   (push (apply #'gemini-companion-undone--make
                :source source
@@ -71,14 +71,14 @@ SLOTS are further ones of the `gemini-companion-undone'."
         gemini-companion-undone--all))
 
 (defun gemini-companion-undone-set-told (undone)
-  "Forget UNDONE, a list, which the CLI was told."
+  "Forget UNDONE, a list, which was sent to the CLI."
   (setq gemini-companion-undone--all
         (seq-difference gemini-companion-undone--all undone #'eq)))
 
-;;;; What is to be told
+;;;; What is to be sent
 
 (defun gemini-companion-undone-of-session (session)
-  "Return what the user has undone of the CLI of SESSION, which it was not told.
+  "Return what the user has undone of the CLI of SESSION and was not sent to it.
 What is there again by now, as after an undo in the buffer, is none."
   (let ((there (make-hash-table :test 'eq)))
     (seq-filter (lambda (undone)
