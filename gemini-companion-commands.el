@@ -190,9 +190,15 @@ command does nothing now, and `:on' is the state of what it turns on.")
 
 (defun gemini-companion-commands-bind (map place &optional binding)
   "Bind the keys of PLACE in MAP to their commands, and return MAP.
-If BINDING is non-nil, bind them to its value for each command."
-  (pcase-dolist (`(,key ,command . ,_) (gemini-companion-commands-in place) map)
-    (define-key map (kbd key) (funcall (or binding #'identity) command))))
+A command with a label is bound as (LABEL . COMMAND), so that which-key
+displays the label.  If BINDING is non-nil, bind the keys to its value for
+each command."
+  (pcase-dolist (`(,key ,command ,label . ,_)
+                 (gemini-companion-commands-in place) map)
+    (define-key map (kbd key)
+      (cond (binding (funcall binding command))
+            (label (cons label command))
+            (t command)))))
 
 (defun gemini-companion-commands-state (symbol)
   "Return the value of SYMBOL, a variable or else a function.
@@ -262,6 +268,16 @@ of CLICK."
                                 'gemini-companion-undo-changes
                                 'gemini-companion-keep-change
                                 'gemini-companion-keep-changes)
+
+(defvar gemini-companion-commands-repeat-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "n" 'gemini-companion-next-change)
+    (define-key map "p" 'gemini-companion-previous-change)
+    map)
+  "Keymap in which `repeat-mode' repeats going to the next or previous change.")
+
+(dolist (command '(gemini-companion-next-change gemini-companion-previous-change))
+  (put command 'repeat-map 'gemini-companion-commands-repeat-map))
 
 (defvar gemini-companion-command-map
   (gemini-companion-commands-bind (make-sparse-keymap) 'global)

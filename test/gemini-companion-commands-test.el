@@ -49,6 +49,26 @@
     (should (equal '(gemini-companion-next-change) (lookup-key map "n")))
     (should-not (lookup-key map "r"))))
 
+(ert-deftest gemini-companion-commands-are-bound-with-their-labels ()
+  (let ((found nil))
+    (map-keymap (lambda (key binding) (push (cons key binding) found))
+                gemini-companion-command-map)
+    (should (equal '("Next change" . gemini-companion-next-change)
+                   (alist-get ?n found))))
+  (should (eq 'gemini-companion-next-change
+              (lookup-key gemini-companion-command-map "n")))
+  (should (equal (list [?n]) (where-is-internal 'gemini-companion-next-change
+                                               gemini-companion-command-map))))
+
+(ert-deftest gemini-companion-commands-that-go-to-a-change-are-repeated ()
+  (dolist (command '(gemini-companion-next-change gemini-companion-previous-change))
+    (let ((map (symbol-value (get command 'repeat-map))))
+      (should (eq 'gemini-companion-next-change (lookup-key map "n")))
+      (should (eq 'gemini-companion-previous-change (lookup-key map "p")))
+      ;; Those that change a file are no keys of that map.
+      (should-not (lookup-key map "u"))
+      (should-not (lookup-key map "k")))))
+
 (defvar gemini-companion-commands-test-state)
 
 (ert-deftest gemini-companion-commands-state-is-a-variable-or-a-function ()
