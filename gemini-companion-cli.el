@@ -21,6 +21,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
@@ -144,10 +145,11 @@ may be installed there."
 
 (defun gemini-companion-cli--read-client (clients)
   "Return one of CLIENTS, names of CLIs, that the user chooses."
-  (gemini-companion-client-read
+  (gemini-companion-choice-read
    "Start" (mapcar (lambda (name)
                      (cons (gemini-companion-client-title name) name))
-                   clients)))
+                   clients)
+   'gemini-companion-cli))
 
 (defun gemini-companion-cli-save (option value)
   "Set OPTION to VALUE, and save that if the user's file can be written."

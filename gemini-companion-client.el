@@ -305,14 +305,6 @@ It does not close the review after \\`C-c'.")
 
 ;;;; Look-ups
 
-(defun gemini-companion-client-read (prompt choices)
-  "Read one of CHOICES, an alist of (NAME . VALUE), with PROMPT.
-Return its VALUE; the default is the first."
-  (let ((completion-ignore-case t))
-    (cdr (assoc (completing-read (format-prompt prompt (caar choices))
-                                 choices nil t nil nil (caar choices))
-                choices))))
-
 (defun gemini-companion-client-file (names)
   "Return the absolute name of a file of a CLI that may have one of NAMES.
 It is the first name that begins with a variable that is set, such as

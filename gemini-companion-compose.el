@@ -15,6 +15,7 @@
 ;;; Code:
 
 (require 'dnd)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-install)
@@ -179,9 +180,12 @@ A member of `completion-at-point-functions'."
            :exclusive 'no))
     (`(command ,beginning)
      (let ((commands (gemini-companion-compose--command-names)))
-       (list beginning (point) commands
-             :annotation-function
-             (lambda (name) (cdr (assoc name commands)))
+       (list beginning (point)
+             (gemini-companion-choice-table
+              commands
+              `((category . gemini-companion-command)
+                (annotation-function
+                 . ,(lambda (name) (cdr (assoc name commands))))))
              :exclusive 'no)))))
 
 (defun gemini-companion-compose--file-table ()
@@ -205,14 +209,17 @@ those whose names begin as what is typed are given that form."
                                name)))
                        (all-completions (concat directory beginning) files)))))))
     (lambda (text predicate action)
-      (if (eq (car-safe action) 'boundaries)
-          nil
-        (complete-with-action
-         action
-         ;; What is behind a quotation begins in another way there.
-         (all-completions (substring text 0 (string-match "[\\\"]" text))
-                          references)
-         text predicate)))))
+      (cond ((eq action 'metadata)
+             '(metadata (category . project-file)))
+            ((eq (car-safe action) 'boundaries)
+             nil)
+            (t
+             (complete-with-action
+              action
+              ;; What is behind a quotation begins in another way there.
+              (all-completions (substring text 0 (string-match "[\\\"]" text))
+                               references)
+              text predicate))))))
 
 (defun gemini-companion-compose--list-files ()
   "Return the absolute names of the files of the project here.
@@ -486,6 +493,11 @@ the CLI does; submit it? "
   (setq header-line-format '(:eval (gemini-companion-compose--header)))
   (add-hook 'completion-at-point-functions
             #'gemini-companion-compose--complete nil t)
+  ;; By default, Emacs completes names of this category only as substrings, and TAB
+  ;; would not complete what all names that begin so have in common.
+  (setq-local completion-category-defaults
+              (cons '(project-file (styles basic substring))
+                    completion-category-defaults))
   ;; A draft stays when the companion mode is off, and so does this hook: what the
   ;; user types there is saved when the buffer is killed.
   (add-hook 'kill-buffer-hook (apply-partially #'do-auto-save t t) nil t)

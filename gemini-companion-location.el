@@ -13,6 +13,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-names)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-session)
@@ -195,6 +196,7 @@ DIRECTORY, see `gemini-companion-location--in'."
       (pop-to-buffer buffer '((display-buffer-reuse-window
                                display-buffer-use-some-window
                                display-buffer-pop-up-window)
+                              (category . gemini-companion-file)
                               (inhibit-same-window . t))))
     (when line
       (push-mark nil t)
@@ -214,14 +216,13 @@ DIRECTORY, see `gemini-companion-location--in'."
 
 (defun gemini-companion-location--read (locations)
   "Return one of LOCATIONS that the user chooses, by default the first."
-  (let* ((choices (mapcar (lambda (location)
-                            (cons (gemini-companion-names-shown
-                                   (gemini-companion-location-text location))
-                                  location))
-                          locations))
-         (choice (completing-read (format-prompt "Go to" (caar choices))
-                                  choices nil t nil nil (caar choices))))
-    (cdr (assoc choice choices))))
+  (gemini-companion-choice-read
+   "Go to" (mapcar (lambda (location)
+                     (cons (gemini-companion-names-shown
+                            (gemini-companion-location-text location))
+                           location))
+                   locations)
+   'gemini-companion-location))
 
 ;;;###autoload
 (defun gemini-companion-visit-location ()

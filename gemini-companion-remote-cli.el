@@ -11,6 +11,7 @@
 ;;; Code:
 
 (require 'gemini-companion)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
@@ -114,10 +115,13 @@ buffer on another host"))))
 CLIs there lose their connection, and their reviews are closed."
   (interactive
    (let* ((hosts (mapcar #'car gemini-companion-remote-names-hosts))
-          (here (car (gemini-companion-remote-cli--here)))
+          (here (car (member (car (gemini-companion-remote-cli--here)) hosts)))
           (host (if (cdr hosts)
-                    (completing-read (format-prompt "Disconnect" here)
-                                     hosts nil t nil nil here)
+                    (gemini-companion-choice-read
+                     "Disconnect"
+                     (mapcar (lambda (host) (cons host host))
+                             (if here (cons here (delete here hosts)) hosts))
+                     'gemini-companion-host)
                   (car hosts))))
      (unless (member host hosts)
        (user-error (if hosts

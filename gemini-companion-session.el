@@ -22,6 +22,7 @@
 ;;; Code:
 
 (require 'gemini-companion-cache)
+(require 'gemini-companion-choice)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-names)
 (require 'map)
@@ -36,6 +37,10 @@
 The terminal itself is a local process.")
 ;; The modes of terminals kill all other local variables.
 (put 'gemini-companion-session-remote-directory 'permanent-local t)
+
+(defvar gemini-companion-session-doing-function #'ignore
+  "Function that returns what the CLI of a session is doing, a word, or nil.
+`state' sets it.")
 
 (defvar gemini-companion-session-changed-functions nil
   "Functions called after CLIs have connected or disconnected.
@@ -136,12 +141,24 @@ By default it is the first in a terminal of this Emacs."
 running one connects"
                       (substitute-command-keys "\\[gemini-companion-run]")
                       (substitute-command-keys "\\[gemini-companion-status]")))
-    (gemini-companion-client-read
+    (gemini-companion-choice-read
      "CLI" (mapcar (lambda (session)
                      (cons (gemini-companion-session-name session) session))
                    (seq-sort-by #'gemini-companion-session-terminal
                                 (lambda (a b) (and a (not b)))
-                                sessions)))))
+                                sessions))
+     'gemini-companion-session #'gemini-companion-session--annotation)))
+
+(defun gemini-companion-session--annotation (session)
+  "Return what SESSION is doing and its directory, as far as they are known."
+  (let ((directory (plist-get session :directory)))
+    (string-join
+     (delq nil (list (funcall gemini-companion-session-doing-function session)
+                     (and directory
+                          (not (plist-get session :remote))
+                          (gemini-companion-names-shown
+                           (abbreviate-file-name directory)))))
+     ", ")))
 
 ;;;; Terminals
 

@@ -105,6 +105,12 @@ this Emacs, or one without a meaning."
   (delq nil (mapcar #'gemini-companion-state--question
                     gemini-companion-state--records)))
 
+(setq gemini-companion-session-doing-function
+      (lambda (session)
+        (let ((state (gemini-companion-session-state session)))
+          (unless (eq state 'unknown)
+            (symbol-name state)))))
+
 ;;;; Sources
 
 (defun gemini-companion-state--of (session)

@@ -39,10 +39,4 @@
           (`(,_ ,_ ,_ (,_ . ,set)) (funcall set)))
         (should (equal (concat text "\n") shown))))))
 
-(ert-deftest gemini-companion-clients-completes-a-name-in-any-case ()
-  (cl-letf (((symbol-function 'completing-read)
-             (lambda (_prompt names &rest _) (try-completion "q" names))))
-    (should (equal 2 (gemini-companion-client-read
-                      "Start" '(("Gemini CLI" . 1) ("Qwen Code" . 2)))))))
-
 ;;; gemini-companion-client-test.el ends here

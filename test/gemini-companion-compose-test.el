@@ -170,16 +170,16 @@ is none."
       (should (equal "(见@a\\ b.txt" (string-trim-right (buffer-string))))
       (erase-buffer)
       (insert "/git:f")
-      (pcase-let ((`(,_ ,_ ,table . ,plist)
-                   (funcall (car completion-at-point-functions))))
+      (let* ((table (nth 2 (funcall (car completion-at-point-functions))))
+             (annotate (completion-metadata-get (completion-metadata "" table nil)
+                                                'annotation-function)))
         (should (equal (equal client "gemini")
                        (consp (all-completions "privacy" table))))
         (should (equal "  Don't"
-                       (funcall (plist-get plist :annotation-function)
-                                (car (all-completions "git" table)))))
+                       (funcall annotate (car (all-completions "git" table)))))
         (should (equal (concat "  " (gemini-companion-client-title
                                      (or client "gemini")))
-                       (funcall (plist-get plist :annotation-function) "init"))))
+                       (funcall annotate "init"))))
       (completion-at-point)
       (should (equal "/git:fix" (string-trim-right (buffer-string))))
       (erase-buffer)
@@ -207,6 +207,21 @@ is none."
     (erase-buffer)
     (insert "plain")
     (should-not (eq 'completion-at-point (key-binding (kbd "TAB"))))))
+
+(ert-deftest gemini-companion-compose-completes-what-names-begin-with ()
+  (gemini-companion-compose-test-with "gemini"
+    ;; One more name has the text in its middle.
+    (dolist (name '("src/bill.py" "src/bills.py" "old-src/bill.py"))
+      (gemini-companion-test-write name ""))
+    (gemini-companion-compose)
+    (insert "See @src/b")
+    (completion-at-point)
+    (should (equal "See @src/bill" (buffer-string)))
+    (should (eq 'project-file
+                (completion-metadata-get
+                 (completion-metadata
+                  "" (nth 2 (funcall (car completion-at-point-functions))) nil)
+                 'category)))))
 
 (ert-deftest gemini-companion-compose-shows-which-names-are-files ()
   (gemini-companion-compose-test-with "gemini"

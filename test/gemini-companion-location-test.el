@@ -93,8 +93,8 @@ The marks are removed first."
         (let (asked)
           (cl-letf (((symbol-function 'completing-read)
                      (lambda (prompt choices &rest _)
-                       (setq asked (list prompt (mapcar #'car choices)))
-                       (caar choices))))
+                       (setq asked (list prompt (all-completions "" choices)))
+                       (caadr asked))))
             (funcall key))
           (should (equal '("Go to (default app/bill.py:4:3): "
                            ("app/bill.py:4:3" "app/bill.py:3"))

@@ -1,0 +1,45 @@
+;;; gemini-companion-choice-test.el --- Tests of choices  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-choice)
+(require 'gemini-companion-test-helper)
+
+(defconst gemini-companion-choice-test-clis '(("Qwen Code" . 2) ("Gemini CLI" . 1))
+  "Choices of which the first one is not that of the alphabet.")
+
+(defun gemini-companion-choice-test-read (keys)
+  "Answer the question for a choice by KEYS, and return the value."
+  (let ((executing-kbd-macro t)
+        (unread-command-events (listify-key-sequence (kbd keys))))
+    (gemini-companion-choice-read "Start" gemini-companion-choice-test-clis
+                                  'gemini-companion-cli)))
+
+(ert-deftest gemini-companion-choice-completes-a-name-in-any-case ()
+  (should (equal 1 (gemini-companion-choice-test-read "g TAB RET"))))
+
+(ert-deftest gemini-companion-choice-is-the-first-one-by-default ()
+  (should (equal 2 (gemini-companion-choice-test-read "RET"))))
+
+(ert-deftest gemini-companion-choice-has-a-category-an-order-and-annotations ()
+  (cl-letf* ((metadata nil)
+             ((symbol-function 'completing-read)
+              (lambda (_prompt table &rest _)
+                (setq metadata (completion-metadata "" table nil))
+                "Gemini CLI")))
+    (should (equal 1 (gemini-companion-choice-read
+                      "Start" gemini-companion-choice-test-clis
+                      'gemini-companion-cli
+                      (lambda (number) (and (eq 1 number) "ready")))))
+    (should (eq 'gemini-companion-cli
+                (completion-metadata-get metadata 'category)))
+    (should (equal '("b" "a")
+                   (funcall (completion-metadata-get metadata 'display-sort-function)
+                            '("b" "a"))))
+    (let ((annotate (completion-metadata-get metadata 'annotation-function)))
+      (should (equal "  ready" (funcall annotate "Gemini CLI")))
+      (should-not (funcall annotate "Qwen Code")))))
+
+;;; gemini-companion-choice-test.el ends here
