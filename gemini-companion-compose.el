@@ -541,7 +541,7 @@ The text of a file must not be sent, replaced or killed."
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
 While the CLI works, it queues the prompt."
-  (interactive "P")
+  (interactive "P" gemini-companion-compose-mode)
   (let ((typed (gemini-companion-compose--typed))
         (session (gemini-companion-compose--target)))
     (when (string-empty-p typed)
@@ -558,7 +558,7 @@ While the CLI works, it queues the prompt."
 
 (defun gemini-companion-compose-close ()
   "Close this buffer, and keep its text as a draft."
-  (interactive)
+  (interactive nil gemini-companion-compose-mode)
   (when (gemini-companion-compose--typed)
     (gemini-companion-windows-at-once
       (quit-windows-on (current-buffer) 'kill))))
@@ -567,7 +567,8 @@ While the CLI works, it queues the prompt."
   "Insert what `gemini-companion-send' would send from BUFFER."
   (interactive
    (list (read-buffer "Attach what is at point in buffer: "
-                      (other-buffer (current-buffer) t) t)))
+                      (other-buffer (current-buffer) t) t))
+   gemini-companion-compose-mode)
   (let ((window (get-buffer-window buffer t)))
     (unless (bolp) (insert "\n"))
     (insert (gemini-companion-send-description
@@ -582,7 +583,7 @@ While the CLI works, it queues the prompt."
 (defun gemini-companion-compose-previous (&optional n)
   "Replace the text by the previous prompt of the history, or the Nth one.
 Add the text to the history.  After the latest prompt, the text is empty."
-  (interactive "p")
+  (interactive "p" gemini-companion-compose-mode)
   (let ((text (gemini-companion-compose--typed)))
     (unless (or (string-empty-p text)
                 (member text gemini-companion-compose-history))
@@ -597,7 +598,7 @@ Add the text to the history.  After the latest prompt, the text is empty."
 
 (defun gemini-companion-compose-next (&optional n)
   "Replace the text by the next prompt of the history, or the Nth one."
-  (interactive "p")
+  (interactive "p" gemini-companion-compose-mode)
   (gemini-companion-compose-previous (- (or n 1))))
 
 ;;;###autoload

@@ -405,7 +405,7 @@ The user may display it, or have other sessions; else it goes, too."
 (defun gemini-companion-ediff-compare-again ()
   "Compare the file and the proposal again, and display the hunks.
 The texts are widened."
-  (interactive)
+  (interactive nil gemini-companion-review-mode)
   ;; Ediff compares and shows what is accessible, and a new first line of the file
   ;; is before its bounds.
   (dolist (bounds (seq-filter #'overlayp ediff-wide-bounds))

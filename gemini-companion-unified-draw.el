@@ -492,7 +492,7 @@ first one first."
 (defun gemini-companion-unified-toggle-fold (&optional fold)
   "Show the lines of FOLD, or fold them again.
 By default, FOLD is the one at point."
-  (interactive)
+  (interactive nil gemini-companion-unified-mode)
   (let ((fold (or fold (gemini-companion-unified-draw-fold-here)
                   (user-error "No folded lines here"))))
     (setq gemini-companion-unified-draw-unfolded
