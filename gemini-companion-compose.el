@@ -619,12 +619,15 @@ draft."
                    (or (plist-get session :directory) directory)))))
     (gemini-companion-windows-at-once
       (pop-to-buffer buffer
-                     (and window `((display-buffer-reuse-window
-                                    display-buffer-in-direction)
-                                   (direction . below)
-                                   (window . ,window)
-                                   (window-height
-                                    . ,(max 5 (/ (window-height window) 3)))))))
+                     (if (null window)
+                         '(nil (category . gemini-companion-prompt))
+                       `((display-buffer-reuse-window
+                          display-buffer-in-direction)
+                         (category . gemini-companion-prompt)
+                         (direction . below)
+                         (window . ,window)
+                         (window-height
+                          . ,(max 5 (/ (window-height window) 3)))))))
     (unless gemini-companion-compose-mode
       (gemini-companion-compose-mode))
     (setq gemini-companion-compose--session session)

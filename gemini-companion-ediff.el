@@ -349,7 +349,7 @@ SIDE is `A' or `B'.  The control panel is current."
                        (if (eq (current-buffer) proposal) panel proposal))))
         (select-window window)
       (gemini-companion-windows-at-once
-        (pop-to-buffer proposal)))))
+        (pop-to-buffer proposal '(nil (category . gemini-companion-review)))))))
 
 ;;;; Closing
 

@@ -428,7 +428,8 @@ has the packages")
     (setq-local window-point-insertion-type t)
     (when show
       (gemini-companion-windows-at-once
-        (display-buffer (current-buffer))))))
+        (display-buffer (current-buffer)
+                        '(nil (category . gemini-companion-log)))))))
 
 (defun gemini-companion-install--insert (text)
   "Insert TEXT at the end of the output; return the position after it."

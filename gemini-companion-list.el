@@ -608,6 +608,7 @@ In a buffer of a review, go to the line of that review."
       (pop-to-buffer gemini-companion-list--buffer
                      '((display-buffer-reuse-window
                         gemini-companion-windows-display-covering)
+                       (category . gemini-companion-list)
                        (window-height . 0.6))))
     (gemini-companion-page-refresh)
     ;; Unless point is in its section.
@@ -800,7 +801,7 @@ this again there for the text before, up to ten of them."
          (edit (nth number kept))
          (inhibit-read-only t))
     (gemini-companion-windows-at-once
-      (pop-to-buffer buffer))
+      (pop-to-buffer buffer '(nil (category . gemini-companion-list))))
     (special-mode)
     (setq gemini-companion-edit-here edit)
     (erase-buffer)

@@ -383,14 +383,16 @@ while the user reads."
   "Display PERMISSION, without selecting it."
   (setf (gemini-companion-permission-appeared permission) t)
   (display-buffer (gemini-companion-permission--get-buffer permission)
-                  '(nil (inhibit-same-window . t))))
+                  '(nil (category . gemini-companion-permission)
+                       (inhibit-same-window . t))))
 
 (cl-defmethod gemini-companion-request-show ((permission gemini-companion-permission))
   "Display PERMISSION and select it."
   (setf (gemini-companion-permission-appeared permission) t)
   (gemini-companion-windows-at-once
     (pop-to-buffer (gemini-companion-permission--get-buffer permission)
-                   '(nil (reusable-frames . visible)))))
+                   '(nil (category . gemini-companion-permission)
+                        (reusable-frames . visible)))))
 
 (cl-defmethod gemini-companion-request-buffer ((permission gemini-companion-permission))
   "Return the buffer of PERMISSION, or nil."

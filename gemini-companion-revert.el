@@ -513,7 +513,8 @@ Lines that differ in both are kept twice, as a conflict for
       (pop-to-buffer
        (or (seq-find #'gemini-companion-revert--unmerged-p (buffer-list))
            (user-error
-            "No CLI has written a file since you changed its text")))))
+            "No CLI has written a file since you changed its text"))
+       '(nil (category . gemini-companion-file)))))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
 text is unknown or the program diff3 is missing; \

@@ -106,7 +106,7 @@ For example, \"abc... (90000 characters)\" with 300 of its characters."
     (gemini-companion-events-mode)
     (gemini-companion-server-log--show)
     (gemini-companion-windows-at-once
-      (pop-to-buffer (current-buffer)))))
+      (pop-to-buffer (current-buffer) '(nil (category . gemini-companion-log))))))
 
 (provide 'gemini-companion-server-log)
 ;;; gemini-companion-server-log.el ends here

@@ -144,7 +144,7 @@ what keeps a CLI from connecting in this directory.
               default-directory directory))
       (revert-buffer))
     (gemini-companion-windows-at-once
-      (pop-to-buffer status))))
+      (pop-to-buffer status '(nil (category . gemini-companion-status))))))
 
 ;;;; Contents
 

@@ -236,8 +236,10 @@ it: keys that are typed for something else must not reach a CLI that asks."
                buffer
                (pcase (unless (get-buffer-window buffer)
                         gemini-companion-run-side-window)
-                 ('nil '(nil (reusable-frames . visible)))
+                 ('nil '(nil (category . gemini-companion-terminal)
+                             (reusable-frames . visible)))
                  (side `(display-buffer-in-side-window
+                         (category . gemini-companion-terminal)
                          (side . ,side)
                          (,(if (eq side 'bottom) 'window-height 'window-width)
                           . 0.4)))))))

@@ -834,9 +834,11 @@ of it, show that turn only, and name what you have reviewed of it."
     (gemini-companion-windows-at-once
       (pop-to-buffer gemini-companion-turn-page--buffer
                      (if gemini-companion-edits-view
-                         '(display-buffer-same-window)
+                         '(display-buffer-same-window
+                           (category . gemini-companion-list))
                        '((display-buffer-reuse-window
-                          gemini-companion-windows-display-covering)))))
+                          gemini-companion-windows-display-covering)
+                         (category . gemini-companion-list)))))
     (gemini-companion-turn-page--open)))
 
 (defun gemini-companion-turn-page--open ()

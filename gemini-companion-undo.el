@@ -525,7 +525,7 @@ The buffer is not saved: there the user sees the lines of both."
          (plan (gemini-companion-undo--planned
                 edit (gemini-companion-undo--plan-hunk plan) now)))
     (gemini-companion-windows-at-once
-      (pop-to-buffer buffer))
+      (pop-to-buffer buffer '(nil (category . gemini-companion-file))))
     (gemini-companion-revert-lock)
     (gemini-companion-revert-replace-text (gemini-companion-undo--plan-text plan))
     (when-let* ((line (gemini-companion-undo--plan-conflict plan)))

@@ -312,9 +312,11 @@ text before the report."
     (gemini-companion-windows-at-once
       (pop-to-buffer buffer
                      (if buffer-file-name
-                         '(display-buffer-same-window)
+                         '(display-buffer-same-window
+                           (category . gemini-companion-file))
                        '((display-buffer-reuse-window
-                          gemini-companion-windows-display-covering))))))
+                          gemini-companion-windows-display-covering)
+                         (category . gemini-companion-list))))))
   (setq gemini-companion-walk--buffer buffer))
 
 (defun gemini-companion-walk--reveal (change)
@@ -427,7 +429,8 @@ If the window has no room for it, display it in another window."
           (insert lines))
         (goto-char (point-min))
         (gemini-companion-windows-at-once
-          (display-buffer (current-buffer)))))))
+          (display-buffer (current-buffer)
+                          '(nil (category . gemini-companion-change))))))))
 
 (defun gemini-companion-walk--rows (lines)
   "Return how many rows of the selected window LINES take, a string."

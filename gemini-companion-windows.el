@@ -248,6 +248,7 @@ Signal a `user-error' if no window may show it."
          (nowhere (lambda (_buffer _alist) 'fail))
          (window (display-buffer
                   buffer `((,in-place ,in-selected ,in-new ,nowhere)
+                           (category . gemini-companion-review)
                            (inhibit-switch-frame . t)
                            (inhibit-same-window . ,keep)))))
     (unless window
@@ -364,8 +365,10 @@ no review is hidden."
              (if (gemini-companion-windows-for-list)
                  '((display-buffer-reuse-window
                     display-buffer-below-selected)
+                   (category . gemini-companion-file)
                    (inhibit-same-window . t))
-               t))))
+               '(nil (category . gemini-companion-file)
+                     (inhibit-same-window . t))))))
 
 (defun gemini-companion-windows-uncover (buffers)
   "Quit the windows of this frame that cover BUFFERS, which are then shown."

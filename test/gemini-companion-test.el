@@ -281,6 +281,71 @@ starts a CLI"
             (push symbol found))))
        found))))
 
+(defun gemini-companion-test-forms (function)
+  "Call FUNCTION with each list in the forms of the package's files."
+  (letrec ((walk (lambda (form)
+                   (while (consp form)
+                     (when (consp (car form))
+                       (funcall function (car form))
+                       (funcall walk (car form)))
+                     (setq form (cdr form))))))
+    (dolist (file (directory-files gemini-companion-test-root t
+                                   "\\`gemini-companion.*\\.el\\'"))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (while (ignore-error end-of-file
+                 (let ((form (read (current-buffer))))
+                   (funcall walk (list form))
+                   t)))))))
+
+(ert-deftest gemini-companion-buffers-are-displayed-with-a-category ()
+  :tags '(pure)
+  (let ((without nil))
+    (gemini-companion-test-forms
+     (lambda (form)
+       (when (and (memq (car form) '(pop-to-buffer display-buffer))
+                  (proper-list-p form)
+                  (not (string-match-p "(category \\. gemini-companion-"
+                                       (format "%S" (nth 2 form)))))
+         (push form without))))
+    ;; What was displayed before a layout was restored may be any buffer.
+    (should (equal '("(display-buffer buffer '(gemini-companion-windows-display-\
+covering (inhibit-switch-frame . t)))")
+                   (let ((text-quoting-style 'grave))
+                     (mapcar (lambda (form) (format "%S" form)) without))))))
+
+(ert-deftest gemini-companion-buffers-follow-a-rule-of-the-user-for-their-category ()
+  (skip-unless (<= 30 emacs-major-version))
+  (gemini-companion-test-with-mode '(("a" "text\n"))
+    (save-window-excursion
+      (delete-other-windows)
+      (let ((display-buffer-alist
+             '(((category . gemini-companion-status)
+                display-buffer-in-side-window (side . bottom)))))
+        (gemini-companion-status)
+        (should (eq 'bottom (window-parameter nil 'window-side)))
+        (delete-window)
+        (gemini-companion-events-buffer)
+        (should-not (window-parameter nil 'window-side))))))
+
+(ert-deftest gemini-companion-commands-of-a-buffer-are-completed-only-there ()
+  (require 'gemini-companion-compose)
+  (require 'gemini-companion-ediff)
+  (with-temp-buffer
+    (dolist (command '( gemini-companion-compose-submit
+                        gemini-companion-compose-attach
+                        gemini-companion-ediff-compare-again
+                        gemini-companion-unified-toggle-fold
+                        gemini-companion-list-revert))
+      (ert-info ((symbol-name command))
+        (should-not (command-completion-default-include-p
+                     command (current-buffer)))))
+    (dolist (command '(gemini-companion-compose gemini-companion-edit-accept))
+      (should (command-completion-default-include-p command (current-buffer))))
+    (gemini-companion-compose-mode)
+    (should (command-completion-default-include-p
+             'gemini-companion-compose-submit (current-buffer)))))
+
 (ert-deftest gemini-companion-autoloads-are-enough-for-each-command ()
   (gemini-companion-test-with-autoloads
     ;; A desktop finds the mode alone, and only the transient has no documentation.
