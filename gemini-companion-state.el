@@ -22,6 +22,17 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-turn)
 
+;;;; Customization
+
+(defcustom gemini-companion-turn-end-functions nil
+  "Functions called when a CLI has ended a turn.
+Each is called with the session, the true names of the files that the CLI
+has written in that turn, and the first line of the prompt, or nil if that
+is unknown.  They are called by a timer, not while the CLI is read."
+  :type 'hook
+  :group 'gemini-companion
+  :package-version '(gemini-companion . "0.1.0"))
+
 ;;;; State
 
 (defvar gemini-companion-state-pending-function #'ignore
@@ -385,12 +396,30 @@ title and reported by a hook, in either order."
 CUT is as for `gemini-companion-turn-end'.  If the CLI does not work, the
 turn ended when its state began: a prompt that was refused in the terminal
 is reported only by the next one."
-  (gemini-companion-turn-end
-   (gemini-companion-state--session record)
-   (if (or cut (eq 'working (gemini-companion-state--state record)))
-       (float-time)
-     (gemini-companion-state--since record))
-   cut))
+  (let* ((session (gemini-companion-state--session record))
+         (turn (gemini-companion-session-turn session))
+         (going (and turn (null (gemini-companion-turn-ended turn)))))
+    (gemini-companion-turn-end
+     session
+     (if (or cut (eq 'working (gemini-companion-state--state record)))
+         (float-time)
+       (gemini-companion-state--since record))
+     cut)
+    (when (and going (not cut) gemini-companion-turn-end-functions)
+      (run-at-time 0 nil #'gemini-companion-state--report-turn session turn))))
+
+(defun gemini-companion-state--report-turn (session turn)
+  "Run `gemini-companion-turn-end-functions' about TURN of SESSION.
+An error in a function stops no other."
+  (run-hook-wrapped
+   'gemini-companion-turn-end-functions #'gemini-companion-text-call
+   session
+   (seq-uniq
+    (cl-loop for edit in (gemini-companion-edits)
+             when (and (eq turn (gemini-companion-edit-turn edit))
+                       (gemini-companion-edit-written-p edit))
+             collect (gemini-companion-edit-true-name edit)))
+   (gemini-companion-turn-prompt turn)))
 
 ;;;; Life
 

@@ -163,6 +163,39 @@ reported states, the last first."
         (funcall title "✦  Working…")
         (should (equal '(nil nil) (funcall seen)))))))
 
+(ert-deftest gemini-companion-state-end-of-a-turn-is-reported-with-its-files ()
+  (gemini-companion-state-test-with nil
+    (let* ((ended nil)
+           (gemini-companion-turn-end-functions
+            (list (lambda (&rest _) (error "A function of the user"))
+                  (lambda (session files prompt)
+                    (push (list (plist-get session :id) files prompt) ended))))
+           (propose (lambda (id)
+                      (gemini-companion-proposal-open
+                       id session (expand-file-name "a") "new\n")
+                      (car (gemini-companion-edits-open)))))
+      (gemini-companion-state-report session 'prompt "Do that")
+      (gemini-companion-edit-reject (funcall propose 1))
+      (gemini-companion-edit-accept (funcall propose 2))
+      (should-not ended)
+      (gemini-companion-state-report session 'end nil)
+      (gemini-companion-test-eventually ended)
+      (should (equal (list (list "1" (list (file-truename "a")) "Do that")) ended))
+      ;; A turn without edits.
+      (gemini-companion-state-report session 'prompt "Say it")
+      (gemini-companion-state-report session 'end nil)
+      (gemini-companion-test-eventually (cdr ended))
+      (should (equal '("1" nil "Say it") (car ended)))
+      ;; A CLI that has only lost its connection may go on.
+      (gemini-companion-state-report session 'prompt "Go on")
+      (gemini-companion-server-receive 'sessions-update nil)
+      (gemini-companion-server-receive 'sessions-update (list session))
+      (gemini-companion-state-report session 'prompt "Last")
+      (gemini-companion-state-report session 'end nil)
+      (gemini-companion-test-eventually (cddr ended))
+      (should (equal "Last" (nth 2 (car ended))))
+      (should-not (nthcdr 3 ended)))))
+
 (ert-deftest gemini-companion-state-ready-for-a-second-ends-what-was-asked ()
   (pcase-dolist
       (`(,client ,titles . ,ended)
