@@ -19,19 +19,19 @@
 (gemini-companion-part-autoload 'comment-send 'gemini-companion-send-comments)
 (gemini-companion-part-autoload 'prompt 'gemini-companion-edit-reject-with-reason)
 
-(autoload 'gemini-companion-comment-send-accepted "gemini-companion-comment-send")
+(autoload 'gemini-companion-comment-send-follow "gemini-companion-comment-send")
+(autoload 'gemini-companion-comment-send-waiting "gemini-companion-comment-send")
 (autoload 'gemini-companion-undone-note "gemini-companion-undone")
-(declare-function gemini-companion-comments-of-file "gemini-companion-comment")
+(declare-function gemini-companion-comments-unsent "gemini-companion-comment")
 (declare-function gemini-companion-edit-comments "gemini-companion-edit")
 (declare-function gemini-companion-edit-reject-with-reason
                   "gemini-companion-prompt")
-(declare-function gemini-companion-edit-true-name "gemini-companion-edit")
+(defvar gemini-companion-notify-header-function)
 (defvar gemini-companion-proposal-reject-function)
-(defvar gemini-companion-proposal-accepted-function)
 
-;;;; Comments that go with an answer
+;;;; Comments
 
-;; Most answers are without comments, and load nothing of the add-on.
+;; Most answers and turns are without comments, and load nothing of the add-on.
 
 (defun gemini-companion-addon-prompts-reject (edit)
   "Reject EDIT with its comments as the reason, if it has any.
@@ -41,28 +41,38 @@ Return non-nil if so.  This is the value of
     (gemini-companion-edit-reject-with-reason edit "")
     t))
 
-(defun gemini-companion-addon-prompts-accepted (edit)
-  "Ask whether to send comments if EDIT, which was accepted, has any.
-This is the value of `gemini-companion-proposal-accepted-function'."
-  (when (and (featurep 'gemini-companion-comment)
-             (gemini-companion-comments-of-file (gemini-companion-edit-true-name edit)))
-    (gemini-companion-comment-send-accepted edit)))
+(defun gemini-companion-addon-prompts--comments-p ()
+  "Return non-nil if there are comments that were not sent."
+  (and (featurep 'gemini-companion-comment)
+       (gemini-companion-comments-unsent)))
+
+(defun gemini-companion-addon-prompts--follow (session state)
+  "Call `gemini-companion-comment-send-follow' if there are comments.
+SESSION and STATE are its arguments."
+  (when (gemini-companion-addon-prompts--comments-p)
+    (gemini-companion-comment-send-follow session state)))
 
 (setq gemini-companion-proposal-reject-function
       #'gemini-companion-addon-prompts-reject
-      gemini-companion-proposal-accepted-function
-      #'gemini-companion-addon-prompts-accepted)
+      gemini-companion-notify-header-function
+      (lambda (session)
+        (when (gemini-companion-addon-prompts--comments-p)
+          (gemini-companion-comment-send-waiting session))))
 
 ;;;; What the core has to know
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'addon-prompts)))
-  "Record what is undone by the user, for the prompt with the next comments."
-  '((gemini-companion-changes-undo-functions gemini-companion-undone-note)))
+  "Record undone changes, and follow comments that were not sent."
+  '((gemini-companion-changes-undo-functions gemini-companion-undone-note)
+    (gemini-companion-state-functions gemini-companion-addon-prompts--follow)))
 
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-prompts)))
   "Return the rows of the commands of the add-on."
   '(("CLI" "G"
      ("s" gemini-companion-send "Send what is at point" (global)
+      :enable gemini-companion-sessions))
+    ("CLI" "s"
+     (":" gemini-companion-send-comments "Send your comments" (global)
       :enable gemini-companion-sessions))
     ("CLI" "s"
      ("c" gemini-companion-compose "Write a prompt" (global)))

@@ -12,19 +12,18 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-compose)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-names)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-prompt)
-(require 'gemini-companion-proposal)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
-(require 'gemini-companion-text)
+(require 'gemini-companion-turn)
 (require 'gemini-companion-undone)
 (require 'gemini-companion-view)
 
@@ -40,23 +39,15 @@ that the model does not build on what is gone."
 
 ;;;; What is sent
 
-(defvar gemini-companion-comment-send--asked nil
-  "The turn in which the user was asked last whether to send comments.")
-
 (defun gemini-companion-comment-send--mine (session)
   "Return the comments for the CLI of SESSION that were not sent, in order.
-Files are in the order in which they were written, and lines in theirs.  A
-comment for no known CLI is for any in whose directory its file is."
+Files are in the order in which they were written, and lines in theirs."
   (let* ((mine (seq-filter
                 (lambda (comment)
-                  (let ((other (gemini-companion-comment-session comment)))
-                    (and (null (gemini-companion-comment-sent comment))
-                         (if other
-                             (gemini-companion-session-same-p session other)
-                           (seq-some (apply-partially #'gemini-companion-session-same-p
-                                                      session)
-                                     (gemini-companion-send-sessions
-                                      (gemini-companion-comment-path comment)))))))
+                  (not (or (gemini-companion-comment-sent comment)
+                           (gemini-companion-comment-going comment)
+                           (not (gemini-companion-comment-send--for-p
+                                 comment session)))))
                 (gemini-companion-comments)))
          (files (seq-uniq
                  (append (mapcar #'gemini-companion-changes-file-name
@@ -67,50 +58,51 @@ comment for no known CLI is for any in whose directory its file is."
                               (gemini-companion-comments-of-file file)))
                 files)))
 
+(defun gemini-companion-comment-send--for-p (comment session)
+  "Return non-nil if COMMENT is for the CLI of SESSION.
+A comment for a CLI that has exited is for the next one of that kind in its
+directory, and one for no known CLI for any in whose directory its file is."
+  (let ((other (gemini-companion-comment-session comment)))
+    (cond ((null other)
+           (seq-some (apply-partially #'gemini-companion-session-same-p session)
+                     (gemini-companion-send-sessions
+                      (gemini-companion-comment-path comment))))
+          ((gemini-companion-session-same-p session other))
+          (t
+           (and (not (gemini-companion-session-connected-p other))
+                (gemini-companion-comment-send--follows-p session other))))))
+
+(defun gemini-companion-comment-send--follows-p (session other)
+  "Return non-nil if SESSION is of the same kind and directory as OTHER."
+  (seq-every-p (lambda (key)
+                 (equal (plist-get session key) (plist-get other key)))
+               '(:client :directory :remote)))
+
+(defun gemini-companion-comment-send--next (session)
+  "Return SESSION, or if it has exited, the next one of its kind and directory.
+Signal an error if there is none."
+  (cond ((gemini-companion-session-connected-p session) session)
+        ((seq-find (lambda (other)
+                     (gemini-companion-comment-send--follows-p other session))
+                   (gemini-companion-sessions)))
+        (t (user-error "%s has exited; your comments wait for the next one in \
+its directory"
+                       (gemini-companion-session-name session)))))
+
 (defun gemini-companion-comment-send--text (comments undone session)
   "Return the prompt with COMMENTS and UNDONE for the CLI of SESSION."
   (concat
    "Comments on your changes:\n\n"
    (mapconcat (lambda (comment)
-                (gemini-companion-comment-send--comment comment session))
+                (gemini-companion-comment-for-cli comment session))
               comments "\n\n")
    (and comments undone "\n\n")
    (mapconcat (lambda (one) (gemini-companion-comment-send--undone one session))
               undone "\n")))
 
-(defun gemini-companion-comment-send--comment (comment session)
-  "Return COMMENT as a text for the CLI of SESSION: place, lines, comment."
-  (pcase-let* ((path (gemini-companion-comment-path comment))
-               (`(,first . ,last) (gemini-companion-comment-send--range comment))
-               (removed (eq 'before (gemini-companion-comment-side comment)))
-               (hidden (gemini-companion-privacy-name-hidden-p path)))
-    (concat
-     (gemini-companion-prompt-name-for-cli path session) ":"
-     (gemini-companion-hunk-range (cons first last))
-     (and removed " (lines that you removed)")
-     "\n"
-     (unless hidden
-       (mapconcat (lambda (line) (concat "> " line "\n"))
-                  (gemini-companion-comment-lines comment) ""))
-     (gemini-companion-comment-text comment))))
-
-(defun gemini-companion-comment-send--range (comment)
-  "Return (FIRST . LAST), where the lines of COMMENT are in its file now."
-  (let* ((path (gemini-companion-comment-path comment))
-         (buffer (gemini-companion-names-buffer path))
-         (text (cond (buffer (gemini-companion-text-of-buffer buffer))
-                     ((gemini-companion-text-unreadable-reason path) nil)
-                     (t (ignore-error file-error (gemini-companion-text-read path)))))
-         (count (length (gemini-companion-comment-lines comment)))
-         (first (gemini-companion-comment-now comment)))
-    (if (and text (eq 'after (gemini-companion-comment-side comment)))
-        (gemini-companion-comment-range comment
-                                        (gemini-companion-baseline-split text))
-      (cons first (+ first (max 0 (1- count)))))))
-
 (defun gemini-companion-comment-send--undone (undone session)
   "Return a sentence by which the CLI of SESSION is told that UNDONE is undone."
-  (let ((name (gemini-companion-prompt-name-for-cli
+  (let ((name (gemini-companion-names-for-cli
                (gemini-companion-undone-path undone) session))
         (first (gemini-companion-undone-first undone))
         (last (gemini-companion-undone-last undone)))
@@ -138,71 +130,84 @@ without its lines? "
                                    comments))))))
 
 (defun gemini-companion-comment-send--send (session comments undone)
-  "Send COMMENTS and UNDONE to the CLI of SESSION, and mark them as sent.
-If it is not connected any more, the prompt is added to the kill ring, and
-they stay as they are."
-  (let ((text (gemini-companion-comment-send--text comments undone session))
-        (count (length comments)))
-    (if (not (gemini-companion-session-connected-p session))
-        (progn
-          (kill-new text)
-          (message "%s has exited; the prompt is in the kill ring"
-                   (gemini-companion-session-name session)))
-      (gemini-companion-compose-deliver
-       (gemini-companion-prompt-quote text session t) session)
-      (dolist (comment comments)
-        (gemini-companion-comment-set-sent comment session))
-      (gemini-companion-undone-set-told undone)
-      (gemini-companion-comment-show-here)
-      ;; Without a terminal, the message that it was copied is to be read.
-      (when (gemini-companion-session-terminal session)
-        (message "Sent %s to %s"
-                 (if (= 0 count)
-                     "what you undid"
-                   (format (ngettext "%d comment" "%d comments" count) count))
-                 (gemini-companion-session-name session))))))
+  "Submit COMMENTS and UNDONE to the CLI of SESSION.
+They count as sent when the prompt was submitted.  If that fails, they are as
+before.  For a CLI that is in no terminal of this Emacs, the prompt is added to
+the kill ring, and they count as copied until that CLI reports its next prompt."
+  (let ((text (gemini-companion-prompt-quote
+               (gemini-companion-comment-send--text comments undone session)
+               session t))
+        (done (lambda (result)
+                (gemini-companion-comment-set-result comments session result)
+                (when (memq result '(sent copied))
+                  (gemini-companion-undone-set-told undone)))))
+    (gemini-companion-comment-set-going comments)
+    (condition-case problem
+        (gemini-companion-compose-deliver text session nil done)
+      (error
+       (funcall done nil)
+       (signal (car problem) (cdr problem))))
+    (gemini-companion-comment-show-here)))
 
-;;;; After an answer
+;;;; After a turn
 
-(defun gemini-companion-comment-send-accepted (edit)
-  "Ask whether to send the comments on EDIT, which the user has accepted.
-In a turn, that is asked once."
-  (let* ((session (gemini-companion-edit-session edit))
-         (turn (gemini-companion-edit-turn edit))
-         (comments (gemini-companion-comment-send--mine session))
-         (count (length comments)))
-    (when (and (cl-find (gemini-companion-edit-true-name edit) comments
-                        :key #'gemini-companion-comment-file :test #'equal)
-               (not (eq turn gemini-companion-comment-send--asked)))
-      (setq gemini-companion-comment-send--asked turn)
-      (if (y-or-n-p (format (ngettext "Send your %d comment as the next prompt? "
-                                      "Send your %d comments as the next prompt? "
-                                      count)
-                            count))
-          (gemini-companion-send-comments session)
-        (message "%s" (substitute-command-keys "Your comments stay; \
-\\[gemini-companion-send-comments] sends them"))))))
+(defun gemini-companion-comment-send-waiting (session)
+  "Return how many comments for SESSION were not sent, as a text, or nil."
+  (let ((count (seq-count (lambda (comment)
+                            (null (gemini-companion-comment-copied comment)))
+                          (gemini-companion-comment-send--mine session))))
+    (when (< 0 count)
+      (format (ngettext "%d comment: %s" "%d comments: %s" count) count
+              (substitute-command-keys "\\[gemini-companion-send-comments]")))))
+
+(defun gemini-companion-comment-send-follow (session state)
+  "Handle a change of SESSION, which is in STATE now.
+Copied comments are sent once it reports another prompt.  At the end of a turn,
+a message shows how many comments were not sent."
+  (when-let* ((turn (gemini-companion-session-turn session)))
+    (let ((copied (seq-filter
+                   (lambda (comment)
+                     (let ((time (gemini-companion-comment-copied comment)))
+                       (and time
+                            (gemini-companion-turn-reported turn)
+                            (< time (gemini-companion-turn-began turn)))))
+                   (gemini-companion-comment-send--mine session))))
+      (when copied
+        (gemini-companion-comment-set-sent copied session)))
+    (when (and (eq state 'ready)
+               (gemini-companion-turn-ended turn))
+      (when-let* ((waiting (gemini-companion-comment-send-waiting session)))
+        (gemini-companion-idle-announce waiting)))))
 
 ;;;; Commands
 
 ;;;###autoload
-(defun gemini-companion-send-comments (&optional session)
+(defun gemini-companion-send-comments (&optional session copied)
   "Send your comments on files to a CLI, all as one prompt.
 Each has the name of its file and the numbers of its lines, the lines, and
 your text.  What you have undone since the last time is told, too.
 SESSION is by default that of the list or the page, or the only one for
-which you have comments, or else you are asked."
-  (interactive)
-  (let* ((session (or session (gemini-companion-comment-send--session)))
-         (comments (gemini-companion-comment-send--shared
-                    (gemini-companion-comment-send--mine session)))
-         (undone (gemini-companion-undone-of-session session)))
-    (cond (comments)
-          ((null undone) (user-error "No comments to send"))
-          ((not gemini-companion-tell-undone)
-           (user-error "No comments to send; `gemini-companion-tell-undone' says \
+which you have comments, or else you are asked.
+
+If the CLI runs in no terminal of this Emacs, the prompt is added to the kill
+ring.  With COPIED, a prefix argument, record that you have pasted it."
+  (interactive (list nil current-prefix-arg))
+  (let* ((session (gemini-companion-comment-send--next
+                   (or session (gemini-companion-comment-send--session))))
+         (mine (gemini-companion-comment-send--mine session)))
+    (if copied
+        (let ((pasted (or (seq-filter #'gemini-companion-comment-copied mine)
+                          (user-error "No comments are copied"))))
+          (gemini-companion-comment-set-sent pasted session)
+          (gemini-companion-comment-show-here))
+      (let ((comments (gemini-companion-comment-send--shared mine))
+            (undone (gemini-companion-undone-of-session session)))
+        (cond (comments)
+              ((null undone) (user-error "No comments to send"))
+              ((not gemini-companion-tell-undone)
+               (user-error "No comments to send; `gemini-companion-tell-undone' says \
 whether what you undid is told without one")))
-    (gemini-companion-comment-send--send session comments undone)))
+        (gemini-companion-comment-send--send session comments undone)))))
 
 (defun gemini-companion-comment-send--session ()
   "Return the session of the list or the page, or else read one."
@@ -210,10 +215,9 @@ whether what you undid is told without one")))
       (car (gemini-companion-view-edits gemini-companion-edits-view))
     (gemini-companion-session-read
      (or (seq-uniq
-          (delq nil (mapcar (lambda (comment)
-                              (and (null (gemini-companion-comment-sent comment))
-                                   (gemini-companion-comment-session comment)))
-                            (gemini-companion-comments)))
+          (seq-filter (lambda (session)
+                        (gemini-companion-comment-send--mine session))
+                      (gemini-companion-sessions))
           #'gemini-companion-session-same-p)
          (gemini-companion-sessions)))))
 

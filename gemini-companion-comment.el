@@ -8,12 +8,14 @@
 ;; Comments on lines, to be sent to a CLI.  They are made with the same command in
 ;; the list of edits, on the page of a turn, in a review and in a file.
 ;;
-;; A comment on a proposal that awaits an answer is a part of its edit, see
-;; `gemini-companion-edit-comments', and goes with the answer: as the reason, or, once
-;; the proposal is accepted, as one of the comments here.  These are on a file as it
-;; is now, whether it is visited or not.  Each has the lines that it is about, which
-;; are looked for in a text near the place where they were last.  In the buffer of
-;; the file, an overlay moves with them and displays the comment.
+;; A comment is anchored to lines of a text: of a proposal while that awaits an
+;; answer, and then of the file.  In a buffer with that text, an overlay moves with
+;; the lines and displays the comment.  Elsewhere, and after a revert or a command
+;; that replaced the whole text, the lines are searched for, by the lines around them
+;; where they are not the only ones.  Where no one place fits, the lines are gone: the
+;; comment is displayed at the top, and is sent without a number.
+;;
+;; A comment without lines is about its file.
 
 ;;; Code:
 
@@ -24,6 +26,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
+(require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
@@ -50,17 +53,24 @@
                (:noinline t)
                (:constructor gemini-companion-comment--make)
                (:copier nil))
-  "A comment of the user on lines of a file.
+  "A comment of the user on lines of a file, or on a file.
 FILE is its true name, and PATH its name as the CLI sent it or Emacs has
-it.  SESSION is the CLI to tell, or nil if none is known.
+it.  SESSION is the CLI to tell, or nil if none is known.  EDIT is the
+proposal that it is on while that awaits an answer, or nil.
 
-SIDE is `after' for lines that the file has, and `before' for removed
-ones.  LINES are these lines, a list of strings without newlines, and FIRST
-is the number of the first one when it was seen last, from 1 on.  OVERLAY
-is on them in the buffer of the file, or nil.
+SIDE is `after' for lines that the file or the proposal has, and `before'
+for removed ones.  LINES are these lines, a list of strings without newlines;
+it is nil for a comment on the file.  FIRST is the number of the first one
+when it was seen last, from 1 on, or nil if the lines are gone.  ABOVE and
+BELOW are up to three lines around them then, the nearest first, ALONE is
+non-nil if no other lines were equal to LINES, and DIGEST is that of the whole
+text.  OVERLAY is on them in a buffer that has the text, or nil.
 
-TEXT is the comment, and SENT the time when it was sent, in seconds, or nil."
-  file path session side lines first overlay text sent
+TEXT is the comment.  GOING is non-nil while a prompt with it is on its way to
+the CLI.  SENT is the time when that was submitted, and COPIED when it was
+added to the kill ring instead, in seconds, or nil."
+  file path session edit side lines first above below alone digest overlay
+  text going sent copied
   (number (cl-incf gemini-companion-comment--count)
           :documentation "How many comments were made by then."))
 
@@ -77,6 +87,15 @@ TEXT is the comment, and SENT the time when it was sent, in seconds, or nil."
   "Return the comments on files, in the order in which they were made."
   (reverse gemini-companion-comment--all))
 
+(defun gemini-companion-comments-unsent ()
+  "Return all comments that no CLI has got, in the order in which they were made.
+Those on open proposals are among them."
+  (seq-sort-by #'gemini-companion-comment-number #'<
+               (seq-remove #'gemini-companion-comment-sent
+                           (append (seq-mapcat #'gemini-companion-edit-comments
+                                               (gemini-companion-edits-open))
+                                   gemini-companion-comment--all))))
+
 (defun gemini-companion-comments-of-file (file)
   "Return the comments on FILE, a true name, in the order of lines.
 On the same line, removed ones come first, and then the comment that was
@@ -84,8 +103,8 @@ made first."
   (let ((comments (seq-filter (lambda (comment)
                                 (equal file (gemini-companion-comment-file comment)))
                               (gemini-companion-comments))))
-    ;; Sorting is stable.
-    (seq-sort-by #'gemini-companion-comment-now #'<
+    ;; Sorting is stable.  What is on the file, or on lines that are gone, comes first.
+    (seq-sort-by (lambda (comment) (or (gemini-companion-comment-now comment) 0)) #'<
                  (append (seq-filter #'gemini-companion-comment--removed-p comments)
                          (seq-remove #'gemini-companion-comment--removed-p
                                      comments)))))
@@ -101,161 +120,308 @@ The value is a list of seconds; the comments may have been removed."
            when (gemini-companion-session-same-p session other)
            collect time))
 
-(defun gemini-companion-comment-set-sent (comment session)
-  "Record that COMMENT was sent to the CLI of SESSION now."
-  (setf (gemini-companion-comment-sent comment) (float-time)
-        (gemini-companion-comment-session comment) session)
-  (push (cons session (gemini-companion-comment-sent comment))
-        gemini-companion-comment--times)
-  (gemini-companion-comment--changed comment))
+(defun gemini-companion-comment-set-going (comments)
+  "Record that a prompt with COMMENTS is on its way."
+  (dolist (comment comments)
+    (setf (gemini-companion-comment-going comment) t)))
+
+(defun gemini-companion-comment-set-sent (comments session)
+  "Record that COMMENTS were sent to the CLI of SESSION now."
+  (let ((now (float-time)))
+    (when comments
+      (push (cons session now) gemini-companion-comment--times))
+    (dolist (comment comments)
+      (setf (gemini-companion-comment-sent comment) now
+            (gemini-companion-comment-going comment) nil
+            (gemini-companion-comment-copied comment) nil
+            (gemini-companion-comment-session comment) session)
+      (gemini-companion-comment--changed comment))))
+
+(defun gemini-companion-comment-set-unsent (comments &optional copied)
+  "Record that COMMENTS did not reach their CLI.
+If COPIED is non-nil, the prompt is in the kill ring, for the user to paste.
+Those on a proposal that has ended are on its file from now on."
+  (dolist (comment comments)
+    (setf (gemini-companion-comment-going comment) nil
+          (gemini-companion-comment-copied comment) (and copied (float-time)))
+    (let ((edit (gemini-companion-comment-edit comment)))
+      (if (and edit (not (gemini-companion-edit-open-p edit)))
+          (gemini-companion-comment--adopt edit comment)
+        (gemini-companion-comment--changed comment)))))
 
 (defun gemini-companion-comment--changed (comment)
   "Display COMMENT again where it is displayed."
   (gemini-companion-comment--show comment)
-  (run-hook-with-args 'gemini-companion-comment-functions comment))
+  (gemini-companion-comment--report comment))
+
+(defun gemini-companion-comment--report (comment)
+  "Report to others that COMMENT has changed."
+  (run-hook-with-args 'gemini-companion-comment-functions comment)
+  (when-let* ((edit (gemini-companion-comment-edit comment)))
+    (gemini-companion-edit-notify edit 'changed)))
+
+(defun gemini-companion-comment--add (comment)
+  "Add COMMENT to those of its proposal, or of its file."
+  (if-let* ((edit (gemini-companion-comment-edit comment)))
+      (cl-pushnew comment (gemini-companion-edit-comments edit) :test #'eq)
+    (cl-pushnew comment gemini-companion-comment--all :test #'eq))
+  (gemini-companion-comment--changed comment))
 
 (defun gemini-companion-comment--remove (comment)
-  "Remove COMMENT."
-  (setq gemini-companion-comment--all (delq comment gemini-companion-comment--all))
+  "Remove COMMENT.  Its text is in the kill ring."
+  (when (gemini-companion-comment-text comment)
+    (kill-new (gemini-companion-comment-text comment)))
+  (if-let* ((edit (gemini-companion-comment-edit comment)))
+      (cl-callf2 remq comment (gemini-companion-edit-comments edit))
+    (cl-callf2 remq comment gemini-companion-comment--all))
   (gemini-companion-comment--hide comment)
-  (run-hook-with-args 'gemini-companion-comment-functions comment))
+  (gemini-companion-comment--report comment))
 
-;;;; Places
+;;;; Anchors
 
 (defun gemini-companion-comment-now (comment)
-  "Return the number of the first line of COMMENT, as far as it is known.
+  "Return the number of the first line of COMMENT, or nil if its lines are gone.
 Removed lines are counted as before they were removed."
   (let ((overlay (gemini-companion-comment-overlay comment)))
     (if (and overlay
-             (overlay-buffer overlay)
-             (eq 'after (gemini-companion-comment-side comment)))
+             (gemini-companion-comment-first comment)
+             (gemini-companion-comment--anchored-p comment)
+             (overlay-buffer overlay))
         (gemini-companion-text-line (overlay-buffer overlay) (overlay-start overlay))
       (gemini-companion-comment-first comment))))
 
-(defun gemini-companion-comment-range (comment lines)
-  "Return (FIRST . LAST), the place of COMMENT in LINES, from 1 on.
-LINES is a vector of strings with newlines, the text that has the side of
-COMMENT.  It is where its lines are, next to where they were last, or if
-they are not there any more, where they were."
-  (let* ((near (gemini-companion-comment-now comment))
-         (quoted (gemini-companion-comment-lines comment))
-         (count (max 1 (length quoted)))
-         (found (gemini-companion-comment--nearest quoted lines near))
-         (first (or found (max 1 (min near (length lines))))))
-    (cons first (if found
-                    (+ first count -1)
-                  (max first (min (+ first count -1) (length lines)))))))
+(defun gemini-companion-comment--anchored-p (comment)
+  "Return non-nil if the buffer of COMMENT has the text with its lines.
+The buffer of a file has no lines that were removed."
+  (and (gemini-companion-comment-lines comment)
+       (or (gemini-companion-comment-edit comment)
+           (eq 'after (gemini-companion-comment-side comment)))))
 
-(defun gemini-companion-comment--nearest (quoted lines near)
-  "Return the number of the line in LINES where QUOTED begins, or nil.
-Of several such lines it is the nearest one to the line NEAR."
-  (let ((best nil))
-    (cl-loop for i from 0 to (- (length lines) (length quoted))
-             when (and (or (null best) (< (abs (- (1+ i) near)) (abs (- best near))))
-                       (cl-loop for text in quoted
-                                for j from i
-                                always (string= text (gemini-companion-comment--bare
-                                                      (aref lines j)))))
-             do (setq best (1+ i)))
-    (and quoted best)))
+(defun gemini-companion-comment--set-anchor (comment lines first)
+  "Record that COMMENT is on its lines at FIRST in LINES, and what is around.
+LINES is a vector of strings with newlines."
+  (let* ((count (length (gemini-companion-comment-lines comment)))
+         (end (+ first count -1))
+         (bare (lambda (beg end)
+                 (mapcar #'gemini-companion-comment--bare
+                         (seq-subseq lines (max 0 beg) (min end (length lines)))))))
+    (setf (gemini-companion-comment-first comment) first
+          (gemini-companion-comment-above comment)
+          (reverse (funcall bare (- first 4) (1- first)))
+          (gemini-companion-comment-below comment)
+          (and (<= end (length lines)) (funcall bare end (+ end 3)))
+          (gemini-companion-comment-digest comment)
+          (gemini-companion-comment--digest lines)
+          (gemini-companion-comment-alone comment)
+          (null (cdr (gemini-companion-comment--matches comment lines))))))
+
+(defun gemini-companion-comment--digest (lines)
+  "Return a digest of LINES, a vector of strings, by which texts are compared."
+  (secure-hash 'md5 (encode-coding-string (apply #'concat (append lines nil))
+                                          'utf-8-emacs)))
+
+(defun gemini-companion-comment--matches (comment lines)
+  "Return the numbers of all lines in LINES where the lines of COMMENT begin."
+  (let ((quoted (gemini-companion-comment-lines comment)))
+    (and quoted
+         (cl-loop for i from 0 to (- (length lines) (length quoted))
+                  when (gemini-companion-comment--equal-p quoted lines i)
+                  collect (1+ i)))))
+
+(defun gemini-companion-comment--equal-p (quoted lines start)
+  "Return non-nil if LINES have QUOTED from index START on.
+QUOTED are lines without newlines."
+  (and (<= 0 start)
+       (<= (+ start (length quoted)) (length lines))
+       (cl-loop for text in quoted
+                for i from start
+                always (string= text (gemini-companion-comment--bare (aref lines i))))))
 
 (defun gemini-companion-comment--bare (line)
   "Return LINE without a newline at its end."
   (string-remove-suffix "\n" line))
 
+(defun gemini-companion-comment--fits-p (comment lines first)
+  "Return non-nil if LINES have what was around COMMENT also around FIRST."
+  (let ((above (gemini-companion-comment-above comment)))
+    (and (gemini-companion-comment--equal-p (reverse above) lines
+                                            (- first 1 (length above)))
+         (gemini-companion-comment--equal-p
+          (gemini-companion-comment-below comment) lines
+          (+ first -1 (length (gemini-companion-comment-lines comment)))))))
+
+(defun gemini-companion-comment--find (comment lines)
+  "Return the number of the first line of COMMENT in LINES, or nil.
+LINES is a vector of strings with newlines.  Lines that were the only ones are
+found wherever they are, and others by the lines around them; where several
+places fit, none is taken."
+  (let ((matches (gemini-companion-comment--matches comment lines))
+        (first (gemini-companion-comment-first comment)))
+    (cond
+     ((and (gemini-companion-comment-alone comment)
+           (null (cdr matches)))
+      (car matches))
+     ((and (memql first matches)
+           (equal (gemini-companion-comment-digest comment)
+                  (gemini-companion-comment--digest lines)))
+      first)
+     (t
+      (let ((fitting (seq-filter
+                      (apply-partially #'gemini-companion-comment--fits-p comment lines)
+                      matches)))
+        (and (null (cdr fitting)) (car fitting)))))))
+
+(defun gemini-companion-comment-range (comment lines)
+  "Return (FIRST . LAST), where COMMENT is in LINES, from 1 on, or nil.
+LINES is a vector of strings with newlines, the text that has the side of
+COMMENT.  Return nil if its lines are not there, or for a comment on a file."
+  (let* ((quoted (gemini-companion-comment-lines comment))
+         (now (gemini-companion-comment-now comment))
+         (first (if (and now
+                         quoted
+                         (gemini-companion-comment--live-p comment)
+                         (gemini-companion-comment--equal-p quoted lines (1- now)))
+                    now
+                  (gemini-companion-comment--find comment lines))))
+    (and first (cons first (+ first (length quoted) -1)))))
+
+(defun gemini-companion-comment--live-p (comment)
+  "Return non-nil if an overlay follows the lines of COMMENT."
+  (let ((overlay (gemini-companion-comment-overlay comment)))
+    (and overlay
+         (overlay-buffer overlay)
+         (gemini-companion-comment--anchored-p comment))))
+
 (defun gemini-companion-comment-places (file after before)
   "Return where the comments on FILE, a true name, are: a list of (KEY . COMMENT).
 AFTER and BEFORE are the lines of the text now, and without the changes,
-vectors.  KEY is as in the value of `gemini-companion-edit-comments'."
+vectors.  KEY is as for `gemini-companion-comment--key'.  Lines that the CLI
+had written may be removed ones by now, and removed ones may be back."
   (mapcar (lambda (comment)
-            (pcase-let* ((side (gemini-companion-comment--side-in comment after before))
-                         (`(,first . ,last)
-                          (gemini-companion-comment-range
-                           comment (if (eq side 'after) after before))))
-              (cons (gemini-companion-comment--key side first last) comment)))
+            (let* ((side (gemini-companion-comment-side comment))
+                   (other (if (eq side 'after) 'before 'after))
+                   (place (lambda (side)
+                            (when-let* ((range (gemini-companion-comment-range
+                                                comment
+                                                (if (eq side 'after) after before))))
+                              (gemini-companion-comment--key
+                               side (car range) (cdr range))))))
+              (cons (or (funcall place side) (funcall place other)) comment)))
           (gemini-companion-comments-of-file file)))
 
-(defun gemini-companion-comment--side-in (comment after before)
-  "Return the side of COMMENT whose text has its lines, `after' or `before'.
-The texts AFTER and BEFORE are vectors of lines.  Lines that the CLI had
-written may be removed ones by now, and removed ones may be back."
-  (let* ((quoted (gemini-companion-comment-lines comment))
-         (near (gemini-companion-comment-now comment))
-         (there-p (lambda (side)
-                    (gemini-companion-comment--nearest
-                     quoted (if (eq side 'after) after before) near)))
-         (side (gemini-companion-comment-side comment))
-         (other (if (eq side 'after) 'before 'after)))
-    (if (or (funcall there-p side) (not (funcall there-p other)))
-        side
-      other)))
+(defun gemini-companion-comment-places-of-edit (edit)
+  "Return where the comments on EDIT are, a list of (KEY . COMMENT).
+They are in the order in which they were made.  For KEY, see
+`gemini-companion-comment--key'."
+  (mapcar (lambda (comment)
+            (let ((first (gemini-companion-comment-now comment)))
+              (cons (and first
+                         (gemini-companion-comment-lines comment)
+                         (gemini-companion-comment--key
+                          (gemini-companion-comment-side comment) first
+                          (gemini-companion-comment--last comment first)))
+                    comment)))
+          (reverse (gemini-companion-edit-comments edit))))
+
+(defun gemini-companion-comment--last (comment first)
+  "Return the number of the last line of COMMENT, whose first one is FIRST.
+In a proposal that the user edits, its lines may have become more or fewer."
+  (let ((overlay (gemini-companion-comment-overlay comment)))
+    (if (gemini-companion-comment--live-p comment)
+        (max first (gemini-companion-text-line (overlay-buffer overlay)
+                                               (overlay-end overlay)))
+      (+ first (length (gemini-companion-comment-lines comment)) -1))))
 
 (defun gemini-companion-comment-state (file)
   "Return a value that differs, by `equal', after a change of comments on FILE."
+  (gemini-companion-comment-state-of (gemini-companion-comments-of-file file)))
+
+(defun gemini-companion-comment-state-of (comments)
+  "Return a value that differs, by `equal', after a change of COMMENTS."
   (mapcar (lambda (comment)
             (list (gemini-companion-comment-now comment)
                   (gemini-companion-comment-text comment)
-                  (gemini-companion-comment-sent comment)))
-          (gemini-companion-comments-of-file file)))
+                  (gemini-companion-comment--mark comment)))
+          comments))
+
+(defun gemini-companion-comment--mark (comment &optional placed)
+  "Return what is displayed before the text of COMMENT, or the empty string.
+PLACED is non-nil if it is displayed below its lines, even if they are gone."
+  (concat (cond ((gemini-companion-comment-sent comment) "(sent) ")
+                ((gemini-companion-comment-copied comment) "(copied) ")
+                ((gemini-companion-comment-going comment) "(being sent) ")
+                (t ""))
+          (and (not placed)
+               (gemini-companion-comment-lines comment)
+               (null (gemini-companion-comment-first comment))
+               "(line is gone) ")))
 
 ;;;; Below the lines of a diff
 
 (defun gemini-companion-comment-insert (places)
   "Insert comments below their lines of the diff in the current buffer.
-PLACES are a list of (KEY . COMMENT) or, for those on a proposal, of (KEY
-. TEXT); see `gemini-companion-comment-places'.  Return those of PLACES
-whose lines are not there."
-  (let ((left (copy-sequence places)))
+PLACES are a list of (KEY . COMMENT), see `gemini-companion-comment-places'.
+Those without a KEY are inserted at the top.  Return those of PLACES whose
+lines are not there."
+  (let ((left (seq-filter #'car places)))
     (goto-char (point-min))
+    (dolist (place places)
+      (unless (car place)
+        (gemini-companion-comment--insert-one
+         place (text-properties-at (point)))))
     (while (not (eobp))
       (let ((here (gemini-companion-comment--at
-                   (gemini-companion-comment--line-key) places))
+                   (gemini-companion-comment--key-of-line) left))
             (properties (text-properties-at (point))))
         (forward-line)
         (dolist (place here)
           (setq left (delq place left))
-          (let ((beg (point)))
-            (insert (apply #'propertize
-                           (concat "  " (gemini-companion-comment--indented
-                                         (gemini-companion-comment--shown place))
-                                   "\n")
-                           properties))
-            (add-text-properties
-             beg (point)
-             (list 'face (gemini-companion-comment--face (cdr place))
-                   'line-prefix nil 'wrap-prefix "     "
-                   'gemini-companion-change nil))))))
+          (gemini-companion-comment--insert-one place properties))))
     left))
+
+(defun gemini-companion-comment--insert-one (place properties)
+  "Insert the comment of PLACE at point, with the text PROPERTIES of its line."
+  (let ((beg (point)))
+    (insert (apply #'propertize
+                   (concat "  " (gemini-companion-comment--indented
+                                 (gemini-companion-comment--shown place))
+                           "\n")
+                   properties))
+    (add-text-properties
+     beg (point)
+     (list 'face (gemini-companion-comment--face (cdr place))
+           'line-prefix nil 'wrap-prefix "     "
+           'gemini-companion-change nil))))
 
 (defun gemini-companion-comment--shown (place)
   "Return the text of PLACE, (KEY . COMMENT), as it is displayed.
 Of several lines, it has the numbers."
-  (pcase-let ((`((,_ . ,lines) . ,comment) place))
+  (pcase-let ((`(,key . ,comment) place))
     (concat ">> "
-            (when (consp lines)
-              (concat (gemini-companion-hunk-range lines) ": "))
-            (if (stringp comment)
-                comment
-              (concat (and (gemini-companion-comment-sent comment) "(sent) ")
-                      (gemini-companion-comment-text comment))))))
+            (when (consp (cdr key))
+              (concat (gemini-companion-hunk-range (cdr key)) ": "))
+            (gemini-companion-comment--mark comment key)
+            (gemini-companion-comment-text comment))))
 
 (defun gemini-companion-comment--face (comment)
-  "Return the face of COMMENT, a struct, or a text for a proposal."
-  (if (and (gemini-companion-comment-p comment)
-           (gemini-companion-comment-sent comment))
+  "Return the face of COMMENT."
+  (if (or (gemini-companion-comment-sent comment)
+          (gemini-companion-comment-copied comment))
       'gemini-companion-comment-sent
     'gemini-companion-comment))
 
 (defun gemini-companion-comment--at (key places)
   "Return those of PLACES that are displayed below the line with KEY.
-For the value of KEY, see `gemini-companion-comment--line-key'.  A comment
-on several lines is below the last one."
-  (seq-filter (pcase-lambda (`((,side . ,lines) . ,_))
-                (equal key (cons side (cdr (gemini-companion-comment--ends lines)))))
+A comment on several lines is below the last one."
+  (seq-filter (pcase-lambda (`(,other . ,_))
+                (and key other
+                     (eq (car key) (car other))
+                     (eql (cdr (gemini-companion-comment--ends (cdr key)))
+                          (cdr (gemini-companion-comment--ends (cdr other))))))
               places))
 
-(defun gemini-companion-comment--line-key ()
-  "Return the key of a comment on the line of a diff at point, or nil.
+(defun gemini-companion-comment--key-of-line ()
+  "Return the key of the line of a diff at point, or nil.
 For a removed line, it is a cons of `before' and its number in the file;
 for any other line, one of `after' and its number in the proposal."
   (let ((old (get-text-property (point) 'gemini-companion-old))
@@ -264,6 +430,16 @@ for any other line, one of `after' and its number in the proposal."
           ((and old (get-text-property (point) 'gemini-companion-hunk))
            (cons 'before old))
           (t (cons 'after new)))))
+
+(defun gemini-companion-comment--line-key ()
+  "Return the key of a comment on the line of a diff at point, or nil.
+On a removed line that others replace, these are meant: the command that goes
+to the next change goes to its first line."
+  (let ((key (gemini-companion-comment--key-of-line)))
+    (if (eq 'before (car key))
+        (gemini-companion-comment--hunk-key
+         (get-text-property (point) 'gemini-companion-hunk))
+      key)))
 
 (defun gemini-companion-comment--region-key (edit-here)
   "Return the key of a comment on the lines of the region in a diff, or nil.
@@ -277,7 +453,7 @@ at the end of the region count."
       (goto-char beg)
       (while (and (<= (point) end) (not (eobp)))
         (when-let* (((eq edit (funcall edit-here)))
-                    (key (gemini-companion-comment--line-key)))
+                    (key (gemini-companion-comment--key-of-line)))
           (push key keys))
         (forward-line)))
     (let* ((side (if (assq 'after keys) 'after 'before))
@@ -301,7 +477,10 @@ first character; it may be of another edit."
             (line-beginning-position)))))
 
 (defun gemini-companion-comment--key (side first last)
-  "Return the key of a comment on the lines from FIRST to LAST of SIDE."
+  "Return the key of a comment on the lines from FIRST to LAST of SIDE.
+It is a cons (SIDE . LINES).  LINES is a number, or a cons (FIRST . LAST) for
+several lines.  SIDE is `before' for removed lines, which are counted in the
+text before, or `after' for others, which are counted in the text after."
   (cons side (if (= first last) first (cons first last))))
 
 (defun gemini-companion-comment--ends (lines)
@@ -312,115 +491,64 @@ first character; it may be of another edit."
   "Insert PLACE, (KEY . COMMENT), at point, with the lines that it is on.
 LINES is the text that has them, a vector of lines with newlines.  If it
 has others there by now, as the file may be gone, their numbers are left out."
-  (pcase-let* ((`((,side . ,range) . ,comment) place)
-               (`(,first . ,last) (gemini-companion-comment--ends range))
-               (there (mapcar #'gemini-companion-comment--bare
-                              (substring lines (min (1- first) (length lines))
-                                         (min last (length lines)))))
-               (quoted (if (gemini-companion-comment-p comment)
-                           (gemini-companion-comment-lines comment)
-                         there)))
+  (pcase-let* ((`(,key . ,comment) place)
+               (quoted (gemini-companion-comment-lines comment))
+               (first (and key (car (gemini-companion-comment--ends (cdr key)))))
+               (there (and first
+                           (gemini-companion-comment--equal-p quoted lines (1- first)))))
     (cl-loop for line in quoted
-             for number from first
+             for number from (or first 1)
              do (insert (propertize
                          (concat line "\n")
-                         'line-prefix (when (equal quoted there)
-                                        (propertize (format "%d " number)
-                                                    'face 'line-number))
+                         'line-prefix (and there
+                                           (propertize (format "%d " number)
+                                                       'face 'line-number))
                          'gemini-companion-line number
-                         'gemini-companion-old (and (eq side 'before) number))))
+                         'gemini-companion-old (and (eq 'before (car key)) number))))
     (insert (propertize (concat "  " (gemini-companion-comment--indented
                                       (gemini-companion-comment--shown place))
                                 "\n")
                         'face (gemini-companion-comment--face comment)
                         'wrap-prefix "     "
-                        'gemini-companion-line last))))
+                        'gemini-companion-line
+                        (+ (or first 1) (max 0 (1- (length quoted))))))))
 
-;;;; In the buffer of a file
+;;;; In a buffer
+
+(defun gemini-companion-comment--buffer (comment)
+  "Return the buffer that displays COMMENT, or nil.
+That is the one of its proposal, or else the one that visits its file."
+  (let* ((edit (gemini-companion-comment-edit comment))
+         (buffer (cond ((null edit)
+                        (gemini-companion-names-buffer
+                         (gemini-companion-comment-path comment)))
+                       ((gemini-companion-comment--removed-p comment)
+                        (gemini-companion-edit-original-buffer edit))
+                       (t (gemini-companion-edit-proposal-buffer edit)))))
+    (and (buffer-live-p buffer) buffer)))
 
 (defun gemini-companion-comment--show (comment)
-  "Display COMMENT in the buffer of its file, if it is visited."
-  (when-let* ((buffer (gemini-companion-names-buffer
-                       (gemini-companion-comment-path comment))))
+  "Display COMMENT in its buffer, if there is one."
+  (when-let* ((buffer (gemini-companion-comment--buffer comment)))
     (with-current-buffer buffer
       (save-excursion
         (save-restriction
           (widen)
           (unless (and (gemini-companion-comment-overlay comment)
-                       (overlay-buffer (gemini-companion-comment-overlay comment)))
+                       (eq buffer (overlay-buffer
+                                   (gemini-companion-comment-overlay comment))))
             (setf (gemini-companion-comment-overlay comment)
-                  (gemini-companion-comment--overlay comment))
-            (add-hook 'kill-buffer-hook #'gemini-companion-comment--detach nil t))
-          (gemini-companion-comment--set-string
-           (gemini-companion-comment-overlay comment)))))))
+                  (gemini-companion-comment--make-overlay comment))
+            (gemini-companion-comment--move comment)
+            (add-hook 'kill-buffer-hook #'gemini-companion-comment--detach nil t)
+            (add-hook 'before-revert-hook #'gemini-companion-comment--before-revert
+                      nil t))
+          (gemini-companion-comment--set-string comment))))))
 
-(defun gemini-companion-comment--follow-text (overlay after &rest _)
-  "Display the comment of OVERLAY again AFTER its lines were changed.
-They may be gone, or back.  This is a hook of OVERLAY for modifications."
-  (when after
-    (gemini-companion-comment--set-string overlay)
-    ;; In Emacs 28, undo moves the ends of overlays after that.
-    (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t)))
-
-(defun gemini-companion-comment--show-again ()
-  "Display the comments in the current buffer again, as its text has changed.
-That is once after a command, and after each revert, in which overlays are not
-told of changes."
-  (remove-hook 'post-command-hook #'gemini-companion-comment--show-again t)
-  (dolist (comment gemini-companion-comment--all)
-    (when-let* ((overlay (gemini-companion-comment-overlay comment))
-                ((eq (current-buffer) (overlay-buffer overlay))))
-      (gemini-companion-comment--set-string overlay))))
-
-(defun gemini-companion-comment--set-string (overlay)
-  "Display the comment of OVERLAY, which is in the current buffer, as it is now."
-  (let ((comment (overlay-get overlay 'gemini-companion-comment)))
-    (overlay-put
-     overlay 'after-string
-     (gemini-companion-comment--string
-      (concat ">> "
-              (and (gemini-companion-comment-sent comment) "(sent) ")
-              (and (eq 'before (gemini-companion-comment-side comment))
-                   "(removed here) ")
-              (gemini-companion-comment-text comment))
-      comment (overlay-end overlay)))))
-
-(defun gemini-companion-comment--string (text comment position)
-  "Return TEXT as it is displayed below the line at POSITION; it is of COMMENT."
-  (let ((shown (propertize (concat "  " (gemini-companion-comment--indented text))
-                           'face (list (gemini-companion-comment--face comment)
-                                       ;; The color of the text would shine through.
-                                       'default)
-                           'wrap-prefix "     ")))
-    ;; Where the lines of a comment were deleted, the next line is at its place.
-    (if (save-excursion
-          (goto-char position)
-          (and (bolp) (not (eolp))))
-        (concat shown "\n")
-      (concat "\n" shown))))
-
-(defun gemini-companion-comment--indented (text)
-  "Return TEXT of a comment as it is displayed: its further lines are indented.
-Of a very long one, only the beginning is displayed."
-  (string-replace "\n" "\n     " (truncate-string-to-width text 4000 nil nil t)))
-
-(defun gemini-companion-comment--overlay (comment)
-  "Return a new overlay on the lines of COMMENT in the current buffer.
-Of removed lines, it is at the line before their place."
-  (pcase-let* ((text (gemini-companion-text-of-buffer))
-               (`(,first . ,last)
-                (if (eq 'after (gemini-companion-comment-side comment))
-                    (gemini-companion-comment-range
-                     comment (gemini-companion-baseline-split text))
-                  (let ((line (max 1 (1- (gemini-companion-comment-first comment)))))
-                    (cons line line))))
-               (beg (gemini-companion-hunk-line first))
-               (overlay (make-overlay
-                         beg
-                         (save-excursion
-                           (goto-char (gemini-companion-hunk-line last))
-                           (line-end-position))
-                         nil nil t)))
+(defun gemini-companion-comment--make-overlay (comment)
+  "Return a new overlay for COMMENT in the current buffer."
+  ;; A line that is inserted before or behind the lines is none of them.
+  (let ((overlay (make-overlay (point-min) (point-min) nil t nil)))
     (overlay-put overlay 'gemini-companion-comment comment)
     ;; Of two after-strings, the one of the higher priority is displayed first.
     (overlay-put overlay 'priority
@@ -429,9 +557,186 @@ Of removed lines, it is at the line before their place."
       (overlay-put overlay hook '(gemini-companion-comment--follow-text)))
     overlay))
 
+(defun gemini-companion-comment--move (comment &optional in-place)
+  "Move the overlay of COMMENT to its lines in the current buffer.
+If they are not there, it is at the top.  If IN-PLACE is non-nil, it stays
+where it is if its lines are there."
+  (let* ((lines (gemini-companion-baseline-split (gemini-companion-text-of-buffer)))
+         (first (gemini-companion-comment-first comment))
+         (now (and in-place (gemini-companion-comment-now comment)))
+         (quoted (gemini-companion-comment-lines comment)))
+    (cond
+     ((null quoted)
+      (gemini-companion-comment--cover comment nil nil))
+     ((not (gemini-companion-comment--anchored-p comment))
+      ;; Of removed lines, it is at the line before their place.
+      (let ((line (and first (max 1 (1- first)))))
+        (gemini-companion-comment--cover comment line line)))
+     (t
+      (let ((found (if (and now
+                            (gemini-companion-comment--equal-p quoted lines (1- now)))
+                       now
+                     (gemini-companion-comment--find comment lines))))
+        (if found
+            (gemini-companion-comment--set-anchor comment lines found)
+          (setf (gemini-companion-comment-first comment) nil))
+        (gemini-companion-comment--cover
+         comment found (and found (+ found (length quoted) -1))))))))
+
+(defun gemini-companion-comment--cover (comment first last)
+  "Let the overlay of COMMENT cover the lines from FIRST to LAST, or none if nil."
+  (let ((overlay (gemini-companion-comment-overlay comment)))
+    (if (null first)
+        (move-overlay overlay (point-min) (point-min))
+      (move-overlay overlay
+                    (gemini-companion-hunk-line first)
+                    (save-excursion
+                      (goto-char (gemini-companion-hunk-line last))
+                      (line-end-position))))))
+
+(defun gemini-companion-comment--follow-text (overlay after beg end &rest _)
+  "Display the comment of OVERLAY again after its text was changed.
+Before that, AFTER is nil, and the text from BEG to END will be replaced: if
+that is all, the comment is searched for afterwards.  This is a hook of OVERLAY
+for modifications."
+  (let ((comment (overlay-get overlay 'gemini-companion-comment)))
+    (if after
+        (gemini-companion-comment--set-string comment)
+      (when (and (< beg end)
+                 (= 1 beg)
+                 (= end (save-restriction (widen) (point-max))))
+        (gemini-companion-comment--remember comment)
+        (overlay-put overlay 'gemini-companion-replaced t)))
+    ;; In Emacs 28, undo moves the ends of overlays after that.
+    (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t)))
+
+(defun gemini-companion-comment--remember (comment)
+  "Record what is around the lines of COMMENT in the current buffer now."
+  (when (gemini-companion-comment--live-p comment)
+    (save-excursion
+      (save-restriction
+        (widen)
+        (let ((lines (gemini-companion-baseline-split
+                      (gemini-companion-text-of-buffer)))
+              (now (gemini-companion-comment-now comment)))
+          (when (and now
+                     (gemini-companion-comment--equal-p
+                      (gemini-companion-comment-lines comment) lines (1- now)))
+            (gemini-companion-comment--set-anchor comment lines now)))))))
+
+(defun gemini-companion-comment--here ()
+  "Return the comments that the current buffer displays."
+  (delq nil (mapcar (lambda (overlay)
+                      (overlay-get overlay 'gemini-companion-comment))
+                    (save-restriction
+                      (widen)
+                      (overlays-in (point-min) (point-max))))))
+
+(defun gemini-companion-comment--before-revert ()
+  "Record what is around the comments in the current buffer, before a revert."
+  (mapc #'gemini-companion-comment--remember (gemini-companion-comment--here)))
+
+(defun gemini-companion-comment--after-revert ()
+  "Search for the comments in the current buffer after a revert.
+Those that were on a proposal are displayed now, as the CLI has written it."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (dolist (comment (gemini-companion-comment--here))
+        (gemini-companion-comment--move comment gemini-companion-revert-in-place)
+        (gemini-companion-comment--set-string comment))))
+  (gemini-companion-comment--attach))
+
+(defun gemini-companion-comment--show-again ()
+  "Display the comments in the current buffer again, as its text has changed.
+That is once after a command, and after what a CLI wrote was merged."
+  (remove-hook 'post-command-hook #'gemini-companion-comment--show-again t)
+  (save-excursion
+    (save-restriction
+      (widen)
+      (dolist (comment (gemini-companion-comment--here))
+        (gemini-companion-comment--straighten comment)
+        (gemini-companion-comment--set-string comment)))))
+
+(defun gemini-companion-comment--straighten (comment)
+  "Let the overlay of COMMENT cover whole lines of the current buffer.
+Where its lines were deleted, cover them if they are back, as after an undo."
+  (let* ((overlay (gemini-companion-comment-overlay comment))
+         (beg (overlay-start overlay))
+         (quoted (gemini-companion-comment-lines comment)))
+    (cond
+     ((overlay-get overlay 'gemini-companion-replaced)
+      (overlay-put overlay 'gemini-companion-replaced nil)
+      (gemini-companion-comment--move comment))
+     ((not (gemini-companion-comment--anchored-p comment)))
+     ((null (gemini-companion-comment-first comment))
+      (gemini-companion-comment--move comment))
+     ((or (< beg (overlay-end overlay)) (equal '("") quoted))
+      (move-overlay overlay
+                    (save-excursion (goto-char beg) (line-beginning-position))
+                    (save-excursion (goto-char (overlay-end overlay))
+                                    (line-end-position))))
+     (t
+      (let* ((text (string-join quoted "\n"))
+             (back (seq-find (lambda (start)
+                               (and (<= (point-min) start)
+                                    (<= (+ start (length text)) (point-max))
+                                    (string= text (buffer-substring-no-properties
+                                                   start (+ start (length text))))))
+                             (list beg (- beg (length text)) (- beg (length text) 1)))))
+        (when back
+          (move-overlay overlay back (+ back (length text)))))))))
+
+(defun gemini-companion-comment--set-string (comment)
+  "Display the text of COMMENT at its overlay, in the current buffer."
+  (let* ((overlay (gemini-companion-comment-overlay comment))
+         (top (null (and (gemini-companion-comment-lines comment)
+                         (gemini-companion-comment-first comment))))
+         (edit (gemini-companion-comment-edit comment))
+         (shown (concat
+                 ">> "
+                 (when (and edit (not top))
+                   (let ((first (gemini-companion-comment-now comment))
+                         (last (line-number-at-pos (overlay-end overlay) t)))
+                     (when (< first last)
+                       (concat (gemini-companion-hunk-range (cons first last)) ": "))))
+                 (gemini-companion-comment--mark comment)
+                 (and (not (gemini-companion-comment--anchored-p comment))
+                      (not top)
+                      "(removed here) ")
+                 (gemini-companion-comment-text comment)))
+         (string (gemini-companion-comment--string
+                  shown comment (if top nil (overlay-end overlay)))))
+    (overlay-put overlay 'before-string (and top string))
+    (overlay-put overlay 'after-string (and (not top) string))))
+
+(defun gemini-companion-comment--string (text comment position)
+  "Return TEXT as it is displayed below the line at POSITION; it is of COMMENT.
+If POSITION is nil, it is displayed above the first line."
+  (let ((shown (propertize (concat "  " (gemini-companion-comment--indented text))
+                           'face (list (gemini-companion-comment--face comment)
+                                       ;; The color of the text would shine through.
+                                       'default)
+                           'wrap-prefix "     ")))
+    ;; Where the lines of a comment were deleted, the next line is at its place.
+    (if (or (null position)
+            (save-excursion
+              (goto-char position)
+              (and (bolp) (not (eolp)))))
+        (concat shown "\n")
+      (concat "\n" shown))))
+
+(defun gemini-companion-comment--indented (text)
+  "Return TEXT of a comment as it is displayed: its further lines are indented.
+Of a very long one, only the beginning is displayed."
+  (string-replace "\n" "\n     " (truncate-string-to-width text 4000 nil nil t)))
+
 (defun gemini-companion-comment--hide (comment)
-  "Display COMMENT no longer in the buffer of its file."
+  "Display COMMENT no longer in its buffer."
   (when-let* ((overlay (gemini-companion-comment-overlay comment)))
+    (when (overlay-buffer overlay)
+      (with-current-buffer (overlay-buffer overlay)
+        (gemini-companion-comment--remember comment)))
     (setf (gemini-companion-comment-first comment)
           (gemini-companion-comment-now comment)
           (gemini-companion-comment-overlay comment) nil)
@@ -439,104 +744,169 @@ Of removed lines, it is at the line before their place."
 
 (defun gemini-companion-comment--detach ()
   "Remember where the comments in the current buffer are, which is killed."
-  (dolist (comment gemini-companion-comment--all)
-    (when-let* ((overlay (gemini-companion-comment-overlay comment))
-                ((eq (current-buffer) (overlay-buffer overlay))))
-      (gemini-companion-comment--hide comment))))
+  (mapc #'gemini-companion-comment--hide (gemini-companion-comment--here)))
 (put 'gemini-companion-comment--detach 'permanent-local-hook t)
+(put 'gemini-companion-comment--before-revert 'permanent-local-hook t)
 
 (defun gemini-companion-comment--attach ()
   "Display the comments on the file that the current buffer visits."
-  (when gemini-companion-comment--all
-    (dolist (comment gemini-companion-comment--all)
-      (when (gemini-companion-names-visited-here-p
-             (gemini-companion-comment-file comment))
-        (gemini-companion-comment--show comment)))))
+  (dolist (comment gemini-companion-comment--all)
+    (when (gemini-companion-names-visited-here-p
+           (gemini-companion-comment-file comment))
+      (gemini-companion-comment--show comment))))
+
+(defun gemini-companion-comment--follow-name ()
+  "Let the comments in the current buffer follow the new name of its file."
+  (when buffer-file-name
+    (let ((path (gemini-companion-names-file)))
+      (dolist (comment (gemini-companion-comment--here))
+        (unless (gemini-companion-comment-edit comment)
+          (setf (gemini-companion-comment-path comment) path
+                (gemini-companion-comment-file comment)
+                (gemini-companion-text-true-name path)))))))
 
 ;;;; In the buffers of a review
 
 (defun gemini-companion-comment--follow (edit event)
   "Show the comments on EDIT in its buffers, after EVENT.
-If EDIT is accepted, they are on its file from now on."
-  (when (and (eq event 'settled)
-             (gemini-companion-edit-accepted-p edit))
-    (gemini-companion-comment-adopt edit))
-  (when (and (memq event '(shown changed))
-             (gemini-companion-edit-open-p edit))
-    (let ((comments (gemini-companion-edit-comments edit)))
-      (dolist (side '(before after))
-        (when-let* ((buffer (if (eq side 'after)
-                                (gemini-companion-edit-proposal-buffer edit)
-                              (gemini-companion-edit-original-buffer edit))))
-          (with-current-buffer buffer
-            (save-restriction
-              (widen)
-              (remove-overlays nil nil 'gemini-companion-comment t)
-              (dolist (place comments)
-                (when (eq side (caar place))
-                  (gemini-companion-comment--show-in-review place))))))))))
-
-(defun gemini-companion-comment--show-in-review (place)
-  "Display PLACE, (KEY . TEXT), below its last line in the current buffer."
-  (pcase-let* ((`((,_ . ,lines) . ,text) place)
-               (last (cdr (gemini-companion-comment--ends lines)))
-               (end (save-excursion
-                      (goto-char (gemini-companion-hunk-line last))
-                      (line-end-position)))
-               (overlay (make-overlay end end)))
-    (overlay-put overlay 'gemini-companion-comment t)
-    (overlay-put overlay 'after-string
-                 (gemini-companion-comment--string
-                  (gemini-companion-comment--shown place) text end))))
+When it has ended, they are on its file, unless they are the reason for its
+rejection."
+  (pcase event
+    ((or 'shown 'changed)
+     (when (gemini-companion-edit-open-p edit)
+       (mapc #'gemini-companion-comment--show (gemini-companion-edit-comments edit))))
+    ('settled
+     (dolist (comment (reverse (gemini-companion-edit-comments edit)))
+       (if (or (gemini-companion-comment-going comment)
+               (gemini-companion-comment-sent comment))
+           ;; The buffers of the review will be killed.
+           (gemini-companion-comment--hide comment)
+         (gemini-companion-comment--adopt edit comment))))))
 
 (defun gemini-companion-comment-show-here ()
   "Show at once what a command has changed of comments in the list or the page."
   (when gemini-companion-edits-view
     (gemini-companion-view-follow gemini-companion-edits-view 'changed)))
 
-;;;; What is accepted
+;;;; What the CLI gets
 
-(defun gemini-companion-comment-adopt (edit)
-  "Make the comments on EDIT, which was accepted, comments on its file.
-The buffers of its review still exist."
-  (let* ((after (gemini-companion-baseline-split (gemini-companion-edit-after edit)))
-         (before (gemini-companion-baseline-split
-                  (gemini-companion-text-of-buffer
-                   (gemini-companion-edit-texts-original edit))))
-         (proposal (gemini-companion-baseline-split
-                    (gemini-companion-text-of-buffer
-                     (gemini-companion-edit-proposal-buffer edit))))
-         (comments (reverse (gemini-companion-edit-comments edit))))
-    (pcase-dolist (`(,key . ,text) comments)
-      (let ((comment (gemini-companion-comment--of-file
-                      edit key (if (eq 'after (car key)) proposal before) text)))
-        ;; Without what was excluded, the lines are elsewhere.
-        (when (eq 'after (car key))
-          (setf (gemini-companion-comment-first comment)
-                (car (gemini-companion-comment-range comment after))))
-        (push comment gemini-companion-comment--all)
-        (gemini-companion-comment--changed comment)))
-    (setf (gemini-companion-edit-commented edit) nil)))
+(defun gemini-companion-comment-for-cli (comment &optional session)
+  "Return COMMENT as a text for the CLI of SESSION, by default its own.
+It has the name of the file and the numbers of the lines, such as
+app/bill.py:26-28, these lines, and the comment.  Lines that are gone have no
+number, and those of a file that is not shared are left out."
+  (let* ((path (gemini-companion-comment-path comment))
+         (range (gemini-companion-comment--range-now comment)))
+    (concat
+     (gemini-companion-names-for-cli
+      path (or session (gemini-companion-comment-session comment)))
+     (and range (concat ":" (gemini-companion-hunk-range range)))
+     (and (gemini-companion-comment--removed-p comment)
+          " (removed lines)")
+     "\n"
+     (unless (gemini-companion-privacy-name-hidden-p path)
+       (mapconcat (lambda (line) (concat "> " line "\n"))
+                  (gemini-companion-comment--lines-now comment) ""))
+     (gemini-companion-comment-text comment))))
 
-(defun gemini-companion-comment--of-file (edit key lines text)
-  "Return a new comment TEXT on the file of EDIT, at KEY in LINES, a vector."
-  (pcase-let ((`(,first . ,last) (gemini-companion-comment--ends (cdr key))))
-    (gemini-companion-comment--make
-     :file (gemini-companion-edit-true-name edit)
-     :path (gemini-companion-edit-file edit)
-     :session (gemini-companion-edit-session edit)
-     :side (car key)
-     :first first
-     :lines (mapcar #'gemini-companion-comment--bare
-                    (substring lines (1- first) (min last (length lines))))
-     :text text)))
+(defun gemini-companion-comment--lines-now (comment)
+  "Return the lines of COMMENT; in a proposal, as the user has edited them."
+  (let ((overlay (gemini-companion-comment-overlay comment)))
+    (if (and (gemini-companion-comment-edit comment)
+             (gemini-companion-comment--live-p comment))
+        (with-current-buffer (overlay-buffer overlay)
+          (split-string (save-restriction
+                          (widen)
+                          (buffer-substring-no-properties (overlay-start overlay)
+                                                          (overlay-end overlay)))
+                        "\n"))
+      (gemini-companion-comment-lines comment))))
+
+(defun gemini-companion-comment--range-now (comment)
+  "Return (FIRST . LAST), where the lines of COMMENT are in its text now, or nil."
+  (let* ((edit (gemini-companion-comment-edit comment))
+         (path (gemini-companion-comment-path comment))
+         (buffer (gemini-companion-comment--buffer comment))
+         (first (gemini-companion-comment-now comment)))
+    (cond
+     ((null (gemini-companion-comment-lines comment)) nil)
+     (edit
+      (and first (cons first (gemini-companion-comment--last comment first))))
+     ((gemini-companion-comment--removed-p comment)
+      (and first (cons first (gemini-companion-comment--last comment first))))
+     (t
+      (when-let* ((text (cond (buffer (gemini-companion-text-of-buffer buffer))
+                              ((gemini-companion-text-unreadable-reason path) nil)
+                              (t (ignore-error file-error
+                                   (gemini-companion-text-read path))))))
+        (gemini-companion-comment-range comment
+                                        (gemini-companion-baseline-split text)))))))
+
+(defun gemini-companion-comment-in-order (places)
+  "Return PLACES, (KEY . COMMENT), in the order of the last lines."
+  (seq-sort-by (pcase-lambda (`(,key . ,_))
+                 (if key (cdr (gemini-companion-comment--ends (cdr key))) 0))
+               #'< places))
+
+(defun gemini-companion-comment-set-result (comments session result)
+  "Record what became of a prompt with COMMENTS for the CLI of SESSION.
+RESULT is `sent', `copied' if the user has to paste it, or nil if it failed."
+  (if (eq result 'sent)
+      (gemini-companion-comment-set-sent comments session)
+    (gemini-companion-comment-set-unsent comments (eq result 'copied))))
+
+;;;; When a proposal has ended
+
+(defun gemini-companion-comment--adopt (edit comment)
+  "Make COMMENT, on EDIT, which has ended, a comment on its file.
+Lines of the proposal that the file will not have are gone."
+  (gemini-companion-comment--hide comment)
+  (cl-callf2 remq comment (gemini-companion-edit-comments edit))
+  (setf (gemini-companion-comment-edit comment) nil)
+  (when (and (eq 'after (gemini-companion-comment-side comment))
+             (gemini-companion-comment-first comment)
+             (gemini-companion-edit-accepted-p edit))
+    ;; Without what was excluded, the lines are elsewhere.
+    (let* ((lines (gemini-companion-baseline-split (gemini-companion-edit-after edit)))
+           (found (gemini-companion-comment--find comment lines)))
+      (if found
+          (gemini-companion-comment--set-anchor comment lines found)
+        (setf (gemini-companion-comment-first comment) nil))))
+  (push comment gemini-companion-comment--all)
+  (gemini-companion-comment--report comment))
+
+(defun gemini-companion-comment--new (edit key lines)
+  "Return a new comment without a text on EDIT, at KEY in LINES, a vector.
+It is on the file of EDIT unless that is open.  KEY is nil for a comment on
+the file as a whole."
+  (let* ((range (and key (gemini-companion-comment--ends (cdr key))))
+         (comment (gemini-companion-comment--make
+                   :file (gemini-companion-edit-true-name edit)
+                   :path (gemini-companion-edit-file edit)
+                   :session (gemini-companion-edit-session edit)
+                   :edit (and (gemini-companion-edit-open-p edit) edit)
+                   :side (if key (car key) 'after))))
+    (gemini-companion-comment--set-range comment range lines)))
+
+(defun gemini-companion-comment--set-range (comment range lines)
+  "Anchor COMMENT to RANGE, (FIRST . LAST) or nil, in LINES, and return it."
+  (when range
+    (setf (gemini-companion-comment-lines comment)
+          (or (mapcar #'gemini-companion-comment--bare
+                      (seq-subseq lines (min (1- (car range)) (length lines))
+                                  (min (cdr range) (length lines))))
+              ;; The empty line behind the last newline.
+              (list "")))
+    (gemini-companion-comment--set-anchor comment lines (car range)))
+  comment)
 
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'comment)))
   "Display comments in files, and ask before Emacs exits."
   '((find-file-hook gemini-companion-comment--attach)
-    (after-revert-hook gemini-companion-comment--show-again)
+    (after-revert-hook gemini-companion-comment--after-revert)
+    (after-set-visited-file-name-hook gemini-companion-comment--follow-name)
     (gemini-companion-revert-merged-hook gemini-companion-comment--show-again)
     (kill-emacs-query-functions gemini-companion-comment--exit-p)
     (gemini-companion-edit-functions gemini-companion-comment--follow)))
@@ -546,21 +916,14 @@ The buffers of its review still exist."
   (mapc #'gemini-companion-comment--show gemini-companion-comment--all))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'comment)))
-  "Display no comments, and keep only those that were not sent.
-The mode may be turned off by itself, as the server cannot run, and the
-user's text must not be lost."
+  "Display no comments, and keep them: they are texts of the user.
+The mode may be turned off by itself, as the server cannot run."
   (mapc #'gemini-companion-comment--hide gemini-companion-comment--all)
-  (setq gemini-companion-comment--all
-        (seq-remove #'gemini-companion-comment-sent gemini-companion-comment--all)
-        gemini-companion-comment--times nil))
+  (setq gemini-companion-comment--times nil))
 
 (defun gemini-companion-comment--exit-p ()
   "Return non-nil if Emacs may exit: all comments were sent, or the user agrees."
-  (let ((count (+ (seq-count (lambda (comment)
-                               (null (gemini-companion-comment-sent comment)))
-                             gemini-companion-comment--all)
-                  (cl-loop for edit in (gemini-companion-edits-open)
-                           sum (length (gemini-companion-edit-comments edit))))))
+  (let ((count (length (gemini-companion-comments-unsent))))
     (or (= 0 count)
         (yes-or-no-p (format (ngettext "%d comment was not sent; exit anyway? "
                                        "%d comments were not sent; exit anyway? "
@@ -573,15 +936,17 @@ user's text must not be lost."
 (defun gemini-companion-comment ()
   "Comment on the line at point, or on the lines of the region.
 That is in a file, in a review, in the list of edits, or on the page of a
-turn.  A comment that is there already is edited; an empty text removes
-it.  A comment on a proposal that awaits your answer goes with the answer;
-others stay until you send them, by \\[gemini-companion-send-comments]."
+turn.  On a removed line that others replace, comment on these; removed lines
+are meant if the region has no others.  On the row of a file, comment on the
+file.  A comment that is there already is edited; an empty text removes it.
+
+A comment on a proposal goes with the rejection, as its reason; others stay
+until you send them, by \\[gemini-companion-send-comments]."
   (interactive)
   (cond (gemini-companion-edits-view
          (gemini-companion-comment--in-view gemini-companion-edits-view))
         (gemini-companion-edit-here
-         (gemini-companion-comment--on-proposal gemini-companion-edit-here
-                                                (gemini-companion-comment--review-key)))
+         (gemini-companion-comment--in-review gemini-companion-edit-here))
         ((gemini-companion-text-visited (current-buffer))
          (gemini-companion-comment--in-file))
         (t (user-error "No line of a file here")))
@@ -590,7 +955,8 @@ others stay until you send them, by \\[gemini-companion-send-comments]."
 ;;;###autoload
 (defun gemini-companion-remove-comments (&optional all)
   "Remove the comments on files that were sent.
-With ALL, a prefix argument, remove the others, too, after asking."
+With ALL, a prefix argument, remove all comments on files, after asking.  The
+text of each is in the kill ring."
   (interactive
    (list (and current-prefix-arg
               (y-or-n-p "Remove your comments that were not sent, too? "))))
@@ -607,7 +973,7 @@ With ALL, a prefix argument, remove the others, too, after asking."
              (length comments))))
 
 (defun gemini-companion-comment--in-view (view)
-  "Comment on the line or region in VIEW, one of several edits."
+  "Comment on the line, the region or the row of a file in VIEW, one of edits."
   (let* ((edit-here (lambda () (gemini-companion-view-edit-here view)))
          (edit (or (and (use-region-p)
                         (save-excursion
@@ -615,39 +981,40 @@ With ALL, a prefix argument, remove the others, too, after asking."
                           (funcall edit-here)))
                    (funcall edit-here)
                    (user-error "No line of a file here")))
-         (key (or (if (use-region-p)
-                      (gemini-companion-comment--region-key edit-here)
-                    (gemini-companion-comment--line-key))
-                  (user-error "No line of the file here"))))
+         (key (if (use-region-p)
+                  (or (gemini-companion-comment--region-key edit-here)
+                      (user-error "No line of the file here"))
+                (gemini-companion-comment--line-key))))
     ;; The line of the comment is below the region, and stays there.
     (when (use-region-p)
       (goto-char (cdr (gemini-companion-comment--region))))
     (if (gemini-companion-edit-open-p edit)
         (gemini-companion-comment--on-proposal edit key)
       (pcase-let ((`(,after . ,before) (gemini-companion-view-texts view)))
-        (gemini-companion-comment--on-file
-         (gemini-companion-comment--of-file
-          edit key (if (eq 'after (car key)) after before) nil)
+        (gemini-companion-comment--read
+         (gemini-companion-comment--new
+          edit key (if (eq 'before (car key)) before after))
          key (gemini-companion-comment-places (gemini-companion-edit-true-name edit)
                                               after before))))))
 
-(defun gemini-companion-comment--review-key ()
-  "Return the key of a comment in the current buffer, one of a review."
-  (let* ((edit gemini-companion-edit-here)
-         (side (cond ((eq (current-buffer) (gemini-companion-edit-proposal-buffer edit))
-                      'after)
-                     ((eq (current-buffer) (gemini-companion-edit-original-buffer edit))
-                      'before))))
-    (or (cond (side (gemini-companion-comment--buffer-key side))
-              ((use-region-p)
-               (gemini-companion-comment--region-key
-                (lambda () gemini-companion-edit-here)))
-              ((gemini-companion-comment--line-key))
-              ;; The control panel of Ediff.
-              (t (gemini-companion-comment--hunk-key
-                  (and (gemini-companion-edit-view edit)
-                       (gemini-companion-view-hunk (gemini-companion-edit-view edit))))))
-        (user-error "No line of the file here"))))
+(defun gemini-companion-comment--in-review (edit)
+  "Comment on the line, the region or the hunk at point in a buffer of EDIT."
+  (let ((side (cond ((eq (current-buffer) (gemini-companion-edit-proposal-buffer edit))
+                     'after)
+                    ((eq (current-buffer) (gemini-companion-edit-original-buffer edit))
+                     'before))))
+    (gemini-companion-comment--on-proposal
+     edit
+     (or (cond (side (gemini-companion-comment--buffer-key side))
+               ((use-region-p)
+                (gemini-companion-comment--region-key (lambda () edit)))
+               ((gemini-companion-comment--line-key))
+               ;; The control panel of Ediff.
+               (t (gemini-companion-comment--hunk-key
+                   (and (gemini-companion-edit-view edit)
+                        (gemini-companion-view-hunk
+                         (gemini-companion-edit-view edit))))))
+         (user-error "No line of the file here")))))
 
 (defun gemini-companion-comment--buffer-key (side)
   "Return the key of a comment on the line or region of this buffer, of SIDE."
@@ -669,27 +1036,38 @@ With ALL, a prefix argument, remove the others, too, after asking."
 
 (defun gemini-companion-comment--prompt (key)
   "Return the text before the input of a comment on KEY."
-  (format (if (consp (cdr key)) "Comment on lines %s: " "Comment on line %s: ")
-          (gemini-companion-hunk-range (cdr key))))
+  (cond ((null key) "Comment on this file: ")
+        ((consp (cdr key))
+         (format "Comment on lines %s: " (gemini-companion-hunk-range (cdr key))))
+        (t (format "Comment on line %d: " (cdr key)))))
 
-(defun gemini-companion-comment--key-to-edit (key places)
-  "Return the key in PLACES of the comment that is below KEY, or KEY itself.
+(defun gemini-companion-comment--to-edit (key places)
+  "Return the place in PLACES whose comment is below KEY and was not sent, or nil.
 For a region, only a comment on the same lines is edited."
-  (if (use-region-p)
-      key
-    (or (caar (gemini-companion-comment--at key places)) key)))
+  (let ((places (seq-remove (pcase-lambda (`(,_ . ,comment))
+                              (or (gemini-companion-comment-sent comment)
+                                  (gemini-companion-comment-going comment)))
+                            places)))
+    (cond ((use-region-p) (assoc key places))
+          (key (car (gemini-companion-comment--at key places)))
+          (t (seq-find (pcase-lambda (`(,_ . ,comment))
+                         (null (gemini-companion-comment-lines comment)))
+                       places)))))
 
 (defun gemini-companion-comment--on-proposal (edit key)
-  "Read a comment on the lines of KEY of EDIT, which awaits an answer."
+  "Read a comment on the lines of KEY of EDIT, which awaits an answer.
+If KEY is nil, it is on the file."
   (gemini-companion-edit-unsettled edit)
-  (let* ((comments (gemini-companion-edit-comments edit))
-         (key (gemini-companion-comment--key-to-edit key comments))
-         (text (gemini-companion-edit-read
-                edit (gemini-companion-comment--prompt key)
-                (cdr (assoc key comments)))))
-    (when text
-      (gemini-companion-edit-comment
-       edit key (and (not (string-blank-p text)) text)))))
+  (gemini-companion-comment--read
+   (gemini-companion-comment--new
+    edit key
+    (and key
+         (gemini-companion-baseline-split
+          (gemini-companion-text-of-buffer
+           (if (eq 'after (car key))
+               (gemini-companion-edit-proposal-buffer edit)
+             (gemini-companion-edit-texts-original edit))))))
+   key (gemini-companion-comment-places-of-edit edit)))
 
 (defun gemini-companion-comment--in-file ()
   "Comment on the line or region of the file that the current buffer visits."
@@ -702,36 +1080,36 @@ For a region, only a comment on the same lines is edited."
                    (gemini-companion-changes-file-edit record)
                  (car (gemini-companion-edits-of-file file))))
          (lines (gemini-companion-baseline-split (gemini-companion-text-of-buffer)))
-         (key (gemini-companion-comment--buffer-key 'after))
-         (range (gemini-companion-comment--ends (cdr key))))
-    (gemini-companion-comment--on-file
-     (gemini-companion-comment--make
-      :file file
-      :path (if edit (gemini-companion-edit-file edit) path)
-      :session (and edit (gemini-companion-edit-session edit))
-      :side 'after :first (car range)
-      :lines (mapcar #'gemini-companion-comment--bare
-                     (substring lines (min (1- (car range)) (length lines))
-                                (min (cdr range) (length lines)))))
-     key (gemini-companion-comment-places file lines lines))))
+         (key (gemini-companion-comment--buffer-key 'after)))
+    (gemini-companion-comment--read
+     (gemini-companion-comment--set-range
+      (gemini-companion-comment--make
+       :file file
+       :path (if edit (gemini-companion-edit-file edit) path)
+       :session (and edit (gemini-companion-edit-session edit))
+       :side 'after)
+      (gemini-companion-comment--ends (cdr key)) lines)
+     key (gemini-companion-comment-places file lines []))))
 
-(defun gemini-companion-comment--on-file (new key places)
-  "Read the text of a comment on a file, at KEY.
-NEW is the comment unless one of PLACES, (KEY . COMMENT), is there already
-and was not sent."
-  (let* ((places (seq-remove (lambda (place)
-                               (gemini-companion-comment-sent (cdr place)))
-                             places))
-         (key (gemini-companion-comment--key-to-edit key places))
-         (comment (or (cdr (assoc key places)) new))
-         (text (read-string (gemini-companion-comment--prompt key)
-                            (gemini-companion-comment-text comment))))
-    (setf (gemini-companion-comment-text comment) text)
-    (cond ((string-blank-p text)
-           (gemini-companion-comment--remove comment))
+(defun gemini-companion-comment--read (new key places)
+  "Read the text of a comment at KEY, and add it, or remove it if it is empty.
+NEW is the comment unless one of PLACES, (KEY . COMMENT), is there already."
+  (let* ((place (gemini-companion-comment--to-edit key places))
+         (comment (if place (cdr place) new))
+         (prompt (gemini-companion-comment--prompt (if place (car place) key)))
+         (previous (gemini-companion-comment-text comment))
+         (edit (gemini-companion-comment-edit comment))
+         (text (if edit
+                   (gemini-companion-edit-read edit prompt previous)
+                 (read-string prompt previous))))
+    (cond ((null text))
+          ((string-blank-p text)
+           (when place
+             (gemini-companion-comment--remove comment)))
           (t
-           (cl-pushnew comment gemini-companion-comment--all :test #'eq)
-           (gemini-companion-comment--changed comment)))
+           (setf (gemini-companion-comment-text comment) text
+                 (gemini-companion-comment-copied comment) nil)
+           (gemini-companion-comment--add comment)))
     (gemini-companion-comment-show-here)))
 
 (gemini-companion-part-loaded 'comment)

@@ -412,10 +412,12 @@ only delete those for sessions that have ended."
 
 ;;;; Submitting
 
-(defun gemini-companion-compose-deliver (text session &optional insert)
+(defun gemini-companion-compose-deliver (text session &optional insert ended)
   "Submit TEXT to SESSION, the value of `gemini-companion-compose--target'.
 With INSERT, or if the CLI is in no terminal that takes input, only insert
-it.  Signal an error if the CLI waits for an answer."
+it.  Signal an error if the CLI waits for an answer.  ENDED is called once, as
+for `gemini-companion-prompt-submit', or with `copied' if TEXT is in the kill
+ring and no terminal is known."
   (cond ((null (plist-get session :id))
          (gemini-companion-compose--start text))
         ((eq 'waiting (gemini-companion-session-state session))
@@ -423,12 +425,16 @@ it.  Signal an error if the CLI waits for an answer."
                      (gemini-companion-session-name session)))
         ((or insert (not (gemini-companion-terminal-process session)))
          (message "%s" (save-current-buffer
-                         (gemini-companion-prompt-insert text session))))
+                         (gemini-companion-prompt-insert text session)))
+         (when ended
+           (funcall ended
+                    (unless (gemini-companion-session-terminal session) 'copied))))
         (t
          (gemini-companion-prompt-submit
           text (lambda () session) 30
           (format "%s did not take the prompt"
-                  (gemini-companion-session-name session))))))
+                  (gemini-companion-session-name session))
+          ended))))
 
 (defun gemini-companion-compose--start (text)
   "Start a CLI in this directory, and submit TEXT once it is connected.

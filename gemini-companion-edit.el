@@ -114,8 +114,8 @@ accepted that characters are lost.")
   (outcome nil :documentation "`sent' until the CLI has the outcome.")
   (known-hunks nil :documentation "The hunks of the last comparison, or nil.")
   (compared nil :documentation "The state of the texts at that comparison.")
-  (commented nil :documentation "Comments of the user, as in the value of
-`gemini-companion-edit-comments', with markers for lines of the proposal.")
+  (comments nil :documentation "The comments of the user on it, the last one
+first, `gemini-companion-comment's.  `comment' owns them.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (undone nil :documentation "The hunks that were reverted, in order.")
   (kept nil :documentation "Cons of a time and a text that was not written,
@@ -421,7 +421,7 @@ key, if it is non-nil."
       (eq buffer (gemini-companion-session-terminal
                   (gemini-companion-edit-session edit)))))
 
-;;;; Comments
+;;;; Reading in the minibuffer
 
 (defun gemini-companion-edit-read (edit prompt &rest arguments)
   "Return what the user types after PROMPT, or nil if EDIT ended meanwhile.
@@ -433,45 +433,6 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
         typed
       (gemini-companion-text-keep typed "This review has ended already")
       nil)))
-
-(defun gemini-companion-edit-comments (edit)
-  "Return the comments on EDIT, an alist of (SIDE . LINES) and texts.
-LINES is a number, or a cons (FIRST . LAST) for several lines.  SIDE is
-`before' for removed lines, which LINES counts in the file, or `after'
-for others, which LINES counts in the proposal as it is now."
-  (cl-flet ((number (place)
-              (if (markerp place)
-                  (gemini-companion-text-line (marker-buffer place) place)
-                place)))
-    (mapcar (pcase-lambda (`((,side . ,lines) . ,text))
-              (cons (cons side (pcase lines
-                                 (`(,first . ,last)
-                                  (cons (number first) (number last)))
-                                 (line (number line))))
-                    text))
-            (gemini-companion-edit-commented edit))))
-
-(defun gemini-companion-edit-comment (edit key text)
-  "Make TEXT the comment on KEY of EDIT.
-KEY is a cons (SIDE . LINES), see `gemini-companion-edit-comments'.  If
-TEXT is nil, delete that comment.  It follows edits of the proposal."
-  (setf (gemini-companion-edit-commented edit)
-        (cl-loop for comment in (gemini-companion-edit-commented edit)
-                 for (other) in (gemini-companion-edit-comments edit)
-                 unless (equal key other) collect comment))
-  (when text
-    (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
-      (cl-flet ((place (line)
-                  ;; A line that is inserted before the commented one is another.
-                  (copy-marker (gemini-companion-hunk-line line) t)))
-        (push (cons (pcase key
-                      (`(after ,first . ,last)
-                       (cons 'after (cons (place first) (place last))))
-                      (`(after . ,line) (cons 'after (place line)))
-                      (_ key))
-                    text)
-              (gemini-companion-edit-commented edit)))))
-  (gemini-companion-edit-notify edit 'changed))
 
 ;;;; Life
 

@@ -446,7 +446,7 @@ Its texts are those that were compared last."
         (when (gemini-companion-edit-open-p edit)
           (gemini-companion-hunk-excluded
            (gemini-companion-edit-proposal-buffer edit)))
-        (gemini-companion-edit-comments edit)
+        (gemini-companion-comment-state-of (gemini-companion-edit-comments edit))
         (unless (gemini-companion-edit-open-p edit)
           (gemini-companion-comment-state (gemini-companion-edit-true-name edit)))))
 
@@ -460,7 +460,7 @@ Its texts are those that were compared last."
        (with-temp-buffer
          (gemini-companion-unified-draw-insert edit old new hunks unfolded)
          (gemini-companion-comment-insert
-          (append (gemini-companion-edit-comments edit)
+          (append (gemini-companion-comment-places-of-edit edit)
                   (unless (gemini-companion-edit-open-p edit)
                     (gemini-companion-comment-places
                      (gemini-companion-edit-true-name edit)

@@ -127,6 +127,15 @@ FILE is a true name, or nil.  No buffer is searched, and no link followed."
 
 ;;;; For the user
 
+(defun gemini-companion-names-for-cli (file session)
+  "Return the name by which the CLI of SESSION knows FILE.
+It is relative to the directory of the CLI if that is known."
+  (let ((directory (plist-get session :directory))
+        (remote (plist-get session :remote)))
+    (cond (directory (file-relative-name file directory))
+          ((and remote (cdr (gemini-companion-names-remote file remote))))
+          (t file))))
+
 (defun gemini-companion-names--escaped (text)
   "Return TEXT with invisible characters escaped.
 These are control and format characters, including bidirectional

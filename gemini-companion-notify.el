@@ -62,6 +62,10 @@ seconds.  Takes effect at once."
 (defvar gemini-companion-notify-service-seconds 1
   "Seconds that a service of the desktop may block Emacs.")
 
+(defvar gemini-companion-notify-header-function #'ignore
+  "Function that returns one more text for the header line of a terminal.
+It is called with the session there, and may return nil.")
+
 (defvar gemini-companion-notify--open nil
   "Alist of sessions and functions that withdraw their notifications.")
 
@@ -157,7 +161,11 @@ the changes that are left, with the key that walks through them."
        ,(if waiting (concat "; " state) state)
        ,(and session (gemini-companion-auto-on-p session) "; auto-accept")
        ,(when-let* ((changes (gemini-companion-notify--changes)))
-          (concat "; " changes))))))
+          (concat "; " changes))
+       ,(when-let* ((more (and session
+                               (funcall gemini-companion-notify-header-function
+                                        session))))
+          (concat "; " more))))))
 
 (defun gemini-companion-notify--which (session)
   "Return which of several CLIs SESSION is, such as \"shop: \", or nil.

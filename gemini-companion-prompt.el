@@ -39,6 +39,12 @@
 (require 'project)
 (require 'thunk)
 
+(declare-function gemini-companion-comment-for-cli "gemini-companion-comment")
+(declare-function gemini-companion-comment-in-order "gemini-companion-comment")
+(declare-function gemini-companion-comment-places-of-edit "gemini-companion-comment")
+(declare-function gemini-companion-comment-set-going "gemini-companion-comment")
+(declare-function gemini-companion-comment-set-result "gemini-companion-comment")
+
 ;;;; State
 
 (cl-defstruct (gemini-companion-prompt--task
@@ -49,7 +55,7 @@
 FIND is a function that returns the session, or nil while there is none.
 PROBLEM begins the message if the text goes to the kill ring instead.
 LEFT is the number of checks that remain in which the CLI waits for no
-answer.
+answer.  ENDED is called at the end, see `gemini-companion-prompt-submit'.
 
 PHASE is `queued', `probing', `typed', `retyped' or `inserted'; see
 `gemini-companion-prompt--phases'.  SESSION and PROCESS are those of the
@@ -61,6 +67,7 @@ mark, for more than MATCHES matches of REGEXP.  SEEN checks have found it
 since it was gone, and the last MISSED ones in a row have not.  FREE is
 non-nil if nothing was behind the mark when it was seen first."
   text find problem left
+  (ended #'ignore)
   (phase 'queued)
   session process
   mark regexp matches
@@ -400,15 +407,16 @@ the usual sign, or with / behind that."
 
 ;;;; Submitting
 
-(defun gemini-companion-prompt-submit (text find seconds problem)
+(defun gemini-companion-prompt-submit (text find seconds problem &optional ended)
   "Submit TEXT to a session: the value of the function FIND, or nil.
 Type it as soon as the prompt of the CLI takes it.  After SECONDS in
 which the CLI waits for no answer, or if the terminal is killed, put TEXT
-into the kill ring; the message then begins with PROBLEM.  Signal an error
-if TEXT is too long."
+into the kill ring; the message then begins with PROBLEM.  ENDED, if non-nil,
+is called once, with `sent' when the prompt was submitted, or nil if it was not.
+Signal an error if TEXT is too long."
   (gemini-companion-prompt--begin
    (gemini-companion-prompt--make-task
-    :text text :find find :problem problem
+    :text text :find find :problem problem :ended (or ended #'ignore)
     :left (* seconds gemini-companion-prompt--checks-per-second))))
 
 (defun gemini-companion-prompt--begin (task)
@@ -537,6 +545,7 @@ OBSTACLE is a format for the name of the CLI."
     (gemini-companion-prompt--end task)
     (gemini-companion-state-report session 'submitted text)
     (gemini-companion-prompt--write process "\r")
+    (funcall (gemini-companion-prompt--task-ended task) 'sent)
     (message "Prompt submitted in %s" (buffer-name (process-buffer process)))
     nil))
 
@@ -547,7 +556,8 @@ PROBLEM."
   (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
   (when problem
     (gemini-companion-text-keep (gemini-companion-prompt--task-text task)
-                                   problem))
+                                   problem)
+    (funcall (gemini-companion-prompt--task-ended task) nil))
   nil)
 
 (defun gemini-companion-prompt--first-p (task)
@@ -659,37 +669,21 @@ Return nil if EDIT ended meanwhile."
    nil nil nil t))
 
 (defun gemini-companion-prompt--comments (edit)
-  "Return the comments on the lines of EDIT as lines of a prompt.
-The value is a list of strings, such as src/a.py:12: Why?  They are in the
-order of their last lines, as the list of edits shows them."
-  (let ((name (gemini-companion-prompt-name-for-cli
-               (gemini-companion-edit-file edit)
-               (gemini-companion-edit-session edit))))
-    (mapcar (pcase-lambda (`((,side . ,lines) . ,comment))
-              (format "%s:%s%s: %s" name (gemini-companion-hunk-range lines)
-                      (cond ((not (eq side 'before)) "")
-                            ((consp lines) " (removed lines)")
-                            (t " (removed line)"))
-                      comment))
-            (seq-sort-by (pcase-lambda (`((,_ . ,lines) . ,_))
-                           (if (consp lines) (cdr lines) lines))
-                         #'< (gemini-companion-edit-comments edit)))))
-
-(defun gemini-companion-prompt-name-for-cli (file session)
-  "Return the name by which the CLI of SESSION knows FILE.
-It is relative to the directory of the CLI if that is known."
-  (pcase-let (((map :directory :remote) session))
-    (cond (directory
-           (file-relative-name file directory))
-          ((and remote (cdr (gemini-companion-names-remote file remote))))
-          (t file))))
+  "Return the comments on EDIT as a list of texts for its CLI, in order."
+  (when-let* ((comments (gemini-companion-edit-comments edit)))
+    (mapcar (pcase-lambda (`(,_ . ,comment))
+              (gemini-companion-comment-for-cli comment))
+            (gemini-companion-comment-in-order
+             (gemini-companion-comment-places-of-edit edit)))))
 
 ;;;; Commands
 
-(defun gemini-companion-prompt-submit-reason (session text done)
+(defun gemini-companion-prompt-submit-reason (session text done &optional ended)
   "Submit TEXT, the reason of a refusal, as the next prompt of SESSION.
 Without a terminal in this Emacs, add it to the kill ring.  DONE is a word
-that begins the message, such as \"Rejected\"."
+that begins the message, such as \"Rejected\".  ENDED is as for
+`gemini-companion-prompt-submit', and is called with `copied' for a text in
+the kill ring that waits for no terminal."
   (let ((name (gemini-companion-session-name session))
         (text (gemini-companion-prompt-quote
                ;; A reason such as "/quit is wrong" must not be a command.
@@ -698,17 +692,20 @@ that begins the message, such as \"Rejected\"."
                  text)
                session)))
     (if (not (gemini-companion-session-terminal session))
-        (gemini-companion-text-keep
-         text (format "%s; %s has no known terminal in Emacs" done name))
+        (progn
+          (gemini-companion-text-keep
+           text (format "%s; %s has no known terminal in Emacs" done name))
+          (funcall (or ended #'ignore) 'copied))
       (gemini-companion-prompt-submit
        text (lambda () session) 30
-       (format "%s; %s did not take the prompt" done name))
+       (format "%s; %s did not take the prompt" done name)
+       ended)
       (message "%s; the reason will be submitted in %s" done name))))
 
 ;;;###autoload
 (defun gemini-companion-edit-reject-with-reason (&optional edit reason)
   "Reject EDIT with REASON, which is by default read in the minibuffer.
-The reason, and the comments on the lines of EDIT, are sent as the next
+The reason, and the comments on EDIT, are sent as the next
 prompt of the CLI if it runs in a terminal of this Emacs; otherwise they
 are added to the kill ring.  Without EDIT, take the review of the
 current buffer, else the one that is shown."
@@ -718,16 +715,23 @@ current buffer, else the one that is shown."
                 (text (string-join
                        (append (unless (string-blank-p reason) (list reason))
                                (gemini-companion-prompt--comments edit))
-                       "\n")))
+                       "\n\n")))
       (when (string-empty-p text)
         (user-error "No reason given; %s rejects without one"
                     (substitute-command-keys
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-edit-reject]")))
       (gemini-companion-prompt--check-length text)
-      (gemini-companion-edit-reject edit)
-      (gemini-companion-prompt-submit-reason (gemini-companion-edit-session edit)
-                                             text "Rejected"))))
+      (let ((comments (gemini-companion-edit-comments edit))
+            (session (gemini-companion-edit-session edit)))
+        (when comments
+          (gemini-companion-comment-set-going comments))
+        (gemini-companion-edit-reject edit)
+        (gemini-companion-prompt-submit-reason
+         session text "Rejected"
+         (and comments
+              (lambda (result)
+                (gemini-companion-comment-set-result comments session result))))))))
 
 (provide 'gemini-companion-prompt)
 ;;; gemini-companion-prompt.el ends here

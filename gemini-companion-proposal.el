@@ -39,10 +39,6 @@
 It is called with the edit when the user types a key to reject it, and
 returns non-nil if it has rejected the edit.")
 
-(defvar gemini-companion-proposal-accepted-function #'ignore
-  "Function called with an edit that a command has accepted, at last.
-It may ask the user.")
-
 ;;;; Opening
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'open-diff)) &rest args)
@@ -256,8 +252,6 @@ in the terminal, %s writes its own text"
     (gemini-companion-proposal--keep-edits
      edit "Review of %s closed; %s shows your edits"))
   (gemini-companion-proposal-hide edit)
-  ;; The markers of comments are in the buffer of the proposal.
-  (setf (gemini-companion-edit-commented edit) (gemini-companion-edit-comments edit))
   (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
   (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
   (setf (gemini-companion-edit-proposal-buffer edit) nil
@@ -413,8 +407,7 @@ its own text; reject the proposal, or leave at least one character"))
   (unless (gemini-companion-proposal--refused-p edit)
     (let ((summary (gemini-companion-edit-hunks-summary edit 'plain)))
       (gemini-companion-proposal--take edit 'accepted)
-      (gemini-companion-proposal--answered edit (concat "Accepted " summary))
-      (funcall gemini-companion-proposal-accepted-function edit))))
+      (gemini-companion-proposal--answered edit (concat "Accepted " summary)))))
 
 (defun gemini-companion-proposal--refused-p (edit)
   "Return non-nil if the user objects to accepting EDIT.

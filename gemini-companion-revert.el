@@ -49,6 +49,10 @@ change, unless you type there.  Takes effect with the next edit."
 (defvar gemini-companion-revert--watches nil
   "Watches of the files whose buffers are reverted once no command is in progress.")
 
+(defvar gemini-companion-revert-in-place nil
+  "Non-nil while a buffer is reverted line by line.
+Overlays are then still on their lines.")
+
 (defvar gemini-companion-revert-merged-hook nil
   "Hook run in a buffer into which the text of its file was merged.")
 
@@ -223,6 +227,7 @@ changed lines, if they are known."
          (inhibit-interaction t)
          ;; Hooks would call Tramp.
          (local (equal buffer-file-name (gemini-companion-names-file)))
+         (gemini-companion-revert-in-place enable-multibyte-characters)
          (revert-buffer-preserve-modes t))
     ;; Emacs 31 has renamed the variable; its compiler warns of the old name.
     (cl-progv (list (if (boundp 'revert-buffer-in-progress)

@@ -189,7 +189,8 @@ The one that is displayed stays if nothing that it depends on has changed."
                       (and (gemini-companion-edit-open-p edit)
                            (gemini-companion-hunk-excluded
                             (gemini-companion-edit-proposal-buffer edit)))
-                      (gemini-companion-edit-comments edit)
+                      (gemini-companion-comment-state-of
+                       (gemini-companion-comment-places-of-edit edit))
                       (gemini-companion-comment-state
                        (gemini-companion-edit-true-name edit))
                       (gemini-companion-turn-page--draw-state key))))
@@ -489,7 +490,7 @@ have is at its end."
     (dolist (place left)
       (gemini-companion-comment-insert-with-lines
        place (gemini-companion-baseline-split
-              (if (eq 'after (caar place)) after before))))))
+              (if (eq 'before (caar place)) before after))))))
 
 (defun gemini-companion-turn-page--comments-alone (part)
   "Return the comments on the file of PART with their lines, as a text."

@@ -216,7 +216,9 @@ that line is not folded, as near a hunk."
          (gemini-companion-edit-texts-original edit)
          (gemini-companion-edit-proposal-buffer edit)
          drawn unfolded screen)
-        (gemini-companion-comment-insert (gemini-companion-edit-comments edit)))
+        (when (gemini-companion-edit-comments edit)
+          (gemini-companion-comment-insert
+           (gemini-companion-comment-places-of-edit edit))))
       (buffer-string))))
 
 (defun gemini-companion-unified--with-user-line (hunks line)

@@ -19,10 +19,10 @@ They are as the CLI gets them, the last one first."
   (declare (indent 1) (debug t))
   `(let ((sent nil))
      (ignore sent)
-     (setq gemini-companion-comment-send--asked nil)
      (cl-letf (((symbol-function 'gemini-companion-compose-deliver)
-                (lambda (text &rest _)
-                  (push (substring-no-properties text) sent))))
+                (lambda (text _session _insert ended)
+                  (push (substring-no-properties text) sent)
+                  (funcall ended 'sent))))
        (gemini-companion-comment-test-with ,files ,@body))))
 
 (ert-deftest gemini-companion-comment-send-is-one-prompt-with-all-lines ()
@@ -46,7 +46,7 @@ They are as the CLI gets them, the last one first."
     (should (equal (list (concat "Comments on your changes:\n\n"
                                  "sub/b:5-7\n> five\n> six\n> seven\nUse digits\n\n"
                                  "a:3\n> three\nWhy 3?\n\n"
-                                 "a:8 (lines that you removed)\n> 8\nKeep 8"))
+                                 "a:8 (removed lines)\n> 8\nKeep 8"))
                    sent))
     ;; They stay, and are not sent again.
     (should (string-search ">> 5-7: (sent) Use digits"
@@ -138,7 +138,7 @@ They are as the CLI gets them, the last one first."
       ;; What was kept does not come again, and the comment is at its lines.
       (should-not (string-search "\n1\none\n" text))
       (should (string-search "\nfive\n" text))
-      (should (string-search "9\n  >> (sent) In words\n" text)))
+      (should (string-search "nine\n  >> (sent) In words\n" text)))
     ;; After a third round, what is left of the second one is still there.
     (goto-char (point-min))
     (search-forward "five")
@@ -155,44 +155,115 @@ They are as the CLI gets them, the last one first."
         (should (string-search "\nfive\n" text))
         (should (string-search "\nthree\n" text))))))
 
-(ert-deftest gemini-companion-comment-send-asks-once-when-a-proposal-is-accepted ()
+(ert-deftest gemini-companion-comment-send-waits-after-a-proposal-is-accepted ()
   (gemini-companion-comment-send-test-with
       `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines))
     (gemini-companion-state-report session 'prompt "First")
-    (let ((asked 0)
-          (answer t)
-          (accept (lambda (file id)
-                    (let ((edit (gemini-companion-test-open
-                                 file "0\n1\n2\n3\nfour\n5\n6\n7\n8\n9\n" id session)))
-                      (gemini-companion-edit-comment edit '(after . 5) "In digits")
-                      (gemini-companion-edit-hunks-toggle
-                       edit (car (gemini-companion-edit-hunks edit)))
-                      (gemini-companion-edit-accept edit)))))
-      (cl-letf (((symbol-function 'y-or-n-p)
-                 (lambda (_) (cl-incf asked) answer)))
-        (funcall accept "a" 1)
-        ;; Without the excluded line, it is the fourth one.
-        (should (equal '("Comments on your changes:\n\na:4\n> four\nIn digits") sent))
-        (funcall accept "b" 2))
-      (should (= 1 asked))
-      (should (equal '("b") (mapcar (lambda (comment)
-                                      (file-name-nondirectory
-                                       (gemini-companion-comment-path comment)))
-                                    (seq-remove #'gemini-companion-comment-sent
-                                                (gemini-companion-comments))))))))
+    (cl-letf (((symbol-function 'y-or-n-p)
+               (lambda (question) (error "Asked: %s" question))))
+      (pcase-dolist (`(,file . ,id) '(("a" . 1) ("b" . 2)))
+        (let ((edit (gemini-companion-test-open
+                     file "0\n1\n2\n3\nfour\n5\n6\n7\n8\n9\n" id session)))
+          (gemini-companion-comment-test-on-proposal edit 5 "In digits")
+          (gemini-companion-edit-hunks-toggle
+           edit (car (gemini-companion-edit-hunks edit)))
+          (gemini-companion-edit-accept edit)
+          (gemini-companion-test-write (expand-file-name file directory)
+                                       "1\n2\n3\nfour\n5\n6\n7\n8\n9\n")))
+      (should (string-prefix-p "2 comments: "
+                               (gemini-companion-comment-send-waiting session)))
+      ;; The end of the turn tells it.
+      (ert-with-message-capture shown
+        (gemini-companion-state-report session 'end nil)
+        (should (string-search "2 comments: " shown)))
+      (gemini-companion-send-comments session)
+      ;; Without the excluded line, it is the fourth one.
+      (should (equal '("Comments on your changes:\n\na:4\n> four\nIn digits\n\n\
+b:4\n> four\nIn digits")
+                     sent))
+      (should-not (gemini-companion-comment-send-waiting session)))))
 
-(ert-deftest gemini-companion-comment-send-keeps-the-prompt-for-a-cli-that-exited ()
+(ert-deftest gemini-companion-comment-send-goes-to-the-next-cli-in-its-directory ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
     (gemini-companion-turn-page session)
     (search-forward "one")
     (gemini-companion-comment-test-comment "In digits")
     (gemini-companion-server-receive 'sessions-update nil)
-    (gemini-companion-send-comments session)
+    (should (string-search "has exited"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-send-comments session))))
+    (dolist (next (list (plist-put (copy-sequence session) :client "qwen")
+                        (plist-put (copy-sequence session) :directory "/elsewhere/")))
+      (let ((next (plist-put (plist-put next :id "two") :pid 2)))
+        (gemini-companion-server-receive 'sessions-update (list next))
+        (should-error (gemini-companion-send-comments next) :type 'user-error)))
     (should-not sent)
-    (should (equal "Comments on your changes:\n\na:1\n> one\nIn digits"
-                   (current-kill 0)))
-    (should-not (gemini-companion-comment-sent (car (gemini-companion-comments))))))
+    (let ((next (plist-put (plist-put (copy-sequence session) :id "two") :pid 2)))
+      (gemini-companion-server-receive 'sessions-update (list next))
+      (gemini-companion-send-comments session)
+      (should (equal '("Comments on your changes:\n\na:1\n> one\nIn digits") sent)))))
+
+(ert-deftest gemini-companion-comment-send-counts-what-was-submitted-only ()
+  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-turn-page session)
+    (search-forward "one")
+    (gemini-companion-comment-test-comment "In digits")
+    (let ((ended nil)
+          (comment (car (gemini-companion-comments))))
+      (cl-letf (((symbol-function 'gemini-companion-compose-deliver)
+                 (lambda (_text _session _insert function) (setq ended function))))
+        (gemini-companion-send-comments session)
+        (should (string-search "one\n  >> (being sent) In digits\n"
+                               (gemini-companion-comment-test-text)))
+        ;; Not twice, while the first one is on its way.
+        (should-error (gemini-companion-send-comments session) :type 'user-error)
+        (funcall ended nil)
+        (should-not (gemini-companion-comment-sent comment))
+        (gemini-companion-send-comments session)
+        (funcall ended 'sent)
+        (should (gemini-companion-comment-sent comment))
+        (should-error (gemini-companion-send-comments session) :type 'user-error))
+      (cl-letf (((symbol-function 'gemini-companion-compose-deliver)
+                 (lambda (&rest _) (user-error "It waits for an answer"))))
+        (gemini-companion-comment-test-comment "Again")
+        (should-error (gemini-companion-send-comments session) :type 'user-error))
+      (should (equal '("Again") (mapcar #'gemini-companion-comment-text
+                                        (gemini-companion-comments-unsent)))))))
+
+(ert-deftest gemini-companion-comment-send-copies-for-a-cli-in-no-terminal ()
+  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-turn-page session)
+    (search-forward "one")
+    (dolist (pasted '(nil t))
+      (gemini-companion-comment-test-comment "In digits")
+      (gemini-companion-send-comments session)
+      (should (equal "Comments on your changes:\n\na:1\n> one\nIn digits"
+                     (current-kill 0)))
+      (gemini-companion-page-refresh)
+      (should (string-search ">> (copied) In digits" (gemini-companion-comment-test-text)))
+      (should (gemini-companion-comments-unsent))
+      (if pasted
+          (gemini-companion-send-comments session t)
+        (gemini-companion-state-report session 'prompt "Comments on"))
+      (should-not (gemini-companion-comments-unsent))
+      (gemini-companion-remove-comments))))
+
+(ert-deftest gemini-companion-comment-send-refers-to-a-file-as-a-whole ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-turn-page session)
+    (goto-char (point-min))
+    (search-forward "a  +1 −1")
+    (gemini-companion-comment-test-comment "Rename it")
+    (should (string-match-p "^a  \\+1 −1.*\n  >> Rename it\n"
+                            (gemini-companion-comment-test-text)))
+    (with-current-buffer (find-file-noselect "a")
+      (should (equal '((1 . ">> Rename it")) (gemini-companion-comment-test-shown))))
+    (gemini-companion-send-comments session)
+    (should (equal '("Comments on your changes:\n\na\nRename it") sent))))
 
 (ert-deftest gemini-companion-comment-send-quotes-nothing-that-is-not-shared ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
@@ -214,7 +285,7 @@ They are as the CLI gets them, the last one first."
     (delete-file "a")
     (gemini-companion-page-refresh)
     (gemini-companion-send-comments session)
-    (should (equal '("Comments on your changes:\n\na:9\n> nine\nIn digits") sent))))
+    (should (equal '("Comments on your changes:\n\na\n> nine\nIn digits") sent))))
 
 (ert-deftest gemini-companion-comment-send-quotes-lines-that-were-deleted-since ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
@@ -226,7 +297,7 @@ They are as the CLI gets them, the last one first."
     (forward-line 2)
     (delete-region (point) (line-beginning-position 2))
     (gemini-companion-send-comments session)
-    (should (equal '("Comments on your changes:\n\na:3\n> three\nIn digits") sent))))
+    (should (equal '("Comments on your changes:\n\na\n> three\nIn digits") sent))))
 
 (ert-deftest gemini-companion-comment-send-shows-lines-of-a-file-that-is-gone ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
@@ -284,6 +355,8 @@ other  nothing left to review\n1\n  >> Other\n"
 (ert-deftest gemini-companion-comment-send-works-for-remote-files ()
   (gemini-companion-test-needs-add-on 'remote)
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-write (expand-file-name "b" directory)
+                                 gemini-companion-test-lines)
     (let ((gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,directory)))
           (gemini-companion-remote-names-hosts
            (list (list "/ssh:far:" :state "connected")))
@@ -322,7 +395,7 @@ other  nothing left to review\n1\n  >> Other\n"
               (set-buffer-modified-p nil)
               (setq buffer-file-name nil))))
         (gemini-companion-send-comments session)
-        (should (equal '("Comments on your changes:\n\n/a:3\n> 3\nWhy?\n\n/b:3\n> 3\nWhy?")
+        (should (equal '("Comments on your changes:\n\n/a\n> 3\nWhy?\n\n/b:3\n> 3\nWhy?")
                        sent))))))
 
 (ert-deftest gemini-companion-comment-send-leaves-what-is-too-long-unsent ()

@@ -34,6 +34,13 @@ kill ring."
       (forward-line lines))
     (gemini-companion-comment)))
 
+(defun gemini-companion-comment-test-on-proposal (edit line text)
+  "Comment with TEXT on LINE of the proposal of EDIT, which is open."
+  (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+    (goto-char (point-min))
+    (forward-line (1- line))
+    (gemini-companion-comment-test-comment text)))
+
 (defun gemini-companion-comment-test-text ()
   "Return the text of the current buffer without properties."
   (buffer-substring-no-properties (point-min) (point-max)))
@@ -45,7 +52,8 @@ kill ring."
       (when (overlay-get overlay 'gemini-companion-comment)
         (push (cons (line-number-at-pos (overlay-end overlay))
                     (string-trim (substring-no-properties
-                                  (overlay-get overlay 'after-string))))
+                                  (or (overlay-get overlay 'after-string)
+                                      (overlay-get overlay 'before-string)))))
               shown)))
     (sort shown (lambda (a b) (< (car a) (car b))))))
 

@@ -23,7 +23,8 @@ No review is shown by itself, and no CLI is connected."
            (gemini-companion-list)
            ,@body)
        (gemini-companion-part-stop 'state)
-       (gemini-companion-part-stop 'list))))
+       (gemini-companion-part-stop 'list)
+       (gemini-companion-remove-comments 'all))))
 
 (defun gemini-companion-list-test-open (id session file text)
   "Open a diff ID of SESSION, a number, for FILE with TEXT; return it."
@@ -299,18 +300,17 @@ question in the minibuffer."
     (gemini-companion-list-test-open 1 1 "sub/b" "x\n")
     (gemini-companion-list-test-open 2 1 "a" "zero\n1\nthree\n")
     (gemini-companion-list-test-go-to "+2 −2  a")
-    (should-error (gemini-companion-list-test-key "c") :type 'user-error)
     (gemini-companion-list-test-key "TAB")
     (pcase-dolist (`(,line ,comment)
-                   '(("+three" "as a digit") ("\n-3" "keep it")
-                     ("+zero" "no") ("+zero" "why?") ("\n-2" "x") ("\n-2" "")))
+                   ;; A removed line stands for those in its place.
+                   '(("+three" "digits") ("\n-3" "as a digit")
+                     ("+zero" "no") ("+zero" "why?") ("\n 1" "x") ("\n 1" "")))
       (gemini-companion-list-test-key "c" line comment)
       (should (equal (string-trim line) (gemini-companion-list-test-here))))
     (gemini-companion-list-test-shows
      "  waiting  +1 −0  sub/b"
-     "  waiting  +2 −2  a  3 comments"
-     "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
-     "+three" "  >> as a digit")
+     "  waiting  +2 −2  a  2 comments"
+     "+zero" "  >> why?" " 1" "-2" "-3" "+three" "  >> as a digit")
     (with-current-buffer (gemini-companion-edit-proposal-buffer
                           (cadr (gemini-companion-edits-open)))
       (goto-char (point-min))
@@ -318,24 +318,21 @@ question in the minibuffer."
       (narrow-to-region (point-min) (point-min)))
     (gemini-companion-list-test-shows
      "  waiting  +1 −0  sub/b"
-     "  waiting  +3 −2  a  3 comments"
-     "+before" "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
-     "+three" "  >> as a digit")
+     "  waiting  +3 −2  a  2 comments"
+     "+before" "+zero" "  >> why?" " 1" "-2" "-3" "+three" "  >> as a digit")
     (gemini-companion-list-test-key "x" "+zero")
     (gemini-companion-test-needs-add-on 'prompts)
     (gemini-companion-list-test-key "R" nil "all wrong")
-    (should (equal "all wrong\na:2: why?
-a:3 (removed line): keep it\na:4: as a digit"
+    (should (equal "all wrong\n\na:2\n> zero\nwhy?\n\na:4\n> three\nas a digit"
                    (current-kill 0)))
     (gemini-companion-list-test-shows
      "  waiting  +1 −0  sub/b"
      "  rejected  +3 −2  a"
-     "+before" "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
-     "+three" "  >> as a digit")
+     "+before" "+zero" "  >> (copied) why?" " 1" "-2" "-3" "+three" "  >> (copied) as a digit")
     (gemini-companion-list-test-key "TAB" "+1 −0  sub/b")
     (gemini-companion-list-test-key "c" "\n x" "y")
     (gemini-companion-list-test-key "r")
-    (should (equal "sub/b:1: y" (current-kill 0)))
+    (should (equal "sub/b:1\n> x\ny" (current-kill 0)))
     (should (equal '((1 . rejected) (2 . rejected)) outcomes))
     (gemini-companion-list-test-open 3 1 "c" "last\n")
     (gemini-companion-list-test-key "TAB" "+1 −0  c")
@@ -389,8 +386,9 @@ a:3 (removed line): keep it\na:4: as a digit"
     (gemini-companion-list-test-key "c" "+three" "as digits, please")
     (gemini-companion-test-needs-add-on 'prompts)
     (gemini-companion-list-test-key "R" nil "")
-    (should (equal "a:3: in words\na:2-3 (removed lines): keep them
-a:3-4: as digits, please\na:4-5: to the end"
+    (should (equal "a:2-3 (removed lines)\n> 2\n> 3\nkeep them\n
+a:3\n> two\nin words\n\na:3-4\n> two\n> three\nas digits, please\n
+a:4-5\n> three\n> 4\nto the end"
                    (current-kill 0)))))
 
 (ert-deftest gemini-companion-list-visits-the-line-or-shows-the-review ()

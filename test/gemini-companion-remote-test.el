@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert-x)
+(require 'gemini-companion-comment-test-helper)
 (require 'gemini-companion-list)
 (require 'gemini-companion-part)
 (require 'gemini-companion-remote-cli)
@@ -116,9 +117,10 @@ a\\ it\\\\\\'s")))
                          ("/none/a" "/docker:two:" "/none/a")))
           (setq edit (gemini-companion-test-open
                       file "1\n" 3 `(:id "two" :client "gemini" :remote ,host)))
-          (gemini-companion-edit-comment edit '(after . 1) "Why?")
+          (gemini-companion-comment-test-on-proposal edit 1 "Why?")
           (gemini-companion-edit-reject-with-reason edit "")
-          (should (equal (format "No: %s:1: Why?" named) (car kill-ring))))))))
+          (should (equal (format "No: %s:1\n> 1\nWhy?" named) (car kill-ring)))
+          (gemini-companion-remove-comments 'all))))))
 
 (ert-deftest gemini-companion-remote-shares-what-is-not-excluded-there ()
   (gemini-companion-test-with-remote

@@ -148,9 +148,8 @@ def comments_of_each_place_are_nothing_but_text(
     else:
         goes_to(emacs, "", LINES[0])
         comments_here(emacs, *THREE, "c")
-    # The second key answers the question whether to send the comment.
-    emacs.burst("a", "n")
-    emacs.says("Your comments stay")
+    # Nothing is asked: the comment waits.
+    emacs.keys("a")
     cli.wait_for("first done")
     emacs.command("gemini-companion-auto-accept", "without review?")
     emacs.eval(f"(select-window (get-buffer-window {lisp(cli.terminal.name)}))")

@@ -135,6 +135,7 @@ RESET = f"""
 (let ((ignore-window-parameters t) (kill-buffer-query-functions nil))
   (mapc #'gemini-companion-edit-reject (gemini-companion-edits-open))
   (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
+  (when (featurep 'gemini-companion-comment) (gemini-companion-remove-comments t))
   ;; Otherwise a message about an unwritten file follows.
   (gemini-companion-part-stop 'revert)
   (gemini-companion-part-start 'revert)
