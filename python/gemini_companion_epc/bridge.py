@@ -12,10 +12,12 @@ little.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
 import stat
+import struct
 import sys
 from time import monotonic
 
@@ -128,14 +130,42 @@ def is_own(status: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
+def this_host() -> str:
+    """Return what tells processes with one number apart: host and namespace."""
+    host = socket.gethostname()
+    if os.path.exists("/proc/self/ns/pid"):
+        host += " " + os.readlink("/proc/self/ns/pid")
+    return host
+
+
+def is_left_behind(content: Facts) -> bool:
+    """Return whether the Emacs of a discovery file with ``content`` has exited."""
+    pid = content.get("ppid")
+    # On another host with the same home directory, the process may be a living one.
+    if content.get("host") != this_host() or type(pid) is not int or pid <= 0:
+        return False
+    if os.name == "nt":  # there, the call below would end the process
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
 def servers(client: str) -> list[tuple[int, str]]:
     """Return port and token of each Emacs: first that of this CLI, then the newest."""
     wanted = os.environ.get(PORTS.get(client, ""))
     found = []
     for path, time in discovery_files(client):
+        content = content_of(path)
         try:
-            port, token = server_in(content_of(path))
+            port, token = server_in(content)
         except (LookupError, ValueError, TypeError, AttributeError):
+            continue
+        if is_left_behind(content):
             continue
         found.append((str(port) == wanted, time, port, token))
     return [(port, token) for *_, port, token in sorted(found, reverse=True)]
@@ -150,10 +180,62 @@ def server_in(content: Facts) -> tuple[int, str]:
         host, bearer = (content["headers"][name] for name in ("Host", "Authorization"))
         if content["ideName"] != "Emacs" or not bearer.startswith("Bearer "):
             raise ValueError("another editor")
-        return int(host.rpartition(":")[2]), bearer[len("Bearer ") :]
+        return port_in(host.rpartition(":")[2]), bearer[len("Bearer ") :]
     if content["ideInfo"]["name"] != "emacs":
         raise ValueError("another editor")
-    return int(content["port"]), str(content["authToken"])
+    return port_in(content["port"]), str(content["authToken"])
+
+
+def port_in(value: object) -> int:
+    """Return the port ``value``, a number or its digits; raise ValueError if none."""
+    if not isinstance(value, (int, str)):
+        raise ValueError("not a port")
+    port = int(value)
+    if not 0 < port < 65536:
+        raise ValueError("not a port")
+    return port
+
+
+# The process at the other end
+
+
+DIAGNOSE = 20
+
+
+def socket_between(local: tuple[str, int], remote: tuple[str, int]) -> bytes | None:
+    """Return what Linux knows of the TCP socket at ``local`` connected to ``remote``.
+
+    It may be the socket that listens at ``local``.  The value is the answer of the
+    kernel (struct inet_diag_msg behind a header, see sock_diag(7)), empty if there is
+    no such socket.  It is None if this system cannot tell.  Linux looks up one socket
+    in any number of connections.
+    """
+    ports = struct.pack(">HH", local[1], remote[1])
+    ends = b"".join(socket.inet_aton(end[0]) + bytes(12) for end in (local, remote))
+    lookup = struct.pack("=IHHQ", 72, DIAGNOSE, 1, 0)
+    lookup += struct.pack("=BBHI", socket.AF_INET, socket.IPPROTO_TCP, 0, 0xFFFFFFFF)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4) as kernel:
+            kernel.send(lookup + ports + ends + bytes(4) + b"\xff" * 8)
+            answer = kernel.recv(4096)
+    except (AttributeError, OSError):
+        return None
+    if struct.unpack_from("=H", answer, 4)[0] != DIAGNOSE:
+        error = struct.unpack_from("=i", answer, 16)[0]
+        return b"" if error == -errno.ENOENT else None
+    return answer
+
+
+def is_own_listener(port: int) -> bool:
+    """Return whether this user's process listens at ``port``, as far as is known.
+
+    Where the system cannot tell, as on macOS and Windows, it is taken for this user's.
+    """
+    answer = socket_between(("127.0.0.1", port), ("127.0.0.1", 0))
+    if answer is None:
+        return True
+    uid = struct.unpack_from("=I", answer, 80)[0] if answer else None
+    return bool(uid == os.geteuid())
 
 
 # Ask Emacs
@@ -209,8 +291,10 @@ def post(
 ) -> bytes:
     """Return the answer of the server at ``port`` to ``body``.
 
-    Raise OSError or ValueError if there is none in ``limit`` seconds, or nothing comes
-    for ``silent`` seconds; Refused if the server refuses it.
+    After a crash of Emacs, its port may be that of another user's program, which must
+    get neither the token nor a text.  Raise OSError or ValueError if there is no answer
+    in ``limit`` seconds, or nothing comes for ``silent`` seconds; Refused if the server
+    refuses the request, or is not of this user.
     """
     end = monotonic() + limit
     head = (
@@ -226,6 +310,8 @@ def post(
     except ConnectionRefusedError:
         raise Refused from None
     with connection:
+        if not is_own_listener(port):
+            raise Refused("another user listens there")
         connection.sendall(head.encode() + body)
         while piece:
             connection.settimeout(max(min(end - monotonic(), silent), 0.01))

@@ -15,11 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 
-from .bridge import directory_in
+from .bridge import directory_in, this_host
 from .client import Client
 from .hooks import Asked, Edited, Hooks, Turn
 from .protocol import Protocol, Reviews, Tool
-from .system import this_host
 from .types import Facts, File, Json, file_name, string
 
 _PATH, _TEXT, _NAME = "original_file_path", "new_file_contents", "tab_name"

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from .bridge import content_of, is_own
+from .bridge import content_of, is_own, this_host
 from .client import Client
 from .clients import CLIENTS
 from .port import UnixPort
 from .processes import has_exited
-from .system import NotOwn, make_own_directory, this_host
+from .system import NotOwn, make_own_directory
 from .types import Json
 
 logger = logging.getLogger(__name__)

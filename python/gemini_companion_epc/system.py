@@ -6,7 +6,6 @@ package.
 """
 
 import asyncio
-import errno
 import os
 import signal
 import socket
@@ -21,20 +20,12 @@ from pathlib import Path
 
 import psutil
 
-from .bridge import is_own
+from .bridge import is_own, socket_between
 from .types import Address
 
 IS_WINDOWS = sys.platform == "win32"
 
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
-
-
-def this_host() -> str:
-    """Return what tells processes with one number apart: host and namespace."""
-    host = socket.gethostname()
-    with suppress(OSError):
-        host += " " + os.readlink("/proc/self/ns/pid")
-    return host
 
 
 class NotOwn(OSError):
@@ -93,8 +84,6 @@ def share_port(listener: socket.socket) -> None:
 # RuntimeError: a table has changed while psutil read it.
 _UNKNOWN = (psutil.Error, OSError, RuntimeError)
 
-_DIAGNOSE = 20
-
 
 def is_own_peer(peer: Address, port: int, likely: Sequence[int]) -> bool:
     """Return whether a process of this user is connected from ``peer`` to ``port``."""
@@ -134,22 +123,12 @@ def _pids(likely: Sequence[int]) -> Iterator[int]:
 def _own_socket(peer: Address, port: int) -> int | None:
     """Return the inode of this user's socket that is connected from ``peer``.
 
-    Return 0 if there is none, and None if this system cannot tell.  Linux looks up
-    one socket in any number of connections.
+    Return 0 if there is none, and None if this system cannot tell.
     """
+    answer = socket_between(peer, ("127.0.0.1", port))
+    if not answer:
+        return None if answer is None else 0
     ports = struct.pack(">HH", peer[1], port)
-    ends = b"".join(socket.inet_aton(one) + bytes(12) for one in (peer[0], "127.0.0.1"))
-    lookup = struct.pack("=IHHQ", 72, _DIAGNOSE, 1, 0)
-    lookup += struct.pack("=BBHI", socket.AF_INET, socket.IPPROTO_TCP, 0, 0xFFFFFFFF)
-    try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4) as kernel:
-            kernel.send(lookup + ports + ends + bytes(4) + b"\xff" * 8)
-            answer = kernel.recv(4096)
-    except (AttributeError, OSError):
-        return None
-    if struct.unpack_from("=H", answer, 4)[0] != _DIAGNOSE:
-        error = struct.unpack_from("=i", answer, 16)[0]
-        return 0 if error == -errno.ENOENT else None
     uid, inode = struct.unpack_from("=II", answer, 80)
     # It may be the socket that listens at the port of the peer.  One that its process
     # has closed has no inode, and any user.

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from sexpdata import Symbol
 
-from .bridge import is_own
+from .bridge import is_own, this_host
 from .epc_server import Sexp
 from .processes import has_exited
-from .system import this_host
 from .types import EmacsError, StartError
 
 logger = logging.getLogger(__name__)

@@ -280,3 +280,60 @@ def test_a_slow_question_does_not_keep_others_waiting(
     alone.answer({"rows": [["/a", 0, 0]]})
     assert "no errors" in bridge.call("diagnostics")
     alone.do(go_on.set)
+
+
+@pytest.mark.parametrize("port", [-1, 0, 65536, 10**30, float("inf"), "x", None, [1]])
+def test_a_port_that_is_none_hides_no_emacs(
+    alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: object
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    good = discovery(tmp_path, alone.port, alone.token)
+    for kind in ("port", "lock"):
+        content: Facts = {"ideInfo": {"name": "emacs"}, "authToken": "x", "port": port}
+        if kind == "lock":
+            headers = {"Host": f"127.0.0.1:{port}", "Authorization": "Bearer x"}
+            content = {"headers": headers, "ideName": "Emacs"}
+        bad = good.with_name(f"gemini-ide-server-2-{kind}.json")
+        bad.write_text(json.dumps(content))
+    assert program.servers("gemini") == [(alone.port, alone.token)]
+
+
+def test_a_file_of_an_emacs_that_has_exited_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    emacs = subprocess.Popen([sys.executable, "-c", ""])
+    emacs.wait()
+    # A program that answers nothing has its port now.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        path = discovery(tmp_path, silent.getsockname()[1], "x")
+        content = json.loads(path.read_text())
+        assert program.servers("gemini") == [(silent.getsockname()[1], "x")]
+        path.write_text(json.dumps({**content, "ppid": emacs.pid}))
+        assert program.servers("gemini") == []
+        # Another host may have the same home directory, and other processes.
+        there = {**content, "ppid": emacs.pid, "host": "other"}
+        path.write_text(json.dumps(there))
+        assert program.servers("gemini") == [(silent.getsockname()[1], "x")]
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="needs Linux and root"
+)
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+def test_another_user_at_the_port_gets_nothing(address: str) -> None:
+    code = (
+        "import os, socket, sys\n"
+        "os.setuid(65534)\n"
+        f"server = socket.create_server(({address!r}, 0))\n"
+        "print(server.getsockname()[1], flush=True)\n"
+        "print(len(server.accept()[0].recv(65536)), flush=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout
+        port = int(other.stdout.readline())
+        with pytest.raises(program.Refused):
+            program.post(port, "token", b"text", BOUND)
+        assert other.stdout.readline() == "0\n"

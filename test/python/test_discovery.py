@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gemini_companion_epc import system
+from gemini_companion_epc.bridge import this_host
 from gemini_companion_epc.client import Client
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import DiscoveryFiles
@@ -102,7 +102,7 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
             "authToken": bearer,
             "ideInfo": {"name": "emacs", "displayName": "Emacs"},
             "ppid": own,
-            "host": system.this_host(),
+            "host": this_host(),
         }
         assert [_mode(one) for one in (path, path.parent)] == [0o600, 0o700]
         assert list(path.parent.iterdir()) == [path]
@@ -132,7 +132,7 @@ def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> N
     os.utime(dict(reused.names())[client.name], (1, 1))
     kept = {Path(dict(other.names())[client.name])}
     (directory,) = {path.parent for path in kept}
-    here = {"host": system.this_host()}
+    here = {"host": this_host()}
     others: list[Any] = [{**here, "ppid": pid} for pid in (None, "x", 1.5, [0])]
     # Another editor writes no host.
     others += [{"ppid": 10**9, "ideInfo": {"name": "vscode"}}, [], here]
@@ -171,7 +171,7 @@ def test_what_has_no_end_is_not_read(
     plant(own.parent / client.file_name(10**9, 12))
     files.sweep()
     assert files.update(()) == []
-    assert json.loads(own.read_text())["host"] == system.this_host()
+    assert json.loads(own.read_text())["host"] == this_host()
 
 
 def test_no_file_leads_to_a_socket_that_is_not_served_yet(tmp_path: Path) -> None:

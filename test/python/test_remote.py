@@ -26,9 +26,9 @@ import pytest
 from conftest import Alone, CliOf, dead_pid, until
 from fake_cli import PING, FakeCli
 from gemini_companion_epc import remote
+from gemini_companion_epc.bridge import this_host
 from gemini_companion_epc.hosts import Hosts
 from gemini_companion_epc.remote import OUTPOST, Outpost
-from gemini_companion_epc.system import this_host
 from gemini_companion_epc.types import File, RemoteError
 from scene import paths_of
 
