@@ -171,7 +171,9 @@ class Asgi:
         except (ValueError, TypeError) as error:
             raise HTTPException(400, f"Bad Request: {error}") from None
         if question.get("method") == "connected":
-            pids = await asyncio.to_thread(ancestors, question.get("pid"))
+            pids = await asyncio.to_thread(
+                ancestors, question.get("pid"), request.state.client
+            )
             if not set(pids).intersection(self._sessions.pids()):
                 raise HTTPException(404, "The CLI is not connected")
             return JSONResponse({})

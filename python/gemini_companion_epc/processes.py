@@ -3,7 +3,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 from math import inf
@@ -79,13 +79,36 @@ def _describe(
     return facts
 
 
-def ancestors(pid: object) -> list[int]:
-    """Return ``pid`` and the processes above it, none if it does not exist."""
+def ancestors(pid: object, client: Client) -> list[int]:
+    """Return ``pid`` and the processes above it, as far as they are of one CLI.
+
+    The nearest CLI counts, and must be one of ``client``: a CLI may run another one by
+    its shell tool.  Return all of them if none is known to be a CLI, and none if
+    ``pid`` does not exist or is of another CLI.
+    """
     if not isinstance(pid, int):
         return []
     with suppress(psutil.Error, OSError, OverflowError, ValueError):
-        return [pid, *(parent.pid for parent in psutil.Process(pid).parents())]
+        process = psutil.Process(pid)
+        return _of_one_cli([process, *process.parents()], client)
     return []
+
+
+def _of_one_cli(processes: Sequence[psutil.Process], client: Client) -> list[int]:
+    """Return the numbers of ``processes``, each the parent of the one before."""
+    found, has_cli = [], False
+    for process in processes:
+        cli = None
+        with suppress(psutil.Error, OSError):
+            cli = client_of(process.cmdline())
+        # A CLI may run itself again in a child process.
+        if has_cli and cli is not client:
+            break
+        if cli is not None and cli is not client:
+            return []
+        has_cli = cli is not None
+        found.append(process.pid)
+    return found
 
 
 class Watched:

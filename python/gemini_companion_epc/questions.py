@@ -115,7 +115,7 @@ class Questions:
         step, asked = hooks.read(event), hooks.asked(event)
         if step is None and asked is None:
             return {}
-        pids = await asyncio.to_thread(ancestors, request.get("pid"))
+        pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
         facts = {"client": client.name, "pids": pids}
         # Gemini CLI asks the user only after this hook has returned.
         moment = self._config.notice_limit
@@ -143,7 +143,7 @@ class Questions:
             raise MalformedArgument("event must be an object, of a CLI that has hooks")
         directory = self._directory(hooks.directory(event))
         asked, cli = hooks.asked(event), Watched(pid)
-        pids = await asyncio.to_thread(ancestors, pid)
+        pids = await asyncio.to_thread(ancestors, pid, client)
         facts = {"client": client.name, "pids": pids, "directory": directory}
 
         async def answer() -> Facts:

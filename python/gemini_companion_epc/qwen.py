@@ -33,8 +33,9 @@ class QwenHooks(GeminiHooks):
 
     def asked(self, event: Facts) -> Asked | None:
         tool, given = event.get("tool_name"), event.get("tool_input")
-        is_asked = event.get("hook_event_name") == PERMISSION and tool not in OTHERS
-        if not is_asked or not isinstance(tool, str) or not isinstance(given, dict):
+        if event.get("hook_event_name") != PERMISSION or not isinstance(tool, str):
+            return None
+        if tool in OTHERS or not isinstance(given, dict):
             return None
         if tool != SHELL:
             return Asked(tool, None, given)

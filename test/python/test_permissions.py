@@ -418,6 +418,11 @@ def test_what_each_cli_asks() -> None:
         ["a", "1"], ["b", '{\n  "c": "d"\n}']
     ]  # fmt: skip
 
+    # Values that no CLI sends are no questions, and no errors of the server.
+    for odd in (["run_shell_command"], {"x": 1}, None, 1):
+        assert qwen.asked({**event("x"), "tool_name": odd}) is None
+        assert qwen.asked({**event("x"), "tool_input": [odd]}) is None
+
     assert copilot_asks(copilot, "Run command: " + COMMAND) == Asked("Shell", COMMAND)
     partial = Asked("poke/poke", is_partial=True)
     assert copilot_asks(copilot, "Use MCP tool: poke/poke") == partial

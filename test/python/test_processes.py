@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -14,7 +15,8 @@ import pytest
 from conftest import CliOf, ServeAlone, until
 from fake_cli import BOUND
 from gemini_companion_epc import system
-from gemini_companion_epc.processes import has_exited, process_of
+from gemini_companion_epc.clients import client_named
+from gemini_companion_epc.processes import ancestors, has_exited, process_of
 from gemini_companion_epc.types import Process
 
 HERE = Process(os.getpid(), os.getcwd())
@@ -174,3 +176,41 @@ def test_the_exit_of_a_process_is_seen_before_its_parent_asks_for_it() -> None:
         os.kill(pid, signal.SIGKILL)
         until(lambda: has_exited(pid))
     assert has_exited(parent.pid)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs exec -a of bash")
+def test_a_cli_that_another_one_has_started_is_not_taken_for_it() -> None:
+    # Gemini CLI runs itself again, and runs Qwen Code by its shell tool, whose hook is
+    # started by a shell.
+    hook = "read"
+    chain = ("/bin/gemini", "/bin/gemini", "bash", "/bin/qwen", "bash")
+    with Chain(*chain, command=hook) as pids:
+        outer, inner, shell, qwen, of_hook = pids
+        mine = [of_hook, qwen]
+        assert ancestors(of_hook, client_named("qwen")) == mine
+        assert ancestors(of_hook, client_named("gemini")) == []
+        # What its own shell tool runs is of Gemini CLI, with both of its processes.
+        assert ancestors(shell, client_named("gemini")) == [shell, inner, outer]
+        # A program that is no known CLI may be one under another name.
+        assert os.getpid() in ancestors(os.getpid(), client_named("qwen"))
+
+
+class Chain:
+    """Processes of Bash with ``names``, each the parent of the next."""
+
+    def __init__(self, *names: str, command: str) -> None:
+        for name in reversed(names):
+            # The last command of a shell would replace it.
+            quoted = shlex.quote(f"echo $$; {command}; true")
+            command = f"(exec -a {name} bash -c {quoted}); true"
+        self._count = len(names)
+        self._process = subprocess.Popen(
+            ["bash", "-c", command], stdin=PIPE, stdout=PIPE, text=True
+        )
+
+    def __enter__(self) -> list[int]:
+        assert self._process.stdout
+        return [int(self._process.stdout.readline()) for _ in range(self._count)]
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate("\n", timeout=BOUND)
