@@ -64,10 +64,22 @@ regular file, which a project may have there."
             (json-false :false)
             ;; Distinct from an empty object.
             (json-null :null))
-        (prog1 (json-read)
+        (prog1 (gemini-companion-client-settings--last-values (json-read))
           (skip-chars-forward " \t\r\n")
           (unless (eobp)
             (error "Text after the JSON object")))))))
+
+(defun gemini-companion-client-settings--last-values (value)
+  "Return VALUE, read from JSON, with one value of each key.
+A key that is there twice has its last value, as in a CLI."
+  (cond ((vectorp value)
+         (vconcat (mapcar #'gemini-companion-client-settings--last-values value)))
+        ((consp value)
+         (let ((object nil))
+           (pcase-dolist (`(,key . ,one) value (nreverse object))
+             (setf (alist-get key object nil nil #'equal)
+                   (gemini-companion-client-settings--last-values one)))))
+        (t value)))
 
 (defun gemini-companion-client-settings-get (files keys)
   "Return the first value of FILES, a file or a list, for KEYS, or nil.
@@ -82,14 +94,18 @@ has.  Ignore errors."
 
 (defun gemini-companion-client-settings--set (file keys value saved)
   "Set KEYS, a list of two strings, to VALUE in FILE, and display SAVED.
-If FILE cannot be written, report that instead.  If it has comments,
-which would be lost, or its first key is no object, visit it for the
-user, and return nil.  Signal an error if it is malformed."
+If FILE cannot be written, report that instead.  If something in it
+would be lost, visit it for the user, and return nil.  Signal an error if it is
+malformed."
   (let* ((object (gemini-companion-client-settings--read file))
-         (section (cdr (assoc (car keys) object))))
+         (section (pcase (cdr (assoc (car keys) object))
+                    (:null nil)
+                    (section section)))
+         (reason (if (listp section)
+                     (gemini-companion-client-settings--unwritable file)
+                   (format "has no object as %s" (car keys)))))
     (cond
-     ((and (listp section)
-           (gemini-companion-client-settings--plain-p file))
+     ((null reason)
       (setf (alist-get (cadr keys) section nil nil #'equal) value
             (alist-get (car keys) object nil nil #'equal) section)
       (condition-case problem
@@ -102,30 +118,61 @@ user, and return nil.  Signal an error if it is malformed."
                   (json-encode value)))))
      (t
       (gemini-companion-client-settings--open file)
-      (message "%s has comments, which would be lost; set %s to %s in it, \
-save it, and go back"
-               (file-name-nondirectory file) (string-join keys ".")
+      (message "%s %s; set %s to %s in it, save it, and go back"
+               (file-name-nondirectory file) reason (string-join keys ".")
                (json-encode value))
       nil))))
 
-(defun gemini-companion-client-settings--plain-p (file)
-  "Return non-nil if FILE is JSON without comments, which can be written again."
-  ;; A comment is an error of the syntax.
-  (ignore-errors
-    (gemini-companion-client-settings--read file 'plain)
-    t))
+(defun gemini-companion-client-settings--unwritable (file)
+  "Return why FILE cannot be written again without a loss, or nil."
+  (condition-case nil
+      (and (gemini-companion-client-settings--infinite-p
+            (gemini-companion-client-settings--read file 'plain))
+           "has a number that Emacs cannot write")
+    ;; A comment is an error of the syntax.
+    (error "has comments, which would be lost")))
+
+(defun gemini-companion-client-settings--infinite-p (value)
+  "Return non-nil if VALUE, read from JSON, has a number such as 1E400."
+  (cond ((floatp value) (or (isnan value) (= 1.0e+INF (abs value))))
+        ((vectorp value)
+         (seq-some #'gemini-companion-client-settings--infinite-p value))
+        ((consp value)
+         (seq-some (lambda (pair)
+                     (gemini-companion-client-settings--infinite-p (cdr pair)))
+                   value))))
 
 (defun gemini-companion-client-settings--write (file object)
   "Write OBJECT, an alist whose keys are strings, as JSON to FILE.
-Make its directory if necessary.  Signal a `file-error' if that fails."
-  (let ((coding-system-for-write 'utf-8-unix)
-        (json-encoding-pretty-print t)
-        (json-false :false)
-        (json-null :null))
+Make its directory if necessary.  Signal a `file-error' if that fails.  The
+file is replaced in one step, and keeps its modes; where its directory cannot be
+written, it is written in place."
+  (let* ((coding-system-for-write 'utf-8-unix)
+         (json-encoding-pretty-print t)
+         (json-false :false)
+         (json-null :null)
+         (text (concat (json-encode object) "\n")))
     (make-directory (file-name-directory file) t)
-    (write-region (concat (json-encode object) "\n") nil
-                  ;; The file may be a link to where all settings of the user are.
-                  (file-truename file) nil 'silent)))
+    (let* ((file (file-truename file)) ; it may be a link to where all settings are
+           (directory (file-name-directory file))
+           (draft (and (file-writable-p directory)
+                       ;; A file that may not be written must not be replaced.
+                       (file-writable-p file)
+                       (make-temp-name (concat file ".")))))
+      (if (null draft)
+          (write-region text nil file nil 'silent)
+        (unwind-protect
+            (progn
+              ;; Settings may have keys of the user for a model.
+              (with-file-modes (or (file-modes file) #o600)
+                (write-region text nil draft nil 'silent nil 'excl))
+              (when (file-exists-p file)
+                (set-file-extended-attributes
+                 draft (file-extended-attributes file))
+                (set-file-modes draft (file-modes file)))
+              (rename-file draft file t))
+          (when (file-exists-p draft)
+            (delete-file draft)))))))
 
 (defun gemini-companion-client-settings--open (file)
   "Visit FILE in another window."

@@ -191,13 +191,26 @@ Python would compile it again after each start of Emacs."
   (gemini-companion-tools--file
    client (format "hooks/%s.json" gemini-companion-tools--name)))
 
-(defun gemini-companion-tools--link-by-files ()
-  "Write the files of hooks that link the installed clients that read such."
-  (dolist (client (seq-intersection (gemini-companion-tools--notifying)
-                                    (gemini-companion-cli-installed)))
-    (gemini-companion-tools--write
-     (gemini-companion-tools--notification-file client)
-     (json-encode (gemini-companion-tools--notification-hooks client)))))
+(defun gemini-companion-tools--link-by-file (client)
+  "Write the file of hooks that links CLIENT."
+  (gemini-companion-tools--write
+   (gemini-companion-tools--notification-file client)
+   (json-encode (gemini-companion-tools--notification-hooks client))))
+
+(defun gemini-companion-tools--failures (function clients)
+  "Call FUNCTION, which writes a file, with each of CLIENTS.
+A file that cannot be written is a failure of that client only.  Return the
+failures, a list of strings, such as: Copilot CLI: Permission denied, FILE"
+  (delq nil
+        (mapcar (lambda (client)
+                  (condition-case problem
+                      (ignore (funcall function client))
+                    (file-error
+                     (format "%s: %s" (gemini-companion-client-title client)
+                             (string-join
+                              (mapcar (apply-partially #'format "%s") (cddr problem))
+                              ", ")))))
+                clients)))
 
 (defun gemini-companion-tools--delete-files ()
   "Delete the files of hooks that link clients, and their directories if empty."
@@ -307,29 +320,34 @@ Link %s? "
           (answering (gemini-companion-tools--chosen
                       (seq-filter #'gemini-companion-tools--permission-event clients)
                       "Answer in Emacs what %s asks before it runs a tool? ")))
-      (mapc #'gemini-companion-tools--write-policy trusted)
       (make-directory (gemini-companion-install-extension-directory) t)
       (dolist (client answering)
         (gemini-companion-tools--write
          (gemini-companion-tools--answers-file client) ""))
       (gemini-companion-tools--write-extension)
-      (gemini-companion-tools--link-by-files)
-      ;; Without a server, the mode calls the method later.
-      (when (gemini-companion-server-ready-p)
-        (gemini-companion-part-ready 'tools 'linked))
-      (message "Linking %s..." titles)
-      (gemini-companion-tools--run
-       "link" clients
-       (lambda (failed)
-         (message "%s%s"
-                  (if failed
-                      (concat "Linking failed; " (string-join failed "; "))
-                    (format "Linked %s; restart those that are running" titles))
-                  (mapconcat
-                   (lambda (client)
-                     (concat "; " (gemini-companion-tools--other-hook client)))
-                   (seq-filter #'gemini-companion-tools--other-hook answering)
-                   "")))))))
+      (let ((failures
+             (append (gemini-companion-tools--failures
+                      #'gemini-companion-tools--write-policy trusted)
+                     (gemini-companion-tools--failures
+                      #'gemini-companion-tools--link-by-file
+                      (seq-difference all clients)))))
+        ;; Without a server, the mode calls the method later.
+        (when (gemini-companion-server-ready-p)
+          (gemini-companion-part-ready 'tools 'linked))
+        (message "Linking %s..." titles)
+        (gemini-companion-tools--run
+         "link" clients
+         (lambda (failed)
+           (message "%s%s"
+                    (if failed
+                        (concat "Linking failed; " (string-join failed "; "))
+                      (format "Linked %s; restart those that are running" titles))
+                    (mapconcat
+                     (lambda (client)
+                       (concat "; " (gemini-companion-tools--other-hook client)))
+                     (seq-filter #'gemini-companion-tools--other-hook answering)
+                     "")))
+         failures)))))
 
 (defun gemini-companion-tools--chosen (clients question)
   "Return those of CLIENTS for which the user answers QUESTION by yes.

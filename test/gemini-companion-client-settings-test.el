@@ -27,6 +27,7 @@
        '(("") ("{}") ("{\"ide\": {}}") ("{\"ide\": 1}")
          ("{\"ide\": {\"enabled\": false}}" . :false)
          ("// {\"ide\": 1}\n{/* \" */\"ide\": {\"enabled\": true}}" . t)
+         ("{\"ide\": {\"enabled\": true}, \"ide\": {\"enabled\": false}}" . :false)
          ("{\"a\": \"// b\", \"ide\": {\"enabled\": true}}" . t)
          ("{\"a\": \"\\\"/*\", \"ide\": {\"enabled\": true}, \"b\": \"*/\"}" . t)
          ("{" . bad) ("[]" . bad) ("null" . bad) ("{} x" . bad) ("ide" . bad)
@@ -64,6 +65,10 @@
   \"nil\": \"\",
   \"d\": 0.5
 }\n")
+         ("{\"ide\": null}" "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
+         ;; The CLIs take the last value of a key.
+         ("{\"ide\": {\"enabled\": true}, \"ide\": {\"enabled\": false, \"a\": 1}}"
+          "{\n  \"ide\": {\n    \"enabled\": true,\n    \"a\": 1\n  }\n}\n")
          ("{\"ä\": 1}\r\n"
           "{\n  \"ide\": {\n    \"enabled\": true\n  },\n  \"ä\": 1\n}\n")))
     (ert-info (before :prefix "Text: ")
@@ -77,6 +82,42 @@
         (when before
           (should (file-symlink-p file))
           (should (= #o600 (file-modes "dotfiles.json"))))))))
+
+(ert-deftest gemini-companion-clients-leaves-to-the-user-what-would-be-lost ()
+  (pcase-dolist (`(,text ,reason)
+                 '(("{\"a\": [{\"b\": 1E400}]}" "has a number that Emacs cannot write")
+                   ("{\"ide\": 1}" "has no object as ide")
+                   ("{\"ide\": [1]}" "has no object as ide")))
+    (ert-info (text :prefix "Text: ")
+      (gemini-companion-client-test-setting text
+        (ert-with-message-capture shown
+          (save-window-excursion
+            (gemini-companion-client-test-set)
+            (kill-buffer (get-file-buffer file)))
+          (should (string-search reason shown)))
+        (should (equal text (gemini-companion-test-file-text file)))))))
+
+(ert-deftest gemini-companion-clients-writes-settings-whole-or-in-place ()
+  :tags '(pure)
+  (gemini-companion-client-test-setting "{}"
+    (let ((before (file-attribute-inode-number (file-attributes file))))
+      ;; A program that reads it meanwhile has the whole text, before or after.
+      (gemini-companion-client-test-set)
+      (should-not (equal before (file-attribute-inode-number (file-attributes file)))))
+    (should (equal (list (file-name-nondirectory file))
+                   (seq-filter (lambda (name) (string-prefix-p "settings" name))
+                               (directory-files (file-name-directory file)))))
+    ;; A user may have to write the file, but not its directory.
+    (cl-letf* ((writable (symbol-function 'file-writable-p))
+               ((symbol-function 'file-writable-p)
+                (lambda (name)
+                  (and (not (file-directory-p name)) (funcall writable name))))
+               (before (file-attribute-inode-number (file-attributes file))))
+      (write-region "{\"a\": 1}" nil file nil 'silent)
+      (gemini-companion-client-test-set)
+      (should (equal before (file-attribute-inode-number (file-attributes file))))
+      (should (equal 1 (gemini-companion-client-settings-get file '("a"))))
+      (should (eq t (gemini-companion-client-settings-get file '("ide" "enabled")))))))
 
 (ert-deftest gemini-companion-clients-leaves-comments-to-the-user ()
   :tags '(pure)
