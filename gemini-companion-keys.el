@@ -23,6 +23,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
+(require 'gemini-companion-text)
 (require 'seq)
 
 ;;;; State
@@ -51,11 +52,11 @@ is then called, with t if it has gone."
 
 (defun gemini-companion-keys-plain-p (char)
   "Return non-nil if CHAR is displayed as itself, in one column.
-That is none of the tabs, blanks other than a space, control, format,
-combining and wide characters, nor any that is written from the right."
+That is none of the invisible and wide characters, nor a modifier, a symbol
+that may be a picture, or any that is written from the right."
   (or (<= ?\s char ?~)
-      (and (memq (get-char-code-property char 'general-category)
-                 '(Lu Ll Lt Lm Lo Nd Pc Pd Ps Pe Pi Pf Po Sm Sc))
+      (and (not (gemini-companion-text-invisible-p char))
+           (not (memq (get-char-code-property char 'general-category) '(Sk So Nl No)))
            (memq (get-char-code-property char 'bidi-class) '(L EN ES ET CS ON))
            (= 1 (char-width char)))))
 

@@ -136,20 +136,10 @@ It is relative to the directory of the CLI if that is known."
           ((and remote (cdr (gemini-companion-names-remote file remote))))
           (t file))))
 
-(defun gemini-companion-names--escaped (text)
-  "Return TEXT with invisible characters escaped.
-These are control and format characters, including bidirectional
-ones, and blanks other than a space."
-  (replace-regexp-in-string
-   "[^ -~]"
-   (lambda (match)
-     (let ((char (aref match 0)))
-       (cond ((< #x3FFF7F char) (format "\\x%02X" (- char #x3FFF00)))
-             ((memq (get-char-code-property char 'general-category)
-                    '(nil Cc Cf Cn Co Cs Zl Zp Zs))
-              (format "\\u%04X" char))
-             (t match))))
-   text t t))
+(defun gemini-companion-names--escaped (name)
+  "Return NAME with escapes for its invisible characters, without properties.
+Marks that are combined with letters, as in names on macOS, stay."
+  (substring-no-properties (gemini-companion-text-escaped name 'composed)))
 
 (defun gemini-companion-names-absolute (file)
   "Return the absolute name of FILE for the user, abbreviated and escaped."
@@ -158,10 +148,15 @@ ones, and blanks other than a space."
      (abbreviate-file-name (gemini-companion-names-visited file)))))
 
 (defun gemini-companion-names-shown (name &optional columns)
-  "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60."
-  (let* ((name (gemini-companion-names--escaped name))
+  "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60.
+Of a NAME that a CLI has made very long, only both ends are read."
+  (let* ((most (or columns 60))
+         (end (* 8 most))
+         (name (gemini-companion-names--escaped
+                (if (< (* 2 end) (length name))
+                    (concat (substring name 0 end) "..." (substring name (- end)))
+                  name)))
          (width (string-width name))
-         (most (or columns 60))
          (head (/ most 3)))
     (if (<= width most)
         name

@@ -347,11 +347,11 @@ cannot be known, the text begins with the time: asked at 12:03."
                    (format-time-string
                     "asked at %H:%M"
                     (gemini-companion-permission-since permission)))
-                 (propertize (gemini-companion-permission--escaped
+                 (propertize (gemini-companion-text-escaped
                               (gemini-companion-permission-tool permission))
                              'face 'gemini-companion-permission-name)
                  (unless (string-empty-p (car lines))
-                   (gemini-companion-permission--escaped (car lines)))
+                   (gemini-companion-text-escaped (car lines)))
                  (when (< 0 more)
                    (format (ngettext "+%d line" "+%d lines" more) more))))
      "  ")))
@@ -500,41 +500,6 @@ terminal of %s" title)
   "Return the title of the CLI of PERMISSION."
   (gemini-companion-session-title (gemini-companion-permission-session permission)))
 
-(defun gemini-companion-permission--hidden-p (char)
-  "Return non-nil if CHAR is not seen as what it is.
-That is a control or format character, a blank other than a space, one
-that other characters hide, or one without a glyph."
-  (and (or (< char ?\s) (< ?~ char))
-       (or (memq (get-char-code-property char 'general-category)
-                 '(nil Cc Cf Cn Co Cs Zl Zp Zs))
-           (memq char '(#x34F #x115F #x1160 #x17B4 #x17B5 #x2800 #x3164 #xFFA0))
-           (<= #x180B char #x180F)
-           (<= #xFE00 char #xFE0F)
-           (<= #xE0100 char #xE01EF))
-       t))
-
-(defun gemini-companion-permission--escaped (text &optional several)
-  "Return TEXT with the characters that are not seen as escapes in a face.
-If SEVERAL is non-nil, TEXT may have several lines.  Other properties of
-TEXT stay."
-  (let ((pieces nil)
-        (start 0))
-    (dotimes (i (length text))
-      (let ((char (aref text i)))
-        (when (and (gemini-companion-permission--hidden-p char)
-                   (not (and several (eq char ?\n))))
-          (push (substring text start i) pieces)
-          (push (propertize (pcase char
-                              (?\t "\\t") (?\n "\\n") (?\r "\\r")
-                              ((pred (< #x3FFF7F)) (format "\\x%02X" (- char #x3FFF00)))
-                              ((pred (< #xFFFF)) (format "\\U%08X" char))
-                              (_ (format "\\u%04X" char)))
-                            'face '(bold escape-glyph))
-                pieces)
-          (setq start (1+ i)))))
-    (push (substring text start) pieces)
-    (apply #'concat (nreverse pieces))))
-
 (defun gemini-companion-permission--fontified (command)
   "Return COMMAND with the faces of `sh-mode', and no other properties.
 No hook of the user runs."
@@ -572,10 +537,10 @@ No hook of the user runs."
 
 (defun gemini-companion-permission--insert-row (name text)
   "Insert a line with NAME and TEXT, or several, with invisible characters escaped."
-  (insert (propertize (concat (gemini-companion-permission--escaped name) ": ")
+  (insert (propertize (concat (gemini-companion-text-escaped name) ": ")
                       'face 'gemini-companion-permission-name)
           (if (string-search "\n" text) "\n" "")
-          (gemini-companion-permission--escaped text 'several)
+          (gemini-companion-text-escaped text nil 'lines)
           "\n"))
 
 (defun gemini-companion-permission--insert (permission)
@@ -597,8 +562,8 @@ No hook of the user runs."
       (gemini-companion-permission--insert-row "Arguments" "in the terminal"))
     (when command
       (insert "\n"
-              (gemini-companion-permission--escaped
-               (gemini-companion-permission--fontified command) 'several)))))
+              (gemini-companion-text-escaped
+               (gemini-companion-permission--fontified command) nil 'lines)))))
 
 (define-derived-mode gemini-companion-permission-mode special-mode "Permission"
   "The buffer of what a CLI asks permission for.
@@ -782,12 +747,10 @@ of the text is not in the window, scroll there instead."
     (gemini-companion-permission--kill permission)
     (gemini-companion-permission--ignore-keys)
     (message "%s: %s" word
-             (gemini-companion-permission--escaped
-              (truncate-string-to-width
-               (car (split-string (or (gemini-companion-permission-command permission)
-                                      (gemini-companion-permission-tool permission))
-                                  "\n" t))
-               60 nil nil t)))))
+             (gemini-companion-text-escaped-line
+              (or (gemini-companion-permission-command permission)
+                  (gemini-companion-permission-tool permission))
+              60))))
 
 (defun gemini-companion-permission--show-terminal (permission function)
   "Show the terminal of PERMISSION by FUNCTION, if it is in this Emacs.

@@ -16,6 +16,16 @@
 (require 'seq)
 (require 'subr-x)
 
+;;;; Customization
+
+(defface gemini-companion-escape
+  '((t :inherit escape-glyph :underline t))
+  "Face of the escapes that stand for invisible characters.
+It tells them from the same letters, on a terminal without colors as well."
+  :group 'gemini-companion)
+
+;;;; Reading
+
 (defun gemini-companion-text-true-name (file)
   "Return the true name of the local FILE, or nil if its links are a loop."
   (let ((file-name-handler-alist nil))
@@ -353,6 +363,71 @@ taken it.  Then write them elsewhere, and signal an error that says where."
        (signal 'file-error (list "File was cut; its text is kept in" copy))))))
 
 ;;;; Invisible characters
+
+(defun gemini-companion-text-invisible-p (char &optional composed)
+  "Return non-nil if CHAR is not displayed as what it is.
+That is a control or format character, a blank other than a space, a
+filler, a character without a meaning or a glyph, and a mark that is
+combined with the character before it.  Such a mark has no glyph where the
+display does not compose characters.  If COMPOSED is non-nil, it does, and
+only marks that are never displayed count."
+  (and (or (< char ?\s) (< ?~ char))
+       (or (memq (get-char-code-property char 'general-category)
+                 (if composed
+                     '(nil Cc Cf Cn Co Cs Zl Zp Zs)
+                   '(nil Cc Cf Cn Co Cs Zl Zp Zs Mn Mc Me)))
+           (memq char '(#x34F #x115F #x1160 #x17B4 #x17B5 #x2800 #x3164 #xFFA0))
+           (<= #x180B char #x180F)
+           (<= #xFE00 char #xFE0F)
+           (<= #xE0100 char #xE01EF)
+           ;; The second and third parts of a Korean syllable are letters.
+           (and (not composed) (zerop (char-width char))))
+       t))
+
+(defun gemini-companion-text-escaped (text &optional composed lines)
+  "Return TEXT with escapes for its invisible characters, in a face.
+COMPOSED is as for `gemini-companion-text-invisible-p'.  If LINES is
+non-nil, newlines stay.  Other properties of TEXT stay."
+  (let ((length (length text))
+        (pieces nil)
+        (start 0)
+        (position 0))
+    (while (setq position (string-match-p "[^ -~]" text position))
+      (let ((end position)
+            (escapes nil))
+        (while (and (< end length)
+                    (not (and lines (eq ?\n (aref text end))))
+                    (gemini-companion-text-invisible-p (aref text end) composed))
+          (push (gemini-companion-text--escape (aref text end)) escapes)
+          (setq end (1+ end)))
+        (when escapes
+          (push (substring text start position) pieces)
+          (push (propertize (apply #'concat (nreverse escapes))
+                            'face 'gemini-companion-escape)
+                pieces)
+          (setq start end))
+        (setq position (max end (1+ position)))))
+    (apply #'concat (nreverse (cons (substring text start) pieces)))))
+
+(defun gemini-companion-text--escape (char)
+  "Return a text that stands for CHAR."
+  (pcase char
+    (?\t "\\t")
+    (?\n "\\n")
+    (?\r "\\r")
+    ((pred (< #x3FFF7F)) (format "\\x%02X" (- char #x3FFF00)))
+    ((pred (< #xFFFF)) (format "\\U%08X" char))
+    (_ (format "\\u%04X" char))))
+
+(defun gemini-companion-text-escaped-line (text columns)
+  "Return the first line of TEXT that is not empty, in at most COLUMNS columns.
+Invisible characters are escaped, so that each takes a column at least, and
+no more than COLUMNS of them are read, however long TEXT is."
+  (let* ((start (or (string-match-p "[^\n]" text) (length text)))
+         (line (substring text start (min (length text) (+ start columns 1)))))
+    (truncate-string-to-width
+     (gemini-companion-text-escaped (substring line 0 (string-search "\n" line)))
+     columns nil nil (gemini-companion-text-sign ?\u2026 "..."))))
 
 (defvar gemini-companion-text-glyphless
   (let ((table (copy-sequence glyphless-char-display)))

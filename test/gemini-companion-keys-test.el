@@ -72,7 +72,7 @@ each place a blank, a newline, a tab or a character of no width comes in."
 (ert-deftest gemini-companion-keys-know-what-a-screen-shows-as-it-is ()
   (should (seq-every-p #'gemini-companion-keys-plain-p "aZ09 ~!\"$'äßéЖλ€«“—"))
   (dolist (char '(?\t ?\n ?\r ?\e 0 127 #x9b #xa0 #xad #x200b #x200e #x202e #x2028
-                      #xfeff #x301 ?日 ?😀 ?ש ?ع #xe000 ?│ ?╰))
+                      #xfeff #x301 #xffa0 ?日 ?😀 ?ש ?ع #xe000 ?│ ?╰))
     (ert-info ((format "%x" char))
       (should-not (gemini-companion-keys-plain-p char)))))
 

@@ -12,7 +12,16 @@
   (should (equal "a\\xFFb" (gemini-companion-names-shown (string-to-multibyte (concat "a" (unibyte-string 255) "b")))))
   (should (equal "a\\u202Eb" (gemini-companion-names-shown "a\u202Eb")))
   (should (equal "ab...yz" (gemini-companion-names-shown
-                            "abcdefghijklmnopqrstuvwxyz" 7))))
+                            "abcdefghijklmnopqrstuvwxyz" 7)))
+  ;; Marks of letters stay, as the display combines them.
+  (should (equal "cafe\u0301" (gemini-companion-names-shown "cafe\u0301")))
+  ;; A CLI may propose a file of any name.
+  (dolist (char '(#x200B #x301))
+    (let ((long (concat "a" (make-string 1000000 char) "z")))
+      (should (< (car (benchmark-run
+                       (should (string-match-p "\\`a.*\\.\\.\\..*z\\'"
+                                               (gemini-companion-names-shown long)))))
+                 0.5)))))
 
 (ert-deftest gemini-companion-names-of-a-buffer-are-those-of-its-file ()
   (let ((file (file-truename (make-temp-file "names-"))))

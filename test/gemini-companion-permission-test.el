@@ -94,7 +94,7 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
     (let* ((ran nil)
            (sh-mode-hook (list (lambda () (setq ran t))))
            (prog-mode-hook sh-mode-hook)
-           (command (concat "echo \u202eevil\u200b \u00a0# \t\r\u2800 ä 日本\n"
+           (command (concat "echo \u202eevil\u200b \u00a0# cafe\u0301 \t\r\u2800 ä 日本\n"
                             (make-string 5000 ?x) " if then fi \\u202e 100%"))
            (permission (gemini-companion-permission-test-ask
                         command nil
@@ -104,18 +104,18 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
       (with-current-buffer (window-buffer)
         (dolist (text `("Shell" "Qwen Code (shop)" "/src/shop" "description: \nDo\nit"
                         "deep: {}" "Arguments: in the terminal"
-                        ,(concat "echo \\u202Eevil\\u200B \\u00A0# \\t\\r\\u2800 ä 日本\n"
+                        ,(concat "echo \\u202Eevil\\u200B \\u00A0# cafe\\u0301 \\t\\r\\u2800 ä 日本\n"
                                  (make-string 5000 ?x)
                                  " if then fi \\u202e 100%")))
           (should (string-search text (buffer-string))))
         ;; An escape is told from the same letters.
         (goto-char (point-min))
         (search-forward "\\u202E")
-        (should (equal '(bold escape-glyph) (get-text-property (1- (point)) 'face)))
+        (should (eq 'gemini-companion-escape (get-text-property (1- (point)) 'face)))
         (let ((case-fold-search nil))
           (search-forward "\\u202e"))
-        (should-not (equal '(bold escape-glyph)
-                           (get-text-property (1- (point)) 'face)))
+        (should-not (eq 'gemini-companion-escape
+                        (get-text-property (1- (point)) 'face)))
         (should-not truncate-lines)
         (should-not bidi-display-reordering)
         (should-not ran)))))

@@ -24,7 +24,7 @@
     (should (equal "/ssh:far:/srv/p/a"
                    (gemini-companion-names-visited "/mirror/srv/p/a")))
     ;; Tramp takes that for no remote name.
-    (should (equal "ssh:far:a\\u000Ab"
+    (should (equal "ssh:far:a\\nb"
                    (gemini-companion-label-file "/mirror/srv/p/a\nb")))
     (should (equal "ssh:far:~" (gemini-companion-label-file "/mirror/srv/p/~")))
     (should-not (gemini-companion-names-of-copy "/mirrored/a"))

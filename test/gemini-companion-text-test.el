@@ -155,4 +155,42 @@
                   :type 'file-error)
     (should (equal "other\n" (gemini-companion-text-bytes "a")))))
 
+(ert-deftest gemini-companion-text-invisible-characters-are-escaped ()
+  :tags '(pure)
+  (pcase-dolist (`(,text . ,shown)
+                 `(("a b ~" . "a b ~")
+                   ("größe 日本 “—”" . "größe 日本 “—”")
+                   ("a\tb\nc\rd" . "a\\tb\\nc\\rd")
+                   ("a\u202E\u200B\u00A0b" . "a\\u202E\\u200B\\u00A0b")
+                   ;; Tags, private characters, and bytes that are none.
+                   ("a\U000E0041\uE000" . "a\\U000E0041\\uE000")
+                   (,(string ?a #x3FFFFF) . "a\\xFF")
+                   ;; Fillers, and a blank of braille.
+                   ("\u3164\uFFA0\u115F\u2800" . "\\u3164\\uFFA0\\u115F\\u2800")
+                   ("\uFE0F\u034F" . "\\uFE0F\\u034F")))
+    (dolist (composed '(nil t))
+      (should (equal shown (gemini-companion-text-escaped text composed)))))
+  ;; Marks, of which a text terminal without composition shows nothing.
+  (dolist (text '("cafe\u0301" "e\u20DD" "\u0915\u093F" "\u1100\u1161"))
+    (should (equal text (gemini-companion-text-escaped text 'composed)))
+    (should-not (equal text (gemini-companion-text-escaped text))))
+  (should (equal "a\n\\tb" (gemini-companion-text-escaped "a\n\tb" nil 'lines)))
+  ;; An escape is told from the same letters.
+  (should (equal-including-properties
+           (concat "\\u200B"
+                   (propertize "\\u200B\\t" 'face 'gemini-companion-escape)
+                   (propertize "x" 'face 'bold))
+           (gemini-companion-text-escaped
+            (concat "\\u200B" "\u200B\t" (propertize "x" 'face 'bold))))))
+
+(ert-deftest gemini-companion-text-of-any-length-is-escaped-at-once-in-a-line ()
+  (should (equal "ab" (gemini-companion-text-escaped-line "\n\nab\ncd" 10)))
+  (should (equal "" (gemini-companion-text-escaped-line "\n" 10)))
+  (should (equal "abcdefghij" (gemini-companion-text-escaped-line "abcdefghij" 10)))
+  (should (string-match-p "\\`abcdefg\\(?:hi…\\|\\.\\.\\.\\)\\'"
+                          (gemini-companion-text-escaped-line "abcdefghijk" 10)))
+  (let ((long (make-string 3000000 #x200B)))
+    (should (< (car (benchmark-run (gemini-companion-text-escaped-line long 60)))
+               0.2))))
+
 ;;; gemini-companion-text-test.el ends here
