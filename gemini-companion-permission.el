@@ -32,6 +32,7 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
+(require 'gemini-companion-windows)
 (require 'gemini-companion-windows-at-once)
 (require 'json)
 (require 'map)
@@ -95,6 +96,10 @@ BUFFER the buffer that shows it, or nil."
 (defvar gemini-companion-permission--answered nil
   "The last permissions that were answered here, the last one first.")
 
+(defvar gemini-companion-permission--ended nil
+  "The permissions that have ended while the user was in their buffers.
+A buffer is closed once the user has left it.")
+
 (cl-defstruct (gemini-companion-permission--drawing
                (:noinline t)
                (:constructor gemini-companion-permission--make-drawing (since))
@@ -104,6 +109,14 @@ SINCE is the time of that, in seconds.  KEYS is the number of keys that
 had been typed when nothing had been typed for a while, or nil until then.
 TIMER records that, after each such while."
   since keys timer)
+
+(defconst gemini-companion-permission--display-action
+  '((display-buffer-reuse-window gemini-companion-windows-display-instead)
+    (category . gemini-companion-permission)
+    (instead-of . gemini-companion-permission--shown-in)
+    (reusable-frames . visible))
+  "Action of `display-buffer' for the buffer of a permission.
+One is displayed at a time, so that its window is left as it was found.")
 
 (defvar gemini-companion-permission--end-ignoring #'ignore
   "Function that ends what `gemini-companion-permission--ignore-keys' began.")
@@ -171,48 +184,70 @@ A CLI that is linked and not connected gets one of its own, by its process."
                 :directory directory)))))
 
 (defun gemini-companion-permission--close (permission outcome)
-  "End PERMISSION by OUTCOME, and close its buffer unless it is selected."
+  "End PERMISSION by OUTCOME, and close its buffer once it is not selected."
   (when (memq permission gemini-companion-permission--open)
     (setf (gemini-companion-permission-outcome permission) outcome)
     (setq gemini-companion-permission--open
           (remq permission gemini-companion-permission--open))
     (gemini-companion-request-notify permission 'closed)
-    (let ((buffer (gemini-companion-permission-buffer permission)))
-      (when (buffer-live-p buffer)
-        (with-current-buffer buffer
-          (force-mode-line-update))
-        ;; Keys would go to another buffer.
-        (unless (eq buffer (window-buffer))
-          (gemini-companion-permission--kill permission))))))
+    (force-mode-line-update t)
+    (push permission gemini-companion-permission--ended)
+    (gemini-companion-permission--close-left)))
+
+(defun gemini-companion-permission--follow-windows ()
+  "Close the ended permissions that the user has left, outside of redisplay."
+  (when gemini-companion-permission--ended
+    (run-at-time 0 nil #'gemini-companion-permission--close-left)))
+
+(defun gemini-companion-permission--close-left ()
+  "Close the buffers of the ended permissions, but not the selected one.
+The keys of the user would go to another buffer."
+  (dolist (permission gemini-companion-permission--ended)
+    (let ((buffer (gemini-companion-request-buffer permission)))
+      (unless (and buffer
+                   (eq buffer (window-buffer (or (minibuffer-selected-window)
+                                                 (selected-window)))))
+        (gemini-companion-permission--kill permission)))))
 
 (defun gemini-companion-permission--kill (permission)
-  "Delete the windows and the buffer of PERMISSION."
-  (let ((buffer (gemini-companion-permission-buffer permission)))
-    (when (buffer-live-p buffer)
-      (gemini-companion-windows-at-once
-        (let ((windows (get-buffer-window-list buffer 'no-minibuffer t)))
-          (quit-windows-on buffer 'kill)
-          (when (buffer-live-p buffer)
-            (kill-buffer buffer))
-          (gemini-companion-permission--leave windows))))))
+  "Delete the windows and the buffer of PERMISSION.
+The selected window stays selected, unless it is one of them."
+  (setq gemini-companion-permission--ended
+        (remq permission gemini-companion-permission--ended))
+  (when-let* ((buffer (gemini-companion-request-buffer permission)))
+    (gemini-companion-permission--leave
+     (get-buffer-window-list buffer 'no-minibuffer t)
+     (lambda ()
+       (quit-windows-on buffer 'kill)
+       (when (buffer-live-p buffer)
+         (kill-buffer buffer))))))
 
-(defun gemini-companion-permission--leave (windows)
-  "Let WINDOWS, which showed a permission, show no other one.
-Nor is the selected window one that does: after an answer, its keys would
-answer a question to which the user has not gone."
-  (dolist (window windows)
-    ;; Several may have been shown in the window, each in place of another.
-    (let ((most (length gemini-companion-permission--open)))
-      (while (and (window-live-p window)
-                  (gemini-companion-permission--shown-in window)
-                  (<= 0 (cl-decf most)))
-        (quit-window nil window))))
-  (when (gemini-companion-permission--shown-in (selected-window))
-    (when-let* ((other (seq-find (lambda (window)
-                                   (not (gemini-companion-permission--shown-in
-                                         window)))
-                                 (window-list nil 'no-minibuffer))))
-      (select-window other))))
+(defun gemini-companion-permission--leave (windows quit)
+  "Call QUIT, which quits WINDOWS, those that show one permission.
+They then show no other one.  If the selected window is one of WINDOWS, the
+next one to be selected does not show a permission either, as its keys would
+answer a question to which the user has not gone.  Otherwise it stays
+selected: quitting a window selects the one from which it was displayed."
+  (gemini-companion-windows-at-once
+    (let ((selected (selected-window)))
+      (funcall quit)
+      (dolist (window windows)
+        ;; Several may have been shown in the window, each in place of another.
+        (let ((most (length gemini-companion-permission--open)))
+          (while (and (window-live-p window)
+                      (gemini-companion-permission--shown-in window)
+                      (<= 0 (cl-decf most)))
+            (quit-window nil window))))
+      (cond
+       ((not (memq selected windows))
+        (when (window-live-p selected)
+          (select-window selected)))
+       ((gemini-companion-permission--shown-in (selected-window))
+        (when-let* ((other (seq-find (lambda (window)
+                                       (not (gemini-companion-permission--shown-in
+                                             window)))
+                                     (window-list nil 'no-minibuffer))))
+          (select-window other)))))))
 
 (defun gemini-companion-permission--shown-in (window)
   "Return the permission in WINDOW, or nil."
@@ -383,16 +418,15 @@ while the user reads."
   "Display PERMISSION, without selecting it."
   (setf (gemini-companion-permission-appeared permission) t)
   (display-buffer (gemini-companion-permission--get-buffer permission)
-                  '(nil (category . gemini-companion-permission)
-                       (inhibit-same-window . t))))
+                  `(,@gemini-companion-permission--display-action
+                    (inhibit-same-window . t))))
 
 (cl-defmethod gemini-companion-request-show ((permission gemini-companion-permission))
   "Display PERMISSION and select it."
   (setf (gemini-companion-permission-appeared permission) t)
   (gemini-companion-windows-at-once
     (pop-to-buffer (gemini-companion-permission--get-buffer permission)
-                   '(nil (category . gemini-companion-permission)
-                        (reusable-frames . visible)))))
+                   gemini-companion-permission--display-action)))
 
 (cl-defmethod gemini-companion-request-buffer ((permission gemini-companion-permission))
   "Return the buffer of PERMISSION, or nil."
@@ -771,16 +805,19 @@ Return its buffer, or nil."
     (gemini-companion-edit-functions gemini-companion-permission--edit-changed)
     (gemini-companion-context-pause-hook gemini-companion-permission--give-back-all)
     (gemini-companion-server-crash-hook
-     gemini-companion-permission--give-back-all)))
+     gemini-companion-permission--give-back-all)
+    (window-state-change-hook gemini-companion-permission--follow-windows)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'permission)))
   "Let the CLIs ask in their terminals, and show nothing."
   (gemini-companion-permission--give-back-all)
   (dolist (permission gemini-companion-permission--open)
     (gemini-companion-permission--close permission 'ended))
+  (mapc #'gemini-companion-permission--kill gemini-companion-permission--ended)
   (setq gemini-companion-permission--answered nil)
   (gemini-companion-permission--heed-keys)
   (cancel-function-timers #'gemini-companion-permission--heed-keys)
+  (cancel-function-timers #'gemini-companion-permission--close-left)
   (cancel-function-timers #'gemini-companion-permission--end-answered))
 
 ;;;; Commands
@@ -837,10 +874,7 @@ within a moment, which would be an answer."
   (if (and gemini-companion-permission--here
            (gemini-companion-permission-outcome gemini-companion-permission--here))
       (gemini-companion-permission--kill gemini-companion-permission--here)
-    (gemini-companion-windows-at-once
-      (let ((window (selected-window)))
-        (quit-window)
-        (gemini-companion-permission--leave (list window))))))
+    (gemini-companion-permission--leave (list (selected-window)) #'quit-window)))
 
 (provide 'gemini-companion-permission)
 ;;; gemini-companion-permission.el ends here

@@ -356,6 +356,30 @@ This is an action function of `display-buffer'."
     (set-window-buffer window buffer)
     window))
 
+(defun gemini-companion-windows-display-instead (buffer alist)
+  "Display BUFFER in place of another one of its kind, if there is one.
+The function `instead-of' in ALIST returns non-nil for the window of that.
+Quitting BUFFER does there what quitting the other one would have done, as
+if that had not been shown.  This is an action function of `display-buffer'."
+  (when-let* ((window (seq-find
+                       (lambda (window)
+                         (and (funcall (alist-get 'instead-of alist) window)
+                              (not (window-dedicated-p window))
+                              (not (and (alist-get 'inhibit-same-window alist)
+                                        (eq window (selected-window))))))
+                       (window-list-1 nil 'no-minibuffer 'visible))))
+    (let ((previous (window-buffer window)))
+      (set-window-buffer window buffer)
+      ;; A window with a previous buffer is not deleted by quitting it.
+      (set-window-prev-buffers window (assq-delete-all
+                                       previous (window-prev-buffers window)))
+      (dolist (parameter gemini-companion-windows--quit-parameters)
+        (pcase (window-parameter window parameter)
+          (`(,how ,what ,selected ,(pred (eq previous)))
+           (set-window-parameter window parameter
+                                 (list how what selected buffer))))))
+    window))
+
 (defun gemini-companion-windows-show-beside (buffer display)
   "Show BUFFER in another window than the selected one by DISPLAY.
 That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and

@@ -65,10 +65,14 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
              (let ((real (symbol-function 'float-time)))
                (lambda (&optional time)
                  (if time (funcall real time) (+ 10 (funcall real)))))))
-    (dolist (timer (append timer-list timer-idle-list))
-      (when (string-prefix-p "gemini-companion-permission-"
-                             (format "%s" (timer--function timer)))
-        (apply (timer--function timer) (timer--args timer))))))
+    (gemini-companion-permission-test-run-timers)))
+
+(defun gemini-companion-permission-test-run-timers ()
+  "Run the timers of permissions as if their times had come."
+  (dolist (timer (append timer-list timer-idle-list))
+    (when (string-prefix-p "gemini-companion-permission-"
+                           (format "%s" (timer--function timer)))
+      (apply (timer--function timer) (timer--args timer)))))
 
 (defun gemini-companion-permission-test-type (key)
   "Run the command of KEY, a string, as it was typed."
@@ -327,6 +331,59 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
                                (format "%s" (timer--function timer)))
           (timer-event-handler timer)))
       (should (eq #'self-insert-command (key-binding "r"))))))
+
+(ert-deftest gemini-companion-permission-that-ends-leaves-the-selected-window ()
+  (gemini-companion-permission-test-with
+    (delete-other-windows)
+    (let* ((file (switch-to-buffer "*scratch*"))
+           (window (selected-window))
+           (one (gemini-companion-permission-test-ask "one" "1"))
+           (two (gemini-companion-permission-test-ask "two" "2")))
+      ;; Quitting the window of the first selects the one that was selected then.
+      (gemini-companion-request-appear one)
+      (should (eq window (selected-window)))
+      (with-selected-window (split-window nil nil 'left)
+        (switch-to-buffer (gemini-companion-permission--get-buffer two)))
+      (gemini-companion-permission-test-see two)
+      (should-not (eq window (selected-window)))
+      (gemini-companion-server-receive 'withdrawn "1" 'ended)
+      (should-not (gemini-companion-request-buffer one))
+      (should (eq (window-buffer) (gemini-companion-request-buffer two)))
+      (should (eq file (window-buffer window)))
+      (should (= 2 (length (window-list)))))))
+
+(ert-deftest gemini-companion-permission-after-several-leaves-the-windows-as-they-were ()
+  (dolist (key '("r" "q"))
+    (gemini-companion-permission-test-with
+      (delete-other-windows)
+      (let ((file (switch-to-buffer "*scratch*"))
+            (permissions (mapcar (lambda (id)
+                                   (gemini-companion-permission-test-ask id id))
+                                 '("1" "2" "3"))))
+        (gemini-companion-request-appear (car permissions))
+        (should (= 2 (length (window-list))))
+        ;; The next one is shown in the window of the previous one.
+        (dolist (permission permissions)
+          (gemini-companion-permission-test-see permission)
+          (should (= 2 (length (window-list)))))
+        (gemini-companion-permission-test-type key)
+        (should (equal (list file) (mapcar #'window-buffer (window-list))))))))
+
+(ert-deftest gemini-companion-permission-that-ended-goes-once-it-is-not-selected ()
+  (gemini-companion-permission-test-with
+    (delete-other-windows)
+    (let ((file (switch-to-buffer "*scratch*"))
+          (permission (gemini-companion-permission-test-ask "ls" "id")))
+      (gemini-companion-permission-test-see permission)
+      (gemini-companion-server-receive 'withdrawn "id" 'ended)
+      (run-hooks 'window-state-change-hook)
+      (gemini-companion-permission-test-run-timers)
+      (should (eq (window-buffer) (gemini-companion-request-buffer permission)))
+      (other-window 1)
+      (run-hooks 'window-state-change-hook)
+      (gemini-companion-permission-test-run-timers)
+      (should-not (gemini-companion-request-buffer permission))
+      (should (equal (list file) (mapcar #'window-buffer (window-list)))))))
 
 (ert-deftest gemini-companion-permission-appears-when-no-other-is-displayed ()
   (gemini-companion-permission-test-with

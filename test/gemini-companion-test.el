@@ -305,7 +305,8 @@ starts a CLI"
      (lambda (form)
        (when (and (memq (car form) '(pop-to-buffer display-buffer))
                   (proper-list-p form)
-                  (not (string-match-p "(category \\. gemini-companion-"
+                  ;; A constant has it for two calls.
+                  (not (string-match-p "(category \\. gemini-companion-\\|--display-action"
                                        (format "%S" (nth 2 form)))))
          (push form without))))
     ;; What was displayed before a layout was restored may be any buffer.
