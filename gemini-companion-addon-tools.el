@@ -30,11 +30,15 @@
 
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-tools)))
   "Return the command that links CLIs, and the keys that answer a permission."
-  '((nil nil ("q" gemini-companion-permission-quit nil (permission)))
-    (nil nil ("RET" gemini-companion-permission-answer-there nil (permission)))
-    (nil nil ("R" gemini-companion-permission-refuse-with-reason nil (permission)))
-    (nil nil ("r" gemini-companion-permission-refuse nil (permission)))
-    (nil nil ("a" gemini-companion-permission-allow nil (permission)))
+  '((nil nil ("q" gemini-companion-permission-quit nil (permission) :header "close"))
+    (nil nil ("RET" gemini-companion-permission-answer-there nil (permission)
+              :header "terminal"))
+    (nil nil ("R" gemini-companion-permission-refuse-with-reason nil (permission)
+              :header "with a reason"))
+    (nil nil ("r" gemini-companion-permission-refuse nil (permission)
+              :header "refuse"))
+    (nil nil ("a" gemini-companion-permission-allow nil (permission)
+              :header "allow once"))
     ("CLI" "P"
      ("t" gemini-companion-tools "Link CLIs: code errors, references" (global)
       :on gemini-companion-install-extension-p))))

@@ -20,6 +20,7 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-header)
 (require 'gemini-companion-keys)
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
@@ -27,7 +28,6 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-request)
 (require 'gemini-companion-server)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
@@ -38,8 +38,6 @@
 (require 'map)
 
 (declare-function gemini-companion-prompt-submit-reason "gemini-companion-prompt")
-(declare-function sh-mode "sh-script")
-(defvar sh-set-shell-hook)
 
 ;;;; Customization
 
@@ -68,8 +66,9 @@ become text of another one.")
   "Seconds without a key before a key answers a permission.
 They begin when it has been drawn.")
 
-(defvar gemini-companion-permission-largest-fontified 50000
-  "Number of characters of the largest command that gets faces.")
+(defvar gemini-companion-permission-largest 20000
+  "Number of characters of the largest question that is answered in Emacs.
+A CLI chooses the text, and each character costs time to display.")
 
 (cl-defstruct (gemini-companion-permission
                (:noinline t)
@@ -81,13 +80,15 @@ ID is that of the server for the question, a string, and ANSWER a function
 that sends it the answer, or nil if Emacs cannot answer by the hook.  INPUT
 is the text that the server has sent, from which the rest is read: the TOOL,
 the COMMAND of a shell or nil, the other ARGUMENTS, lists (NAME TEXT), and
-PARTIAL, non-nil if there are more.  DIRECTORY is that of the CLI.
+PARTIAL, non-nil if there are more.  CUT is the number of characters that
+are missing in these, as there are too many to show, or 0.  SUMMARY is the
+tool and the first line, and DIRECTORY that of the CLI.
 
 OUTCOME is nil while it is open; `allowed', `refused', or `ended'.
 ASKED-THERE is non-nil once the title of its terminal has shown that the CLI
 asks there.  APPEARED is non-nil once it need not appear any more, and
 BUFFER the buffer that shows it, or nil."
-  id answer input tool command arguments partial directory
+  id answer input tool command arguments partial cut summary directory
   outcome asked-there appeared buffer)
 
 (defvar gemini-companion-permission--open nil
@@ -138,13 +139,14 @@ One is displayed at a time, so that its window is left as it was found.")
 FACTS is a plist with the `:client', its `:pids', the `:directory', and the
 `:id' of the question, if its hook waits for the answer.  INPUT is the text
 of what it asks, as the server sends it.  Where the project is not shared,
-nothing is shown, and the CLI asks in its terminal."
+nothing is shown, and the CLI asks in its terminal.  It asks there as well if
+INPUT is too long to be shown whole."
   (let ((directory (plist-get facts :directory))
         (id (plist-get facts :id)))
     (if (gemini-companion-permission--private-p directory)
         (funcall answer nil)
       (let ((permission (gemini-companion-permission--read facts input)))
-        (if id
+        (if (and id (zerop (gemini-companion-permission-cut permission)))
             (setf (gemini-companion-permission-id permission) id
                   (gemini-companion-permission-answer permission) answer)
           (funcall answer nil))
@@ -160,17 +162,63 @@ nothing is shown, and the CLI asks in its terminal."
 (defun gemini-companion-permission--read (facts input)
   "Return the permission that INPUT of the server describes.
 For FACTS and INPUT, see `gemini-companion-permission-ask'."
-  (let ((json-object-type 'plist)
-        (json-array-type 'list)
-        (json-false nil)
-        (json-null nil)
-        (json-key-type 'keyword))
-    (pcase-let (((map :tool :command :arguments :partial)
-                 (json-read-from-string input)))
-      (gemini-companion-permission--make
-       :session (gemini-companion-permission--session facts)
-       :input input :tool tool :command command :arguments arguments
-       :partial partial :directory (plist-get facts :directory)))))
+  (pcase-let (((map :tool :command :arguments :partial)
+               (gemini-companion-permission--parse input)))
+    (let ((cut (gemini-companion-permission--cut
+                `(,tool ,command ,@(apply #'append arguments)))))
+      (pcase-let ((`(,shown-tool ,shown-command . ,rest) (car cut)))
+        (gemini-companion-permission--make
+         :session (gemini-companion-permission--session facts)
+         :input input :tool (or shown-tool "") :command shown-command
+         :arguments (seq-partition rest 2) :partial partial :cut (cdr cut)
+         :summary (gemini-companion-permission--summary tool command arguments)
+         :directory (plist-get facts :directory))))))
+
+(defun gemini-companion-permission--parse (input)
+  "Return the plist that INPUT has, JSON of the server."
+  ;; The parser in C is fifty times as fast; it refuses some characters.
+  (or (and (json-available-p)
+           (ignore-error json-error
+             (json-parse-string input :object-type 'plist :array-type 'list
+                                :null-object nil :false-object nil)))
+      (let ((json-object-type 'plist)
+            (json-array-type 'list)
+            (json-false nil)
+            (json-null nil)
+            (json-key-type 'keyword))
+        (json-read-from-string input))))
+
+(defun gemini-companion-permission--cut (texts)
+  "Return a cons of TEXTS, strings and nil, and how many characters are missing.
+What is beyond `gemini-companion-permission-largest' is missing: the end of
+one text, and all texts after that.  A missing empty text counts as one."
+  (let ((room gemini-companion-permission-largest)
+        (missing 0)
+        (kept nil))
+    (dolist (text texts)
+      (let ((length (length text)))
+        (cond ((<= length room) (push text kept))
+              (t
+               (cl-incf missing (max 1 (- length (max 0 room))))
+               (when (< 0 room)
+                 (push (substring text 0 room) kept))))
+        ;; Thousands of short arguments are many lines.
+        (cl-decf room (+ length 20))))
+    (cons (nreverse kept) missing)))
+
+(defun gemini-companion-permission--summary (tool command arguments)
+  "Return TOOL and the first line of COMMAND, or of ARGUMENTS, in one line."
+  (let* ((text (or command (mapconcat #'cadr (seq-take arguments 10) " ")))
+         (line (gemini-companion-text-escaped-line text 200))
+         (more (cl-count ?\n (string-trim-right text "\n+"))))
+    (string-join
+     (delq nil
+           (list (propertize (gemini-companion-text-escaped-line tool 60)
+                             'face 'gemini-companion-permission-name)
+                 (unless (string-empty-p line) line)
+                 (when (< 0 more)
+                   (format (ngettext "+%d line" "+%d lines" more) more))))
+     "  ")))
 
 (defun gemini-companion-permission--session (facts)
   "Return the session of the CLI in FACTS.
@@ -369,27 +417,11 @@ two questions it may show for a moment that the CLI works."
   "Return the tool and the first line of what the CLI of PERMISSION asks.
 For example: asks  Shell  rm -rf build && make  +40 lines.  If its end
 cannot be known, the text begins with the time: asked at 12:03."
-  (let* ((text (or (gemini-companion-permission-command permission)
-                   (mapconcat #'cadr
-                              (gemini-companion-permission-arguments permission)
-                              " ")))
-         (lines (split-string (string-trim-right text "\n+") "\n"))
-         (more (1- (length lines))))
-    (string-join
-     (delq nil
-           (list (if (gemini-companion-request-certain-p permission)
-                     "asks"
-                   (format-time-string
-                    "asked at %H:%M"
-                    (gemini-companion-permission-since permission)))
-                 (propertize (gemini-companion-text-escaped
-                              (gemini-companion-permission-tool permission))
-                             'face 'gemini-companion-permission-name)
-                 (unless (string-empty-p (car lines))
-                   (gemini-companion-text-escaped (car lines)))
-                 (when (< 0 more)
-                   (format (ngettext "+%d line" "+%d lines" more) more))))
-     "  ")))
+  (concat (if (gemini-companion-request-certain-p permission)
+              "asks"
+            (format-time-string "asked at %H:%M"
+                                (gemini-companion-permission-since permission)))
+          "  " (gemini-companion-permission-summary permission)))
 
 (cl-defmethod gemini-companion-request-certain-p
   ((permission gemini-companion-permission))
@@ -487,13 +519,16 @@ for one."
          (others (delq nil (mapcar #'gemini-companion-permission-command
                                    (remq permission
                                          (gemini-companion-permission--of session)))))
-         (why (if (null command)
-                  "Emacs cannot answer this"
+         (why (cond
+               ((null command) "Emacs cannot answer this")
+               ((< 0 (gemini-companion-permission-cut permission))
+                "it is too long to be shown whole")
+               (t
                 (gemini-companion-keys-press
                  session command (if (eq answer 'allow) 'allow 'refuse)
                  (apply-partially #'gemini-companion-permission--pressed
                                   permission answer)
-                 others))))
+                 others)))))
     (when why
       ;; Unless it was selected: the user who then types RET to go there would
       ;; answer yes to what it asks.
@@ -534,70 +569,65 @@ terminal of %s" title)
   "Return the title of the CLI of PERMISSION."
   (gemini-companion-session-title (gemini-companion-permission-session permission)))
 
-(defun gemini-companion-permission--fontified (command)
-  "Return COMMAND with the faces of `sh-mode', and no other properties.
-No hook of the user runs."
-  (if (< gemini-companion-permission-largest-fontified (length command))
-      command
-    (or (gemini-companion-server-log-guarded 'permission
-          (with-temp-buffer
-            (let ((inhibit-message t)
-                  (message-log-max nil)
-                  (inhibit-modification-hooks t)
-                  (enable-local-variables nil)
-                  (change-major-mode-hook nil)
-                  (sh-set-shell-hook nil)
-                  (font-lock-mode-hook nil))
-              (insert command)
-              (delay-mode-hooks (sh-mode))
-              (let ((inhibit-modification-hooks nil)
-                    (before-change-functions nil)
-                    (after-change-functions nil))
-                (font-lock-ensure)))
-            (gemini-companion-permission--faces)))
-        command)))
-
-(defun gemini-companion-permission--faces ()
-  "Return the text of this buffer with its faces and no other properties."
-  (let ((text (buffer-substring-no-properties (point-min) (point-max)))
-        (position (point-min)))
-    (while (< position (point-max))
-      (let ((face (get-text-property position 'face))
-            (next (next-single-property-change position 'face nil (point-max))))
-        (when face
-          (put-text-property (1- position) (1- next) 'face face text))
-        (setq position next)))
-    text))
-
-(defun gemini-companion-permission--insert-row (name text)
-  "Insert a line with NAME and TEXT, or several, with invisible characters escaped."
-  (insert (propertize (concat (gemini-companion-text-escaped name) ": ")
-                      'face 'gemini-companion-permission-name)
-          (if (string-search "\n" text) "\n" "")
-          (gemini-companion-text-escaped text nil 'lines)
-          "\n"))
-
 (defun gemini-companion-permission--insert (permission)
-  "Insert all that is known of PERMISSION, its command last."
-  (pcase-let (((cl-struct gemini-companion-permission session tool command
-                          arguments partial directory since)
-               permission))
+  "Insert all that is known of PERMISSION: the command or the tool comes first.
+Only that text is bold, and arguments are indented, so that nothing of a CLI
+passes for a line of Emacs."
+  (pcase-let* (((cl-struct gemini-companion-permission session tool command
+                           arguments partial cut directory since)
+                permission)
+               (rest nil))
+    (insert (gemini-companion-text-escaped (propertize (or command tool) 'face 'bold)
+                                           nil (and command 'lines))
+            "\n")
+    (when (< 0 cut)
+      (insert (propertize (format "%d more characters are not shown; answer in the \
+terminal\n"
+                                  cut)
+                          'face 'warning)))
+    (insert "\n")
+    (setq rest (point))
+    (when arguments
+      (gemini-companion-permission--insert-row "Arguments" "")
+      (pcase-dolist (`(,name ,text) arguments)
+        (gemini-companion-permission--insert-argument name (or text ""))))
+    (unless command
+      (insert "\n")
+      (setq rest (point)))
+    (when partial
+      (gemini-companion-permission--insert-row "Arguments" "in the terminal"))
     (gemini-companion-permission--insert-row
-     "Tool" (concat tool (format-time-string ", asked at %H:%M:%S" since)))
+     "Tool" (concat (gemini-companion-text-escaped-line tool 60)
+                    (format-time-string ", asked at %H:%M:%S" since)))
     (gemini-companion-permission--insert-row
      "CLI" (gemini-companion-session-name session))
     (gemini-companion-permission--insert-row
-     "Project" (file-name-nondirectory (directory-file-name directory)))
+     "Project" (gemini-companion-text-escaped-line
+                (file-name-nondirectory (directory-file-name directory)) 60))
     (gemini-companion-permission--insert-row
-     "Directory" (abbreviate-file-name directory))
-    (pcase-dolist (`(,name ,text) arguments)
-      (gemini-companion-permission--insert-row name text))
-    (when partial
-      (gemini-companion-permission--insert-row "Arguments" "in the terminal"))
-    (when command
-      (insert "\n"
-              (gemini-companion-text-escaped
-               (gemini-companion-permission--fontified command) nil 'lines)))))
+     "Directory" (gemini-companion-text-escaped-line
+                  (abbreviate-file-name directory) 500))
+    (add-face-text-property rest (point) 'shadow 'append)))
+
+(defun gemini-companion-permission--insert-row (name text)
+  "Insert a line of Emacs, with NAME and TEXT."
+  (insert (propertize (concat name ":") 'face 'gemini-companion-permission-name)
+          (if (string-empty-p text) "" " ")
+          text
+          "\n"))
+
+(defun gemini-companion-permission--insert-argument (name text)
+  "Insert the argument NAME with TEXT, indented, with its newlines as escapes."
+  (insert (propertize
+           (concat "  "
+                   (propertize (concat (gemini-companion-text-escaped name) ":")
+                               'face 'gemini-companion-permission-name)
+                   " "
+                   (mapconcat #'gemini-companion-text-escaped
+                              (split-string text "\n")
+                              (concat (gemini-companion-text-escaped "\n") "\n    "))
+                   "\n")
+           'wrap-prefix "    ")))
 
 (define-derived-mode gemini-companion-permission-mode special-mode "Permission"
   "The buffer of what a CLI asks permission for.
@@ -642,24 +672,44 @@ No hook of the user runs."
 (defun gemini-companion-permission--header ()
   "Return the header line of the buffer of a permission."
   (let* ((permission gemini-companion-permission--here)
-         (title (gemini-companion-permission--title permission))
+         (name (propertize (gemini-companion-session-name
+                            (gemini-companion-permission-session permission))
+                           'face 'bold))
          (here (gemini-companion-permission-answer permission)))
     (gemini-companion-label-header
      (cond
       ((gemini-companion-permission-outcome permission)
-       '("This question has ended" "; q: close"))
+       `(,(concat name ": this question has ended")
+         ,@(gemini-companion-permission--header-keys)))
       (here
-       (list "a: allow once" "; r: refuse" "; R: refuse with a reason"
-             "; RET: ask in the terminal" "; q: close"
-             (format "; the terminal of %s looks as if it ran" title)))
+       `(,name
+         ,@(gemini-companion-permission--header-keys 'answers)
+         "; its terminal looks as if it ran"))
       ;; A key can answer only where the title shows that the CLI asks.
       ((and (gemini-companion-permission-command permission)
+            (zerop (gemini-companion-permission-cut permission))
             (gemini-companion-request-certain-p permission))
-       (list "a: allow once" "; r: refuse" "; R: refuse with a reason"
-             "; RET: go to its terminal" "; q: close"))
+       `(,name ,@(gemini-companion-permission--header-keys 'answers)))
       (t
-       (list (format "%s asks in its terminal" title) "; RET: go there"
-             "; q: close"))))))
+       `(,(concat name " asks in its terminal")
+         ,@(gemini-companion-permission--header-keys)))))))
+
+(defun gemini-companion-permission--header-keys (&optional answers)
+  "Return the keys of this buffer for its header line, a list of texts.
+Those that answer are left out unless ANSWERS is non-nil."
+  (gemini-companion-header-keys-in
+   'permission
+   (cond
+    (answers nil)
+    ((gemini-companion-permission-outcome gemini-companion-permission--here)
+     '((gemini-companion-permission-allow)
+       (gemini-companion-permission-refuse)
+       (gemini-companion-permission-refuse-with-reason)
+       (gemini-companion-permission-answer-there)))
+    (t
+     '((gemini-companion-permission-allow)
+       (gemini-companion-permission-refuse)
+       (gemini-companion-permission-refuse-with-reason))))))
 
 ;;;; Only a key after a look is an answer
 
@@ -720,10 +770,10 @@ The key that answers must be the first one after that."
   (and (buffer-live-p buffer)
        (eq drawing (buffer-local-value 'gemini-companion-permission--drawn buffer))))
 
-(defun gemini-companion-permission--to-answer ()
+(defun gemini-companion-permission--to-answer (&optional whole)
   "Return the open permission here, if the key that was typed may answer it.
-Signal a `user-error' otherwise, and require another quiet moment.  If the end
-of the text is not in the window, scroll there instead."
+Signal a `user-error' otherwise, and require another quiet moment.  If WHOLE
+is non-nil and the end of the text is not in the window, scroll there instead."
   (let ((permission gemini-companion-permission--here)
         (drawing gemini-companion-permission--drawn))
     (gemini-companion-permission--forget-drawing (current-buffer) drawing)
@@ -740,7 +790,7 @@ of the text is not in the window, scroll there instead."
                      (1- num-input-keys))
                 (not (input-pending-p))))
       (user-error "Not answered: read it first; keys answer after half a second"))
-     ((not (pos-visible-in-window-p (point-max)))
+     ((and whole (not (pos-visible-in-window-p (point-max))))
       (goto-char (point-max))
       (recenter -1)
       (user-error "Not answered: this is the end of it; type the key again"))
@@ -827,7 +877,7 @@ Return its buffer, or nil."
 The key counts only after half a second without another one, and not in a
 keyboard macro.  If the end of the text is not in the window, scroll there."
   (interactive nil gemini-companion-permission-mode)
-  (let ((permission (gemini-companion-permission--to-answer)))
+  (let ((permission (gemini-companion-permission--to-answer 'whole)))
     (gemini-companion-permission--no-burst)
     (gemini-companion-permission--answer permission 'allow "Allowed once")))
 

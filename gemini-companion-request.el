@@ -62,7 +62,8 @@ By default, that is the name of the CLI, the label, and the key that shows
 REQUEST."
   (format "%s %s; %s shows it"
           (gemini-companion-session-name (gemini-companion-request-session request))
-          (gemini-companion-request-label request)
+          (truncate-string-to-width (gemini-companion-request-label request) 80
+                                    nil nil (gemini-companion-text-sign ?\u2026 "..."))
           (substitute-command-keys "\\[gemini-companion-review]")))
 
 (cl-defgeneric gemini-companion-request-in-header (request)

@@ -41,8 +41,10 @@
 
 (defun gemini-companion-permission-test-input (command &rest slots)
   "Return the text of the server for COMMAND; SLOTS are pairs of others."
-  (json-encode `(,@slots (tool . "Shell") (command . ,command)
-                 (arguments . ,(vector)) (partial . :json-false))))
+  ;; Where a name occurs twice, parsers differ.
+  (json-encode (seq-uniq `(,@slots (tool . "Shell") (command . ,command)
+                           (arguments . ,(vector)) (partial . :json-false))
+                         (lambda (a b) (eq (car a) (car b))))))
 
 (defun gemini-companion-permission-test-ask (command &optional id &rest slots)
   "Ask for COMMAND, and return the permission.
@@ -95,10 +97,7 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
 
 (ert-deftest gemini-companion-permission-is-shown-whole-and-as-it-is ()
   (gemini-companion-permission-test-with
-    (let* ((ran nil)
-           (sh-mode-hook (list (lambda () (setq ran t))))
-           (prog-mode-hook sh-mode-hook)
-           (command (concat "echo \u202eevil\u200b \u00a0# cafe\u0301 \t\r\u2800 ä 日本\n"
+    (let* ((command (concat "echo \u202eevil\u200b \u00a0# cafe\u0301 \t\r\u2800 ä 日本\n"
                             (make-string 5000 ?x) " if then fi \\u202e 100%"))
            (permission (gemini-companion-permission-test-ask
                         command nil
@@ -106,8 +105,8 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
                         '(partial . t))))
       (gemini-companion-request-show permission)
       (with-current-buffer (window-buffer)
-        (dolist (text `("Shell" "Qwen Code (shop)" "/src/shop" "description: \nDo\nit"
-                        "deep: {}" "Arguments: in the terminal"
+        (dolist (text `("Shell" "Qwen Code (shop)" "/src/shop"
+                        "  description: Do\\n\n    it" "  deep: {}" "Arguments: in the terminal"
                         ,(concat "echo \\u202Eevil\\u200B \\u00A0# cafe\\u0301 \\t\\r\\u2800 ä 日本\n"
                                  (make-string 5000 ?x)
                                  " if then fi \\u202e 100%")))
@@ -121,8 +120,102 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
         (should-not (eq 'gemini-companion-escape
                         (get-text-property (1- (point)) 'face)))
         (should-not truncate-lines)
-        (should-not bidi-display-reordering)
-        (should-not ran)))))
+        (should-not bidi-display-reordering)))))
+
+(defun gemini-companion-permission-test-shown (permission)
+  "Return the lines of the buffer of PERMISSION, without the time."
+  (gemini-companion-request-show permission)
+  (with-current-buffer (window-buffer)
+    (split-string (replace-regexp-in-string ", asked at [0-9:]+" "" (buffer-string))
+                  "\n")))
+
+(ert-deftest gemini-companion-permission-begins-with-what-runs ()
+  (gemini-companion-permission-test-with
+    (let ((lines (gemini-companion-permission-test-shown
+                  (gemini-companion-permission-test-ask
+                   "make\nmake install" nil
+                   '(arguments . [["description" "Do it"]])))))
+      (should (equal '("make" "make install" "" "Arguments:" "  description: Do it"
+                       "Tool: Shell" "CLI: Qwen Code (shop)" "Project: shop"
+                       "Directory: /src/shop" "")
+                     lines))
+      (should (equal 'bold (get-text-property 0 'face (car lines))))
+      (dolist (line (seq-remove #'string-empty-p (nthcdr 3 lines)))
+        (should (memq 'shadow (ensure-list (get-text-property
+                                            (1- (length line)) 'face line))))))
+    ;; Of a tool without a command, the arguments are what runs.
+    (let ((lines (gemini-companion-permission-test-shown
+                  (gemini-companion-permission-test-ask
+                   nil nil '(tool . "mcp__shop__order")
+                   '(arguments . [["count" "3"]])))))
+      (should (equal '("mcp__shop__order" "" "Arguments:" "  count: 3" ""
+                       "Tool: mcp__shop__order")
+                     (seq-take lines 6)))
+      (should (equal 'bold (get-text-property 0 'face (car lines))))
+      (should-not (get-text-property 9 'face (nth 3 lines))))))
+
+(ert-deftest gemini-companion-permission-has-no-line-of-a-cli-that-passes-for-ours ()
+  (gemini-companion-permission-test-with
+    (let ((lines (gemini-companion-permission-test-shown
+                  (gemini-companion-permission-test-ask
+                   nil nil '(tool . "tool\nDirectory: /safe")
+                   '(arguments . [["Directory" "/safe"]
+                                  ["a" "b\nDirectory: /safe\n\nCLI: x"]
+                                  ["c\nDirectory: /safe" "literal \\n"]])))))
+      (should (equal '("Directory: /src/shop")
+                     (seq-filter (apply-partially #'string-prefix-p "Directory")
+                                 lines)))
+      (should (equal '("tool\\nDirectory: /safe" "" "Arguments:"
+                       "  Directory: /safe"
+                       "  a: b\\n" "    Directory: /safe\\n" "    \\n" "    CLI: x"
+                       "  c\\nDirectory: /safe: literal \\n")
+                     (seq-take lines 9)))
+      ;; Nor does the rest of a line that is wrapped.
+      (should (get-text-property 4 'wrap-prefix (nth 3 lines))))))
+
+(ert-deftest gemini-companion-permission-of-any-text-costs-no-time ()
+  (pcase-dolist (`(,name . ,text)
+                 `(("blanks" . ,(make-string 40000 ?\s))
+                   ("quotes" . ,(make-string 40000 ?\"))
+                   ("no width" . ,(make-string 300000 #x200B))
+                   ("marks" . ,(concat "a" (make-string 300000 #x301)))
+                   ("pairs" . ,(apply #'concat (make-list 100000 "a\u202e")))
+                   ("newlines" . ,(make-string 300000 ?\n))))
+    (dolist (slots `(() ((arguments . [["a" ,text]]) (command))
+                     ((tool . ,text) (command))))
+      (gemini-companion-permission-test-with
+        (ert-info ((format "%s %S" name (mapcar #'car slots)))
+          (let ((most gemini-companion-permission-largest)
+                (input (apply #'gemini-companion-permission-test-input text slots))
+                permission)
+            (should
+             (< (car (benchmark-run
+                      (setq permission
+                            (gemini-companion-permission-ask
+                             '(:client "qwen" :pids (12) :directory "/src/shop" :id "1")
+                             input
+                             (lambda (answer)
+                               (push answer gemini-companion-permission-test-answers)))
+                            permission (car (gemini-companion-permissions-open)))
+                      (gemini-companion-request-show permission)
+                      (dotimes (_ 100)
+                        (gemini-companion-request-label permission))
+                      (gemini-companion-request-notice permission)))
+                4))
+            (should (< (string-width (gemini-companion-request-label permission)) 300))
+            (should (< (string-width (gemini-companion-request-notice permission)) 200))
+            ;; What is not shown whole is not answered.
+            (when (< most (length text))
+              (should (equal '(nil) gemini-companion-permission-test-answers))
+              (should (string-match-p "[0-9]+ more characters are not shown"
+                                      (with-current-buffer (window-buffer)
+                                        (buffer-string)))))))))))
+
+(ert-deftest gemini-companion-permission-with-countless-arguments-is-not-answered ()
+  (gemini-companion-permission-test-with
+    (gemini-companion-permission-test-ask
+     "ls" "id" `(arguments . ,(make-vector 5000 ["" ""])))
+    (should (equal '(nil) gemini-companion-permission-test-answers))))
 
 (ert-deftest gemini-companion-permission-is-a-line-of-the-list ()
   (gemini-companion-permission-test-with
@@ -168,7 +261,9 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
     (should (equal " use \"ninja\" "
                    (plist-get (pop gemini-companion-permission-test-answers)
                               :message)))
-    (let ((permission (gemini-companion-permission-test-ask "make" "two")))
+    (let ((permission (gemini-companion-permission-test-ask "make" "two"))
+          ;; A refusal need not be read to its end.
+          (gemini-companion-permission-test-fits nil))
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-refused
         (cl-letf (((symbol-function 'read-string) (lambda (&rest _) " ")))
@@ -508,7 +603,7 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
                             gemini-companion-permission-test-session 'waiting)
         (gemini-companion-request-show permission)
         (with-current-buffer (window-buffer)
-          (should (equal " a: allow once; r: refuse; R: refuse with a reason"
+          (should (equal " Qwen Code (shop)  a allow once  r refuse  R with a reason"
                          (eval (cadr header-line-format) t))))))))
 
 (provide 'gemini-companion-permission-test)

@@ -12,6 +12,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from .types import Facts
 
+LONGEST_ASKED = 2_000_000
+"""The number of characters of the longest question that Emacs is asked, as a text."""
+
 TurnEvent: TypeAlias = Literal["prompt", "edit", "end", "question"]
 """What happens in a turn: its prompt, the use of a tool, its end, a question."""
 
@@ -63,7 +66,7 @@ def _shown(value: object) -> str:
     """Return ``value`` of an argument as the user reads it."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    return json.dumps(value, ensure_ascii=False)
 
 
 class Hooks(ABC):

@@ -19,7 +19,7 @@ from sexpdata import Symbol
 
 from .config import Config
 from .emacs import Emacs
-from .hooks import Asked
+from .hooks import LONGEST_ASKED, Asked
 from .processes import Watched
 from .types import EmacsError, Facts, Json
 
@@ -78,7 +78,7 @@ class Permissions:
         """
         text = asked.as_text()
         # What was replaced in it on its way is not what the CLI would run.
-        if self._is_ended or "\\ufffd" in text:
+        if self._is_ended or "\\ufffd" in text or len(text) > LONGEST_ASKED:
             return {}
         question_id, returned = uuid4().hex, asyncio.Event()
         self._returns.add(returned)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from .client import Client
 from .config import Config
 from .emacs import Emacs
-from .hooks import Edited, Hooks
+from .hooks import LONGEST_ASKED, Edited, Hooks
 from .permissions import Permissions
 from .processes import Watched, ancestors
 from .types import EmacsError, Facts, MalformedArgument, clean, file_name, string
@@ -119,9 +119,9 @@ class Questions:
         facts = {"client": client.name, "pids": pids}
         # Gemini CLI asks the user only after this hook has returned.
         moment = self._config.notice_limit
-        if asked is not None:
+        if asked is not None and len(text := asked.as_text()) <= LONGEST_ASKED:
             where = {**facts, "directory": directory}
-            await self._hook("permission", where, asked.as_text(), limit=moment)
+            await self._hook("permission", where, text, limit=moment)
         if step is None:
             return {}
         if isinstance(step, Edited):

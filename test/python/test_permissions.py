@@ -26,7 +26,7 @@ from fake_cli import BOUND
 from fake_emacs import NO_ANSWER, FakeEmacs, plist
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
-from gemini_companion_epc.hooks import Asked, Hooks
+from gemini_companion_epc.hooks import LONGEST_ASKED, Asked, Hooks
 from gemini_companion_epc.types import Facts
 
 COMMAND = "rm -rf build && echo 'ä 日本 \u202e'\n\techo \"done\" \x07"
@@ -349,6 +349,7 @@ NOT_ASKED: list[Facts] = [
     event(description="no command"),
     event(command="echo \ud800"),
     event(description="\ufffd", command="ls"),
+    event(command=LONGEST_ASKED * "x"),
     event("edit", file_path="/a", old_string="a", new_string="b"),
     event("write_file", file_path="/a", content="b"),
     event("ask_user_question", questions=[]),
@@ -415,7 +416,7 @@ def test_what_each_cli_asks() -> None:
     asked = qwen.asked(event("mcp__s__t", a=1, b={"c": "d"}))
     assert asked
     assert json.loads(asked.as_text())["arguments"] == [
-        ["a", "1"], ["b", '{\n  "c": "d"\n}']
+        ["a", "1"], ["b", '{"c": "d"}']
     ]  # fmt: skip
 
     # Values that no CLI sends are no questions, and no errors of the server.
