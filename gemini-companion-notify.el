@@ -152,13 +152,14 @@ the changes that are left, with the key that walks through them."
                     (or (gemini-companion-notify-description session)
                         "connected")
                   "not connected"))
-         (waiting (gemini-companion-notify--waiting)))
+         (waiting (string-join (gemini-companion-notify--waiting)))
+         (asked (and session (gemini-companion-notify--asked
+                              session (string-width waiting)))))
     (gemini-companion-label-header
      `(,(and session (gemini-companion-notify--which session))
-       ,@(and waiting (list (string-join waiting)))
-       ,@(and session (gemini-companion-notify--asked
-                       session (string-width (string-join waiting))))
-       ,(if waiting (concat "; " state) state)
+       ,waiting
+       ,@asked
+       ,(if (or asked (not (string-empty-p waiting))) (concat "; " state) state)
        ,(and session (gemini-companion-auto-on-p session) "; auto-accept")
        ,(when-let* ((changes (gemini-companion-notify--changes)))
           (concat "; " changes))
@@ -189,11 +190,13 @@ name."
 (defun gemini-companion-notify--asked (session width)
   "Return what SESSION asks, as far as it fits behind WIDTH columns, texts."
   (let ((room (max 20 (- (window-width) width 3)))
-        (separator (if (zerop width) "" "; ")))
-    (mapcar (lambda (request)
-              (when-let* ((text (gemini-companion-request-in-header request)))
-                (concat separator (gemini-companion-label-fit (list text) room))))
-            (gemini-companion-requests session))))
+        (separator (if (zerop width) "" "; "))
+        (texts (delq nil (mapcar #'gemini-companion-request-in-header
+                                 (gemini-companion-requests session)))))
+    (mapcar (lambda (text)
+              (prog1 (concat separator (gemini-companion-label-fit (list text) room))
+                (setq separator "; ")))
+            texts)))
 
 (defun gemini-companion-notify--changes ()
   "Return how many changes are left, and the key for them, or nil."

@@ -93,6 +93,34 @@
       (gemini-companion-notify-test-settled 'question
         (should (string-search ": 1 to answer: " (gemini-companion-notify-header)))))))
 
+(cl-defstruct (gemini-companion-notify-test-request
+               (:noinline t)
+               (:include gemini-companion-request))
+  "A request whose end may be unknown, so that it is not counted.")
+
+(cl-defmethod gemini-companion-request-label
+  ((_ gemini-companion-notify-test-request))
+  "Return a command."
+  "make -n all")
+
+(cl-defmethod gemini-companion-request-certain-p
+  ((_ gemini-companion-notify-test-request))
+  "Return nil."
+  nil)
+
+(ert-deftest gemini-companion-notify-header-separates-what-a-cli-asks ()
+  (gemini-companion-notify-test-with
+    (let* ((make (lambda () (make-gemini-companion-notify-test-request
+                             :session session)))
+           (requests (list (funcall make)))
+           (gemini-companion-request-list-functions (list (lambda () requests))))
+      (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 200)))
+        (with-current-buffer terminal
+          (should (equal " make -n all; connected" (gemini-companion-notify-header)))
+          (push (funcall make) requests)
+          (should (equal " make -n all; make -n all; connected"
+                         (gemini-companion-notify-header))))))))
+
 (ert-deftest gemini-companion-notify-is-once-for-each-question ()
   (gemini-companion-notify-test-with
     (dotimes (_ 2)
