@@ -82,14 +82,15 @@ is the text that the server has sent, from which the rest is read: the TOOL,
 the COMMAND of a shell or nil, the other ARGUMENTS, lists (NAME TEXT), and
 PARTIAL, non-nil if there are more.  CUT is the number of characters that
 are missing in these, as there are too many to show, or 0.  SUMMARY is the
-tool and the first line, and DIRECTORY that of the CLI.
+tool and the first line, FILE the true name of the file of an edit, or nil,
+and DIRECTORY that of the CLI.
 
 OUTCOME is nil while it is open; `allowed', `refused', or `ended'.
 ASKED-THERE is non-nil once the title of its terminal has shown that the CLI
 asks there.  APPEARED is non-nil once it need not appear any more, and
 BUFFER the buffer that shows it, or nil."
-  id answer input tool command arguments partial cut summary directory
-  outcome asked-there appeared buffer)
+  id answer input tool command arguments partial cut summary file
+  directory outcome asked-there appeared buffer)
 
 (defvar gemini-companion-permission--open nil
   "The open permissions, oldest first.")
@@ -129,8 +130,10 @@ One is displayed at a time, so that its window is left as it was found.")
   "The `gemini-companion-permission--drawing' of this buffer, or nil.")
 
 (defun gemini-companion-permissions-open ()
-  "Return the open permissions."
-  gemini-companion-permission--open)
+  "Return the open permissions.
+One for an edit is left out while there is a review of that file."
+  (seq-remove #'gemini-companion-permission--reviewed-p
+              gemini-companion-permission--open))
 
 ;;;; Arrival and end
 
@@ -151,8 +154,10 @@ INPUT is too long to be shown whole."
                   (gemini-companion-permission-answer permission) answer)
           (funcall answer nil))
         (gemini-companion-permission--end-earlier permission)
-        (cl-callf append gemini-companion-permission--open (list permission))
-        (gemini-companion-request-notify permission 'opened)))))
+        (unless (gemini-companion-permission--decided-p permission)
+          (cl-callf append gemini-companion-permission--open (list permission))
+          (unless (gemini-companion-permission--reviewed-p permission)
+            (gemini-companion-request-notify permission 'opened)))))))
 
 (defun gemini-companion-permission--private-p (directory)
   "Return non-nil if nothing of DIRECTORY is shared now."
@@ -162,7 +167,7 @@ INPUT is too long to be shown whole."
 (defun gemini-companion-permission--read (facts input)
   "Return the permission that INPUT of the server describes.
 For FACTS and INPUT, see `gemini-companion-permission-ask'."
-  (pcase-let (((map :tool :command :arguments :partial)
+  (pcase-let (((map :tool :command :arguments :partial :file)
                (gemini-companion-permission--parse input)))
     (let ((cut (gemini-companion-permission--cut
                 `(,tool ,command ,@(apply #'append arguments)))))
@@ -172,6 +177,7 @@ For FACTS and INPUT, see `gemini-companion-permission-ask'."
          :input input :tool (or shown-tool "") :command shown-command
          :arguments (seq-partition rest 2) :partial partial :cut (cdr cut)
          :summary (gemini-companion-permission--summary tool command arguments)
+         :file (and file (gemini-companion-text-true-name file))
          :directory (plist-get facts :directory))))))
 
 (defun gemini-companion-permission--parse (input)
@@ -342,14 +348,18 @@ have then ended."
   "Return the open permissions of the CLI of SESSION that it asks in its terminal."
   (seq-filter
    (lambda (permission)
-     (let ((other (gemini-companion-permission-session permission)))
-       (and (null (gemini-companion-permission-answer permission))
-            (or (gemini-companion-session-same-p session other)
-                ;; A linked CLI may have connected since.
-                (and (plist-get session :pid)
-                     (not (plist-get session :remote))
-                     (eql (plist-get session :pid) (plist-get other :pid)))))))
+     (and (null (gemini-companion-permission-answer permission))
+          (gemini-companion-permission--of-p permission session)))
    gemini-companion-permission--open))
+
+(defun gemini-companion-permission--of-p (permission session)
+  "Return non-nil if the CLI of SESSION asks PERMISSION."
+  (let ((other (gemini-companion-permission-session permission)))
+    (or (gemini-companion-session-same-p session other)
+        ;; A linked CLI may have connected since.
+        (and (plist-get session :pid)
+             (not (plist-get session :remote))
+             (eql (plist-get session :pid) (plist-get other :pid))))))
 
 (defun gemini-companion-permission-progressed (facts)
   "End what the CLI of FACTS has asked in its terminal, as it has gone on.
@@ -401,15 +411,55 @@ two questions it may show for a moment that the CLI works."
         (gemini-companion-permission--close permission 'ended)))))
 
 (defun gemini-companion-permission--edit-changed (edit event)
-  "End what the CLI of EDIT has asked, as EVENT opens another edit."
-  (when (eq event 'opened)
-    (dolist (permission (gemini-companion-permission--of
-                         (gemini-companion-edit-session edit)))
-      (unless (or (gemini-companion-request-certain-p permission)
-                  (< (- (float-time)
-                        (gemini-companion-permission-since permission))
-                     2))
-        (gemini-companion-permission--close permission 'ended)))))
+  "End what the CLI of EDIT has asked, according to EVENT.
+That is what it asked before an edit that opens, and the question about an
+edit that has been decided."
+  (dolist (permission (and (memq event '(opened settled))
+                           (gemini-companion-permission--of
+                            (gemini-companion-edit-session edit))))
+    (let ((same (gemini-companion-permission--about-p permission edit)))
+      (pcase event
+        ('settled
+         (when same
+           (gemini-companion-permission--close permission 'ended)))
+        ((guard same)
+         ;; Its review is shown instead.
+         (gemini-companion-request-notify permission 'closed))
+        ((guard (not (or (gemini-companion-request-certain-p permission)
+                         (< (- (float-time)
+                               (gemini-companion-permission-since permission))
+                            2))))
+         (gemini-companion-permission--close permission 'ended))))))
+
+;;;; Edits
+
+;; Copilot CLI asks about an edit in its terminal as well as by a review.
+
+(defun gemini-companion-permission--about-p (permission edit)
+  "Return non-nil if PERMISSION is about EDIT: its file, and its CLI."
+  (and (gemini-companion-permission-file permission)
+       (equal (gemini-companion-permission-file permission)
+              (gemini-companion-edit-true-name edit))
+       (gemini-companion-permission--of-p permission
+                                          (gemini-companion-edit-session edit))))
+
+(defun gemini-companion-permission--edits (permission)
+  "Return the edits that PERMISSION may be about, the last one first."
+  (when-let* ((file (gemini-companion-permission-file permission)))
+    (seq-filter (apply-partially #'gemini-companion-permission--about-p permission)
+                (gemini-companion-edits-of-file file))))
+
+(defun gemini-companion-permission--reviewed-p (permission)
+  "Return non-nil if there is an open review of the edit of PERMISSION."
+  (seq-some #'gemini-companion-edit-open-p
+            (gemini-companion-permission--edits permission)))
+
+(defun gemini-companion-permission--decided-p (permission)
+  "Return non-nil if the edit of PERMISSION, which is new, has been decided.
+That may be earlier: an edit may be accepted automatically."
+  (when-let* ((edit (car (gemini-companion-permission--edits permission))))
+    (and (gemini-companion-edit-decision edit)
+         (< (- (float-time) (gemini-companion-request-since edit)) 2))))
 
 ;;;; What it does as a request
 

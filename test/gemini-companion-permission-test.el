@@ -538,6 +538,46 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
       (gemini-companion-permission-progressed '(:client "qwen" :pids (11 12)))
       (should-not (gemini-companion-permissions-open)))))
 
+(ert-deftest gemini-companion-permission-of-an-edit-is-its-review ()
+  (gemini-companion-test-with-directory '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
+    (let* ((session `(:id "one" :client "copilot" :pid 12
+                      :directory ,default-directory))
+           (other '(:id "two" :client "copilot" :pid 13 :directory "/src/bank"))
+           (ask (lambda (file)
+                  (gemini-companion-permission-ask
+                   `(:client "copilot" :pids (11 12) :directory ,default-directory)
+                   (gemini-companion-permission-test-input
+                    nil '(tool . "Edit") `(file . ,(expand-file-name file)))
+                   #'ignore)))
+           (rows (lambda ()
+                   (mapcar (lambda (request)
+                             (if (gemini-companion-edit-p request)
+                                 'review
+                               (gemini-companion-request-kind request)))
+                           (gemini-companion-requests)))))
+      (gemini-companion-test-with-parts '(state edit proposal permission) session
+        (cl-letf (((symbol-function 'gemini-companion-proposal--send) #'ignore))
+          ;; The review comes after the question, or before it.
+          (funcall ask "a")
+          (should (equal '(permission) (funcall rows)))
+          (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
+          (should (equal '(review) (funcall rows)))
+          (gemini-companion-edit-accept (car (gemini-companion-edits-open)))
+          (should-not (funcall rows))
+          (gemini-companion-proposal-open 2 session (expand-file-name "b") "new\n")
+          (funcall ask "b")
+          (should (equal '(review) (funcall rows)))
+          ;; The answer in the terminal closes the review.
+          (gemini-companion-proposal-close (car (gemini-companion-edits-open)) 'closed)
+          (should-not (funcall rows))
+          ;; It was accepted automatically before the question arrived.
+          (funcall ask "b")
+          (should-not (funcall rows))
+          ;; A review of another CLI is no answer to it.
+          (gemini-companion-proposal-open 3 other (expand-file-name "c") "new\n")
+          (funcall ask "c")
+          (should (equal '(review permission) (funcall rows))))))))
+
 (ert-deftest gemini-companion-permission-in-the-terminal-follows-its-title ()
   (gemini-companion-permission-test-with
     (let ((title 'working)

@@ -213,10 +213,11 @@ class CopilotHooks(Hooks):
     """The notifications of Copilot CLI, its only events for which it is linked."""
 
     # What its messages begin with.
-    COMMAND, TOOL, PATH = (
+    COMMAND, TOOL, PATH, EDIT = (
         "Run command: ",
         "Use MCP tool: ",
         "Path permission needed: ",
+        "Edit file: ",
     )
 
     def directory(self, event: Facts) -> str:
@@ -237,6 +238,10 @@ class CopilotHooks(Hooks):
             return Asked(message[len(self.TOOL) :], is_partial=True)
         if message.startswith(self.PATH):
             return Asked("Path", None, {"path": message[len(self.PATH) :]})
+        if message.startswith(self.EDIT):
+            # It comes shortly before the review of the file, or after it.
+            file = message[len(self.EDIT) :]
+            return Asked("Edit", None, {"file": file}, is_partial=True, file=file)
         return Asked("Permission", None, {"message": message}, is_partial=True)
 
     def addition(self, event: Facts, text: str) -> Facts:

@@ -49,6 +49,8 @@ class Asked:
     """All other arguments of the tool, by name."""
     is_partial: bool = False
     """Whether the tool has arguments that the CLI does not report."""
+    file: str | None = None
+    """The absolute name of the file of an edit, which may have a review as well."""
 
     def as_text(self) -> str:
         """Return it in ASCII, so that nothing on the way to Emacs changes it."""
@@ -58,6 +60,7 @@ class Asked:
             "command": self.command,
             "arguments": arguments,
             "partial": self.is_partial,
+            "file": self.file,
         }
         return json.dumps(facts)
 
@@ -86,7 +89,8 @@ class Hooks(ABC):
     def asked(self, event: Facts) -> Asked | None:
         """Return what the CLI asks permission for in ``event``, or None.
 
-        Edits, which have reviews, and questions of the model are left out.
+        Questions of the model are left out, and edits, which have reviews, where the
+        event tells them.
         """
         return None
 

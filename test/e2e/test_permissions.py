@@ -4,7 +4,7 @@
 import signal
 
 import pytest
-from harness import gemini
+from harness import copilot, gemini
 from harness.copilot import Copilot
 from harness.emacs import STATE, Emacs, lisp
 from harness.model import Part, call, say, together
@@ -153,6 +153,18 @@ def what_copilot_asks_is_shown_and_answered_there(
     cli.answer("Yes")
     cli.wait_for("done")
     assert out.read_text() == "one\n"
+
+    # An edit is asked in the terminal as well as by a review.
+    cli.model.script(copilot.create(world.project / "b.txt", "two\n"), say("written"))
+    cli.prompt()
+    emacs.holds("gemini-companion-permission--open", "its question has arrived")
+    emacs.becomes("(length (gemini-companion-edits-open))", 1)
+    emacs.holds(f"(null {OPEN})", "only the review is shown")
+    emacs.eval(
+        "(progn (gemini-companion-edit-accept (car (gemini-companion-edits-open))) nil)"
+    )
+    cli.wait_for("written")
+    emacs.holds("(null gemini-companion-permission--open)", "the question has ended")
 
     emacs.command("gemini-companion-tools", "delete it and its links?")
     emacs.says("Deleted the extension and its links")

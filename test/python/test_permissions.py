@@ -429,6 +429,9 @@ def test_what_each_cli_asks() -> None:
     assert copilot_asks(copilot, "Use MCP tool: poke/poke") == partial
     path = Asked("Path", None, {"path": "/tmp/a"})
     assert copilot_asks(copilot, "Path permission needed: /tmp/a") == path
+    edit = Asked("Edit", None, {"file": "/tmp/a"}, is_partial=True, file="/tmp/a")
+    assert copilot_asks(copilot, "Edit file: /tmp/a") == edit
+    assert json.loads(edit.as_text())["file"] == "/tmp/a"
     other = Asked("Permission", None, {"message": "What now?"}, is_partial=True)
     assert copilot_asks(copilot, "What now?") == other
     assert copilot.asked({"notification_type": "agent_idle", "message": "m"}) is None
