@@ -86,14 +86,22 @@ tool and the first line, FILE the true name of the file of an edit, or nil,
 and DIRECTORY that of the CLI.
 
 OUTCOME is nil while it is open; `allowed', `refused', or `ended'.
+STARTED is when the process of the CLI began, or nil if that was gone.
 ASKED-THERE is non-nil once the title of its terminal has shown that the CLI
 asks there.  APPEARED is non-nil once it need not appear any more, and
 BUFFER the buffer that shows it, or nil."
   id answer input tool command arguments partial cut summary file
-  directory outcome asked-there appeared buffer)
+  directory outcome started asked-there appeared buffer)
 
 (defvar gemini-companion-permission--open nil
   "The open permissions, oldest first.")
+
+(defvar gemini-companion-permission-ready-seconds 5
+  "Seconds after which a CLI whose title shows that it is ready asks nothing.
+It may ask in its terminal a moment after its hook has returned.")
+
+(defvar gemini-companion-permission--timer nil
+  "The timer that looks for ends that no one reports, or nil.")
 
 (defvar gemini-companion-permission--answered nil
   "The last permissions that were answered here, the last one first.")
@@ -141,12 +149,14 @@ One for an edit is left out while there is a review of that file."
   "Show what a CLI asks; call ANSWER with nil now, or with an answer later.
 FACTS is a plist with the `:client', its `:pids', the `:directory', and the
 `:id' of the question, if its hook waits for the answer.  INPUT is the text
-of what it asks, as the server sends it.  Where the project is not shared,
-nothing is shown, and the CLI asks in its terminal.  It asks there as well if
-INPUT is too long to be shown whole."
+of what it asks, as the server sends it.  Nothing is shown, and the CLI asks
+in its terminal, where the project is not shared, and if the hook has exited,
+so that no process of a CLI is known.  It asks there as well if INPUT is too
+long to be shown whole."
   (let ((directory (plist-get facts :directory))
         (id (plist-get facts :id)))
-    (if (gemini-companion-permission--private-p directory)
+    (if (or (gemini-companion-permission--private-p directory)
+            (null (gemini-companion-permission--session facts)))
         (funcall answer nil)
       (let ((permission (gemini-companion-permission--read facts input)))
         (if (and id (zerop (gemini-companion-permission-cut permission)))
@@ -156,6 +166,7 @@ INPUT is too long to be shown whole."
         (gemini-companion-permission--end-earlier permission)
         (unless (gemini-companion-permission--decided-p permission)
           (cl-callf append gemini-companion-permission--open (list permission))
+          (gemini-companion-permission--watch)
           (unless (gemini-companion-permission--reviewed-p permission)
             (gemini-companion-request-notify permission 'opened)))))))
 
@@ -171,9 +182,11 @@ For FACTS and INPUT, see `gemini-companion-permission-ask'."
                (gemini-companion-permission--parse input)))
     (let ((cut (gemini-companion-permission--cut
                 `(,tool ,command ,@(apply #'append arguments)))))
-      (pcase-let ((`(,shown-tool ,shown-command . ,rest) (car cut)))
+      (pcase-let ((`(,shown-tool ,shown-command . ,rest) (car cut))
+                  (session (gemini-companion-permission--session facts)))
         (gemini-companion-permission--make
-         :session (gemini-companion-permission--session facts)
+         :session session
+         :started (gemini-companion-permission--started session)
          :input input :tool (or shown-tool "") :command shown-command
          :arguments (seq-partition rest 2) :partial partial :cut (cdr cut)
          :summary (gemini-companion-permission--summary tool command arguments)
@@ -227,13 +240,15 @@ one text, and all texts after that.  A missing empty text counts as one."
      "  ")))
 
 (defun gemini-companion-permission--session (facts)
-  "Return the session of the CLI in FACTS.
+  "Return the session of the CLI in FACTS, or nil if its process is unknown.
 A CLI that is linked and not connected gets one of its own, by its process."
   (pcase-let (((map :client :pids :directory) facts))
     (or (seq-find (lambda (session) (memql (plist-get session :pid) pids))
                   (gemini-companion-sessions))
-        ;; The first process is the shell that runs the hook.
-        (let ((pid (or (nth 1 pids) (car pids))))
+        ;; The first process is the shell that runs the hook.  If the CLI has
+        ;; exited, the shell is a child of process 1.
+        (when-let* ((pid (or (nth 1 pids) (car pids)))
+                    ((< 1 pid)))
           (list :id (format "linked-%s" pid) :client client :pid pid
                 :directory directory)))))
 
@@ -312,6 +327,7 @@ selected: quitting a window selects the one from which it was displayed."
   (when-let* ((answer (gemini-companion-permission-answer permission)))
     (setf (gemini-companion-permission-answer permission) nil
           (gemini-companion-permission-since permission) (float-time))
+    (gemini-companion-permission--watch)
     (funcall answer nil)
     (gemini-companion-request-notify permission 'changed)))
 
@@ -365,9 +381,9 @@ have then ended."
   "End what the CLI of FACTS has asked in its terminal, as it has gone on.
 Called when its hook reports another event than a question.  For FACTS, see
 `gemini-companion-permission-ask'."
-  (dolist (permission (gemini-companion-permission--of
-                       (gemini-companion-permission--session facts)))
-    (gemini-companion-permission--close permission 'ended)))
+  (when-let* ((session (gemini-companion-permission--session facts)))
+    (dolist (permission (gemini-companion-permission--of session))
+      (gemini-companion-permission--close permission 'ended))))
 
 (defun gemini-companion-permission--end-earlier (permission)
   "End what the CLI of PERMISSION has asked before, if the end cannot be seen.
@@ -386,8 +402,9 @@ two questions it may show for a moment that the CLI works."
     (pcase meaning
       ('waiting
        (dolist (permission permissions)
-         (setf (gemini-companion-permission-asked-there permission) t)
-         (gemini-companion-request-notify permission 'changed)))
+         (unless (gemini-companion-permission-asked-there permission)
+           (setf (gemini-companion-permission-asked-there permission) t)
+           (gemini-companion-request-notify permission 'changed))))
       ('ready
        (dolist (permission permissions)
          (gemini-companion-permission--close permission 'ended)))
@@ -401,6 +418,59 @@ two questions it may show for a moment that the CLI works."
     (dolist (permission (gemini-companion-permission--of session))
       (when (gemini-companion-permission-asked-there permission)
         (gemini-companion-permission--close permission 'ended)))))
+
+(defun gemini-companion-permission--watch ()
+  "Look for ends that no one reports, once a second while a terminal asks."
+  (unless gemini-companion-permission--timer
+    (setq gemini-companion-permission--timer
+          (run-at-time 1 1 #'gemini-companion-permission--look-for-ends))))
+
+(defun gemini-companion-permission--look-for-ends ()
+  "End what no terminal asks any more: its CLI has exited, or is ready.
+A refusal in a CLI that is not connected, or to an agent that runs in the
+background, is no event, and changes no title that is followed."
+  (dolist (permission (seq-remove #'gemini-companion-permission-answer
+                                  gemini-companion-permission--open))
+    (let* ((session (gemini-companion-permission-session permission))
+           (connected (gemini-companion-session-connected-p session))
+           (titled (gemini-companion-state-titled session)))
+      (cond
+       ((or (not (or connected
+                     (gemini-companion-permission--running-p permission)))
+            (and (eq titled 'ready)
+                 (or (gemini-companion-permission-asked-there permission)
+                     (< gemini-companion-permission-ready-seconds
+                        (- (float-time)
+                           (gemini-companion-permission-since permission))))))
+        (gemini-companion-permission--close permission 'ended))
+       ((not (or connected (eq titled 'ready)))
+        (gemini-companion-permission--follow-title session titled)))))
+  (unless (seq-some (lambda (permission)
+                      (null (gemini-companion-permission-answer permission)))
+                    gemini-companion-permission--open)
+    (gemini-companion-permission--end-watch)))
+
+(defun gemini-companion-permission--end-watch ()
+  "Look for ends no more."
+  (when gemini-companion-permission--timer
+    (cancel-timer gemini-companion-permission--timer)
+    (setq gemini-companion-permission--timer nil)))
+
+(defun gemini-companion-permission--started (session)
+  "Return when the process of SESSION began, or nil if it does not run."
+  (let-alist (let ((default-directory "/"))
+               (process-attributes (plist-get session :pid)))
+    (and (not (equal .state "Z"))
+         .start)))
+
+(defun gemini-companion-permission--running-p (permission)
+  "Return non-nil if the process of the CLI of PERMISSION is alive."
+  (let ((then (gemini-companion-permission-started permission))
+        (now (gemini-companion-permission--started
+              (gemini-companion-permission-session permission))))
+    (and then now
+         ;; Emacs computes it from the time for which the system has run.
+         (< (abs (float-time (time-subtract now then))) 2))))
 
 (defun gemini-companion-permission--sessions-changed (previous)
   "End the permissions of CLIs that were connected, PREVIOUS, and no longer are."
@@ -915,6 +985,7 @@ Return its buffer, or nil."
     (gemini-companion-permission--close permission 'ended))
   (mapc #'gemini-companion-permission--kill gemini-companion-permission--ended)
   (setq gemini-companion-permission--answered nil)
+  (gemini-companion-permission--end-watch)
   (gemini-companion-permission--heed-keys)
   (cancel-function-timers #'gemini-companion-permission--heed-keys)
   (cancel-function-timers #'gemini-companion-permission--close-left)

@@ -107,9 +107,13 @@ non-nil, it is the last state that has lasted for a while."
 (defun gemini-companion-state-titled (session)
   "Return the state of SESSION according to its window title.
 That is `ready', `working', `waiting', or nil if there is no title of it in
-this Emacs, or one without a meaning."
-  (when-let* ((record (gemini-companion-state--of session)))
-    (gemini-companion-state--titled record)))
+this Emacs, or one without a meaning.  SESSION need not be connected."
+  (if-let* ((record (gemini-companion-state--of session)))
+      (gemini-companion-state--titled record)
+    (when-let* ((terminal (gemini-companion-session-terminal session))
+                (process (get-buffer-process terminal))
+                ((zerop (gemini-companion-state--count process))))
+      (gemini-companion-state--title-of process session))))
 
 (defun gemini-companion-state-questions ()
   "Return the open questions in terminals."
@@ -244,18 +248,26 @@ The CLI does not report that its turn, or its question, has ended."
 
 (defun gemini-companion-state--titled (record)
   "Return the state of RECORD according to its window title, or nil.
-The title of a terminal with two CLIs may be of either.  A title that has
-only the name of a session of Qwen Code stands for `ready' if another
-title of the process has shown a state."
+The title of a terminal with two CLIs may be of either."
   (when-let* ((process (gemini-companion-state--process record))
-              (title (process-get process 'gemini-companion-title))
-              ((= 1 (cl-count process gemini-companion-state--records
-                              :key #'gemini-companion-state--process))))
-    (pcase (assoc-default
-            (car title)
-            (gemini-companion-client-titles
-             (plist-get (gemini-companion-state--session record) :client))
-            #'string-match-p)
+              ((= 1 (gemini-companion-state--count process))))
+    (gemini-companion-state--title-of process
+                                      (gemini-companion-state--session record))))
+
+(defun gemini-companion-state--count (process)
+  "Return the number of connected CLIs in the terminal of PROCESS."
+  (cl-count process gemini-companion-state--records
+            :key #'gemini-companion-state--process))
+
+(defun gemini-companion-state--title-of (process session)
+  "Return the state of SESSION according to the title of PROCESS, or nil.
+A title that has only the name of a session of Qwen Code stands for `ready'
+if another title of PROCESS has shown a state."
+  (when-let* ((title (process-get process 'gemini-companion-title)))
+    (pcase (assoc-default (car title)
+                          (gemini-companion-client-titles
+                           (plist-get session :client))
+                          #'string-match-p)
       ('named (and (cdr title) 'ready))
       (state state))))
 

@@ -600,6 +600,86 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
           (gemini-companion-permission-test-wait)
           (should-not (gemini-companion-permissions-open)))))))
 
+(ert-deftest gemini-companion-permission-of-an-unknown-process-is-not-shown ()
+  (gemini-companion-permission-test-with
+    ;; The hook has exited, and the shell of a CLI that has is a child of process 1.
+    (dolist (pids '(() (11 1)))
+      (gemini-companion-permission-ask
+       `(:client "qwen" :pids ,pids :directory "/src/shop" :id "id")
+       (gemini-companion-permission-test-input "ls")
+       (lambda (answer) (push answer gemini-companion-permission-test-answers)))
+      (should (equal '(nil) gemini-companion-permission-test-answers))
+      (should-not (gemini-companion-permissions-open))
+      (gemini-companion-permission-progressed `(:client "qwen" :pids ,pids))
+      (setq gemini-companion-permission-test-answers nil))))
+
+(defmacro gemini-companion-permission-test-linked (&rest body)
+  "Evaluate BODY while a linked CLI that is not connected asks in a terminal.
+It is the `process', and asks the `permission'."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-permission-test-with
+     (let* ((terminal (generate-new-buffer "terminal"))
+            (process (make-process :name "cli" :buffer terminal :noquery t
+                                   :command '("cat") :connection-type 'pty))
+            (permission
+             (progn
+               (gemini-companion-permission-ask
+                (list :client "gemini" :pids (list 1 (process-id process) 1)
+                      :directory "/src/shop")
+                (gemini-companion-permission-test-input "ls") #'ignore)
+               (car (gemini-companion-permissions-open)))))
+       (ignore permission)
+       (unwind-protect
+           (progn ,@body)
+         (delete-process process)
+         (kill-buffer terminal)))))
+
+(ert-deftest gemini-companion-permission-ends-with-a-cli-that-never-connected ()
+  (gemini-companion-permission-test-linked
+    (gemini-companion-permission-test-run-timers)
+    (should (equal (list permission) (gemini-companion-permissions-open)))
+    (should-not (gemini-companion-request-certain-p permission))
+    (kill-process process)
+    (while (process-live-p process)
+      (accept-process-output process 1))
+    (gemini-companion-permission-test-run-timers)
+    (should-not (gemini-companion-permissions-open))
+    ;; Nothing is looked for any more.
+    (should-not (seq-some (lambda (timer)
+                            (eq (timer--function timer)
+                                #'gemini-companion-permission--look-for-ends))
+                          timer-list))))
+
+(ert-deftest gemini-companion-permission-ends-when-a-cli-that-is-not-connected-is-ready ()
+  (gemini-companion-permission-test-linked
+    (gemini-companion-state-set-title process "✋  Action Required (shop)")
+    (should (gemini-companion-request-certain-p permission))
+    (gemini-companion-permission-test-run-timers)
+    (should (gemini-companion-permissions-open))
+    ;; Escape.
+    (gemini-companion-state-set-title process "◇  Ready (shop)")
+    (gemini-companion-permission-test-run-timers)
+    (should-not (gemini-companion-permissions-open))))
+
+;; Qwen Code refuses it without a question, and its title has shown nothing.
+(ert-deftest gemini-companion-permission-of-an-agent-in-the-background-ends ()
+  (gemini-companion-permission-test-linked
+    (gemini-companion-server-receive
+        'sessions-update
+      (list (list :id "two" :client "gemini" :pid (process-id process)
+                  :directory "/src/shop")))
+    (gemini-companion-state-set-title process "◇  Ready (shop)")
+    (gemini-companion-permission-ask
+     (list :client "gemini" :pids (list 1 (process-id process))
+           :directory "/src/shop")
+     (gemini-companion-permission-test-input "pwd") #'ignore)
+    (let ((permission (car (last (gemini-companion-permissions-open)))))
+      (gemini-companion-permission-test-run-timers)
+      (should (memq permission (gemini-companion-permissions-open)))
+      (cl-decf (gemini-companion-permission-since permission) 10)
+      (gemini-companion-permission-test-run-timers)
+      (should-not (memq permission (gemini-companion-permissions-open))))))
+
 ;; In the terminal of the CLI, RET is a yes to the dialog that is shown.
 (ert-deftest gemini-companion-permission-takes-no-key-to-the-terminal ()
   (gemini-companion-permission-test-with
