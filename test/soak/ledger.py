@@ -27,7 +27,7 @@ def escaped(command: str) -> str:
 
 def _shown(char: str) -> str:
     if char in " \n" or unicodedata.category(char) not in {
-        *("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs")
+        *("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs", "Mn", "Mc", "Me")
     }:
         return char
     known = {"\t": "\\t", "\r": "\\r"}

@@ -553,7 +553,7 @@ class Judge:
         """Return what is shown, and whether that is the whole of ``question``."""
         showing, screen = self.showing(), self.emacs.screen()
         text = escaped(question.command)
-        whole = str(showing["text"] or "").endswith("\n\n" + text)
+        whole = str(showing["text"] or "").startswith(text + "\n\n")
         is_seen = text[-8:] in screen.replace("\\\n", "")
         shows = bool(whole and is_seen and showing["end"] and showing["answers"])
         return {"shows": shows, "showing": showing, "screen": screen}
