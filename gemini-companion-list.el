@@ -160,7 +160,8 @@ files and lines, how long it took, and the prompt, as far as known."
                                  (gemini-companion-list--named-by-files edits took)))
                         'face 'shadow)
             (gemini-companion-list--columns
-             (gemini-companion-turn-prompt turn))))
+             (when-let* ((prompt (gemini-companion-turn-prompt turn)))
+               (gemini-companion-text-escaped prompt 'composed)))))
      (mapcar (lambda (edit)
                (list :key (gemini-companion-edit-id edit) :level 3
                      :session session :edit edit

@@ -544,8 +544,9 @@ conversion is none."
                  'face 'font-lock-keyword-face)
      (when turn
        (concat "  " (format-time-string "%H:%M" (gemini-companion-turn-began turn))
-               "  " (or (gemini-companion-turn-prompt turn)
-                        (gemini-companion-edit-hunks-files edits))))
+               "  " (if-let* ((prompt (gemini-companion-turn-prompt turn)))
+                        (gemini-companion-text-escaped prompt 'composed)
+                      (gemini-companion-edit-hunks-files edits))))
      "\n"
      (propertize
       (concat

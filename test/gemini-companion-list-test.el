@@ -535,7 +535,7 @@ a:4-5\n> three\n> 4\nto the end"
           (cl-letf (((symbol-function 'y-or-n-p)
                      (lambda (prompt) (push prompt asked) t)))
             (gemini-companion-server-receive 'sessions-update (list session))
-            (gemini-companion-state-report session 'prompt "Begin")
+            (gemini-companion-state-report session 'prompt "Be\u202Egin")
             (gemini-companion-test-accept "first" "x\n" 1 session)
             (revert-buffer)
             (gemini-companion-list-test-go-to "  accepted  +1 −0  first")
@@ -553,13 +553,13 @@ a:4-5\n> three\n> 4\nto the end"
                     (+ 75 (gemini-companion-turn-began turn))))
             (revert-buffer)
             ;; Point was in what is folded now.
-            (should (string-suffix-p "  Begin" (gemini-companion-list-test-here)))
+            (should (string-suffix-p "  Be\\u202Egin" (gemini-companion-list-test-here)))
             (gemini-companion-list-test-go-to
              "3 files  +4 −3  1m 15s  Count to three")
             (should (string-match-p
                      "  ready since [0-9:]+"
                      (car (gemini-companion-list-test-lines))))
-            (gemini-companion-list-test-go-to "  Begin")
+            (gemini-companion-list-test-go-to "  Be\\u202Egin")
             (should (equal (gemini-companion-list-test-here)
                            (string-trim-left
                             (car (last (gemini-companion-list-test-lines))))))
