@@ -29,15 +29,20 @@ def pair(world: World) -> tuple[Emacs, Qwen]:
     """Return an Emacs, and a Qwen Code whose questions it answers."""
     world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(world.file("a.txt", "a\n"))
+    link_qwen(world, emacs)
+    cli = world.qwen()
+    stays_connected(emacs, cli)
+    return emacs, cli
+
+
+def link_qwen(world: World, emacs: Emacs) -> None:
+    """Link Qwen Code, whose questions ``emacs`` answers."""
     # Linking Gemini CLI, too, would take four seconds of a processor.
     programs = f"""'(("gemini" . "not-there") ("qwen" . {lisp(world.tools.qwen)}))"""
     emacs.eval(f"(setq gemini-companion-run-commands {programs})")
     question = "Answer in Emacs what Qwen Code asks"
     emacs.command("gemini-companion-tools", "A linked CLI", question)
     emacs.says("Linked Qwen Code")
-    cli = world.qwen()
-    stays_connected(emacs, cli)
-    return emacs, cli
 
 
 def asks(cli: Qwen, emacs: Emacs, *turns: Part) -> None:

@@ -48,6 +48,8 @@ from ledger import Ledger, Question, Record, escaped
 from recorder import record
 from test_tools import link
 
+from test_permissions import link_qwen
+
 HERE = Path(__file__).resolve().parent
 DIALOG = "Allow execution of"
 WORKS = "esc to cancel"
@@ -411,7 +413,7 @@ class Judge:
         self.world.file("ran.txt", "")
         self._lock = Lock()
         self._start_emacs()
-        link(self.world, self.emacs, answers=True)
+        (link if kind == "gemini" else link_qwen)(self.world, self.emacs)
         number = {"hooks": 3, "qwen": 2, "gemini": 1}[kind]
         self.clis = [KINDS[kind](self, f"{kind}-{n}") for n in range(number)]
         self.progress = time.monotonic()
