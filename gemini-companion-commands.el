@@ -117,7 +117,10 @@
      ("?" gemini-companion-review-menu nil (view) :first t :header "keys")
      ("?" gemini-companion-list-menu nil (list) :first t :header "keys")
      ("?" gemini-companion-page-menu nil (page) :first t :header "keys")
-     ("RET" gemini-companion-show-change nil (change))
+     ("RET" gemini-companion-show-change "Show what was before" (change))
+     ("C-/" gemini-companion-restore-change "Restore the last one" (change))
+     ("c" gemini-companion-comment "Comment on this line" (change))
+     ("?" gemini-companion-walk-help "Show these keys" (change))
      ("RET" gemini-companion-review-edit nil (panel unified))
      ("TAB" gemini-companion-unified-toggle-fold nil (unified))
      ("g" gemini-companion-ediff-compare-again nil (panel))
@@ -267,7 +270,9 @@ of CLICK."
                                 'gemini-companion-undo-change
                                 'gemini-companion-undo-changes
                                 'gemini-companion-keep-change
-                                'gemini-companion-keep-changes)
+                                'gemini-companion-keep-changes
+                                'gemini-companion-restore-change
+                                'gemini-companion-walk-help)
 
 (defvar gemini-companion-commands-repeat-map
   (let ((map (make-sparse-keymap)))

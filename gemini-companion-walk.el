@@ -6,9 +6,8 @@
 ;;; Commentary:
 
 ;; A command that goes to a change begins a walk: single keys go on, undo and keep,
-;; until a key that is none of the walk's, and does not only move or scroll.  The
-;; walk goes through all files with changes, the one that was written first is the
-;; first.
+;; until a key that is none of the walk's and does not scroll.  The walk goes through
+;; all files with changes, the one that was written first is the first.
 
 ;;; Code:
 
@@ -45,20 +44,19 @@
 (define-key gemini-companion-walk-map [return]
             (lookup-key gemini-companion-walk-map (kbd "RET")))
 
-(defconst gemini-companion-walk--moving
-  '( next-line previous-line forward-char backward-char right-char left-char
-     forward-word backward-word right-word left-word
-     move-beginning-of-line move-end-of-line beginning-of-visual-line
-     end-of-visual-line forward-paragraph backward-paragraph
-     beginning-of-buffer end-of-buffer recenter-top-bottom recenter
-     mwheel-scroll pixel-scroll-precision scroll-other-window
-     scroll-other-window-down universal-argument-more)
-  "Commands that move or scroll only, after which the walk goes on.
-Those that scroll have a property `scroll-command', too.")
-
 (defconst gemini-companion-walk--undo-commands
   '(undo undo-only undo-tree-undo undo-fu-only-undo evil-undo)
   "Commands that undo the last change of the current buffer.")
+;; Whatever key the user has for them.
+(dolist (command gemini-companion-walk--undo-commands)
+  (define-key gemini-companion-walk-map (vector 'remap command)
+              #'gemini-companion-restore-change))
+
+(defconst gemini-companion-walk--scrolling
+  '( recenter-top-bottom recenter mwheel-scroll pixel-scroll-precision
+     scroll-other-window scroll-other-window-down)
+  "Commands that scroll only, after which the walk goes on.
+Others have the property `scroll-command'.")
 
 ;;;; State
 
@@ -74,9 +72,10 @@ Those that scroll have a property `scroll-command', too.")
 (defvar gemini-companion-walk--words nil
   "Other overlays that go with it, as those of words that were not there.")
 
-(defvar gemini-companion-walk--done-in nil
-  "The buffer in which the user has last undone or kept something in this walk.
-It may have been killed since.  Nil if there is none.")
+(defvar gemini-companion-walk--done nil
+  "What the user has undone and kept in this walk, the last one first.
+The value is a list of lists of markers, one for each file, at the first
+change there.  The buffer of a file may have been killed since.")
 
 (defvar gemini-companion-walk--at-conversion nil
   "Non-nil if the walk has gone to the conversion of a file.
@@ -93,9 +92,9 @@ That is at the first line, which may have been changed, too.")
 Each command of the walk begins with this, as it may fail: a key that is
 typed after it must not become text of a file, nor answer the question of
 a CLI in the terminal that is selected."
-  (let ((done-in gemini-companion-walk--done-in))
+  (let ((done gemini-companion-walk--done))
     (funcall gemini-companion-walk--end)
-    (setq gemini-companion-walk--done-in done-in))
+    (setq gemini-companion-walk--done done))
   (setq gemini-companion-walk--end
         (set-transient-map gemini-companion-walk-map
                            #'gemini-companion-walk--goes-on-p
@@ -121,38 +120,27 @@ Keys that were typed ahead, for more changes than there were, are no text."
       (cl-find this-command (gemini-companion-commands-in 'change) :key #'cadr)
       (and (eq (current-buffer) gemini-companion-walk--buffer)
            (symbolp this-command)
-           (or (memq this-command gemini-companion-walk--moving)
+           (or (memq this-command gemini-companion-walk--scrolling)
                (get this-command 'scroll-command)))
-      (memq this-command '(universal-argument digit-argument negative-argument))))
+      (memq this-command '( universal-argument universal-argument-more
+                            digit-argument negative-argument))))
 
 (defun gemini-companion-walk--ended ()
-  "Remove what the walk has displayed.
-If the command that ends it is to undo something, let it take back what the
-user has last done in the walk, which may have gone to another file since."
-  (let ((buffer gemini-companion-walk--done-in))
-    (setq gemini-companion-walk--end #'ignore
-          gemini-companion-walk--done-in nil)
-    (gemini-companion-walk--hide-before)
-    (force-mode-line-update t)
-    (when (and buffer
-               (memq this-command gemini-companion-walk--undo-commands)
-               (eq (current-buffer) gemini-companion-walk--buffer))
-      (if (buffer-live-p buffer)
-          (gemini-companion-walk--select buffer)
-        (setq this-command #'gemini-companion-walk--cannot-take-back)))))
-
-(defun gemini-companion-walk--cannot-take-back ()
-  "Signal that the file was deleted in which the walk has undone something.
-The command to undo would undo something in the file where the walk is now."
-  (interactive)
-  (user-error "A file was deleted; ask its CLI to write it again"))
+  "Remove what the walk has displayed."
+  (setq gemini-companion-walk--end #'ignore
+        gemini-companion-walk--done nil)
+  (gemini-companion-walk--hide-before)
+  (force-mode-line-update t))
 
 (defun gemini-companion-walk--report (text)
   "Show TEXT and the keys of the walk, as far as they fit."
-  (let ((width (1- (frame-width)))
-        (keys "   n next  p previous  u undo  k keep  RET before")
-        (short " (n p u k RET)"))
-    (message "%s" (if (<= (+ (string-width text) (string-width keys)) width)
+  (let* ((width (1- (frame-width)))
+         (short " (n p u k RET)")
+         (keys (seq-find (lambda (keys)
+                           (<= (+ (string-width text) (string-width keys)) width))
+                         '("   n next  p previous  u undo  k keep  RET before  ? keys"
+                           "  n next p prev u undo k keep RET old"))))
+    (message "%s" (if keys
                       (concat text keys)
                     (concat (gemini-companion-label-fit
                              (list text) (- width (string-width short)))
@@ -271,10 +259,10 @@ If the file is none that can be visited, return why, a predicate."
                 (gemini-companion-changes-look record)
               "is another file now"))))))
 
-(defun gemini-companion-walk--go (back &optional at others prefix)
+(defun gemini-companion-walk--go (back &optional at others prefix suffix)
   "Go to the next change, and report it.
 For BACK, AT and OTHERS, see `gemini-companion-walk--next'.  PREFIX is a
-text before the report."
+text before the report, and SUFFIX one after its number."
   (pcase-let ((`(,record ,change ,skipped)
                (gemini-companion-walk--next back at others)))
     (gemini-companion-walk--hide-before)
@@ -284,17 +272,19 @@ text before the report."
           (gemini-companion-baseline-change-conversion change))
     (gemini-companion-walk--reveal change)
     (gemini-companion-walk--report
-     (concat prefix (gemini-companion-walk--label record change) skipped))))
+     (concat prefix (gemini-companion-walk--label record change suffix) skipped))))
 
-(defun gemini-companion-walk--label (record change)
-  "Return a text about CHANGE of RECORD: its number, file and lines."
-  (format "Change %d of %d, %s %s"
+(defun gemini-companion-walk--label (record change &optional suffix)
+  "Return a text about CHANGE of RECORD: its number, file and lines.
+SUFFIX, if non-nil, is a text after its number."
+  (format "Change %d of %d%s, %s %s"
           (+ 1
              (seq-position (gemini-companion-changes-file-known record) change)
              (cl-loop for other in (gemini-companion-changes-files)
                       until (eq other record)
                       sum (length (gemini-companion-changes-file-known other))))
           (gemini-companion-changes-left)
+          (or suffix "")
           (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                       'plain)
           (pcase (gemini-companion-baseline-change-conversion change)
@@ -535,10 +525,39 @@ changes of which only some edits do."
           (push (cons record changes) found))))
     (cons (nreverse found) shared)))
 
-(defun gemini-companion-walk--after (others what buffer)
-  "Report WHAT was done in BUFFER, and go to the next change, if there is one.
-OTHERS are the records of the next files; this one may be forgotten by now."
-  (setq gemini-companion-walk--done-in buffer)
+(defun gemini-companion-walk--markers (groups)
+  "Return a marker at the first change of each of GROUPS.
+GROUPS are a list of (RECORD . CHANGES).  The marker of a file that no
+buffer visits has no buffer."
+  (mapcar (pcase-lambda (`(,record . ,changes))
+            (let ((buffer (gemini-companion-changes-buffer record))
+                  (start (gemini-companion-baseline-change-start (car changes))))
+              (if buffer
+                  (with-current-buffer buffer
+                    (copy-marker (gemini-companion-walk--position start)))
+                (make-marker))))
+          groups))
+
+(defun gemini-companion-walk--restore (marker)
+  "Undo the last change of the buffer of MARKER, where the walk has made it."
+  (with-current-buffer (marker-buffer marker)
+    (let ((inhibit-message t)
+          (mark-active nil)
+          ;; Each step has an entry of its own: none continues the one before it.
+          (last-command 'ignore)
+          (this-command this-command))
+      (undo-boundary)
+      ;; Its history is not that of Emacs.
+      (call-interactively (if (bound-and-true-p undo-tree-mode)
+                              'undo-tree-undo
+                            #'undo-only)))
+    (gemini-companion-changes-look (gemini-companion-changes-here))))
+
+(defun gemini-companion-walk--after (others what markers)
+  "Report WHAT was done, and go to the next change, if there is one.
+OTHERS are the records of the next files; this one may be forgotten by now.
+MARKERS are as in `gemini-companion-walk--done'."
+  (push markers gemini-companion-walk--done)
   (if (gemini-companion-changes-left)
       (gemini-companion-walk--go nil 'at others (concat what "; "))
     (gemini-companion-walk--end-soon)
@@ -720,9 +739,10 @@ The file is not saved.  A new file is deleted, after asking."
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
                (others (gemini-companion-walk--others record))
-               (buffer (current-buffer)))
+               (groups (list (list record change)))
+               (markers (gemini-companion-walk--markers groups)))
     (gemini-companion-walk--after
-     others (gemini-companion-walk-undo (list (list record change))) buffer)))
+     others (gemini-companion-walk-undo groups) markers)))
 
 ;;;###autoload
 (defun gemini-companion-undo-changes (&optional turn)
@@ -734,12 +754,10 @@ asking."
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
                (others (gemini-companion-walk--others (gemini-companion-changes-here)))
-               (buffer (current-buffer)))
+               (done (gemini-companion-walk-undo groups)))
     (gemini-companion-walk--after
-     others
-     (concat (gemini-companion-walk-undo groups)
-             (gemini-companion-walk-shared shared))
-     buffer)))
+     others (concat done (gemini-companion-walk-shared shared))
+     (gemini-companion-walk--markers groups))))
 
 ;;;###autoload
 (defun gemini-companion-keep-change ()
@@ -747,9 +765,10 @@ asking."
   (interactive)
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
-               (others (gemini-companion-walk--others record)))
+               (others (gemini-companion-walk--others record))
+               (markers (gemini-companion-walk--markers (list (list record change)))))
     (gemini-companion-changes-keep record (list change))
-    (gemini-companion-walk--after others "Kept 1 change" (current-buffer))))
+    (gemini-companion-walk--after others "Kept 1 change" markers)))
 
 ;;;###autoload
 (defun gemini-companion-keep-changes (&optional turn)
@@ -759,14 +778,47 @@ point, in all files."
   (interactive "P")
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
-               (others (gemini-companion-walk--others (gemini-companion-changes-here))))
+               (others (gemini-companion-walk--others (gemini-companion-changes-here)))
+               (markers (gemini-companion-walk--markers groups)))
     (pcase-dolist (`(,record . ,changes) groups)
       (gemini-companion-changes-keep record changes))
     (gemini-companion-walk--after
      others
      (concat "Kept " (gemini-companion-walk-count groups)
              (gemini-companion-walk-shared shared))
-     (current-buffer))))
+     markers)))
+
+(defun gemini-companion-restore-change ()
+  "Restore what you have last undone or kept in the walk, and go there.
+That is a change, or several ones, and may be in another file."
+  (interactive)
+  (gemini-companion-walk--begin)
+  (let ((markers (or (seq-filter #'marker-buffer
+                                 (or (pop gemini-companion-walk--done)
+                                     (user-error
+                                      "Nothing undone or kept in this walk")))
+                     (user-error "No buffer visits the file, which may have been \
+deleted; ask its CLI to write it again")))
+        (left (or (gemini-companion-changes-left) 0)))
+    (mapc #'gemini-companion-walk--restore markers)
+    (let ((count (- (or (gemini-companion-changes-left) 0) left))
+          (marker (car markers)))
+      (gemini-companion-walk--select (marker-buffer marker))
+      (goto-char marker)
+      (if (= 1 count)
+          (gemini-companion-walk--go nil 'at nil nil " is back")
+        (gemini-companion-walk--go
+         nil 'at nil (format "%d changes are back; " count))))))
+
+(defun gemini-companion-walk-help ()
+  "Show all keys of the walk."
+  (interactive)
+  (gemini-companion-walk--begin)
+  (message "%s" (mapconcat (pcase-lambda (`(,key ,_ ,label . ,_))
+                             (concat (propertize key 'face 'help-key-binding)
+                                     " " label))
+                           (gemini-companion-commands-in 'change)
+                           "\n")))
 
 (defun gemini-companion-walk--groups (turn)
   "Return the changes of this file, or of the turn at point if TURN is non-nil.

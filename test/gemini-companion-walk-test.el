@@ -135,13 +135,12 @@
     (should (memq 'gemini-companion-removed
                   (ensure-list (get-text-property
                                 1 'face (gemini-companion-walk-test-shown)))))
-    ;; Moving and scrolling leave it, and so the walk.
-    (let ((this-command #'next-line))
-      (run-hooks 'pre-command-hook)
-      (call-interactively #'next-line))
+    ;; Scrolling leaves it, and so the walk.
+    (let ((this-command #'recenter-top-bottom))
+      (run-hooks 'pre-command-hook))
     (should (gemini-companion-walk-test-shown))
     (should (eq #'gemini-companion-next-change (key-binding "n")))
-    (gemini-companion-test-walk "p" "n" "RET")
+    (gemini-companion-test-walk "n" "RET")
     (should (equal "6\n" (substring-no-properties (gemini-companion-walk-test-shown))))
     (gemini-companion-test-walk "RET")
     (should-not (gemini-companion-walk-test-shown))
@@ -340,7 +339,14 @@
       (let ((message (gemini-companion-test-walk 'gemini-companion-next-change
                                                  "u")))
         (should (string-suffix-p " (n p u k RET)" message))
-        (should (< (string-width message) 60))))))
+        (should (< (string-width message) 60))))
+    ;; With words, where that is possible.
+    (pcase-dolist (`(,width . ,keys)
+                   '((65 . " RET old") (80 . " RET before  ? keys")))
+      (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) width)))
+        (let ((message (gemini-companion-test-walk 'gemini-companion-next-change)))
+          (should (string-suffix-p keys message))
+          (should (< (string-width message) width)))))))
 
 ;; Emacs shows the number of a line beside its first row.
 (ert-deftest gemini-companion-walk-line-numbers-are-beside-the-lines-now ()
@@ -468,7 +474,7 @@
                               (gemini-companion-undo-changes t)))))
     (should (equal "one\n" (with-current-buffer "a" (buffer-string))))))
 
-(ert-deftest gemini-companion-walk-takes-back-what-it-did-in-another-file ()
+(ert-deftest gemini-companion-walk-restores-what-it-did-in-another-file ()
   (dolist (key '("u" "k" "U" "K"))
     (gemini-companion-test-with-changes '(("a" "1\n") ("b" "2\n"))
       (dolist (name '("a" "b"))
@@ -478,19 +484,71 @@
       (find-file "a")
       (gemini-companion-test-walk 'gemini-companion-next-change key)
       (should (equal "b" (buffer-name (window-buffer))))
-      (gemini-companion-test-walk 'forward-char 'undo)
-      (ert-run-idle-timers)
+      (ert-with-message-capture shown
+        (execute-kbd-macro (kbd "C-/"))
+        (should (string-match-p "\\`Change [12] of 2 is back, a \\+1" shown)))
       (should (equal "a" (buffer-name (window-buffer))))
       (should (eql 2 (gemini-companion-test-left)))
-      (should-not (gemini-companion-part-lighter 'walk))
+      (should (gemini-companion-part-lighter 'walk))
       (should (equal '("x\n" "x\n")
                      (mapcar (lambda (name)
                                (with-current-buffer name (buffer-string)))
                              '("a" "b"))))
+      ;; Nothing else is undone.
+      (should (string-prefix-p "Nothing undone or kept"
+                               (gemini-companion-test-refusal
+                                (execute-kbd-macro (kbd "C-/")))))
       ;; Without the walk, a command to undo does what it does.
+      (let ((this-command #'ignore))
+        (run-hooks 'pre-command-hook))
       (find-file "b")
+      (should (eq #'undo (key-binding (kbd "C-/"))))
       (gemini-companion-test-walk 'undo)
       (should (equal "b" (buffer-name (window-buffer)))))))
+
+(ert-deftest gemini-companion-walk-restores-one-after-the-other ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+    (let ((written (buffer-string)))
+      (switch-to-buffer (current-buffer))
+      (gemini-companion-test-walk 'gemini-companion-next-change)
+      ;; What was restored, and then undone or kept again, is restored once more.
+      (dolist (keys '("u u C-/ k C-/ C-/" "k u k C-/ C-/ C-_" "u C-/ u C-x u"))
+        (execute-kbd-macro (kbd keys))
+        (should (equal written (buffer-string)))
+        (should (eql 3 (gemini-companion-test-left)))
+        (should (= 1 (line-number-at-pos))))
+      (ert-with-message-capture shown
+        (execute-kbd-macro (kbd "U C-/"))
+        (should (string-search "3 changes are back; Change 1 of 3, a +1" shown)))
+      (should (equal written (buffer-string))))))
+
+(ert-deftest gemini-companion-walk-goes-on-after-its-keys-and-scrolling-only ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+    (switch-to-buffer (current-buffer))
+    (pcase-dolist (`(,keys . ,goes-on)
+                   '(("?" . t) ("c comment RET" . t) ("C-l" . t) ("C-u C-u" . t)
+                     ("C-e" . nil) ("C-n" . nil) ("C-f" . nil) ("<right>" . nil)
+                     ("M-<" . nil) ("M-}" . nil) ("C-SPC" . nil)))
+      (ert-info ((format "Keys: %s" keys))
+        (goto-char (point-min))
+        (gemini-companion-test-walk 'gemini-companion-next-change)
+        (execute-kbd-macro (kbd keys))
+        (should (eq goes-on (eq #'gemini-companion-next-change (key-binding "n"))))))
+    ;; A letter is text.
+    (goto-char (point-min))
+    (gemini-companion-test-walk 'gemini-companion-next-change)
+    (execute-kbd-macro (kbd "C-e k e y"))
+    (should (string-prefix-p "onekey\n2" (buffer-string)))
+    (should (eql 3 (gemini-companion-test-left)))))
+
+(ert-deftest gemini-companion-walk-help-names-all-its-keys ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    (gemini-companion-test-walk 'gemini-companion-next-change)
+    (ert-with-message-capture shown
+      (execute-kbd-macro "?")
+      (dolist (key '("n" "p" "u" "k" "U" "K" "RET" "C-/" "c" "?"))
+        (should (string-match-p (concat "^" (regexp-quote key) " [A-Z]") shown))
+        (should (commandp (key-binding (kbd key))))))))
 
 (ert-deftest gemini-companion-walk-keys-for-more-changes-than-are-left-are-no-text ()
   (dolist (key '("k" "u"))
@@ -521,10 +579,7 @@
     (cl-letf (((symbol-function 'y-or-n-p) #'always))
       (gemini-companion-test-walk 'gemini-companion-next-change "u"))
     (should-not (file-exists-p "new"))
-    (let ((this-command 'undo))
-      (with-current-buffer (window-buffer)
-        (run-hooks 'pre-command-hook))
-      (should-error (call-interactively this-command) :type 'user-error))
+    (should-error (execute-kbd-macro (kbd "C-/")) :type 'user-error)
     (should (equal "x\nmine\n" (with-current-buffer "b" (buffer-string))))))
 
 ;;; gemini-companion-walk-test.el ends here

@@ -55,20 +55,20 @@ def turn_is_walked_through_by_keys(
     emacs.command("gemini-companion-next-change")
     emacs.says(change(1, 12, files[0]))
     emacs.wait_for("(walk)")
-    # It goes on, and saves nothing; one undo takes it back.
+    # It goes on, and saves nothing; one undo restores it, and the walk goes on.
     goes(emacs, "u", change(1, 11, files[0]), 8)
     assert files[0].read_text() == NEW
     emacs.keys("C-/")
+    emacs.says("Change 1 of 12 is back")
     emacs.becomes("(gemini-companion-changes-left)", 12)
-    emacs.wait_until_gone("(walk)")
-    emacs.command("gemini-companion-next-change")
+    emacs.wait_for("(walk)")
     goes(emacs, "u", change(1, 11, files[0]), 8)
     goes(emacs, "n", change(2, 11, files[1]), 2)
     emacs.keys("Enter")
     emacs.wait_for_match(r"(?m)^two *\nzwei +[┇:]$")
     emacs.wait_for("Before the change")
-    # It stays while the user moves.
-    emacs.keys("C-n")
+    # It stays while the user scrolls.
+    emacs.keys("C-l")
     emacs.wait_for_match(r"(?m)^two *\nzwei +[┇:]$")
     goes(emacs, "n", change(3, 11, files[1]), 8)
     emacs.wait_until_gone("\ntwo")
