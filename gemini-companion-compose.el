@@ -20,6 +20,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-install)
 (require 'gemini-companion-label)
+(require 'gemini-companion-names)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
@@ -339,14 +340,23 @@ in an address for mail.  What ends with a bracket is quoted anyway."
           (push name found))))
     (delete-dups (nreverse found))))
 
+(defun gemini-companion-compose--names-text (names)
+  "Return NAMES with an @ each, as a text: three at most, and how many more.
+A long name is shortened."
+  (let ((more (- (length names) 3)))
+    (concat (mapconcat (lambda (name)
+                         (concat "@" (gemini-companion-names-shown name 40)))
+                       (seq-take names 3) ", ")
+            (and (< 0 more) (format " and %d more" more)))))
+
 (defun gemini-companion-compose--check-files ()
   "Ask whether to submit a draft in which an @ names no file.
 Signal an error if the answer is no."
   (when-let* ((names (gemini-companion-compose--no-files)))
     (unless (y-or-n-p (format (if (cdr names)
-                                  "@%s are no files; submit the prompt? "
-                                "@%s is no file; submit the prompt? ")
-                              (string-join names ", @")))
+                                  "%s are no files; submit the prompt? "
+                                "%s is no file; submit the prompt? ")
+                              (gemini-companion-compose--names-text names)))
       (user-error "Nothing was submitted"))))
 
 ;;;; Images
@@ -481,7 +491,9 @@ the CLI does; submit it? "
              "Not connected")
            (append
             (when-let* ((names (gemini-companion-compose--no-files)))
-              (list (propertize (format "; no file: @%s" (string-join names ", @"))
+              (list (propertize (concat "; no file: "
+                                        (gemini-companion-compose--names-text
+                                         names))
                                 'face 'warning)))
            (mapcar (lambda (keys)
                      (concat "  " (substitute-command-keys keys)))

@@ -235,10 +235,13 @@ is none."
                           (match-string 1 header))))))
       (pcase-dolist
           (`(,text ,marked ,missing)
-           '(("See @src/bill.py and @c" ("@src/bill.py" "@c") nil)
+           `(("See @src/bill.py and @c" ("@src/bill.py" "@c") nil)
              ("See @a\\ b.txt." ("@a\\ b.txt") nil)
              ("@src/bil.py @src/bill.py @x/y" ("@src/bill.py")
               "@src/bil.py, @x/y")
+             ("@x/1 @x/2 @x/3" nil "@x/1, @x/2, @x/3")
+             (,(mapconcat (apply-partially #'format "@x/%d") (number-sequence 1 100) " ")
+              nil "@x/1, @x/2, @x/3 and 97 more")
              ;; These do not look as names of files, or are quoted.
              ("@property of me@example.org, \\@a.py" nil nil)))
         (erase-buffer)
