@@ -94,9 +94,9 @@ The ARGUMENTS are for FORMAT, after that name."
 ;;;###autoload
 (define-derived-mode gemini-companion-resume-mode tabulated-list-mode
   "Conversations"
-  :interactive nil
   "Mode of the list of conversations that a CLI can resume.
 \\{gemini-companion-resume-mode-map}"
+  :interactive nil
   (setq tabulated-list-format [("When" 17 nil)
                                ("Conversation (RET resumes it, g lists again)" 0 nil)]
         tabulated-list-padding 1)

@@ -65,6 +65,19 @@
         (goto-char (point-min))
         (should (re-search-forward (format regexp word) nil t))))))
 
+(ert-deftest gemini-companion-modes-have-docstrings ()
+  "Emacs makes one for a mode whose docstring it does not find."
+  :tags '(pure)
+  (let ((modes 0))
+    (mapatoms
+     (lambda (symbol)
+       (when (and (string-prefix-p "gemini-companion-" (symbol-name symbol))
+                  (get symbol 'derived-mode-parent))
+         (cl-incf modes)
+         (should-not (string-prefix-p "Major mode derived from"
+                                      (documentation symbol))))))
+    (should (< 5 modes))))
+
 (ert-deftest gemini-companion-commands-are-for-users-or-private ()
   :tags '(pure)
   (let ((documented (gemini-companion-manual-test-api))
