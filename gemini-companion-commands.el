@@ -85,7 +85,7 @@
      ("p" gemini-companion-review-previous-hunk "Previous hunk" (view list)
       :enable gemini-companion-review-of-buffer :stay t)
      ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list page)
-      :enable gemini-companion-review-hunk-at-point
+      :enable gemini-companion-review-hunk-shown
       :on gemini-companion-review-excluded-p :stay t :header "exclude")
      ("e" gemini-companion-review-edit "Edit the proposal" (view list page)
       :enable gemini-companion-review-of-buffer :header "edit")
@@ -177,7 +177,8 @@ A group without a title is in no menu.
 In the plist, `:header' is the word beside the key in a header line, in
 which those with `:first' come first.  The transient stays after
 commands with `:stay'.  Two have variables, or functions without
-arguments, which count once they are loaded: `:enable' is nil if the
+arguments, which count once they are loaded, and only read what is known,
+as Emacs calls them each time it displays a menu: `:enable' is nil if the
 command does nothing now, and `:on' is the state of what it turns on.")
 
 (defun gemini-companion-commands-menu (place)

@@ -555,12 +555,7 @@ least a minute ago.
 
 (cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-list-view))
   "Return the hunk at point, or nil."
-  (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk)))
-    (unless (member hunk (gemini-companion-edit-hunks
-                          (gemini-companion-edit-unsettled)))
-      (gemini-companion-page-refresh)
-      (user-error "The proposal has changed; its diff was updated"))
-    hunk))
+  (get-text-property (point) 'gemini-companion-hunk))
 
 (cl-defmethod gemini-companion-view-move ((_ gemini-companion-list-view) count)
   "Go forward by COUNT lines of a CLI, turn, edit or hunk."

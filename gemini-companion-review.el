@@ -21,6 +21,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-names)
+(require 'gemini-companion-page)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-request)
 (require 'gemini-companion-review-answered)
@@ -197,10 +198,26 @@ LINE is counted in the proposal, or nil."
 ;;;; Menu state
 
 ;; A user error of these functions means nil in a menu.
+(defun gemini-companion-review-hunk-shown ()
+  "Return the hunk at point, as it is displayed, of a review that is open.
+The value is nil if there is none.  Nothing is compared."
+  (gemini-companion-edit-unsettled)
+  (gemini-companion-view-hunk (gemini-companion-review-of-buffer)))
+
+(defun gemini-companion-review-excluded-p ()
+  "Return non-nil if the hunk of a review at point is excluded."
+  (member (gemini-companion-review-hunk-shown)
+          (gemini-companion-hunk-excluded
+           (gemini-companion-edit-proposal-buffer
+            (gemini-companion-edit-unsettled)))))
+
+;;;; The hunk at point
+
 (defun gemini-companion-review-hunk-at-point ()
-  "Return the hunk of a review at point, or nil.
+  "Return the hunk of a review at point, or nil, for a command.
 If the texts have changed, compare again: what is typed beside a hunk,
-also as a part of another line, becomes a part of it."
+also as a part of another line, becomes a part of it.  On a page with
+several edits, signal an error if the hunk at point is outdated."
   (let* ((view (gemini-companion-review-of-buffer))
          (edit (gemini-companion-view-edit view)))
     (unless (or (null edit)
@@ -208,14 +225,14 @@ also as a part of another line, becomes a part of it."
                 (eq (gemini-companion-view-hunks view)
                     (gemini-companion-edit-hunks edit)))
       (gemini-companion-view-compare view))
-    (gemini-companion-view-hunk view)))
-
-(defun gemini-companion-review-excluded-p ()
-  "Return non-nil if the hunk of a review at point is excluded."
-  (member (gemini-companion-review-hunk-at-point)
-          (gemini-companion-hunk-excluded
-           (gemini-companion-edit-proposal-buffer
-            (gemini-companion-edit-unsettled)))))
+    (let ((hunk (gemini-companion-view-hunk view)))
+      (unless (or edit
+                  (null hunk)
+                  (member hunk (gemini-companion-edit-hunks
+                                (gemini-companion-edit-unsettled))))
+        (gemini-companion-page-refresh)
+        (user-error "The proposal has changed; its diff was updated"))
+      hunk)))
 
 ;;;; Views
 

@@ -665,13 +665,8 @@ removed line, `+' for an added one.
 
 (cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-turn-page-view))
   "Return the hunk of a proposal at point, or nil."
-  (when-let* (((gemini-companion-turn-page--proposal-here))
-              (hunk (get-text-property (point) 'gemini-companion-hunk)))
-    (unless (member hunk (gemini-companion-edit-hunks
-                          (gemini-companion-edit-unsettled)))
-      (gemini-companion-page-refresh)
-      (user-error "The proposal has changed; its diff was updated"))
-    hunk))
+  (when (gemini-companion-turn-page--proposal-here)
+    (get-text-property (point) 'gemini-companion-hunk)))
 
 (cl-defmethod gemini-companion-view-follow
   ((_ gemini-companion-turn-page-view) event)

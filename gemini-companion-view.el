@@ -45,7 +45,8 @@ If KEEP is non-nil, the selected window stays visible.  If this fails,
 the view is closed.")
 
 (cl-defgeneric gemini-companion-view-hunk (view)
-  "Return the hunk at point in VIEW, or nil.")
+  "Return the hunk at point in VIEW, as it is displayed, or nil.
+A menu asks for it, so this compares nothing and shows no message.")
 
 (cl-defgeneric gemini-companion-view-line (_view)
   "Return the line of the proposal at point in a view, or nil if unknown."

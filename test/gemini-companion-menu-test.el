@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'ert-x)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-list)
 (require 'gemini-companion-menu)
@@ -66,6 +67,38 @@
               (should (< (string-width line) 80)))))))))
 
 ;;;; States
+
+(ert-deftest gemini-companion-menu-compares-nothing-and-shows-no-message ()
+  "Emacs evaluates the items of a menu whenever it displays that."
+  (gemini-companion-test-in-each-view '(("a" "1\n2\n3\n"))
+    (let ((calls nil))
+      (gemini-companion-arrival-view
+       (gemini-companion-test-open "a" "one\n2\nthree\n"))
+      (dolist (list (if (eq 'diff view) '(nil) '(nil t)))
+        (when list
+          (gemini-companion-list)
+          (gemini-companion-list-toggle)
+          (search-forward "three"))
+        (let ((edit (gemini-companion-edit-current)))
+          ;; The user edits the proposal.
+          (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+            (goto-char (point-max))
+            (let ((inhibit-read-only t))
+              (insert "four\n"))))
+        (cl-letf (((symbol-function 'gemini-companion-edit-hunks)
+                   (lambda (&rest _) (push 'hunks calls) nil))
+                  ((symbol-function 'gemini-companion-page-refresh)
+                   (lambda (&rest _) (push 'refresh calls))))
+          (with-current-buffer (window-buffer)
+            (ert-with-message-capture shown
+              (gemini-companion-menu-test--items)
+              (pcase-dolist (`(,_ ,_ ,_ ,_ . ,plist)
+                             (seq-mapcat #'cdr gemini-companion-commands))
+                (dolist (state '(:enable :on))
+                  (when-let* ((symbol (plist-get plist state)))
+                    (gemini-companion-commands-state symbol))))
+              (should (equal "" shown)))
+            (should-not calls)))))))
 
 (defun gemini-companion-menu-test--items ()
   "Return the items of the menu that are displayed, an alist.
