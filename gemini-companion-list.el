@@ -645,8 +645,10 @@ are left of it."
             (line (if (gemini-companion-edit-written-p edit)
                       (get-text-property (point) 'gemini-companion-line)
                     (or (get-text-property (point) 'gemini-companion-old)
-                        (car (get-text-property (point)
-                                                'gemini-companion-hunk))))))
+                        ;; An added line is not in the file.
+                        (when-let* ((hunk (get-text-property
+                                           (point) 'gemini-companion-hunk)))
+                          (gemini-companion-hunk-old hunk))))))
         (unless (file-exists-p file)
           (user-error "%s does not exist" (gemini-companion-edit-name edit)))
         (gemini-companion-windows-show-beside (gemini-companion-revert-visit file)

@@ -411,6 +411,17 @@ a:4-5\n> three\n> 4\nto the end"
       (should (equal "three" (buffer-substring (line-beginning-position)
                                                (line-end-position)))))))
 
+(ert-deftest gemini-companion-list-visits-the-line-of-an-edit-that-was-not-written ()
+  (dolist (end (list #'gemini-companion-edit-reject
+                     (lambda (edit) (gemini-companion-proposal-close edit 'closed))))
+    (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
+      (funcall end (gemini-companion-list-test-open 1 1 "a" "1\n2\nnew\nmore\n3\n"))
+      (gemini-companion-list-test-key "TAB" "+2 −0  a")
+      ;; There is no such line in the file, but the one that follows.
+      (gemini-companion-list-test-key "RET" "+more")
+      (should (equal (expand-file-name "a") (buffer-file-name)))
+      (should (= 3 (line-number-at-pos))))))
+
 (ert-deftest gemini-companion-list-shows-one-review-and-the-other-waits-again ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
     (let ((gemini-companion-arrival-pause 0)
