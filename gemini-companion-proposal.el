@@ -70,7 +70,8 @@ edited text is kept."
            file
            (lambda (_watch changed occasion)
              (and changed
-                  (gemini-companion-proposal--file-changed edit occasion)))))
+                  (gemini-companion-proposal--file-changed edit occasion)))
+           nil 'lasting))
     (gemini-companion-edit-add edit)
     (when (gemini-companion-file-state-undoes-p edit proposal)
       (push 'undoes (gemini-companion-edit-remarks edit)))

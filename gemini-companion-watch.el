@@ -7,6 +7,7 @@
 
 ;; A watch checks one file repeatedly, by a timer, as notifications of the system
 ;; would be lost for a file that is replaced.  Its function is called at each check.
+;; All watches have one timer, at the pace of the youngest of them.
 ;;
 ;; A watch also knows whether another program has written the file, or only this
 ;; Emacs.  Before Emacs saves the file, each watch of it is checked, so that what
@@ -35,7 +36,10 @@
 Its parts read FILE, LAST and OWN; all else is for this file."
   (file nil :documentation "The name of the file, or of the copy of a remote one.")
   (function nil :documentation "See `gemini-companion-watch-start'.")
-  (timer nil :documentation "The timer of the next check.")
+  (lasting nil :documentation "Non-nil if FILE may be watched for hours: one
+of many such files is checked less often.")
+  (delay 0.02 :documentation "Seconds between the last check and the next one.")
+  (wait 0.02 :documentation "Seconds that are left of that.")
   (busy nil :documentation "Non-nil during a check, whose function may run
 hooks by which the file is checked again.")
   (first nil :documentation "The stamp at the start.")
@@ -55,6 +59,12 @@ and its copy, FILE, does not have yet, or nil.")
 (defvar gemini-companion-watch--all nil
   "The watches that were started and not stopped, the last one first.")
 
+(defvar gemini-companion-watch--timer nil
+  "The timer of the next checks, or nil if no file is watched.")
+
+(defvar gemini-companion-watch--pace nil
+  "Seconds for which that timer was set.")
+
 (defun gemini-companion-watch-stamp (file)
   "Return the (TIME SIZE INODE) of FILE, or nil if it does not exist.
 Follow symbolic links.  Stamps are compared by `equal'."
@@ -73,38 +83,71 @@ Follow symbolic links.  Stamps are compared by `equal'."
   "Return non-nil if any file is watched."
   gemini-companion-watch--all)
 
-(defun gemini-companion-watch-start (file function &optional changed)
+(defun gemini-companion-watch-start (file function &optional changed lasting)
   "Check FILE repeatedly, and call FUNCTION each time; return the watch.
 The arguments are the watch, a value that is non-nil if FILE has changed,
 and OCCASION of `gemini-companion-watch-check'.  The second one stays
 non-nil until FUNCTION returns non-nil, which means that it has followed
-the change.  If CHANGED is non-nil, FILE has changed before."
+the change.  If CHANGED is non-nil, FILE has changed before.
+If LASTING is non-nil, FILE may be watched for hours.
+
+The first checks are 20 ms apart, and later ones half a second."
   (let* ((stamp (gemini-companion-watch-stamp file))
          (watch (gemini-companion-watch--make
-                 :file file :function function
+                 :file file :function function :lasting lasting
                  :first stamp :own stamp :last stamp
                  :followed (if changed 'none stamp))))
-    (setf (gemini-companion-watch-timer watch)
-          (run-at-time 0.02 nil #'gemini-companion-watch--tick watch 0.03))
     (push watch gemini-companion-watch--all)
+    ;; A timer that is set again by each of many watches would never fire.
+    (unless (and gemini-companion-watch--timer
+                 (<= gemini-companion-watch--pace
+                     (gemini-companion-watch-delay watch)))
+      (gemini-companion-watch--set-timer))
     watch))
 
 (defun gemini-companion-watch-stop (watch)
   "Stop WATCH, which may have been stopped before."
   (setq gemini-companion-watch--all (remq watch gemini-companion-watch--all))
-  (cancel-timer (gemini-companion-watch-timer watch)))
+  (unless gemini-companion-watch--all
+    (gemini-companion-watch--set-timer)))
 
 (defun gemini-companion-watch-live-p (watch)
   "Return non-nil if WATCH was not stopped."
   (memq watch gemini-companion-watch--all))
 
-(defun gemini-companion-watch--tick (watch delay)
-  "Check WATCH, and again after DELAY seconds, then ever later.
-This is called by a timer."
-  (setf (gemini-companion-watch-timer watch)
-        (run-at-time delay nil #'gemini-companion-watch--tick
-                     watch (min 0.5 (* 1.5 delay))))
-  (gemini-companion-watch-check watch))
+(defun gemini-companion-watch--set-timer ()
+  "Set the timer for the watch with the shortest delay, if there is one."
+  (when gemini-companion-watch--timer
+    (cancel-timer gemini-companion-watch--timer))
+  (setq gemini-companion-watch--timer
+        (when gemini-companion-watch--all
+          (setq gemini-companion-watch--pace
+                (apply #'min (mapcar #'gemini-companion-watch-delay
+                                     gemini-companion-watch--all)))
+          (run-at-time gemini-companion-watch--pace nil
+                       #'gemini-companion-watch--tick))))
+
+(defun gemini-companion-watch--tick ()
+  "Check the watches whose time has come; each is checked ever later.
+This is called by the timer."
+  (let ((due (seq-filter (lambda (watch)
+                           (<= (cl-decf (gemini-companion-watch-wait watch)
+                                        gemini-companion-watch--pace)
+                               0))
+                         gemini-companion-watch--all))
+        ;; Many files take at most 40 checks in a second.
+        (lasting (max 0.5 (/ (length gemini-companion-watch--all) 40.0))))
+    (dolist (watch due)
+      (let ((delay (min (if (gemini-companion-watch-lasting watch) lasting 0.5)
+                        (* 1.5 (gemini-companion-watch-delay watch)))))
+        (setf (gemini-companion-watch-delay watch) delay
+              (gemini-companion-watch-wait watch) delay)))
+    ;; Before the checks, one of which may fail, or ask.
+    (gemini-companion-watch--set-timer)
+    (dolist (watch due)
+      ;; The function of another one may have stopped it.
+      (when (gemini-companion-watch-live-p watch)
+        (gemini-companion-watch-check watch)))))
 
 ;;;; Checks
 

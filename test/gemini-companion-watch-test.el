@@ -66,6 +66,37 @@
      (let ((watch (gemini-companion-watch-start (expand-file-name "a") #'always)))
        ,@body)))
 
+(ert-deftest gemini-companion-watch-many-files-take-one-timer-and-few-checks ()
+  "A timer for each of 200 open reviews took a quarter of a processor."
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let* ((checks 0)
+           (start (lambda (lasting)
+                    (gemini-companion-watch-start
+                     "a" (lambda (&rest _) (ignore (cl-incf checks))) nil lasting)))
+           (timers (lambda () (gemini-companion-test-timers "watch")))
+           ;; Return how many checks are done in SECONDS.
+           (rate (lambda (seconds)
+                   (let ((began checks)
+                         (passed 0))
+                     (while (< passed seconds)
+                       (let ((timer (car (funcall timers))))
+                         (should-not (cdr (funcall timers)))
+                         (cl-incf passed (float-time (time-subtract
+                                                      (timer--time timer) nil)))
+                         (timer-event-handler timer)))
+                     (/ (- checks began) passed)))))
+      (unwind-protect
+          (progn
+            (dotimes (_ 200)
+              (funcall start 'lasting))
+            (funcall rate 20)
+            (should (< (funcall rate 60) 50))
+            ;; One that is awaited is checked soon, and often.
+            (funcall start nil)
+            (should (< 40 (funcall rate 0.01))))
+        (gemini-companion-part-stop 'watch)
+        (should-not (funcall timers))))))
+
 (ert-deftest gemini-companion-watch-tells-writes-of-emacs-from-others ()
   (gemini-companion-watch-test-with "one\n"
     (with-current-buffer (find-file-noselect "a")
