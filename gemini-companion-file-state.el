@@ -433,21 +433,30 @@ One that only adds lines is at the place between two lines."
      (gemini-companion-hunk-old a) (gemini-companion-hunk-old-end a)
      (gemini-companion-hunk-old b) (gemini-companion-hunk-old-end b))))
 
-(defun gemini-companion-file-state--changes-p (second first)
-  "Return non-nil if the difference SECOND is at lines that FIRST has made."
-  (let ((first (gemini-companion-file-state--difference-hunk first))
-        (second (gemini-companion-file-state--difference-hunk second)))
-    (gemini-companion-hunk-touch-p
-     (gemini-companion-hunk-new first) (gemini-companion-hunk-new-end first)
-     (gemini-companion-hunk-old second) (gemini-companion-hunk-old-end second))))
+(defun gemini-companion-file-state--puts-back-p (change previous)
+  "Return non-nil if CHANGE puts back lines of PREVIOUS.
+Both are differences from one text, at the same lines of it.  If PREVIOUS has
+no lines there, CHANGE puts that back if it writes nothing for the lines."
+  (if (seq-every-p #'string-blank-p
+                   (gemini-companion-file-state--difference-lines previous))
+      (let ((change (gemini-companion-file-state--difference-hunk change))
+            (previous (gemini-companion-file-state--difference-hunk previous)))
+        (<= (gemini-companion-hunk-new-count change)
+            ;; CHANGE may be of other lines, too.
+            (- (gemini-companion-hunk-old-count change)
+               (max 0 (- (min (gemini-companion-hunk-old-end change)
+                              (gemini-companion-hunk-old-end previous))
+                         (max (gemini-companion-hunk-old change)
+                              (gemini-companion-hunk-old previous)))))))
+    (gemini-companion-file-state--share-p change (list previous))))
 
 ;;;; What the CLI does not know
 
-(defun gemini-companion-file-state--text-of-cli (edit)
-  "Return the text that the CLI of EDIT takes for that of its file, or nil.
+(defun gemini-companion-file-state--unknown-to-cli (edit)
+  "Return the last edit of EDIT's file whose text the CLI may not know, or nil.
 A CLI that writes its own text, over which Emacs has written the one that
 the user has accepted, does not know that one in the same turn, until it
-reads the file again.  Return nil if the CLI knows the text of the file."
+reads the file again."
   (when-let* (((gemini-companion-client-writes-own-text-p
                 (gemini-companion-edit-client edit)))
               (last (seq-find #'gemini-companion-edit-written-p
@@ -456,22 +465,33 @@ reads the file again.  Return nil if the CLI knows the text of the file."
                    (gemini-companion-edit-turn last)))
               ((not (equal (gemini-companion-edit-proposed last)
                            (gemini-companion-edit-after last)))))
-    (gemini-companion-edit-proposed last)))
+    last))
 
 (defun gemini-companion-file-state-undoes-p (edit text)
-  "Return non-nil if lines of the user are lost by TEXT, for the file of EDIT.
+  "Return non-nil if TEXT undoes what the user has typed, for the file of EDIT.
 These are lines that the user has made of the CLI's previous edit of the file,
-which the CLI does not know; see `gemini-companion-file-state--text-of-cli'."
-  (when-let* ((base (gemini-companion-file-state--text-of-cli edit))
+which the CLI may not know; see `gemini-companion-file-state--unknown-to-cli'.
+TEXT undoes that where it puts back what the CLI had written, or what was
+there before; with another text, the CLI has read that of the user."
+  (when-let* ((last (gemini-companion-file-state--unknown-to-cli edit))
               ((not (eq 'unknown (gemini-companion-edit-before edit)))))
     (let* ((mine (gemini-companion-edit-texts-before edit))
-           (of-user (gemini-companion-file-state--differences base mine))
-           (of-text (gemini-companion-file-state--differences mine text)))
+           (differences (apply-partially #'gemini-companion-file-state--differences
+                                         mine))
+           (of-user (funcall differences (gemini-companion-edit-proposed last)))
+           (previous (append
+                      of-user
+                      (unless (eq 'unknown (gemini-companion-edit-before last))
+                        (funcall differences
+                                 (gemini-companion-edit-texts-before last))))))
       (seq-some (lambda (change)
-                  (seq-some (apply-partially #'gemini-companion-file-state--changes-p
-                                             change)
-                            of-user))
-                of-text))))
+                  (let ((overlaps-p (apply-partially
+                                     #'gemini-companion-file-state--overlap-p change)))
+                    (and (seq-some overlaps-p of-user)
+                         (seq-some (apply-partially
+                                    #'gemini-companion-file-state--puts-back-p change)
+                                   (seq-filter overlaps-p previous)))))
+                (funcall differences text)))))
 
 ;;;; Reported writes
 
