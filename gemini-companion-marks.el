@@ -196,6 +196,12 @@ brought back what was marked; elsewhere a key costs nothing."
             ((buffer-base-buffer) (gemini-companion-marks--draw-here nil nil))
             (t (gemini-companion-marks--set-margins))))))
 
+(defun gemini-companion-marks--displayed-last ()
+  "Adapt the right margins in all frames.
+`visual-fill-column-mode' removes them in each other hook for windows where
+the text is as wide as the window; Emacs runs this one last."
+  (mapc #'gemini-companion-marks--displayed (frame-list)))
+
 (defun gemini-companion-marks--show-changes (frame)
   "Mark the changes in buffers that FRAME displays and that have no marks yet.
 A file may be visited without hooks."
@@ -220,6 +226,7 @@ A file may be visited without hooks."
     (window-buffer-change-functions gemini-companion-marks--show-changes)
     ;; A window configuration has the margin of its time.
     (window-size-change-functions gemini-companion-marks--displayed)
+    (window-state-change-hook gemini-companion-marks--displayed-last)
     ;; What the user has typed far from a mark may be what a CLI wrote.
     (after-save-hook gemini-companion-marks--look-soon)
     (after-set-visited-file-name-hook gemini-companion-marks--renamed)))

@@ -112,6 +112,22 @@
       (gemini-companion-keep-changes)
       (should (equal '(nil) (window-margins))))))
 
+;; As `visual-fill-column-mode' of a narrow window.
+(ert-deftest gemini-companion-marks-stay-where-a-mode-removes-margins ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    (let ((adjust (lambda (&rest _) (set-window-margins nil 0 0)))
+          (hooks '( window-size-change-functions window-state-change-functions
+                    window-configuration-change-hook)))
+      (dolist (hook hooks)
+        (add-hook hook adjust 'append 'local))
+      ;; The order of Emacs.
+      (run-hook-with-args 'window-size-change-functions (selected-frame))
+      (run-hook-with-args 'window-state-change-functions (selected-frame))
+      (run-hooks 'window-configuration-change-hook 'window-state-change-hook)
+      (should (equal '(nil . 1) (window-margins)))
+      (gemini-companion-keep-changes)
+      (should-not (cdr (window-margins))))))
+
 (defvar flymake-margin-indicator-position)
 
 (ert-deftest gemini-companion-marks-stay-where-flymake-is-turned-on-and-off ()
