@@ -107,7 +107,9 @@ priority = 100
   (gemini-companion-client-titles
    '(("\\`\u25c7" . ready)
      ("\\`[\u2726\u23f2]" . working)
-     ("\\`\u270b" . waiting))))
+     ("\\`\u270b" . waiting)))
+  ;; It saves the theme, and checks it against the background once in a minute.
+  (gemini-companion-client-follows-background-p t))
 
 ;;;; Dialogs
 

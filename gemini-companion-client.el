@@ -186,6 +186,10 @@ Its elements are (REGEXP . STATE), of which the first that matches counts.
 STATE is `ready', `working' or `waiting', or `named', which is `ready' if
 another title of the same program has shown a state.")
 
+(gemini-companion-client--define gemini-companion-client-follows-background-p (client)
+  "Return non-nil if CLIENT adapts its theme to a report of the background.
+It does so also without having asked, once it displays its prompt.")
+
 ;;;; Questions
 
 (gemini-companion-client--define gemini-companion-client-question (client)

@@ -407,7 +407,7 @@ other programs than a CLI are left to the terminal."
     (cond
      ((string-match "\\`[02];" content)
       ;; vterm has decoded the title; term has not.
-      (gemini-companion-state-set-title
+      (gemini-companion-terminal--set-title
        process (decode-coding-string
                 (encode-coding-string (substring content 2) 'utf-8-emacs)
                 'utf-8)))
@@ -418,6 +418,27 @@ other programs than a CLI are left to the terminal."
       (unless (with-current-buffer (process-buffer process)
                 (derived-mode-p 'eat-mode))
         (gemini-companion-terminal--copy (match-string 1 content)))))))
+
+(defun gemini-companion-terminal--set-title (process title)
+  "Record TITLE, which the CLI of PROCESS has set for its window.
+If it means that the CLI is ready, report the background again to a CLI that
+adapts to it: the theme that it begins with is that of its last run.  The
+first title is set before the CLI can read a report."
+  (let* ((displayed (cdr (process-get process 'gemini-companion-title)))
+         (buffer (process-buffer process))
+         (cli (buffer-local-value 'gemini-companion-terminal-cli buffer))
+         (client (if cli
+                     (gemini-companion-terminal-cli-client cli)
+                   ;; The user has started it in a shell.
+                   (plist-get (cl-find buffer (gemini-companion-sessions)
+                                       :key #'gemini-companion-session-terminal)
+                              :client))))
+    (gemini-companion-state-set-title process title)
+    (when (and displayed
+               (gemini-companion-client-follows-background-p client)
+               (eq 'ready (assoc-default title (gemini-companion-client-titles client)
+                                         #'string-match-p)))
+      (gemini-companion-terminal--answer-color process "1"))))
 
 (defun gemini-companion-terminal--copy (encoded)
   "Add a text that a CLI has copied to the kill ring.

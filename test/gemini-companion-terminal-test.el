@@ -146,6 +146,26 @@
     (kill-buffer)
     (funcall (process-filter process) process "\e]0;title\a")))
 
+(ert-deftest gemini-companion-terminal-reports-the-background-to-a-cli-that-is-ready ()
+  "Gemini CLI begins with the theme that it has saved, maybe in a dark Emacs."
+  (gemini-companion-terminal-test-with
+    (cl-letf (((frame-parameter nil 'background-mode) 'light)
+              (ready "\e]0;\u25c7  Ready (x)\a"))
+      ;; The first title comes before it reads what is sent.
+      (dolist (title (list ready "\e]0;\u2726  Working (x)\a" ready))
+        (should (equal "" (funcall answers)))
+        (funcall (process-filter process) process
+                 (encode-coding-string title 'utf-8)))
+      (gemini-companion-test-eventually
+        (equal gemini-companion-terminal-test-white (funcall answers)))
+      ;; The user has loaded another theme.
+      (setf (frame-parameter nil 'background-mode) 'dark)
+      (funcall (process-filter process) process (encode-coding-string ready 'utf-8))
+      (gemini-companion-test-eventually
+        (equal (concat gemini-companion-terminal-test-white
+                       "\e]11;rgb:0000/0000/0000\e\\")
+               (funcall answers))))))
+
 (ert-deftest gemini-companion-terminal-adds-what-a-cli-copies-to-the-kill-ring ()
   (gemini-companion-terminal-test-with
     (let* ((kill-ring '("before"))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """M-x gemini-companion-run starts the CLI in a terminal, and it connects to it."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -50,11 +51,13 @@ def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
     file = world.file("a.txt", "one\n")
     load = f"(add-to-list 'load-path {lisp(VTERM)})"
     extra = f"{load} (setq gemini-companion-terminal '{terminal}) {STATES}"
-    # The window title shows the state of the CLI, as by default.
-    gemini.configure(world.scratch, ui={"hideTips": True})
+    # The window title shows the state of the CLI, as by default.  The last Emacs was
+    # a dark one.
+    gemini.configure(world.scratch, ui={"hideTips": True, "theme": "Default"})
     emacs = world.emacs(file, mode=False, extra=extra)
     is_sent_the_background_color(world, emacs)
     cli = world.run(emacs)
+    has_the_theme_of_emacs(world)
     emacs.holds("(gemini-companion-sessions)", "a session")
     assert CONNECTED in cli.ide_status()
     emacs.keys("M-x")
@@ -123,6 +126,14 @@ def is_sent_the_background_color(world: World, emacs: Emacs) -> None:
     emacs.wait_until_ready()
     kill = f"(let (kill-buffer-query-functions) (kill-buffer {lisp(BUFFER)}))"
     emacs.eval(f"(progn {kill} (delete-other-windows))")
+
+
+def has_the_theme_of_emacs(world: World) -> None:
+    """The CLI itself compares them once in a minute."""
+    settings = world.scratch.home / ".gemini" / "settings.json"
+    began = time.monotonic()
+    eventually(lambda: "Default Light" in settings.read_text(), "the theme is light")
+    assert time.monotonic() - began < 50
 
 
 def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
