@@ -41,11 +41,12 @@
 (defun gemini-companion-coding-undecoded-p (text)
   "Return non-nil if TEXT has a byte that was not decoded.
 A character outside Unicode counts, too: other programs do not have it."
-  ;; A class takes no time to compile.  To fold case, Emacs would compute that of
-  ;; each character of a range.
-  (let ((case-fold-search nil))
-    (and (string-match-p "[^[:ascii:]]" text)
-         (string-match-p gemini-companion-coding--undecoded text))))
+  ;; A class takes no time to compile.  The regexp above takes milliseconds, as Emacs
+  ;; goes through each character of its range, and does so again whenever it has
+  ;; compiled some others since.
+  (and (string-match-p "[^[:ascii:]]" text)
+       (or (not (multibyte-string-p text))
+           (unencodable-char-position 0 (length text) 'utf-8 nil text))))
 
 (defun gemini-companion-coding--replace (text regexp replacement)
   "Return TEXT with REPLACEMENT for each run of what REGEXP, above, matches."
