@@ -107,13 +107,17 @@ A CLI decodes all that is UTF-8, also where the buffer has only bytes."
       (string-to-multibyte (gemini-companion-text-utf-8 text))
     text))
 
-(defun gemini-companion-text--raw-p (text)
-  "Return non-nil if TEXT may not come back from a file as it is.
+(defun gemini-companion-text--raw-p (text bytes)
+  "Return non-nil if TEXT may not come back from a file with its BYTES as it is.
 The raw bytes 303 and 251 are written as é is, and a surrogate is read
 again as three raw bytes."
   (if (multibyte-string-p text)
-      (and (< (length text) (string-bytes text)) ; is fast, and most are ASCII
-           (string-match-p "[\x3fff80-\x3fffff\xd800-\xdfff]" text))
+      ;; A search for these characters in TEXT would take longer than to encode it.
+      ;; A raw byte takes two bytes in a string.
+      (or (< (length bytes) (string-bytes text))
+          ;; A surrogate; no other character has these two bytes, and few the first.
+          (and (string-search "\355" bytes)
+               (string-match-p "\355[\240-\277]" bytes)))
     (string-match-p "[[:nonascii:]]" text)))
 
 (defun gemini-companion-text--printed (text)
@@ -133,19 +137,22 @@ Return a list (STATUS OUTPUT PRINTED): its exit status, the bytes of its
 output, and whether the lines in there are printed by
 `gemini-companion-text--printed'.  Signal a `file-error' if the disk is
 full."
-  (let* ((printed (seq-some #'gemini-companion-text--raw-p texts))
+  (let* ((encoded (mapcar #'gemini-companion-text-utf-8 texts))
+         (printed (seq-some #'identity
+                            (cl-mapcar #'gemini-companion-text--raw-p
+                                       texts encoded)))
          (coding-system-for-read 'no-conversion)
          (default-directory "/")
          files)
     (unwind-protect
         (with-temp-buffer
           (set-buffer-multibyte nil)
-          (dolist (text texts)
+          (dolist (text (if printed
+                            (mapcar #'gemini-companion-text--printed texts)
+                          encoded))
             ;; Only the user can read it.
             (push (make-temp-file "gemini-companion-") files)
-            (gemini-companion-text-write
-             (car files)
-             (if printed (gemini-companion-text--printed text) text)))
+            (gemini-companion-text-write (car files) text))
           (list (apply #'call-process program nil t nil "--text"
                        (append options (reverse files)))
                 (buffer-string)
