@@ -501,10 +501,11 @@ least a minute ago.
   (gemini-companion-page-set-up #'gemini-companion-list--write
                                 '(gemini-companion-edit-functions
                                   gemini-companion-comment-functions
-                                  gemini-companion-request-functions
                                   gemini-companion-session-changed-functions
                                   gemini-companion-changes-functions
-                                  gemini-companion-state-functions))
+                                  gemini-companion-state-functions)
+                                ;; A CLI waits until the user sees its row.
+                                '(gemini-companion-request-functions))
   ;; The user may have undone or saved something in the window of a file.
   (let ((page (current-buffer)))
     (add-hook 'window-selection-change-functions

@@ -25,22 +25,37 @@ It takes no arguments, and calls `gemini-companion-page-replace'.")
 (defvar-local gemini-companion-page--sections nil
   "The sections of this page, as `gemini-companion-page-replace-sections' has them.")
 
-(defun gemini-companion-page-set-up (write hooks)
+(defconst gemini-companion-page--pause 0.2
+  "Seconds for which a page that changes waits for further changes.")
+
+(defvar-local gemini-companion-page--written 0
+  "When this page was written last, a float time.")
+
+(defvar-local gemini-companion-page--due nil
+  "When the timer of this page is to refresh it, a float time, or nil.")
+
+(defun gemini-companion-page-set-up (write hooks &optional urgent)
   "Make the current buffer a page whose text the function WRITE writes.
 It is written again by `revert-buffer', and soon after one of HOOKS, a
 list of symbols, has run.  If there are HOOKS, also when a window displays
-it.  All that ends with the buffer or its mode."
+it.  After one of the list URGENT, it is written as soon as Emacs waits
+for input.  All that ends with the buffer or its mode."
   (setq gemini-companion-page--write write)
   (setq-local revert-buffer-function
               (lambda (&rest _) (gemini-companion-page-refresh)))
   (let* ((page (current-buffer))
          (soon (lambda (&rest _) (gemini-companion-page-refresh-soon page)))
+         (next (lambda (&rest _) (gemini-companion-page--refresh-next page)))
          (end (lambda ()
                 (dolist (hook hooks)
                   (remove-hook hook soon))
+                (dolist (hook urgent)
+                  (remove-hook hook next))
                 (cancel-timer gemini-companion-page--timer))))
     (dolist (hook hooks)
       (add-hook hook soon))
+    (dolist (hook urgent)
+      (add-hook hook next))
     (when hooks
       (add-hook 'window-buffer-change-functions soon nil t)
       (add-hook 'window-size-change-functions soon nil t))
@@ -50,22 +65,46 @@ it.  All that ends with the buffer or its mode."
 (defun gemini-companion-page-refresh-soon (page)
   "Write the text of the buffer PAGE again in 0.2 seconds if it is visible then.
 Each call waits for further ones."
+  (gemini-companion-page--refresh-in gemini-companion-page--pause page))
+
+(defun gemini-companion-page--refresh-next (page)
+  "Write the text of the buffer PAGE again when Emacs waits for input.
+If that was done in the last 0.2 seconds, wait for further calls."
+  (when (buffer-live-p page)
+    (gemini-companion-page--refresh-in
+     (if (< (- (float-time)
+               (buffer-local-value 'gemini-companion-page--written page))
+            gemini-companion-page--pause)
+         gemini-companion-page--pause
+       0)
+     page)))
+
+(defun gemini-companion-page--refresh-in (seconds page)
+  "Write the text of the buffer PAGE again in SECONDS if it is visible then.
+What is due already is not put off."
   (when (buffer-live-p page)
     (with-current-buffer page
-      (cancel-timer gemini-companion-page--timer)
-      (setq gemini-companion-page--timer
-            (run-at-time 0.2 nil #'gemini-companion-page--refresh-visible page)))))
+      (unless (and gemini-companion-page--due
+                   (<= gemini-companion-page--due (float-time)))
+        (cancel-timer gemini-companion-page--timer)
+        (setq gemini-companion-page--due (+ (float-time) seconds)
+              gemini-companion-page--timer
+              (run-at-time seconds nil
+                           #'gemini-companion-page--refresh-visible page))))))
 
 (defun gemini-companion-page--refresh-visible (page)
   "Write the text of the buffer PAGE again if a window displays it.
 A timer calls this, which the end of PAGE cancels."
-  (when (get-buffer-window page t)
-    (with-current-buffer page
+  (with-current-buffer page
+    (setq gemini-companion-page--due nil)
+    (when (get-buffer-window page t)
       (gemini-companion-page-refresh))))
 
 (defun gemini-companion-page-refresh ()
   "Write the text of the current buffer, a page, again."
   (funcall gemini-companion-page--write)
+  (setq gemini-companion-page--written (float-time)
+        gemini-companion-page--due nil)
   ;; Hooks that ran meanwhile need no other refresh.
   (cancel-timer gemini-companion-page--timer))
 

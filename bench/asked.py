@@ -34,6 +34,7 @@ from usage import memory_at_rest
 
 ROUNDS = 21
 QUESTIONS = 100
+PAUSE = 0.3
 OPTIONS = ("-E", "-s", "-S")
 TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
@@ -116,6 +117,8 @@ def _permission(emacs: Editor, file: Path) -> Iterator[Row]:
         return began
 
     def ours() -> float:
+        # A CLI does not ask again this soon; the list then waits for further changes.
+        time.sleep(PAUSE)
         command = f"echo row {next(numbers)} is asked"
         emacs.ask(
             f'(progn (setq bench-row nil bench-command "{command}") (bench-look) t)'

@@ -59,4 +59,41 @@
           (should (= 0 written)))
       (kill-buffer page))))
 
+(ert-deftest gemini-companion-page-is-written-at-once-for-what-is-urgent ()
+  (let ((written 0)
+        (page (generate-new-buffer "page")))
+    (unwind-protect
+        (save-window-excursion
+          (with-current-buffer page
+            (gemini-companion-page-set-up (lambda () (setq written (1+ written)))
+                                          '(gemini-companion-page-test-hook)
+                                          '(gemini-companion-page-test-urgent)))
+          (set-window-buffer nil page)
+          (let ((time 100.0)
+                delays)
+            (cl-letf* (((symbol-function 'float-time) (lambda (&rest _) time))
+                       (run-at-time (symbol-function 'run-at-time))
+                       ((symbol-function 'run-at-time)
+                        (lambda (delay &rest arguments)
+                          (push delay delays)
+                          (apply run-at-time delay arguments))))
+              (run-hooks 'gemini-companion-page-test-hook)
+              (run-hooks 'gemini-companion-page-test-urgent)
+              ;; This does not put it off.
+              (run-hooks 'gemini-companion-page-test-hook)
+              (should (equal '(0 0.2) delays))
+              (gemini-companion-test-run-timers)
+              (should (= 1 written))
+              ;; Further ones wait for each other.
+              (dotimes (_ 2)
+                (run-hooks 'gemini-companion-page-test-urgent))
+              (should (equal '(0.2 0.2) (seq-take delays 2)))
+              (gemini-companion-test-run-timers)
+              (should (= 2 written))
+              (setq time 101.0)
+              (run-hooks 'gemini-companion-page-test-urgent)
+              (should (equal 0 (car delays))))))
+      (kill-buffer page))
+    (should-not (bound-and-true-p gemini-companion-page-test-urgent))))
+
 ;;; gemini-companion-page-test.el ends here
