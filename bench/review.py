@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -71,12 +71,12 @@ def measure(directory: Path) -> Iterator[Row]:
         node = Node(directory / "node")
         stack.callback(node.close)
         two = stack.enter_context(closing(client(node).connect()))
-        pair = Pair(directory, 1_000 // LINE, 100)
         what = "accepted → at the client"
-        samples = accepted(pair, emacs, one, node, two, 51)
+        new = partial(Pair, directory, 1_000 // LINE, 100)
+        samples = accepted(new, emacs, one, node, two, 51)
         yield _elapsed(f"{what}, 1 KB", samples, Goal(more=1.3))
-        pair = Pair(directory, 1_000_000 // LINE, 100)
-        samples = accepted(pair, emacs, one, node, two, 21)
+        new = partial(Pair, directory, 1_000_000 // LINE, 100)
+        samples = accepted(new, emacs, one, node, two, 21)
         yield _used(f"{what}, 1 MB, server", samples, Goal(times=2.3))
     what = "page of a turn, 20 files, 400 changes"
     samples = _page(directory / "turn")
@@ -193,28 +193,39 @@ class Pair:
 
 
 def accepted(
-    pair: Pair, emacs: Editor, one: Client, node: Node, two: Client, rounds: int
+    new: Callable[[], Pair],
+    emacs: Editor,
+    one: Client,
+    node: Node,
+    two: Client,
+    rounds: int,
 ) -> dict[str, list[Times]]:
-    """Return the times of both sides for ``pair``; those of the servers."""
+    """Return the times of both sides for ``new`` pairs; those of the servers.
+
+    Each is of another file.  No client writes what was accepted, so that Emacs would
+    check one file for all edits of it that it still awaits, more with each round.
+    """
     (server,) = emacs.scratch.servers()
 
     def ours() -> Times:
+        pair = new()
         open_diff(pair, emacs, one)
         used = cpu(server)
         emacs.send("(bench-review-accept)")
-        at = arrival(one)
+        at = arrival(one, pair)
         return at - float(emacs.answer()), cpu(server) - used
 
     def comparator() -> Times:
+        pair = new()
         path = str(pair.old)
         request = two.call("openDiff", filePath=path, newContent=pair.proposal)
         result(*two.send(request))
         used = cpu(node.process)
         pressed = time.time()
         node.event(kind="accept", path=path)
-        return arrival(two) - pressed, cpu(node.process) - used
+        return arrival(two, pair) - pressed, cpu(node.process) - used
 
-    def arrival(client: Client) -> float:
+    def arrival(client: Client, pair: Pair) -> float:
         """Return the time when ``client`` had parsed the notification."""
         content = client.until("ide/diffAccepted")["content"]
         at = time.time()
