@@ -52,8 +52,8 @@ def measure(directory: Path) -> Iterator[Row]:
         propose(one, *(directory / f"{n}.txt" for n in range(EDITS)))
         emacs.ask(f"(mapc #'gemini-companion-edit-reject {HALF})")
         times, sizes = _samples(emacs)
-        # From 0.05 to 0.17 times, by machine; counting lines makes it 1.
-        yield row("by command, 1M lines, µs", times, Goal(times=1 / 4))
+        # A stat of the file, as edits are open; counting lines makes it 1,000 times.
+        yield row("by command, 1M lines, µs", times, Goal(times=4))
         yield row("by command, 1M lines, bytes", sizes, Goal(times=0))
         _check(emacs, one)
         what = "output of a CLI, 100 KB, watched, CPU, ms"
