@@ -342,14 +342,28 @@ For THEN and ELSE, see `gemini-companion-install--run-command'."
     (funcall else (with-current-buffer (process-buffer process)
                     (buffer-substring start (point-max)))))))
 
+(defconst gemini-companion-install--version-settings
+  '("PIP_BUILD_CONSTRAINT" "PIP_REQUIREMENT" "PIP_PRE" "PIP_ALL_RELEASES"
+    "PIP_ONLY_FINAL" "PIP_UPLOADED_PRIOR_TO" "PIP_NO_BINARY" "PIP_ONLY_BINARY"
+    "PIP_PREFER_BINARY" "PIP_NO_DEPS" "PIP_DRY_RUN" "PIP_IGNORE_REQUIRES_PYTHON"
+    "UV_CONSTRAINT" "UV_BUILD_CONSTRAINT" "UV_OVERRIDE" "UV_EXCLUDE"
+    "UV_EXCLUDE_NEWER" "UV_EXCLUDE_NEWER_PACKAGE" "UV_PRERELEASE" "UV_RESOLUTION"
+    "UV_FORK_STRATEGY" "UV_NO_BINARY" "UV_NO_BINARY_PACKAGE" "UV_NO_BUILD"
+    "UV_NO_BUILD_PACKAGE" "UV_NO_VERIFY_HASHES")
+  "Variables of pip and uv that choose versions, or kinds of packages.
+They are unset, as each package has one version and its hashes.")
+
 (defun gemini-companion-install--environment-variables ()
   "Return the environment of the commands, for `process-environment'.
-The settings of pip and uv for proxies and indexes stay."
+The settings of pip and uv for proxies, certificates and indexes stay."
   (append '("PYTHONUTF8=1" "NO_COLOR=1" "PYTHONWARNINGS=ignore"
             ;; Without a value, a variable is unset.
             "PYTHONHOME" "PYTHONPATH" "__PYVENV_LAUNCHER__"
             "VIRTUAL_ENV" "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX"
             "PIP_ROOT" "PIP_USER=0")
+          ;; An empty file takes the place of the constraints of pip.conf, too.
+          (list (concat "PIP_CONSTRAINT=" null-device))
+          gemini-companion-install--version-settings
           (default-value 'process-environment)))
 
 ;;;; The end of an installation

@@ -192,7 +192,11 @@ The answer to each question is `answer'; `asked' has the questions,
   (gemini-companion-install-test-with '(("python3.13" "exit 127"))
     (let ((process-environment
            (append '("HTTPS_PROXY=proxy" "PIP_INDEX_URL=index" "PIP_USER=1"
-                     "PYTHONHOME=/nowhere" "PYTHONPATH=/nowhere")
+                     "PYTHONHOME=/nowhere" "PYTHONPATH=/nowhere"
+                     ;; Each package has its version.
+                     "PIP_CONSTRAINT=/none" "UV_OVERRIDE=/none"
+                     "UV_EXCLUDE_NEWER=2020-01-01" "PIP_ONLY_BINARY=:all:"
+                     "SSL_CERT_FILE=certificates")
                    process-environment)))
       (gemini-companion-mode 1)
       (gemini-companion-test-eventually warnings)
@@ -200,13 +204,16 @@ The answer to each question is `answer'; `asked' has the questions,
       (dolist (name '("python3.12" "python3"))
         (gemini-companion-install-test-program
          name "echo \"$HTTPS_PROXY $PIP_INDEX_URL ${PYTHONHOME-none} \
-${PYTHONPATH-none} $PIP_USER $PYTHONWARNINGS\" >&2"
+${PYTHONPATH-none} $PIP_USER $PYTHONWARNINGS $PIP_CONSTRAINT \
+${UV_OVERRIDE-none} ${UV_EXCLUDE_NEWER-none} ${PIP_ONLY_BINARY-none} \
+$SSL_CERT_FILE\" >&2"
          gemini-companion-install-test-good))
       (gemini-companion-mode 1)
       (gemini-companion-test-eventually
         (not (gemini-companion-install-running-p))))
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (dolist (output '("python3.12 -m venv" "^proxy index none none 0 ignore$"))
+    (dolist (output '("python3.12 -m venv" "^proxy index none none 0 ignore /dev/null none none none \
+certificates$"))
       (should (string-match-p output (gemini-companion-test-text
                                       gemini-companion-install-test-log))))))
 
