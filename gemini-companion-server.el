@@ -249,6 +249,8 @@ Signal an error if there is no program for it."
     (unless command
       (user-error "The Python packages of the server are not installed; \
 M-x gemini-companion-install-server"))
+    (unless (file-directory-p default-directory)
+      (user-error "Cannot find the directory %s of the server" default-directory))
     ;; Before Emacs 29 a process starts that ends at once.
     (unless (executable-find (car command))
       (user-error "Cannot find the program %s of the server" (car command)))
@@ -562,12 +564,18 @@ If it cannot be started, try again later."
 %s.
 Then turn on `gemini-companion-mode' again."
                             report
-                            (if gemini-companion-server-command
-                                "Customize \
+                            (cond
+                             ((not (file-directory-p
+                                    gemini-companion-server-directory))
+                              (format "The directory of the package, %s,
+is missing; load the package from where it is now, or install it again"
+                                      gemini-companion-server-directory))
+                             (gemini-companion-server-command
+                              "Customize \
 `gemini-companion-server-command' to a Python (3.10 or later)
-that has the packages epc, sexpdata, mcp, hypercorn and psutil"
-                              "If a package is missing, install all again: \
-M-x gemini-companion-install-server")))))
+that has the packages epc, sexpdata, mcp, hypercorn and psutil")
+                             (t "If a package is missing, install all again: \
+M-x gemini-companion-install-server"))))))
 
 ;;;; Calls
 

@@ -63,6 +63,20 @@
       (should-not gemini-companion-mode)
       (should-not (file-exists-p discovery)))))
 
+(ert-deftest gemini-companion-server-without-its-directory-is-not-the-fault-of-python ()
+  :tags '(pure)
+  (gemini-companion-test-with-mode '(("a" "text"))
+    ;; The package was deleted, or updated, while it runs.
+    (let ((gemini-companion-server-directory (expand-file-name "deleted/" directory)))
+      (let ((warning (gemini-companion-test-warning
+                      #'gemini-companion-test-kill-server)))
+        (should (string-search (format "The directory of the package, %s"
+                                       gemini-companion-server-directory)
+                               warning))
+        (should-not (string-search "3.10" warning))
+        (should-not (string-search "install all again" warning))))
+    (should-not gemini-companion-mode)))
+
 (ert-deftest gemini-companion-server-that-is-replaced-keeps-its-place ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (dolist (replace (list (lambda ()
