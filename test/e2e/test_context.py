@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is shared of frames and selections, and what the model receives of it."""
 
+from pathlib import Path
+
 import pytest
 from harness.emacs import Emacs
 from harness.gemini import Gemini
-from harness.model import say, write_file
+from harness.model import Context, say, write_file
 from harness.world import World
 from test_restart import restart
 
@@ -49,17 +51,17 @@ def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
     file = world.file("größe 大小.txt", "first\na😀b naïve 日本 end\nlast\n")
     emacs, _, cli = world.pair(other, file)
     emacs.keys("M-<", "C-n", "C-f", "C-f", "C-Space", "C-e")
-    selection = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
-    emacs.becomes(selection, "b naïve 日本 end")
 
-    assert cli.context() == {
-        "activeFile": {
-            "path": str(file),
-            "cursor": {"line": 2, "character": 18},
-            "selectedText": "b naïve 日本 end",
-        },
-        "otherOpenFiles": [str(other)],
-    }
+    cli.has_context(
+        {
+            "activeFile": {
+                "path": str(file),
+                "cursor": {"line": 2, "character": 18},
+                "selectedText": "b naïve 日本 end",
+            },
+            "otherOpenFiles": [str(other)],
+        }
+    )
     emacs.eval("(gemini-companion-status)")
     status = '(with-current-buffer "*gemini-companion status*" (buffer-string))'
     shown = emacs.value(status)
@@ -69,15 +71,20 @@ def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
     assert '14 characters selected: "b naïve 日本 end"' in shown
 
 
+def active(file: Path, line: int = 1, character: int = 1) -> Context:
+    """Return the context when ``file`` is the only one, with the cursor there."""
+    cursor = {"line": line, "character": character}
+    return {"activeFile": {"path": str(file), "cursor": cursor}}
+
+
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 
 
 def connects_again(emacs: Emacs, world: World, cli: Gemini) -> None:
     """Let ``cli`` connect again; it gets the value of the option when it does."""
     cli.ide("disable")
-    cli.wait_for("Disconnected")
     restart(emacs, world.scratch)
-    cli.ide("enable")
+    cli.enable()
     cli.wait_until_connected()
 
 
@@ -86,7 +93,7 @@ def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file, extra=NO_REVIEWS)
     connects_again(emacs, world, cli)
-    assert cli.context()["activeFile"]["path"] == str(file)
+    cli.has_context(active(file))
 
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()

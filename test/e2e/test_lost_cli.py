@@ -13,6 +13,7 @@ from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.wait import eventually
 from harness.world import World
+from test_restart import MISSED
 
 SHOWN = """
 (seq-find (lambda (diff) (eq 'shown (gemini-companion-edit-status diff)))
@@ -115,7 +116,7 @@ def test_cli_is_free_after_emacs_or_its_mode_has_ended(world: World) -> None:
 def is_asked_again(emacs: Emacs, cli: Gemini, file: Path) -> None:
     """Let ``cli``, which was disconnected, propose an edit of ``file``."""
     cli.reset()
-    cli.ide("enable")
+    cli.enable()
     cli.wait_until_connected()
     Reviews(emacs).proposed(cli, file, write_file(file, "uno\n"))
 
@@ -125,6 +126,8 @@ def is_free_after(
 ) -> None:
     """End Emacs or its mode during a review of a.txt; nothing is left of that."""
     file = world.project / "a.txt"
+    log = world.scratch.root / "gemini.log"
+    missed = log.read_text().count(MISSED)
     leave(emacs)
     cli.wait_for("Rejected")
     eventually(lambda: not world.scratch.servers(), "the server is gone")
@@ -133,3 +136,5 @@ def is_free_after(
     if leave is not by_force:
         eventually(lambda: not world.scratch.temporary_files(), "no temporary file")
     cli.is_free()
+    # Its last attempt to open the lost connection again would end the next one, too.
+    eventually(lambda: log.read_text().count(MISSED) - missed > 1, "it has given up")

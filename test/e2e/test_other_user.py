@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.gemini import CONNECTED
 from harness.remote import Host
 from harness.remote import why_not as why_no_host
 from harness.scratch import Scratch
@@ -194,8 +193,7 @@ def test_token_sent_to_a_lost_port_is_worthless(world: World, then: str) -> None
             has_followed(server, emacs, world.scratch)
             found = discovered(world.scratch)
             status = as_nobody(ASK, found["port"], stolen).decode().strip()
-            cli.ide("enable")
-            cli.wait_for(CONNECTED)
+            cli.enable()
         finally:
             squatter.kill()
 

@@ -6,6 +6,7 @@ import re
 import pytest
 from harness.model import write_file
 from harness.world import World
+from test_context import active
 from test_restart import restart
 
 pytestmark = pytest.mark.shared("context")
@@ -23,15 +24,15 @@ def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
     emacs, reviews, cli = world.pair(plain, extra=log)
     # The next server logs all messages.
     restart(emacs, world.scratch)
-    assert cli.context()["activeFile"]["path"] == str(plain)
+    cli.has_context(active(plain))
 
     emacs.act(f'(find-file "{secret}")')
     emacs.act("(progn (push-mark (point-min) t t) (goto-char (point-max)))")
-    assert cli.context() == {"otherOpenFiles": [str(plain)]}
+    cli.has_context({"otherOpenFiles": [str(plain)]})
     emacs.act(f'(find-file "{lone}")')
-    assert cli.context() == {"otherOpenFiles": [str(plain)]}
+    cli.has_context({"otherOpenFiles": [str(plain)]})
     emacs.act('(switch-to-buffer "*scratch*")')
-    assert cli.context() == {"otherOpenFiles": [str(plain)]}
+    cli.has_context({"otherOpenFiles": [str(plain)]})
     emacs.becomes(SHARED, [str(plain)])
     secrets = re.compile("hunter2|env.local|elsewhere")
     for request in cli.model.requests:
@@ -44,7 +45,7 @@ def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
         assert not secrets.search(file.read_text())
 
     emacs.act(f'(find-file "{plain}")')
-    assert cli.context()["activeFile"]["path"] == str(plain)
+    cli.has_context(active(plain))
     reviews.proposed(cli, secret, write_file(secret, "new\n"))
     reviews.reject()
     cli.wait_for("Request cancelled")
@@ -53,17 +54,17 @@ def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
 def test_pause_withdraws_everything_at_once(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    assert cli.context()["activeFile"]["path"] == str(file)
+    cli.has_context(active(file))
 
     emacs.command("gemini-companion-pause")
     emacs.wait_for("paused Gemini:1")
     emacs.act("(forward-char)")
-    assert cli.context() == {}
+    cli.has_context({})
     assert emacs.value(SHARED) is None
 
     emacs.eval("(gemini-companion-restart)")
     emacs.says("was restarted")
-    assert cli.context() == {}
+    cli.has_context({})
     reviews.proposed(cli, file, write_file(file, "uno\n"))
     reviews.reject()
     # Before that, typed text is the answer to the question.
@@ -72,4 +73,4 @@ def test_pause_withdraws_everything_at_once(world: World) -> None:
     emacs.eval("(gemini-companion-pause)")
     emacs.act("(forward-line)")
     emacs.holds(SHARED)
-    assert cli.context()["activeFile"]["path"] == str(file)
+    cli.has_context(active(file, 2))

@@ -36,7 +36,10 @@ def test_qwen_beside_gemini_cli_is_walked_through_and_reviewed_over_a_restart(
     stays_connected(emacs, cli)
     reviews = Reviews(emacs)
     world.row = "Qwen Code: context"
-    assert str(one) in cli.last_message().partition("Active file:")[2]
+    eventually(
+        lambda: str(one) in cli.last_message().partition("Active file:")[2],
+        "the CLI has the context",
+    )
     world.row = "Qwen Code: approval mode"
     writes_without_asking_until_told(emacs, cli, three)
     world.row = ""

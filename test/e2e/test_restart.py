@@ -104,8 +104,7 @@ def test_crash_that_a_cli_has_missed_is_reported_with_the_remedy(world: World) -
     reviews.accept()
     cli.finished("written at last", file, "due\n")
     assert "/ide enable" in emacs.value(WARNED)
-    cli.ide("enable")
-    cli.wait_for("Connected to Emacs")
+    cli.enable()
 
     # One that is asked to end ends its reviews, in Emacs too.
     (server,) = world.scratch.servers()

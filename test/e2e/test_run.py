@@ -163,11 +163,10 @@ def test_each_of_two_emacsen_has_the_cli_of_its_terminal(world: World) -> None:
     sessions = "(length (gemini-companion-sessions))"
     first, _, cli = world.pair(file, inside=True)
     cli.ide("disable")
-    cli.wait_for("Disconnected")
     first.becomes(sessions, 0)
     second = world.emacs(file, name="second")
 
-    cli.ide("enable")
+    cli.enable()
     first.becomes(sessions, 1)
     second.becomes(sessions, 0)
 

@@ -144,14 +144,14 @@ def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
     assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 1 please"
     interrupt(emacs, cli)
     # It goes on after a reject if it has run another tool of that answer.
-    fix = write_file(file, FIXED)
-    reviews.proposed(cli, file, together(call(TOOL, file="a.py"), fix), fix)
+    fix, other = write_file(file, FIXED), write_file(file, FIXED + "# another\n")
+    reviews.proposed(cli, file, together(call(TOOL, file="a.py"), fix), other)
     reviews.reject()
     turns = "(mapcar #'gemini-companion-edit-turn (gemini-companion-edits))"
     emacs.holds(f"(equal (list {TURN} {TURN}) {turns})")
     assert not emacs.value(f"(gemini-companion-turn-ended {TURN})")
     # The question of an edit that was interrupted is known at the next prompt.
-    cli.wait_for(cli.question)
+    cli.wait_for("# another")
     cli.interrupt()
 
     def accepted(text: str, old: str = "", new: str = "") -> str:

@@ -49,4 +49,9 @@ class Copilot(Gemini):
     question = QUESTION
 
     def wait_until_connected(self) -> None:
+        """Wait until it takes prompts and shows the active file of Emacs.
+
+        It does not always say that it is connected.
+        """
         self.terminal.wait_for(self.placeholder)
+        self.terminal.wait_for_match(r"(?m) @\S+$")

@@ -3,7 +3,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import Event
 
@@ -27,6 +27,9 @@ QUESTION = "Apply this change?"
 PLACEHOLDER = "Type your message"
 ANSWER = "\u2726"
 CONNECTED = "Connected to Emacs"
+# Its answers to a command of /ide, the last one if it does not have that now.
+NO_COMMAND = "requires a subcommand"
+IDE_ANSWERS = f"Connected to|Connecting|Disconnected|{NO_COMMAND}"
 HEADER = "Gemini CLI v"
 SIZE = (110, 45)
 # Seconds after which what was typed is typed again.
@@ -59,6 +62,11 @@ def type_until(
 def pause_before_enter() -> None:
     """Wait 50 ms: for 30 ms after a text, the CLI takes Enter for part of a paste."""
     Event().wait(0.05)
+
+
+def last_start(found: Iterable[re.Match[str]]) -> int:
+    """Return where the last of ``found`` begins, or -1."""
+    return max((match.start() for match in found), default=-1)
 
 
 def configure(scratch: Scratch, **changes: object) -> None:
@@ -121,24 +129,63 @@ class Gemini:
 
         type_until(enter, is_sent, f"{text!r} sent")
 
-    def ide(self, what: str) -> None:
+    def ide(self, what: str) -> str:
+        """Give the command /ide ``what``; return its last answer on the screen.
+
+        Give it again until the CLI has it: "enable" once it has noticed that it is not
+        connected, which it may do later than Emacs or the server, and "disable" while
+        it is connected.
+        """
         command = f"/ide {what}"
-        type_until(
-            lambda: self._enter(command),
-            lambda: self._is_sent(command),
-            f"{command!r} sent",
-        )
+        # The prompt is drawn last, below the answer.
+        answered = rf"(?s){command}(?!.*{command}).*({IDE_ANSWERS}).*{self.mark} "
+
+        def answer() -> str:
+            type_until(
+                lambda: self._enter(command),
+                lambda: self._is_sent(command),
+                f"{command!r} sent",
+            )
+            screen = self.terminal.wait_for_match(answered)
+            found = re.search(answered, screen)
+            return found[1] if found and found[1] != NO_COMMAND else ""
+
+        return eventually(answer, f"{command!r} is a command of the CLI")
+
+    def enable(self) -> None:
+        """Let the CLI connect that has lost its connection, until it says so.
+
+        The last attempt to open the lost one again, within 2.5 seconds, also ends a new
+        one when it fails.
+        """
+        eventually(lambda: self.ide("enable") == "Connected to", "it is connected")
 
     def _enter(self, text: str) -> None:
+        eventually(self._takes_text, f"{self.terminal.name} takes a text")
         self._typed.append(text)
 
         def put() -> None:
             self.terminal.keys(*["BSpace"] * len(text))  # of a part that was taken
             self.terminal.text(text)
 
-        type_until(put, lambda: text in self.screen(), f"{text!r} typed")
+        type_until(put, lambda: self._is_typed(text), f"{text!r} typed")
         pause_before_enter()
         self.terminal.keys("Enter")
+
+    def _takes_text(self) -> bool:
+        """Return whether the prompt is the last that the screen shows to answer.
+
+        Below a question there is none, and a digit that is typed is a choice of it.
+        Emacs may know that the question has ended before the CLI does.
+        """
+        screen = self.screen()
+        prompts = re.finditer(rf"{self.mark}(?! \d\. )(?=\s|\Z)", screen)
+        choices = re.finditer(r"(?m)^\W*\d\. ", screen)
+        return last_start(prompts) > last_start(choices)
+
+    def _is_typed(self, text: str) -> bool:
+        """Return whether ``text`` is in the prompt, and not only in one before it."""
+        return self.screen().rpartition(f"{self.mark} ")[2].startswith(text)
 
     def _is_sent(self, command: str) -> bool:
         """Return whether ``command`` is above the prompt.
@@ -204,13 +251,9 @@ class Gemini:
 
     def ide_status(self) -> str:
         """Return the screen with the answer to /ide status, once that is settled."""
-        answer = "(?:Connected to|Disconnected|Connecting)"
 
         def settled() -> str:
-            self.ide("status")
-            # The prompt below it is drawn last.
-            screen = self.terminal.wait_for_match(f"(?s){answer}.*{self.placeholder}")
-            return "" if re.findall(answer, screen)[-1] == "Connecting" else screen
+            return "" if self.ide("status") == "Connecting" else self.screen()
 
         return eventually(settled, "the CLI is no longer connecting")
 
@@ -230,9 +273,12 @@ class Gemini:
 
     def interrupt(self, key: str = "C-c", shown: str = "") -> None:
         """Press ``key`` until the question, or what is ``shown``, is gone."""
+        shown = shown or self.question
+        # Emacs may know of a question before the CLI has drawn it.
+        self.terminal.wait_for(shown)
         type_until(
             lambda: self.terminal.keys(key),
-            lambda: (shown or self.question) not in self.screen(),
+            lambda: shown not in self.screen(),
             f"{key} taken",
         )
 
@@ -268,14 +314,24 @@ class Gemini:
         self.is_free()
         return self.model.last_message()
 
-    def context(self) -> Context:
-        """Return the editor context that reaches the model in a new conversation.
+    def has_context(self, context: Context) -> None:
+        """Wait until ``context`` reaches the model in a new conversation.
 
-        Later, the CLI sends only what has changed since.
+        The CLI does not show what it has of Emacs, so it is asked until it has that.
+        Later in a conversation, it sends only what has changed since.
         """
-        self.reset()
-        self.is_free()
-        return self.model.context()
+        last: list[Context] = []
+
+        def has() -> bool:
+            self.reset()
+            self.is_free()
+            last[:] = [self.model.context()]
+            return last == [context]
+
+        try:
+            eventually(has, f"the CLI has the context {context}")
+        except AssertionError as problem:
+            raise AssertionError(f"{problem}\nIt has {last}") from problem
 
 
 def in_container() -> dict[str, str]:

@@ -60,8 +60,6 @@ class Qwen(Gemini):
         if self.has_given_up(screen):
             # While it gives up, that fails.
             self.ide("enable")
-            answer = f"(?:{CONNECTED}|Disconnected)"
-            self.terminal.wait_for_match(f"(?s)> /ide enable(?!.*> /ide).*{answer}")
 
     def has_given_up(self, screen: str) -> bool:
         """Return whether it does not connect; it says so even if it does later."""
