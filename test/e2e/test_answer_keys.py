@@ -52,10 +52,16 @@ def press(
 
 
 def asks(cli: Gemini, emacs: Emacs, *turns: Part) -> None:
-    """Let the model make ``turns``; wait until the first dialog is shown."""
+    """Let the model make ``turns``; wait until the first dialog is shown.
+
+    Its title may show that it asks before the terminal has drawn the dialog, where term
+    may still show an earlier one.
+    """
     cli.model.script(*turns)
     cli.prompt()
     cli.wait_for("Allow execution of")
+    first = turns[0].get("parts", turns)[0]
+    cli.wait_for(first["functionCall"]["args"]["command"])
     emacs.holds(WAITS)
 
 
