@@ -66,6 +66,12 @@ seconds.  Takes effect at once."
   "Function that returns one more text for the header line of a terminal.
 It is called with the session there, and may return nil.")
 
+(defvar gemini-companion-notify--counts
+  (make-hash-table :test #'eq :weakness 'key)
+  "How many changes of a file are of which CLI, if several have written it.
+The keys are lists of the changes of a file at a look, the values alists of
+sessions and numbers.")
+
 (defvar gemini-companion-notify--open nil
   "Alist of sessions and functions that withdraw their notifications.")
 
@@ -141,9 +147,9 @@ EVENT is as in `gemini-companion-request-functions'."
 
 (defun gemini-companion-notify-header ()
   "Return the header line of the terminal of a CLI.
-It has the project if there are several CLIs, how much waits for an answer,
-with the key that goes there, the state of the CLI and what it asks, and
-the changes that are left, with the key that walks through them."
+It has the project if there are several CLIs, how much of this CLI waits for
+an answer, with the key that goes there, the state of the CLI and what it
+asks, and its changes that are left, with the key that walks through them."
   (let* ((session (seq-find (lambda (session)
                               (eq (current-buffer)
                                   (gemini-companion-session-terminal session)))
@@ -152,7 +158,13 @@ the changes that are left, with the key that walks through them."
                     (or (gemini-companion-notify-description session)
                         "connected")
                   "not connected"))
-         (waiting (string-join (gemini-companion-notify--waiting)))
+         (waiting (string-join
+                   (gemini-companion-notify--waiting
+                    (seq-filter (lambda (request)
+                                  (eq (current-buffer)
+                                      (gemini-companion-session-terminal
+                                       (gemini-companion-request-session request))))
+                                (gemini-companion-requests-certain)))))
          (asked (and session (gemini-companion-notify--asked
                               session (string-width waiting)))))
     (gemini-companion-label-header
@@ -161,7 +173,8 @@ the changes that are left, with the key that walks through them."
        ,@asked
        ,(if (or asked (not (string-empty-p waiting))) (concat "; " state) state)
        ,(and session (gemini-companion-auto-on-p session) "; auto-accept")
-       ,(when-let* ((changes (gemini-companion-notify--changes)))
+       ,(when-let* ((session)
+                    (changes (gemini-companion-notify--changes session)))
           (concat "; " changes))
        ,(when-let* ((more (and session
                                (funcall gemini-companion-notify-header-function
@@ -198,17 +211,41 @@ name."
                 (setq separator "; ")))
             texts)))
 
-(defun gemini-companion-notify--changes ()
-  "Return how many changes are left, and the key for them, or nil."
-  (when-let* ((count (gemini-companion-changes-left)))
+(defun gemini-companion-notify--changes-of (record session)
+  "Return how many changes of RECORD are of SESSION.
+Those that another CLI has changed since count, too."
+  (let* ((changes (gemini-companion-changes-file-known record))
+         (edits (gemini-companion-changes-file-edits record))
+         (of-session-p (lambda (edit)
+                         (gemini-companion-session-same-p
+                          session (gemini-companion-edit-session edit))))
+         (others (seq-remove of-session-p edits)))
+    (cond ((null others) (length changes))
+          ((length= others (length edits)) 0)
+          ;; A header line asks for this at each redisplay.
+          ((cdr (assoc session (gethash changes gemini-companion-notify--counts)
+                       #'gemini-companion-session-same-p)))
+          (t (let ((count (seq-count (lambda (change)
+                                       (gemini-companion-changes-share
+                                        record change of-session-p))
+                                     changes)))
+               (push (cons session count)
+                     (gethash changes gemini-companion-notify--counts))
+               count)))))
+
+(defun gemini-companion-notify--changes (session)
+  "Return how many changes of SESSION are left, and the key for them, or nil."
+  (when-let* ((count (cl-loop for record in (gemini-companion-changes-files)
+                              sum (gemini-companion-notify--changes-of record session)))
+              ((< 0 count)))
     (format (ngettext "%d change: %s" "%d changes: %s" count)
             count
             (substitute-command-keys "\\[gemini-companion-next-change]"))))
 
-(defun gemini-companion-notify--waiting ()
-  "Return what waits for an answer, and the key, texts; or nil for nothing.
-They are a number, \" to answer\", and the key behind a colon."
-  (let ((count (length (gemini-companion-requests-certain))))
+(defun gemini-companion-notify--waiting (requests)
+  "Return how many REQUESTS wait for an answer, and the key, or nil for none.
+These are texts: a number, \" to answer\", and the key behind a colon."
+  (let ((count (length requests)))
     (unless (zerop count)
       (list (number-to-string count)
             " to answer"
@@ -221,7 +258,8 @@ They are a number, \" to answer\", and the key behind a colon."
                                  (or (gemini-companion-notify-description session)
                                      "connected")))
                        (gemini-companion-sessions)))
-        (waiting (gemini-companion-notify--waiting)))
+        (waiting (gemini-companion-notify--waiting
+                  (gemini-companion-requests-certain))))
     (when waiting
       (push (string-join waiting) lines))
     (when lines
@@ -273,7 +311,8 @@ It is nil for a turn that was short, or while something waits."
                               (gemini-companion-edits)))))
       (concat (gemini-companion-session-name session) " is done"
               (and total ": ") (string-join total ", ")
-              (when-let* ((changes (and total (gemini-companion-notify--changes))))
+              (when-let* ((changes (and total
+                                        (gemini-companion-notify--changes session))))
                 (concat "; " changes))))))
 
 (defun gemini-companion-notify--send-unseen (session text)

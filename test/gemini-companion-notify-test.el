@@ -55,10 +55,13 @@
                             (funcall (cdr (gemini-companion-part-lighter 'notify)))))
     (gemini-companion-notify-test-settled 'question
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
-      (pcase-dolist (`(,width . ,state) '((80 . "; not connected") (42 . "")))
+      (pcase-dolist (`(,width . ,state) '((80 . "; waiting since [0-9:]+") (42 . "")))
         (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width)))
-          (should (equal (concat " 1 to answer: M-x gemini-companion-review" state)
-                         (gemini-companion-notify-header)))))
+          (should (string-match-p
+                   (concat "\\` 1 to answer: M-x gemini-companion-review" state "\\'")
+                   (with-current-buffer terminal (gemini-companion-notify-header))))))
+      ;; In no terminal of a CLI.
+      (should (equal " not connected" (gemini-companion-notify-header)))
       (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
       (should (equal "?1 " (car (gemini-companion-part-lighter 'notify))))
       (dolist (show '(gemini-companion-status gemini-companion-list))
@@ -89,9 +92,14 @@
         (let ((header (gemini-companion-notify-header)))
           (should (string-prefix-p beginning header))
           (should (eq (null others) (not (string-search ": " header))))))
-      ;; What waits is that of all.
+      ;; What waits is that of this CLI.
+      (gemini-companion-proposal-open 1 (cadr (gemini-companion-sessions))
+                                      (expand-file-name "a") "new\n")
       (gemini-companion-notify-test-settled 'question
-        (should (string-search ": 1 to answer: " (gemini-companion-notify-header)))))))
+        (should (equal "?2 " (car (gemini-companion-part-lighter 'notify))))
+        (should (string-search ": 1 to answer: " (gemini-companion-notify-header))))
+      (gemini-companion-state-report session 'edit nil)
+      (should-not (string-search "to answer" (gemini-companion-notify-header))))))
 
 (cl-defstruct (gemini-companion-notify-test-request
                (:noinline t)
@@ -200,6 +208,42 @@ M-x gemini-companion-review goes there") notices)))
                      "; 2 changes: M-x gemini-companion-next-change"
                      (gemini-companion-notify-header)))))
       (gemini-companion-part-stop 'changes))))
+
+(ert-deftest gemini-companion-notify-counts-only-the-changes-of-its-cli ()
+  (gemini-companion-notify-test-with
+    (let ((other '(:id "2" :client "qwen" :directory "/src/bank/"))
+          (shown (lambda ()
+                   (with-current-buffer terminal
+                     (let ((header (gemini-companion-notify-header)))
+                       (and (string-match "\\([0-9]+\\) changes?:" header)
+                            (string-to-number (match-string 1 header))))))))
+      (gemini-companion-part-start 'changes)
+      (gemini-companion-server-receive 'sessions-update (list session other))
+      (unwind-protect
+          (pcase-dolist (`(,writer ,name ,before ,after ,count)
+                         `((,other "b" "1\n2\n" "one\n2\n" nil)
+                           (,session "a" "1\n2\n3\n4\n5\n" "1\ntwo\n3\n4\n5\n" 1)
+                           ;; Both have written this file.
+                           (,other "a" "1\ntwo\n3\n4\n5\n" "1\ntwo\n3\nfour\n5\n" 1)
+                           (,session "b" "one\n2\n" "one\n2\nthree\n" 2)))
+            (gemini-companion-test-write name after)
+            (gemini-companion-file-state-record writer (expand-file-name name)
+                                                before after)
+            (dotimes (_ 2)
+              (should (eql count (funcall shown)))))
+        (should (eql 4 (gemini-companion-changes-left)))
+        ;; The summary of a turn has the same number.
+        (let ((gemini-companion-notify-turn-seconds 0))
+          (gemini-companion-notify-test-settled 'prompt)
+          (gemini-companion-test-write "a" "1\ntwo\n3\nfour\nfive\n")
+          (gemini-companion-file-state-record
+           session (expand-file-name "a") "1\ntwo\n3\nfour\n5\n"
+           "1\ntwo\n3\nfour\nfive\n")
+          (gemini-companion-notify-test-settled 'end
+            (gemini-companion-test-eventually
+              (string-match-p "shop) is done: 1 file, \\+1 −1; 3 changes: "
+                              (or (car notices) "")))))
+        (gemini-companion-part-stop 'changes)))))
 
 (ert-deftest gemini-companion-notify-is-silent-while-a-reason-is-to-be-sent ()
   (gemini-companion-test-needs-add-on 'prompts)
