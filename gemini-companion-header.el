@@ -19,6 +19,7 @@
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
+(require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-view)
@@ -120,9 +121,14 @@ and those about PLACE."
 
 (defun gemini-companion-header--after-name (edit counts)
   "Return what is after the name of the file of EDIT, a text.
-That is its decision, and how much is excluded according to COUNTS, its
-`gemini-companion-hunk-counts', or nil."
+That is its CLI if there are several, its decision, and how much is excluded
+according to COUNTS, its `gemini-companion-hunk-counts', or nil."
   (concat
+   (when (cdr (gemini-companion-sessions))
+     (concat " by " (gemini-companion-names-shown
+                     (gemini-companion-session-name
+                      (gemini-companion-edit-session edit))
+                     40)))
    (pcase (gemini-companion-edit-decision edit)
      ;; The buffers of a dismissed edit stay while the user types in them.
      ('dismissed ", closed")
@@ -209,9 +215,10 @@ PLACE is where its file is, and BASE what the line shows of its name."
                     (let ((name (gemini-companion-label-place-text place 'plain)))
                       (unless (equal name base)
                         name))
-                    ;; Two CLIs may propose files of one name.
-                    (gemini-companion-session-name
-                     (gemini-companion-edit-session edit))))
+                    ;; Otherwise it is beside the name.
+                    (unless (cdr (gemini-companion-sessions))
+                      (gemini-companion-session-name
+                       (gemini-companion-edit-session edit)))))
     ,@(mapcar (lambda (warning)
                 (and (cdr warning) (concat "; " (cdr warning))))
               warnings)))

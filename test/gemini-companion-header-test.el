@@ -53,6 +53,22 @@
                  (gemini-companion-test-header nil 300)))
         (gemini-companion-edit-reject edit)))))
 
+(ert-deftest gemini-companion-header-names-the-cli-of-a-review-if-there-are-several ()
+  (gemini-companion-test-with-reviews '(("src.py" "1\n"))
+    (let* ((session (list :id "one" :client "gemini" :directory default-directory))
+           (name (gemini-companion-session-name session))
+           (diff (gemini-companion-test-arrive "src.py" "2\n" 1 session)))
+      (gemini-companion-arrival-view diff)
+      (pcase-dolist (`(,others . ,expected)
+                     `((() . " src.py  a accept  r reject  ? keys")
+                       (((:id "two" :client "qwen" :directory "/src/bank/"))
+                        . ,(format " src.py by %s  a accept" name))))
+        (gemini-companion-server-receive 'sessions-update (cons session others))
+        (should (string-prefix-p expected (gemini-companion-test-header nil 80)))
+        ;; Once.
+        (should (= 2 (length (split-string (gemini-companion-test-header nil 300)
+                                           (regexp-quote name)))))))))
+
 (ert-deftest gemini-companion-header-warns-of-files-elsewhere ()
   (gemini-companion-test-with-reviews nil
     (make-symbolic-link "/gemini-companion/new/companion-test" "link")
