@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Auto-accept, for a CLI for which the user has turned it on.  An edit that may
-;; need a look is reviewed nevertheless.
+;; Auto-accept, for a CLI for which the user has turned it on, and for files that a
+;; rule of the user names.  An edit that may need a look is reviewed nevertheless.
 
 ;;; Code:
 
@@ -16,6 +16,7 @@
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-roots)
+(require 'gemini-companion-rules)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
@@ -65,9 +66,12 @@ Signal an error if EDIT cannot be compared, or not be answered."
   (let ((lines (gemini-companion-edit-hunks-lines (list edit))))
     (gemini-companion-proposal-offer edit nil)
     (unless (active-minibuffer-window)
-      (message "Auto-accepted edit of %s%s"
+      (message "Auto-accepted edit of %s%s%s"
                (gemini-companion-edit-name edit)
-               (if lines (format " (%s)" lines) "")))
+               (if lines (format " (%s)" lines) "")
+               (if (gemini-companion-edit-rule edit)
+                   (concat ", " (gemini-companion-edit-rule edit))
+                 "")))
     nil))
 
 (defun gemini-companion-auto--objection (edit)
@@ -102,9 +106,10 @@ It stays on until this command turns it off, or the CLI exits.
 Edits that wait are accepted, too, but not the one that is shown.
 
 Only edits of regular files in the project of that CLI are accepted.
-Hidden files, hooks and other files that may be run automatically, and
-files with unsaved changes in this Emacs are still reviewed, and the
-header line shows the reason.  \\[gemini-companion-list] shows the
+Hidden files, hooks and other files that may be run automatically,
+files with unsaved changes in this Emacs, and those that
+`gemini-companion-review-rules' names are still reviewed, and the header
+line shows the reason.  \\[gemini-companion-list] shows the
 accepted edits, and can revert them.
 
 Interactively, SESSION is the CLI at point in the list or of the current
@@ -144,17 +149,29 @@ review, or the only connected CLI; if there are several, ask for one."
   "Edits that were not offered to auto-accept yet, the last one first.
 One that was shown since is reviewed, although it may be hidden again.")
 
+(defun gemini-companion-auto--wanted-p (edit)
+  "Return non-nil if EDIT is to be accepted without review, unless that objects.
+Record in EDIT the rule of the user that decides this, if there is one."
+  (let* ((session (gemini-companion-edit-session edit))
+         (verdict (gemini-companion-rules-for (gemini-companion-edit-file edit)
+                                              session)))
+    (setf (gemini-companion-edit-rule edit)
+          (gemini-companion-rules-phrase verdict))
+    (if verdict
+        (eq 'never (gemini-companion-rules-verdict-review verdict))
+      (gemini-companion-auto-on-p session))))
+
 (defun gemini-companion-auto-offer (&optional all)
-  "Accept each new edit of a CLI whose edits need no review.
+  "Accept each new edit that needs no review, by a rule or by its CLI.
 If ALL is non-nil, accept all those that wait."
   (dolist (edit (if all
                     (gemini-companion-edits-open)
                   ;; More may arrive while the outcome of one is sent.
                   (reverse (prog1 gemini-companion-auto--new
                              (setq gemini-companion-auto--new nil)))))
-    (when (and (gemini-companion-auto-on-p (gemini-companion-edit-session edit))
-               (gemini-companion-edit-open-p edit)
-               (null (gemini-companion-edit-view edit)))
+    (when (and (gemini-companion-edit-open-p edit)
+               (null (gemini-companion-edit-view edit))
+               (gemini-companion-auto--wanted-p edit))
       (gemini-companion-auto--take edit))))
 
 ;;;; Life

@@ -109,6 +109,8 @@ has ended, a `gemini-companion-written'.")
 has made of its last edit of that file, and `loss-accepted' if the user has
 accepted that characters are lost.")
   (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
+  (rule nil :documentation "The rule of the user that decided whether it is
+reviewed, a phrase as of `gemini-companion-rules-phrase', or nil.")
   (view nil :documentation "Its view on the screen, or nil.")
   (acknowledged nil :documentation "Whether the CLI knows that it is open.")
   (outcome nil :documentation "`sent' until the CLI has the outcome.")

@@ -209,6 +209,7 @@ PLACE is where its file is, and BASE what the line shows of its name."
   `(,@(mapcar (lambda (text)
                 (and text (concat ", " text)))
               (list (gemini-companion-edit-objection edit)
+                    (gemini-companion-edit-rule edit)
                     (when (eq 'new (gemini-companion-edit-before edit))
                       "new file")
                     ;; The line begins with the name of a file at a root.

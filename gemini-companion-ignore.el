@@ -127,17 +127,39 @@ ABOVE is the number of names in its directory."
             (pop names))
           ;; Git ignores a malformed line, too.
           (ignore-error invalid-regexp
-            (setq names (mapcar #'gemini-companion-ignore--name names))
             (push (gemini-companion-ignore--rule
                    above
-                   (append (unless anchored '(nil))
-                           names
-                           ;; At the end ** stands for at least one name,
-                           ;; elsewhere for any number.
-                           (unless (car (last names)) '((""))))
+                   (gemini-companion-ignore--pattern names anchored)
                    (string-suffix-p "/" pattern)
                    (string-prefix-p "!" line))
                   rules)))))))
+
+(defun gemini-companion-ignore-glob-match-p (glob file)
+  "Return non-nil if GLOB, a pattern as in an ignore file, matches FILE.
+FILE is a name below the directory that GLOB is for, or an absolute one.
+GLOB names FILE itself, not a directory of it, unless it ends in a slash.
+Signal an error if GLOB is malformed."
+  (let* ((names (split-string (if (string-suffix-p "/" glob)
+                                  (concat glob "**")
+                                glob)
+                              "/"))
+         (anchored (cdr names)))
+    (when (equal "" (car names))
+      (pop names))
+    (gemini-companion-ignore--match-p
+     (gemini-companion-ignore--pattern names anchored)
+     (split-string file "/" t))))
+
+(defun gemini-companion-ignore--pattern (names anchored)
+  "Return the pattern for NAMES, the parts of a line of an ignore file.
+Unless ANCHORED is non-nil, it matches in each directory.  For patterns, see
+`gemini-companion-ignore--rule'.  Signal an error if one is malformed."
+  (let ((names (mapcar #'gemini-companion-ignore--name names)))
+    (append (unless anchored '(nil))
+            names
+            ;; At the end ** stands for at least one name, elsewhere for any
+            ;; number.
+            (unless (car (last names)) '((""))))))
 
 (defun gemini-companion-ignore--name (text)
   "Return a pattern for the name TEXT, or nil for `**'.

@@ -226,7 +226,8 @@ It is a list of strings and nil."
                    (format (ngettext "%d comment" "%d comments" comments)
                            comments))
               (gemini-companion-edit-problem edit)
-              (gemini-companion-edit-objection edit)))
+              (gemini-companion-edit-objection edit)
+              (gemini-companion-edit-rule edit)))
     (let ((undone (length (gemini-companion-edit-undone edit)))
           (hunks (length (gemini-companion-edit-known-hunks edit)))
           (left (length (cdr (gemini-companion-changes-of-edit edit)))))
@@ -239,6 +240,8 @@ It is a list of strings and nil."
                            "")))
             (and (< 0 left)
                  (format (ngettext "%d change left" "%d changes left" left) left))
+            (and (eq 'automatic (gemini-companion-edit-decision edit))
+                 (gemini-companion-edit-rule edit))
             (gemini-companion-edit-texts-conversion edit)))))
 
 (defun gemini-companion-list--label (edit)

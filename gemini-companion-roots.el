@@ -85,6 +85,16 @@ CLI of SESSION come first, and OWN is non-nil if the root is one of them."
     (list (or own (funcall outermost (gemini-companion-roots-all)))
           own)))
 
+(defun gemini-companion-roots-innermost (name &optional session)
+  "Return the innermost root above NAME, a true name, or nil.
+A root of the CLI of SESSION counts although it may have been dropped."
+  (car (seq-sort-by #'length #'>
+                    (gemini-companion-roots--above
+                     name
+                     (append (remq nil (gemini-companion-roots-outermost
+                                        name session))
+                             (gemini-companion-roots-all))))))
+
 (defun gemini-companion-roots--above (name roots)
   "Return the ROOTS that contain NAME; all are true names.
 If NAME is a directory, it ends with a slash."

@@ -141,6 +141,45 @@
       (funcall reviewed "outside the project of the CLI" "a" '(:id "one" :pid 1))
       (should (equal "old\n" (gemini-companion-test-file-text "../outside"))))))
 
+(ert-deftest gemini-companion-auto-obeys-the-rules-of-the-user ()
+  :tags '(pure)
+  (gemini-companion-test-with-edits '(("project/x" ""))
+    (let* ((default-directory (concat directory "project/"))
+           (session (gemini-companion-test-session "one" 1))
+           (gemini-companion-review-rules
+            '(("docs/**" . never) ("*.el" . always) (".*" . never)
+              ("/etc/**" . never)))
+           (status (lambda (file)
+                     (let ((edit (gemini-companion-test-open file "new\n" 1 session)))
+                       (gemini-companion-test-eventually
+                         (or (gemini-companion-edit-decision edit)
+                             (gemini-companion-edit-view edit)
+                             (gemini-companion-edit-problem edit)))
+                       (prog1 (list (gemini-companion-edit-decision edit)
+                                    (gemini-companion-edit-objection edit)
+                                    (gemini-companion-edit-rule edit))
+                         (when (gemini-companion-edit-open-p edit)
+                           (gemini-companion-server-receive
+                            'close-diff 1 'closed)))))))
+      (pcase-dolist
+          (`(,file ,auto . ,expected)
+           '(("docs/a" nil automatic nil "by your rule docs/**")
+             ("docs/a.el" nil automatic nil "by your rule docs/**")
+             ("a.el" nil nil nil "by your rule *.el")
+             ("a.el" t nil nil "by your rule *.el")
+             ("a.c" nil nil nil nil)
+             ("a.c" t automatic nil nil)
+             (".envrc" nil nil
+              "not auto-accepted: hidden, or may be run automatically"
+              "by your rule .*")
+             ("/etc/x" nil nil
+              "not auto-accepted: outside the project of the CLI"
+              "by your rule /etc/**")))
+        (when (xor auto (gemini-companion-auto-on-p session))
+          (gemini-companion-auto-accept session))
+        (ert-info ((format "%s, auto-accept %s" file auto))
+          (should (equal expected (funcall status file))))))))
+
 (ert-deftest gemini-companion-auto-ends-by-command-and-with-the-cli ()
   :tags '(pure)
   (gemini-companion-test-with-edits '()

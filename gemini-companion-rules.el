@@ -1,0 +1,202 @@
+;;; gemini-companion-rules.el --- Which edits are reviewed  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Rules of the user for which edits are reviewed.  They are read when a proposal
+;; has arrived, and when the hook of a linked CLI reports that the CLI is about to
+;; write a file, in whatever mode the CLI is.
+;;
+;; A rule that fails counts as one that asks for a review.  The rules are those of
+;; the default values: the local variables of a file, which a CLI may write, change
+;; nothing.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-ignore)
+(require 'gemini-companion-names)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-text)
+
+;;;; Customization
+
+(defcustom gemini-companion-review-rules nil
+  "Rules for which edits are reviewed, a list of (CONDITION . REVIEW).
+The first rule whose CONDITION fits the file of an edit decides:
+- `always': the edit is reviewed.  Auto-accept leaves it, and a linked CLI
+  that can be made to ask in each of its modes does so;
+- `never': the edit is accepted without review, as by auto-accept, with
+  the same exceptions.
+If no rule fits, auto-accept and the mode of the CLI decide.
+
+CONDITION is one of
+- a glob, as in .gitignore: \"*.lock\" without a slash is for the last
+  part of the name, and \"docs/**\" is for the name below the innermost
+  workspace root, of any project.  A file with two names, because of
+  symbolic links, is `always' reviewed if one of them fits, and `never' if
+  both do;
+- a function, which is called with the absolute name of the file and the
+  session of the CLI, and returns non-nil if the rule is for that file;
+- t, for all files;
+- (and CONDITION...), (or CONDITION...) or (not CONDITION).
+
+A rule that signals an error, asks a question, or takes a second counts
+as `always'.  For example:
+  ((\"*.lock\" . never)
+   ((and \"src/**\" (not \"src/gen/**\")) . always))"
+  :type '(alist :key-type (choice (string :tag "Glob")
+                                  (const :tag "All files" t)
+                                  (function :tag "Function")
+                                  (sexp :tag "and, or, not"))
+                :value-type (choice (const :tag "Always review" always)
+                                    (const :tag "Never review" never)))
+  :risky t
+  :package-version '(gemini-companion . "0.2.0")
+  :group 'gemini-companion)
+
+;;;; State
+
+(defvar gemini-companion-rules-until-exit nil
+  "Rules that hold until Emacs exits, as in `gemini-companion-review-rules'.
+They come before those.  A REVIEW of nil means that no rule is for the file.")
+
+;; A CLI may write the local variables of a project.
+(dolist (variable '(gemini-companion-review-rules
+                    gemini-companion-rules-until-exit))
+  (put variable 'risky-local-variable t)
+  (add-to-list 'ignored-local-variables variable))
+
+(defconst gemini-companion-rules--seconds 1
+  "Seconds after which the rules for a file count as failed.")
+
+(cl-defstruct (gemini-companion-rules-verdict
+               (:noinline t)
+               (:constructor gemini-companion-rules--verdict
+                             (review condition &optional problem))
+               (:copier nil))
+  "What the rules decide about a file.
+REVIEW is `always' or `never', and CONDITION that of the rule.  PROBLEM is a
+string if the rule has failed, else nil."
+  review condition problem)
+
+;;;; Decision
+
+(defun gemini-companion-rules-for (file &optional session)
+  "Return what the rules decide about an edit of FILE by SESSION.
+The value is a `gemini-companion-rules-verdict', or nil if no rule fits.
+This calls functions of the user, so ask once for an edit."
+  (when-let* ((rules (append
+                      (default-value 'gemini-companion-rules-until-exit)
+                      (default-value 'gemini-companion-review-rules))))
+    (let ((began (float-time))
+          (tried nil))
+      (condition-case problem
+          (let ((verdict (with-timeout (gemini-companion-rules--seconds
+                                        (error "Timeout"))
+                           (gemini-companion-rules--decide
+                            rules file session
+                            (lambda (condition) (setq tried condition))))))
+            ;; A function that computes is not interrupted.
+            (when (< gemini-companion-rules--seconds (- (float-time) began))
+              (error "Takes longer than a second"))
+            verdict)
+        ((error quit)
+         (gemini-companion-rules--verdict
+          'always tried (error-message-string problem)))))))
+
+(defun gemini-companion-rules--decide (rules file session try)
+  "Return the verdict of RULES on FILE of SESSION, or nil.
+Call TRY with the condition of each rule before it is tried."
+  (let* ((verdicts
+          (mapcar (lambda (name)
+                    (gemini-companion-rules--first rules name session try))
+                  (gemini-companion-rules--names file)))
+         (reviews (mapcar (lambda (verdict)
+                            (and verdict
+                                 (gemini-companion-rules-verdict-review verdict)))
+                          verdicts)))
+    (cond ((seq-position reviews 'always)
+           (nth (seq-position reviews 'always) verdicts))
+          ((memq nil reviews) nil)
+          (t (car verdicts)))))
+
+(defun gemini-companion-rules--names (file)
+  "Return the names of FILE, absolute ones, one or two.
+They are the true name, and the name below its root by which the CLI has
+FILE, which may lead by symbolic links to the true name."
+  (let ((true-name (or (gemini-companion-text-true-name file)
+                       (error "Loop of symbolic links")))
+        (name (expand-file-name file)))
+    (delete-dups (list true-name (or (gemini-companion-roots-name name) name)))))
+
+(defun gemini-companion-rules--first (rules file session try)
+  "Return the verdict of the first of RULES that fits FILE of SESSION, or nil.
+For TRY, see `gemini-companion-rules--decide'."
+  (let* ((file-name-handler-alist nil)
+         (case-fold-search (file-name-case-insensitive-p file))
+         (root (gemini-companion-roots-innermost file session))
+         (name (if root
+                   (substring file (length (file-name-as-directory root)))
+                 file))
+         (found (cl-find-if
+                 (pcase-lambda (`(,condition . ,review))
+                   (funcall try condition)
+                   (unless (memq review '(always never nil))
+                     (error "REVIEW is neither `always' nor `never': %S" review))
+                   (gemini-companion-rules--fits-p condition name file session))
+                 rules)))
+    (when (cdr found)
+      (gemini-companion-rules--verdict (cdr found) (car found)))))
+
+(defun gemini-companion-rules--fits-p (condition name file session)
+  "Return non-nil if CONDITION fits FILE of SESSION.
+NAME is that of FILE below its root, or absolute if it has none."
+  (cl-flet ((fits-p (condition)
+              (gemini-companion-rules--fits-p condition name file session)))
+    (pcase condition
+      ('t t)
+      ((pred stringp) (gemini-companion-ignore-glob-match-p condition name))
+      (`(and . ,all) (cl-every #'fits-p all))
+      (`(or . ,any) (cl-some #'fits-p any))
+      (`(not ,one) (not (fits-p one)))
+      ((pred functionp) (gemini-companion-rules--call condition file session))
+      (_ (error "Condition is malformed: %S" condition)))))
+
+(defun gemini-companion-rules--call (function file session)
+  "Return the value of FUNCTION of the user for FILE of SESSION.
+A question to the user is an error, and nothing that it does to the match
+data or the current buffer counts."
+  (let ((inhibit-interaction t))
+    (save-match-data
+      (save-current-buffer
+        (funcall function file session)))))
+
+;;;; Texts
+
+(defun gemini-companion-rules-phrase (verdict)
+  "Return how the user reads that VERDICT has decided, or nil if that is nil.
+Two examples are: by your rule docs/**, and: your rule my-rule-p failed."
+  (when verdict
+    (let ((rule (gemini-companion-rules-condition-text
+                 (gemini-companion-rules-verdict-condition verdict))))
+      (if (gemini-companion-rules-verdict-problem verdict)
+          (format "your rule %s failed: %s" rule
+                  (gemini-companion-names-shown
+                   (gemini-companion-rules-verdict-problem verdict) 40))
+        (format "by your rule %s" rule)))))
+
+(defun gemini-companion-rules-condition-text (condition)
+  "Return CONDITION, of a rule, as a text of at most 40 columns."
+  (gemini-companion-names-shown
+   (cond ((stringp condition) condition)
+         ((symbolp condition) (symbol-name condition))
+         ((functionp condition) "that is a function")
+         (t (let ((print-escape-newlines t))
+              (prin1-to-string condition))))
+   40))
+
+(provide 'gemini-companion-rules)
+;;; gemini-companion-rules.el ends here
