@@ -163,6 +163,11 @@ names of tools.")
   "Return the file of the extension for the hooks of CLIENT.
 It is nil if they are in the manifest.")
 
+(gemini-companion-client--define gemini-companion-client-review-hook (client)
+  "Return the event whose hook can make CLIENT ask about an edit, a cons.
+CLIENT then asks in all its modes, and opens a review.  The value is
+\(EVENT . TOOLS), as in `gemini-companion-client-hooks'.")
+
 (gemini-companion-client--define gemini-companion-client-permission-hook (client)
   "Return the event whose hook may answer what CLIENT asks, a cons.
 It is (EVENT . TOOLS), as in `gemini-companion-client-hooks'.")

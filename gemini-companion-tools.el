@@ -30,6 +30,7 @@
 (require 'gemini-companion-permission)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-rules)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -44,6 +45,9 @@
 
 (defconst gemini-companion-tools--server "emacs"
   "Name of the bridge in the CLIs, which is part of the names of tools.")
+
+(defvar gemini-companion-tools--watches-rules nil
+  "Non-nil while the file of rules follows the rules.")
 
 ;;;; Extension
 
@@ -106,6 +110,11 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
               ;; A hook that has begun ends in five seconds.
               60))
            (gemini-companion-client-hooks client))
+   (pcase (gemini-companion-client-review-hook client)
+     (`(,event . ,matcher)
+      (list (gemini-companion-tools--hook
+             event matcher command "--review" 60
+             #'gemini-companion-tools--if-rules))))
    (pcase (gemini-companion-client-permission-hook client)
      (`(,event . ,matcher)
       (list (if (gemini-companion-tools-answers-p client)
@@ -114,15 +123,19 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
               (gemini-companion-tools--hook event matcher command
                                             "--notice" 60)))))))
 
-(defun gemini-companion-tools--hook (event matcher command option seconds)
+(defun gemini-companion-tools--hook
+    (event matcher command option seconds &optional line)
   "Return the hook for EVENT of tools that MATCHER, a regexp or nil, matches.
 It runs the bridge by COMMAND, a list (PROGRAM ARG...), with OPTION, and the
-CLI ends it after SECONDS."
+CLI ends it after SECONDS.  LINE is nil, or a function that is called with
+the line of the shell and returns the line to run."
   `(,event . [(,@(and matcher `((matcher . ,matcher)))
                (hooks . [((type . "command")
                           (name . ,gemini-companion-tools--server)
-                          (command . ,(gemini-companion-tools--shell-command
-                                       command option))
+                          (command . ,(funcall
+                                       (or line #'identity)
+                                       (gemini-companion-tools--shell-command
+                                        command option)))
                           (timeout . ,(* 1000 seconds)))]))]))
 
 (defun gemini-companion-tools--shell-command (command option)
@@ -131,6 +144,13 @@ A CLI takes the status 2, with which Python ends after the extension was
 deleted, for the failure of the edit."
   (concat (mapconcat #'shell-quote-argument command " ") " " option
           " || echo {}"))
+
+(defun gemini-companion-tools--if-rules (line)
+  "Return a line of a shell that runs LINE while an Emacs has rules.
+Without one, an edit costs only a look for their files."
+  (format "set -- %s*; if [ -e \"$1\" ]; then %s; else echo {}; fi"
+          (shell-quote-argument (gemini-companion-tools--rules-file ""))
+          line))
 
 (defun gemini-companion-tools--notification-hooks (client)
   "Return the file of hooks that links CLIENT, an object for `json-encode'."
@@ -150,6 +170,91 @@ deleted, for the failure of the edit."
 (defun gemini-companion-tools-answers-p (client)
   "Return non-nil if the user wants to answer in Emacs what CLIENT asks."
   (file-exists-p (gemini-companion-tools--answers-file client)))
+
+;;;; Rules
+
+(defun gemini-companion-tools--rules-file (process)
+  "Return the name of the file that exists while the Emacs PROCESS has rules.
+PROCESS is a number, or a part of it.  Each Emacs has a file, as the rules of
+one may end while those of another stay.  The name has the host, as the
+directory may be shared with other hosts."
+  (expand-file-name (format "rules-%s-%s" (md5 (system-name)) process)
+                    (gemini-companion-install-extension-directory)))
+
+(defun gemini-companion-tools--has-rules-p ()
+  "Return non-nil if an edit may have to be reviewed by a rule of this Emacs."
+  (or (default-value 'gemini-companion-review-rules)
+      (default-value 'gemini-companion-rules-until-exit)))
+
+(defun gemini-companion-tools--update-rules (&optional gone)
+  "Make or delete the file that says that this Emacs has rules.
+If GONE is non-nil, delete it.  A file that was left by a crash of Emacs
+makes a CLI ask about each edit until then."
+  (let ((file (gemini-companion-tools--rules-file (emacs-pid))))
+    (cond ((and (not gone) (gemini-companion-tools--has-rules-p))
+           (unless (file-exists-p file)
+             (gemini-companion-tools--write file "")))
+          ((file-exists-p file)
+           (delete-file file)))))
+
+(defun gemini-companion-tools--sweep-rules ()
+  "Delete the files of rules of processes of this host that have ended."
+  (let ((prefix (gemini-companion-tools--rules-file "")))
+    (dolist (file (file-expand-wildcards (concat prefix "*")))
+      (unless (process-attributes
+               (string-to-number (string-remove-prefix prefix file)))
+        (delete-file file)))))
+
+(defun gemini-companion-tools--rules-set (_symbol _value _operation where)
+  "Update the file of rules soon, unless only the value in a buffer is set.
+WHERE is that buffer, or nil; see `add-variable-watcher'."
+  (unless where
+    (run-at-time 0 nil #'gemini-companion-tools--rules-changed)))
+
+(defun gemini-companion-tools--rules-changed ()
+  "Update the file of rules, if the mode is still on."
+  (when gemini-companion-tools--watches-rules
+    (gemini-companion-tools--update-rules)))
+
+(defun gemini-companion-tools--watch-rules (on)
+  "Make the file of rules follow the rules, or delete it unless ON is non-nil."
+  (setq gemini-companion-tools--watches-rules on)
+  (dolist (variable '(gemini-companion-review-rules
+                      gemini-companion-rules-until-exit))
+    (funcall (if on #'add-variable-watcher #'remove-variable-watcher)
+             variable #'gemini-companion-tools--rules-set))
+  (funcall (if on #'add-hook #'remove-hook)
+           'kill-emacs-hook #'gemini-companion-tools--delete-rules)
+  (when on
+    (gemini-companion-tools--sweep-rules))
+  (gemini-companion-tools--update-rules (not on)))
+
+(defun gemini-companion-tools--delete-rules ()
+  "Delete the file of rules, as Emacs exits."
+  (gemini-companion-tools--update-rules 'gone))
+
+(defun gemini-companion-tools--review (facts)
+  "Return whether a rule wants a review of the edit that FACTS announce.
+The value is a plist for the server.  A rule holds also while sharing is
+paused, as nothing is sent to the model."
+  (pcase-let* (((map :path :client) facts)
+               (verdict (gemini-companion-rules-for
+                         path
+                         (or (gemini-companion-tools--session facts)
+                             (list :id (concat "?" client) :client client)))))
+    (list :review
+          (if (and verdict
+                   (eq 'always (gemini-companion-rules-verdict-review verdict)))
+              "always"
+            "-"))))
+
+(defun gemini-companion-tools--session (facts)
+  "Return the session of the CLI that FACTS name, or nil."
+  (seq-find (lambda (session)
+              (memql (plist-get session :pid) (plist-get facts :pids)))
+            (gemini-companion-sessions)))
+
+;;;; The files of the extension
 
 (defun gemini-companion-tools--write-extension ()
   "Write the files of the extension.
@@ -403,10 +508,11 @@ It is about FACTS, a plist, and TEXTS."
 
 (defun gemini-companion-tools--answer (kind facts texts answer)
   "Call ANSWER with the answer to a question of KIND, now or later.
-KIND is `edited', which a hook asks after an edit, with the TEXTS before
-and after; `turn', by which a hook reports an `:event'; or one of
-`gemini-companion-lookup'.  FACTS is a plist with some of `:path',
-`:symbol', `:line', `:after', `:event', `:client' and `:pids'."
+KIND is `review', which a hook asks before an edit; `edited', which one asks
+after it, with the TEXTS before and after; `turn', by which a hook reports
+an `:event'; or one of `gemini-companion-lookup'.  FACTS is a plist with
+some of `:path', `:symbol', `:line', `:after', `:event', `:client' and
+`:pids'."
   (pcase-let (((map :path :symbol :line :after :event) facts))
     (pcase kind
       ('edited
@@ -414,6 +520,8 @@ and after; `turn', by which a hook reports an `:event'; or one of
       ('turn
        (gemini-companion-tools--report facts (intern event))
        (funcall answer nil))
+      ('review
+       (funcall answer (gemini-companion-tools--review facts)))
       ('permission
        (gemini-companion-permission-ask facts (car texts) answer))
       (_
@@ -433,10 +541,7 @@ The user may have paused it while a language server looked something up."
   "Report EVENT of the CLI that FACTS name; return its session, or nil."
   (unless (eq event 'question)
     (gemini-companion-permission-progressed facts))
-  (when-let* ((session (seq-find (lambda (session)
-                                   (memql (plist-get session :pid)
-                                          (plist-get facts :pids)))
-                                 (gemini-companion-sessions))))
+  (when-let* ((session (gemini-companion-tools--session facts)))
     (gemini-companion-state-report session event (plist-get facts :prompt))
     session))
 
@@ -529,6 +634,7 @@ paused, or the project is excluded" title)
   "Start answering questions if the extension exists."
   (when (gemini-companion-install-extension-p)
     (gemini-companion-tools--write-extension)
+    (gemini-companion-tools--watch-rules t)
     (gemini-companion-part-start 'errors)
     (gemini-companion-part-start 'keys)
     (gemini-companion-part-start 'permission)
@@ -536,6 +642,7 @@ paused, or the project is excluded" title)
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
   "Stop answering questions."
+  (gemini-companion-tools--watch-rules nil)
   (gemini-companion-part-stop 'permission)
   (gemini-companion-part-stop 'keys)
   (gemini-companion-server-call 'tools-update nil)

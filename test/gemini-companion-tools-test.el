@@ -156,6 +156,81 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (gemini-companion-tools-test-call t)
       (should-not (gemini-companion-tools-answers-p "qwen")))))
 
+(ert-deftest gemini-companion-tools-starts-the-bridge-before-an-edit-only-for-rules ()
+  :tags '(pure)
+  (gemini-companion-tools-test-with-home
+    (let ((gemini-companion-review-rules nil)
+          (gemini-companion-rules-until-exit nil))
+      (cl-flet* ((line ()
+                   (let ((text (gemini-companion-client-settings-get
+                                (expand-file-name
+                                 "hooks/hooks.json"
+                                 (gemini-companion-install-extension-directory))
+                                '("hooks" "BeforeTool"))))
+                     (cdr (assoc "command"
+                                 (aref (cdr (assoc "hooks" (aref text 0))) 0)))))
+                 (runs ()
+                   ;; The bridge is a program that says that it was run.
+                   (with-temp-buffer
+                     (call-process "sh" nil t nil "-c"
+                                   (replace-regexp-in-string
+                                    "then .* --review" "then echo BRIDGE" (line)))
+                     (string-trim (buffer-string))))
+                 (becomes (expected)
+                   (gemini-companion-test-eventually (equal expected (runs)))))
+        (gemini-companion-tools-test-call t t)
+        (gemini-companion-part-ready 'tools 'started)
+        (becomes "{}")
+        (set-default 'gemini-companion-review-rules '(("*.el" . always)))
+        (becomes "BRIDGE")
+        (set-default 'gemini-companion-review-rules nil)
+        (becomes "{}")
+        (set-default 'gemini-companion-rules-until-exit '(("*.el" . always)))
+        (becomes "BRIDGE")
+        ;; The mode is turned off.
+        (gemini-companion-part-stop 'tools)
+        (should (equal "{}" (runs)))
+        (set-default 'gemini-companion-review-rules '(("*.el" . always)))
+        (gemini-companion-test-run-timers)
+        (should (equal "{}" (runs)))
+        ;; Another Emacs has crashed, and this one begins.
+        (set-default 'gemini-companion-rules-until-exit nil)
+        (set-default 'gemini-companion-review-rules nil)
+        (let ((left (expand-file-name
+                     (format "rules-%s-%d" (md5 (system-name))
+                             (with-temp-buffer
+                               (call-process "sh" nil t nil "-c" "echo $$")
+                               (string-to-number (buffer-string))))
+                     (gemini-companion-install-extension-directory)))
+              (other (expand-file-name
+                      (format "rules-%s-1" (md5 "another host"))
+                      (gemini-companion-install-extension-directory))))
+          (write-region "" nil left nil 'silent)
+          (should (equal "BRIDGE" (runs)))
+          (gemini-companion-part-ready 'tools 'started)
+          (should (equal "{}" (runs)))
+          (write-region "" nil other nil 'silent)
+          (gemini-companion-part-ready 'tools 'started)
+          (should (file-exists-p other)))
+        (gemini-companion-part-stop 'tools)))))
+
+(ert-deftest gemini-companion-tools-ask-rules-also-while-sharing-is-paused ()
+  :tags '(pure)
+  (gemini-companion-test-with-directory nil
+    (let ((gemini-companion-context-paused t)
+          (gemini-companion-review-rules
+           `(("*.el" . always) ("*.c" . never)
+             ("*.h" . always) (,(lambda (&rest _) (error "Boom")) . never))))
+      (pcase-dolist (`(,file . ,review)
+                     '(("a.el" . "always") ("a.c" . "-") ("a.h" . "always")
+                       ("new/a.py" . "always")))
+        (let ((answered nil))
+          (funcall (gemini-companion-server-receive
+                    'ask 'review (list :path (expand-file-name file)
+                                       :client "gemini" :pids '(1)))
+                   (lambda (answer) (setq answered answer)))
+          (should (equal (list :review review) answered)))))))
+
 (ert-deftest gemini-companion-tools-links-nothing-when-the-user-quits ()
   :tags '(pure)
   (gemini-companion-tools-test-with-home

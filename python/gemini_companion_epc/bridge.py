@@ -2,7 +2,8 @@
 """The program that a CLI starts to ask Emacs: an MCP server on stdio, or a hook.
 
 Its arguments are CLIENT, and for a hook one option: --hook; --notice, if the CLI waits
-for the hook before it asks the user; or --permission, if the hook waits for the user.
+for the hook before it asks the user; --review, before it writes a file; or
+--permission, if the hook waits for the user.
 It searches for Emacs again at each request, so it survives a restart of Emacs.
 
 It runs without this package, so it knows on its own where each CLI of `clients` finds
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     Facts: TypeAlias = dict[str, Any]
 
-HOOKS = ("--hook", "--notice", "--permission")
+HOOKS = ("--hook", "--notice", "--review", "--permission")
 if TYPE_CHECKING or not set(sys.argv).intersection(HOOKS):
     import threading
 
@@ -58,6 +59,10 @@ PROMPT = {"name": "emacs-not-found", "description": NO_EMACS}
 
 class Refused(ValueError):
     """A server does not exist, or does not answer this request."""
+
+
+class Absent(Refused):
+    """Nothing listens at the port: the server has ended, maybe by a crash."""
 
 
 class NoEmacs(Exception):
@@ -92,6 +97,10 @@ HOMES = {
     "qwen": ("QWEN_HOME", ".qwen"),
     "copilot": ("COPILOT_HOME", ".copilot"),
 }
+# The statuses, as of `Refused`, of a server that does not answer for a directory.
+NOT_HERE = ((b"400",), (b"404",))
+# The answer to the hook before an edit with which a CLI asks in any mode.
+ASK: dict[str, Facts] = {"gemini": {"decision": "ask"}}
 # The variable with the port of the Emacs in whose terminal a linked CLI runs.
 PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
 
@@ -308,7 +317,7 @@ def post(
             ("127.0.0.1", port), max(min(limit, silent), 0.01)
         )
     except ConnectionRefusedError:
-        raise Refused from None
+        raise Absent from None
     with connection:
         if not is_own_listener(port):
             raise Refused("another user listens there")
@@ -317,8 +326,9 @@ def post(
             connection.settimeout(max(min(end - monotonic(), silent), 0.01))
             data += (piece := connection.recv(65536))
     status, _, answer = data.partition(b"\r\n\r\n")
-    if status.split()[1:2] != [b"200"]:
-        raise (Refused if status.startswith(b"HTTP/") else ValueError)
+    code = status.split()[1:2]
+    if code != [b"200"]:
+        raise (Refused(*code) if status.startswith(b"HTTP/") else ValueError)
     return answer
 
 
@@ -341,6 +351,32 @@ def run_hook(client: str, limit: float) -> None:
     except NoEmacs:
         answer = b"{}"
     sys.stdout.buffer.write(answer)
+
+
+def run_review(client: str) -> None:
+    """Print whether the CLI is to ask before the edit of the event on stdin.
+
+    It is run while an Emacs has rules for that.  If none of those that run knows the
+    directory, none of their rules is for the file.  If an Emacs does not answer, or has
+    ended without deleting its file of rules, the CLI asks: a rule may be for the file.
+    """
+    body, answer = event("event"), ASK[client]
+    end = monotonic() + HOOK_SECONDS
+    has_failed, has_refused = False, False
+    for server, _ in nearest(client):
+        try:
+            print(json.dumps(dict(json.loads(post(*server, body, end - monotonic())))))
+            return
+        except Absent:
+            has_failed = True
+        except Refused as refused:
+            if refused.args in NOT_HERE:
+                has_refused = True
+            else:
+                has_failed = True
+        except (OSError, ValueError, TypeError, RecursionError):
+            has_failed = True
+    print(json.dumps({} if has_refused and not has_failed else answer))
 
 
 def run_permission(client: str) -> None:
@@ -476,6 +512,8 @@ def main() -> None:
         run_hook(client, HOOK_SECONDS)
     elif options == ["--notice"]:
         run_hook(client, NOTICE_SECONDS)
+    elif options == ["--review"]:
+        run_review(client)
     elif options == ["--permission"]:
         run_permission(client)
     else:

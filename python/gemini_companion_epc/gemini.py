@@ -9,6 +9,8 @@ from .companion import COMPANION
 from .hooks import Asked, Edited, Hooks, Turn, TurnEvent
 from .types import Facts, MalformedArgument, string
 
+BEFORE_TOOL = "BeforeTool"
+
 
 class GeminiHooks(Hooks):
     """The events of Gemini CLI, whose shape those of Qwen Code have, too."""
@@ -24,6 +26,8 @@ class GeminiHooks(Hooks):
         return string(event, "cwd")
 
     def read(self, event: Facts) -> Turn | Edited | None:
+        if event.get("hook_event_name") == BEFORE_TOOL:
+            return None
         step = self.events.get(str(event.get("hook_event_name")))
         if step is None:
             return self._edited(event)
@@ -49,6 +53,17 @@ class GeminiHooks(Hooks):
         if not isinstance(after, str) or not isinstance(before, str | None):
             raise MalformedArgument("the texts of an edit must be strings")
         return Edited(file, before, after)
+
+    def announced(self, event: Facts) -> str | None:
+        given = event.get("tool_input")
+        if event.get("hook_event_name") != BEFORE_TOOL or not isinstance(given, dict):
+            return None
+        file = given.get("file_path")
+        return file if isinstance(file, str) else None
+
+    def must_ask(self, event: Facts) -> Facts:
+        # In any mode, Gemini CLI then shows its dialog and opens the review, once.
+        return {"decision": "ask"}
 
     def asked(self, event: Facts) -> Asked | None:
         details = event.get("details")

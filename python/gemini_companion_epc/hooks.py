@@ -86,6 +86,17 @@ class Hooks(ABC):
         Raise MalformedArgument if it has not the shape of an event.
         """
 
+    def announced(self, event: Facts) -> str | None:
+        """Return the file that the CLI is about to write, in ``event``, or None.
+
+        Its name is as in `Edited`.
+        """
+        return None
+
+    def must_ask(self, event: Facts) -> Facts:
+        """Return the answer to the event of `announced` with which the CLI asks."""
+        return {}
+
     def asked(self, event: Facts) -> Asked | None:
         """Return what the CLI asks permission for in ``event``, or None.
 

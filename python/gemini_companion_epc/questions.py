@@ -113,10 +113,15 @@ class Questions:
             raise MalformedArgument("event must be an object")
         directory = self._directory(hooks.directory(event))
         step, asked = hooks.read(event), hooks.asked(event)
-        if step is None and asked is None:
+        announced = hooks.announced(event)
+        if step is None and asked is None and announced is None:
             return {}
         pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
         facts = {"client": client.name, "pids": pids}
+        if announced is not None:
+            path = os.path.join(directory, announced)
+            must_ask = await self._must_ask({**facts, "path": path})
+            return hooks.must_ask(event) if must_ask else {}
         # Gemini CLI asks the user only after this hook has returned.
         moment = self._config.notice_limit
         if asked is not None and len(text := asked.as_text()) <= LONGEST_ASKED:
@@ -153,6 +158,20 @@ class Questions:
             return hooks.answer(decision) or {}
 
         return self.permissions.stream(answer())
+
+    async def _must_ask(self, facts: Facts) -> bool:
+        """Return whether a rule of the user wants a review of the edit of ``facts``.
+
+        An Emacs that hangs may have a rule for it.  So may one that cannot be asked
+        about the name.
+        """
+        try:
+            file_name(facts["path"], "the file")
+        except MalformedArgument:
+            return True
+        limit = self._config.review_limit
+        answer = await self._hook("review", facts, limit=limit)
+        return answer is None or answer.get("review") != "-"
 
     async def _edited(self, facts: Facts, edit: Edited, directory: str) -> str:
         """Return the errors that ``edit`` introduced, as a text for the model or ""."""

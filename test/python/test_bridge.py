@@ -261,6 +261,79 @@ def test_the_hook_is_silent_in_doubt(alone: Alone, tmp_path: Path) -> None:
         assert run_hook(tmp_path, text) == {}
 
 
+def review(tmp: Path, file: Path) -> Any:
+    """Return the answer of the hook before Gemini CLI writes ``file``."""
+    announced = {
+        "hook_event_name": "BeforeTool",
+        "cwd": str(tmp),
+        "tool_name": "write_file",
+        "tool_input": {"file_path": str(file), "content": "new"},
+    }
+    hook = Bridge(tmp, tmp, "--review")
+    return json.loads(hook.end(json.dumps(announced)))
+
+
+ASKS = {"decision": "ask"}
+
+
+def test_a_rule_of_emacs_decides_whether_the_cli_asks(
+    alone: Alone, tmp_path: Path
+) -> None:
+    discovery(tmp_path, alone.port, alone.token)
+    for answer, expected in (("always", ASKS), ("-", {}), (None, ASKS)):
+        alone.answer({"review": answer})
+        assert review(tmp_path, Path("a.py")) == expected
+    kind, facts, texts = alone.emacs.asked[-1]
+    assert (kind, facts["path"], list(texts)) == ("review", str(tmp_path / "a.py"), [])
+    # What cannot be asked about may be what a rule is for.
+    assert review(tmp_path, Path("a\x01.py")) == ASKS
+
+
+def test_a_cli_asks_if_no_emacs_says_that_it_has_no_rule(
+    serve_alone: ServeAlone, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.py"
+    # Emacs has crashed, and its file of rules is left.
+    assert review(tmp_path, file) == ASKS
+    crashed = discovery(tmp_path, closed_port(), "x")
+    assert review(tmp_path, file) == ASKS
+    crashed.unlink()
+
+    here = serve_alone(review_limit=0.2)
+    here.linked.turn(True)
+    file_here = discovery(tmp_path, here.port, here.token)
+    # The directory is excluded or belongs to no project.
+    here.linked.roots = [str(tmp_path / "other")]
+    assert review(tmp_path, file) == {}
+    # The Emacs of that directory may be the one that has crashed.
+    crashed = discovery(tmp_path, closed_port(), "x")
+    assert review(tmp_path, file) == ASKS
+    crashed.unlink()
+
+    # It hangs.
+    here.linked.roots = [str(tmp_path)]
+    silence = asyncio.Event()
+
+    async def silent() -> Facts:
+        await silence.wait()
+        return {}
+
+    here.emacs.on_question = silent
+    assert review(tmp_path, file) == ASKS
+    file_here.unlink()
+
+    # Its server hangs.
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        discovery(tmp_path, hung.getsockname()[1], "x")
+        hook = Bridge(tmp_path, tmp_path, "--review")
+        assert json.loads(hook.end(event(file))) == ASKS
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
 def test_a_slow_question_does_not_keep_others_waiting(
     alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
 ) -> None:

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules of the user for edits that the real CLIs do not ask about by themselves."""
+
+import os
+import signal
+
+import pytest
+from harness import gemini
+from harness.emacs import Emacs, Reviews
+from harness.gemini import Gemini
+from harness.model import replace, say, write_file
+from harness.world import World
+from test_tools import link
+
+RULES = "(setq gemini-companion-review-rules '({}))"
+
+
+def linked(world: World, mode: str, rules: str) -> tuple[Emacs, Reviews, Gemini]:
+    """Return an Emacs with ``rules``, and a linked Gemini CLI in the ``mode``."""
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link(world, emacs)
+    general = {"enableAutoUpdate": False, "defaultApprovalMode": mode}
+    gemini.configure(world.scratch, general=general)
+    emacs.eval(RULES.format(rules))
+    return emacs, Reviews(emacs), world.gemini()
+
+
+@pytest.mark.contract("Gemini CLI: reviews by rule")
+def test_a_rule_asks_in_each_mode_of_gemini_cli(world: World) -> None:
+    emacs, reviews, cli = linked(world, "auto_edit", '("*.el" . always)')
+    file, other = world.file("b.el", "one\ntwo\n"), world.project / "b.txt"
+    for mode in ("auto_edit", "yolo"):
+        if mode == "yolo":
+            cli.terminal.keys("C-y")
+            cli.terminal.wait_for("YOLO")
+        file.write_text("one\ntwo\n")
+        cli.model.script(
+            write_file(other, mode), replace(file, "two", "TWO"), say(f"did {mode}")
+        )
+        cli.prompt()
+        reviews.shown("b.el")
+        assert (other.read_text(), file.read_text()) == (mode, "one\ntwo\n")
+        rule = "(gemini-companion-edit-rule (car (gemini-companion-edits-open)))"
+        emacs.holds(f'(equal "by your rule *.el" {rule})')
+        reviews.edit("TWO", "mine")
+        reviews.accept()
+        cli.wait_for(f"did {mode}")
+        assert file.read_text() == "one\nmine\n"
+        cli.is_free()
+
+    new = world.project / "new.el"
+    cli.model.script(write_file(new, "new\n"), say("did a new file"))
+    cli.prompt()
+    reviews.shown("new.el")
+    assert not new.exists()
+    reviews.accept()
+    cli.wait_for("did a new file")
+
+    # A rule that fails asks.
+    emacs.eval(RULES.format('((lambda (&rest _) (error "Boom")) . never)'))
+    cli.model.script(write_file(other, "other"), say("did with an error"))
+    cli.prompt()
+    reviews.shown("b.txt")
+    assert other.read_text() == "yolo"
+    reviews.accept()
+    cli.wait_for("did with an error")
+
+    # Without rules, its mode decides.
+    emacs.eval(RULES.format(""))
+    cli.is_free(write_file(other, "without rules"))
+    assert other.read_text() == "without rules"
+
+
+def test_a_rule_accepts_or_reviews_what_gemini_cli_asks_about(world: World) -> None:
+    rules = '("docs/**" . never) ("*.el" . always)'
+    emacs, reviews, cli = linked(world, "default", rules)
+    (world.project / "docs").mkdir()
+    text, lisp = world.file("docs/a.md", "one\n"), world.file("b.el", "one\n")
+    cli.is_free(replace(text, "one", "two"))
+    assert text.read_text() == "two\n"
+    emacs.holds(
+        "(memq 'automatic"
+        " (mapcar #'gemini-companion-edit-decision (gemini-companion-edits)))"
+    )
+    emacs.eval("(setq gemini-companion-auto--sessions (gemini-companion-sessions))")
+    cli.model.script(replace(lisp, "one", "two"), say("did"))
+    cli.prompt()
+    reviews.shown("b.el")
+    reviews.accept()
+    # It has asked once.
+    cli.wait_for("did")
+    assert lisp.read_text() == "two\n"
+
+
+def test_a_cli_asks_in_yolo_mode_while_emacs_hangs_and_after_its_crash(
+    world: World,
+) -> None:
+    emacs, _, cli = linked(world, "yolo", '("*.el" . always)')
+    file = world.file("b.txt", "one\n")
+    emacs.eval(
+        "(progn (run-at-time 0.1 nil (lambda () (let ((end (+ (float-time) 20)))"
+        " (while (< (float-time) end))))) nil)"
+    )
+    cli.model.script(write_file(file, "two\n"), say("did while it hung"))
+    cli.prompt()
+    cli.terminal.wait_for(cli.question)
+    assert file.read_text() == "one\n"
+    cli.answer("once")
+    cli.wait_for("did while it hung")
+    os.kill(emacs.pid, signal.SIGKILL)
+    emacs.wait_until_exited()
+    cli.model.script(write_file(file, "three\n"), say("did after the crash"))
+    cli.prompt()
+    cli.terminal.wait_for(cli.question)
+    assert file.read_text() == "two\n"
+    cli.answer("once")
+    cli.wait_for("did after the crash")
