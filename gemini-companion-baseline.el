@@ -18,11 +18,10 @@
 ;;        |                                                    |
 ;;        +----- by others ----->  folded baseline  - changes -+
 ;;
-;; All functions are pure: they take and return vectors of lines, and never look
-;; at a file or a buffer.  A line ends with a newline, but the last one may have
-;; none: then it is another line than the same with one.  Whether a file has CRLF or
-;; a byte order mark is no part of its lines: that is its format, of which there are
-;; three as of the text, and which is changed as a whole.
+;; All functions are pure: they take and return vectors of lines (see
+;; gemini-companion-lines.el), and never look at a file or a buffer.  Whether a file
+;; has CRLF or a byte order mark is its format, of which there are three as of the
+;; text, and which is changed as a whole.
 
 ;;; Code:
 
@@ -30,7 +29,7 @@
 (require 'seq)
 (require 'gemini-companion-format)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-text)
+(require 'gemini-companion-lines)
 
 ;;;; State
 
@@ -42,22 +41,13 @@
   "The texts of a file with changes by CLIs that nobody has reviewed.
 TEXT is the text without them, a vector of lines.  WRITTEN is the text
 as the last write of a CLI left it.  REGIONS are where the second differs
-from the first, a list of `gemini-companion-baseline-region's in order.
+from the first, a list of `gemini-companion-lines-region's in order.
 FORMAT and WRITTEN-FORMAT are the formats of both, or nil if unknown.
 No slot is ever set."
   text written regions format written-format)
 
-(cl-defstruct (gemini-companion-baseline-region
-               (:noinline t)
-               (:constructor gemini-companion-baseline--region
-                             (old old-end new new-end))
-               (:copier nil))
-  "Where two vectors of lines differ.
-The lines from index OLD to OLD-END, exclusive, of the first one stand in
-place of those from NEW to NEW-END of the second one."
-  old old-end new new-end)
-
 (cl-defstruct (gemini-companion-baseline-change
+               (:include gemini-companion-lines-change)
                (:noinline t)
                (:constructor gemini-companion-baseline--change
                              (start end lines regions mixed &optional conversion))
@@ -70,165 +60,13 @@ that a CLI has written, so that what is there now is not the CLI's alone.
 A change by which a CLI has converted the file has no lines, and START and
 END are 0.  Its CONVERSION is a cons of the `gemini-companion-format's
 without it and now."
-  start end lines regions mixed conversion)
+  regions mixed conversion)
 
 (defconst gemini-companion-baseline-context 3
   "How many lines around a change are replaced if the change is not there.
 Where others have replaced the lines of a CLI and that many before and
 after them, as when another branch is checked out, the change is not in
 the text now; it is again when the text of before comes back.")
-
-(defconst gemini-companion-baseline--most-cells 40000
-  "For how many pairs of lines they are compared here, without a program.")
-
-;;;; Comparison
-
-(defun gemini-companion-baseline-split (text)
-  "Return the lines of TEXT, a vector of strings with their newlines.
-A carriage return before a newline, and a byte order mark are left out."
-  (let ((text (gemini-companion-text-normalized text))
-        (lines nil)
-        (from 0)
-        (to nil))
-    (while (setq to (string-search "\n" text from))
-      (push (substring text from (1+ to)) lines)
-      (setq from (1+ to)))
-    (when (< from (length text))
-      (push (substring text from) lines))
-    (vconcat (nreverse lines))))
-
-(defun gemini-companion-baseline-join (lines &optional end)
-  "Return the text of LINES, a vector, with END in place of each newline.
-A line that has none gets one if another line follows."
-  (let ((last (1- (length lines)))
-        (end (or end "\n")))
-    (mapconcat #'identity
-               (seq-map-indexed
-                (lambda (line i)
-                  (let ((text (string-remove-suffix "\n" line)))
-                    (if (and (= i last) (not (string-suffix-p "\n" line)))
-                        text
-                      (concat text end))))
-                lines)
-               "")))
-
-(defun gemini-companion-baseline--align (old new weights)
-  "Return which lines of OLD and NEW, two vectors, are the same ones.
-It is a list of pairs of indices in order, so that as many lines as
-possible are paired.  Among such lists, it has the greatest sum of the
-WEIGHTS of the lines of OLD, a vector of 0 or 1."
-  (let* ((rows (length old))
-         (columns (length new))
-         (width (1+ columns))
-         ;; Cell (I, J) has the value of the best pairs of lines from I and J on.
-         (cells (make-vector (* (1+ rows) width) 0))
-         (pairs nil)
-         (i 0)
-         (j 0)
-         ;; More than all weights together.
-         (each (1+ rows)))
-    (cl-loop
-     for i downfrom (1- rows) to 0
-     for line = (aref old i)
-     for value = (+ each (aref weights i))
-     do (cl-loop
-         for j downfrom (1- columns) to 0
-         for cell = (+ (* i width) j)
-         do (aset cells cell
-                  (max (aref cells (+ cell width))
-                       (aref cells (1+ cell))
-                       (if (string= line (aref new j))
-                           (+ value (aref cells (+ cell width 1)))
-                         0)))))
-    (while (and (< i rows) (< j columns))
-      (let ((cell (+ (* i width) j)))
-        (cond ((= (aref cells cell) (aref cells (+ cell width)))
-               (cl-incf i))
-              ((= (aref cells cell) (aref cells (1+ cell)))
-               (cl-incf j))
-              (t
-               (push (cons i j) pairs)
-               (cl-incf i)
-               (cl-incf j)))))
-    (nreverse pairs)))
-
-(defun gemini-companion-baseline--regions-between (pairs old-length new-length)
-  "Return the regions between PAIRS of lines that are the same, a list.
-OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
-  (let ((i 0)
-        (j 0)
-        (regions nil))
-    (pcase-dolist (`(,old . ,new)
-                   (append pairs (list (cons old-length new-length))))
-      (unless (and (= i old) (= j new))
-        (push (gemini-companion-baseline--region i old j new) regions))
-      (setq i (1+ old)
-            j (1+ new)))
-    (nreverse regions)))
-
-(defun gemini-companion-baseline--pairs-between (regions old-length)
-  "Return the pairs of indices of the lines that are in none of REGIONS.
-It is a list in order; OLD-LENGTH is the number of lines of the first text."
-  (let ((i 0)
-        (j 0)
-        (pairs nil))
-    (cl-flet ((pair-until (end)
-                (while (< i end)
-                  (push (cons i j) pairs)
-                  (cl-incf i)
-                  (cl-incf j))))
-      (dolist (region regions)
-        (pair-until (gemini-companion-baseline-region-old region))
-        (setq i (gemini-companion-baseline-region-old-end region)
-              j (gemini-companion-baseline-region-new-end region)))
-      (pair-until old-length))
-    (nreverse pairs)))
-
-(defun gemini-companion-baseline--compared (old new)
-  "Return the regions in which the vectors of lines OLD and NEW differ.
-They have not a line in common at either end."
-  (let ((rows (length old))
-        (columns (length new)))
-    (if (<= (* rows columns) gemini-companion-baseline--most-cells)
-        (gemini-companion-baseline--regions-between
-         (gemini-companion-baseline--align old new (make-vector rows 0))
-         rows columns)
-      (mapcar (pcase-lambda (`(,line ,count ,new-line ,new-count))
-                (gemini-companion-baseline--region
-                 (1- line) (+ line -1 count)
-                 (1- new-line) (+ new-line -1 new-count)))
-              (gemini-companion-text-diff
-               (mapcar (lambda (lines) (mapconcat #'identity lines ""))
-                       (list old new)))))))
-
-(defun gemini-companion-baseline-compare (old new)
-  "Return the regions in which the vectors of lines OLD and NEW differ, a list.
-They are in order, and between two of them is at least one line that both
-have."
-  (let* ((shorter (min (length old) (length new)))
-         (head (cl-loop for i below shorter
-                        while (string= (aref old i) (aref new i))
-                        count t))
-         (tail (cl-loop for i from 1 to (- shorter head)
-                        while (string= (aref old (- (length old) i))
-                                       (aref new (- (length new) i)))
-                        count t))
-         (old-end (- (length old) tail))
-         (new-end (- (length new) tail)))
-    (cond
-     ((and (= head old-end) (= head new-end)) nil)
-     ;; Lines were only inserted or only deleted.
-     ((or (= head old-end) (= head new-end))
-      (list (gemini-companion-baseline--region head old-end head new-end)))
-     (t
-      (mapcar (lambda (region)
-                (gemini-companion-baseline--region
-                 (+ head (gemini-companion-baseline-region-old region))
-                 (+ head (gemini-companion-baseline-region-old-end region))
-                 (+ head (gemini-companion-baseline-region-new region))
-                 (+ head (gemini-companion-baseline-region-new-end region))))
-              (gemini-companion-baseline--compared
-               (substring old head old-end) (substring new head new-end)))))))
 
 ;;;; Where the lines of the last write are now
 
@@ -243,8 +81,8 @@ It is a vector of booleans."
   (let ((own (make-bool-vector (length (gemini-companion-baseline-written baseline))
                                nil)))
     (dolist (region (gemini-companion-baseline-regions baseline) own)
-      (cl-loop for i from (gemini-companion-baseline-region-new region)
-               below (gemini-companion-baseline-region-new-end region)
+      (cl-loop for i from (gemini-companion-lines-region-new region)
+               below (gemini-companion-lines-region-new-end region)
                do (aset own i t)))))
 
 (defun gemini-companion-baseline--slid (region written own)
@@ -252,14 +90,14 @@ It is a vector of booleans."
 WRITTEN are the lines of the last write, and OWN which of them are a CLI's.
 A region of deleted lines may be moved by a line if the first line and the
 one after the last are alike."
-  (let* ((start (gemini-companion-baseline-region-old region))
-         (end (gemini-companion-baseline-region-old-end region))
-         (new (gemini-companion-baseline-region-new region))
+  (let* ((start (gemini-companion-lines-region-old region))
+         (end (gemini-companion-lines-region-old-end region))
+         (new (gemini-companion-lines-region-new region))
          (count (lambda (i) (if (aref own i) 1 0)))
          (best 0)
          (best-by 0))
     (if (or (= start end)
-            (< new (gemini-companion-baseline-region-new-end region)))
+            (< new (gemini-companion-lines-region-new-end region)))
         region
       ;; Down, and up.
       (cl-loop with more = 0
@@ -278,8 +116,8 @@ one after the last are alike."
                do (cl-incf more (- (funcall count (+ start by))
                                    (funcall count (+ end by))))
                when (< best more) do (setq best more best-by by))
-      (gemini-companion-baseline--region (+ start best-by) (+ end best-by)
-                                         (+ new best-by) (+ new best-by)))))
+      (gemini-companion-lines-region (+ start best-by) (+ end best-by)
+                                     (+ new best-by) (+ new best-by)))))
 
 (defun gemini-companion-baseline--places (baseline own now)
   "Return where the lines of the last write of BASELINE are in NOW.
@@ -289,8 +127,8 @@ OWN says which lines are those of a CLI."
          (places (make-vector (length written) nil))
          (others (mapcar (lambda (region)
                            (gemini-companion-baseline--slid region written own))
-                         (gemini-companion-baseline-compare written now))))
-    (pcase-dolist (`(,i . ,place) (gemini-companion-baseline--pairs-between
+                         (gemini-companion-lines-compare written now))))
+    (pcase-dolist (`(,i . ,place) (gemini-companion-lines-pairs-between
                                    others (length written)))
       (aset places i place))
     (dolist (window (gemini-companion-baseline--windows baseline others))
@@ -308,13 +146,13 @@ BASELINE, in order.  OTHERS are regions between that and the text now."
                  #'car #'<
                  (append
                   (mapcar (lambda (region)
-                            (list (gemini-companion-baseline-region-old region)
-                                  (gemini-companion-baseline-region-old-end region)
+                            (list (gemini-companion-lines-region-old region)
+                                  (gemini-companion-lines-region-old-end region)
                                   'others))
                           others)
                   (mapcar (lambda (region)
-                            (list (gemini-companion-baseline-region-new region)
-                                  (gemini-companion-baseline-region-new-end region)
+                            (list (gemini-companion-lines-region-new region)
+                                  (gemini-companion-lines-region-new-end region)
                                   'cli))
                           (gemini-companion-baseline-regions baseline)))))
          (windows nil)
@@ -347,11 +185,11 @@ lines, do nothing."
          (woven (vconcat (gemini-companion-baseline--woven baseline start end)))
          (written (gemini-companion-baseline-written baseline))
          (text (gemini-companion-baseline-text baseline)))
-    (when (<= (* (length woven) (- to from)) gemini-companion-baseline--most-cells)
+    (when (<= (* (length woven) (- to from)) gemini-companion-lines-most-cells)
       (cl-loop for i from start below end
                do (aset places i nil))
       (pcase-dolist (`(,i . ,j)
-                     (gemini-companion-baseline--align
+                     (gemini-companion-lines-align
                       (vconcat (mapcar (pcase-lambda (`(,new . ,old))
                                          (if new (aref written new) (aref text old)))
                                        woven))
@@ -372,18 +210,18 @@ that a CLI has removed there, (nil . INDEX), before the one in its place."
     (while (or (< i end) regions)
       (let ((region (car regions)))
         (cond
-         ((and region (< (gemini-companion-baseline-region-new region) start))
+         ((and region (< (gemini-companion-lines-region-new region) start))
           (pop regions))
-         ((or (null region) (< i (gemini-companion-baseline-region-new region)))
+         ((or (null region) (< i (gemini-companion-lines-region-new region)))
           (if (< i end)
               (push (list i) woven)
             (setq regions nil))
           (cl-incf i))
          (t
           (pop regions)
-          (let ((old (gemini-companion-baseline-region-old region))
-                (old-end (gemini-companion-baseline-region-old-end region))
-                (new-end (gemini-companion-baseline-region-new-end region)))
+          (let ((old (gemini-companion-lines-region-old region))
+                (old-end (gemini-companion-lines-region-old-end region))
+                (new-end (gemini-companion-lines-region-new-end region)))
             (while (or (< old old-end) (< i new-end))
               (when (< old old-end)
                 (push (cons nil old) woven)
@@ -417,7 +255,7 @@ and OWN says which of them are those of a CLI."
      when place
      do (let ((inside (seq-take-while
                        (lambda (region)
-                         (<= (gemini-companion-baseline-region-new-end region) i))
+                         (<= (gemini-companion-lines-region-new-end region) i))
                        regions)))
           (when inside
             (setq regions (nthcdr (length inside) regions))
@@ -431,9 +269,9 @@ and OWN says which of them are those of a CLI."
   "Return non-nil if the REGION of a CLI is not in the text now.
 So it is if others have replaced it with the lines around it.  For
 PLACES and OWN, see `gemini-companion-baseline--realign'."
-  (let ((from (max 0 (- (gemini-companion-baseline-region-new region)
+  (let ((from (max 0 (- (gemini-companion-lines-region-new region)
                         gemini-companion-baseline-context)))
-        (to (min (length places) (+ (gemini-companion-baseline-region-new-end region)
+        (to (min (length places) (+ (gemini-companion-lines-region-new-end region)
                                     gemini-companion-baseline-context))))
     (and (cl-loop for i from from below to never (aref places i))
          (cl-loop for i from from below to thereis (not (aref own i))))))
@@ -464,20 +302,20 @@ For PLACES, OWN and NOW, see `gemini-companion-baseline--realign'."
          (count 0))
     (dolist (region regions)
       (let ((gone (gemini-companion-baseline--gone-p region places own)))
-        (cl-loop for i from (gemini-companion-baseline-region-old region)
-                 below (gemini-companion-baseline-region-old-end region)
+        (cl-loop for i from (gemini-companion-lines-region-old region)
+                 below (gemini-companion-lines-region-old-end region)
                  do (push (gemini-companion-baseline--removed (aref text i) gone)
                           removed)
                  (cl-incf count))
-        (cl-loop for i from (gemini-companion-baseline-region-new region)
-                 below (gemini-companion-baseline-region-new-end region)
+        (cl-loop for i from (gemini-companion-lines-region-new region)
+                 below (gemini-companion-lines-region-new-end region)
                  for place = (aref places i)
                  do (cond (place (aset after (- place start) count))
                           ((not gone) (setq deleted t))))))
     (setq removed (vconcat (nreverse removed)))
     (let* ((others (vconcat (cl-loop for i from start below end
                                      unless (aref after (- i start)) collect i)))
-           (pairs (gemini-companion-baseline--pairs
+           (pairs (gemini-companion-lines-pairs
                    (vconcat (seq-map #'gemini-companion-baseline--removed-text
                                      removed))
                    (vconcat (seq-map (apply-partially #'aref now) others)))))
@@ -492,12 +330,6 @@ For PLACES, OWN and NOW, see `gemini-companion-baseline--realign'."
        (and deleted
             (or (< (length pairs) (length others))
                 (< (length pairs) (length removed))))))))
-
-(defun gemini-companion-baseline--pairs (old new)
-  "Return what the vectors of lines OLD and NEW have in common.
-It is a list of pairs of indices in order."
-  (gemini-companion-baseline--pairs-between
-   (gemini-companion-baseline-compare old new) (length old)))
 
 (defun gemini-companion-baseline--folded-lines (lines removed after back)
   "Return the lines of the folded baseline in place of LINES, a vector.
@@ -579,17 +411,17 @@ by a byte order mark only has no lines to review."
 
 (defun gemini-companion-baseline-region-same-p (region before after)
   "Return non-nil if the lines BEFORE and AFTER do not differ in REGION."
-  (equal (substring before (gemini-companion-baseline-region-old region)
-                    (gemini-companion-baseline-region-old-end region))
-         (substring after (gemini-companion-baseline-region-new region)
-                    (gemini-companion-baseline-region-new-end region))))
+  (equal (substring before (gemini-companion-lines-region-old region)
+                    (gemini-companion-lines-region-old-end region))
+         (substring after (gemini-companion-lines-region-new region)
+                    (gemini-companion-lines-region-new-end region))))
 
 (defun gemini-companion-baseline-region-of-hunk (hunk before after)
   "Return HUNK between the lines BEFORE and AFTER as a region.
 In a hunk, a text of a byte order mark only has a line."
   (cl-flet ((index (line lines)
               (min (1- line) (length lines))))
-    (gemini-companion-baseline--region
+    (gemini-companion-lines-region
      (index (gemini-companion-hunk-old hunk) before)
      (index (gemini-companion-hunk-old-end hunk) before)
      (index (gemini-companion-hunk-new hunk) after)
@@ -646,46 +478,6 @@ The value is a vector of lines."
    (gemini-companion-baseline-change-regions change)
    (gemini-companion-baseline-change-mixed change)))
 
-(defun gemini-companion-baseline-undo-in-text (changes text &optional as-there)
-  "Return TEXT without CHANGES, some of the changes in its lines, in order.
-All that stays is as it was, also line ends and a byte order mark.  A line
-that comes back has the end of the line in its place, or else of the line
-before it.  AS-THERE is nil or a function that returns such a line as TEXT is
-to have it."
-  (let* ((mark (if (string-prefix-p "\uFEFF" text) "\uFEFF" ""))
-         (lines (vconcat (split-string (string-remove-prefix mark text) "^" t)))
-         (end (if (string-search "\r\n" text) "\r\n" "\n"))
-         (parts nil)
-         (from 0))
-    (cl-labels ((end-of (line)
-                  (cond ((string-suffix-p "\r\n" line) "\r\n")
-                        ((string-suffix-p "\n" line) "\n")
-                        (t end)))
-                (add (line)
-                  ;; Before this one, the last line of a file had no end.
-                  (when (and parts (not (string-suffix-p "\n" (car parts))))
-                    (push (end-of (or (cadr parts) "")) parts))
-                  (push line parts))
-                (add-until (index)
-                  (while (< from index)
-                    (add (aref lines from))
-                    (cl-incf from))))
-      (dolist (change changes)
-        (add-until (gemini-companion-baseline-change-start change))
-        (dolist (line (gemini-companion-baseline-change-lines change))
-          (let ((plain (string-remove-suffix "\n" line))
-                (there (cond ((< from (gemini-companion-baseline-change-end change))
-                              (aref lines from))
-                             ((car parts))
-                             ((< 0 (length lines)) (aref lines 0))
-                             (t ""))))
-            (add (concat (if as-there (funcall as-there plain) plain)
-                         (and (string-suffix-p "\n" line) (end-of there))))
-            (cl-incf from)))
-        (setq from (gemini-companion-baseline-change-end change)))
-      (add-until (length lines))
-      (apply #'concat mark (nreverse parts)))))
-
 (defun gemini-companion-baseline-after-write
     (baseline before after &optional format written-format)
   "Return BASELINE after a CLI has written AFTER where the lines BEFORE were.
@@ -713,25 +505,24 @@ unless others have converted the file since they have written it."
 (defun gemini-companion-baseline-between (text written &optional format written-format)
   "Return the baseline of the lines WRITTEN that has the lines TEXT.
 FORMAT and WRITTEN-FORMAT are the formats of both."
-  (let ((regions (gemini-companion-baseline-compare text written))
+  (let ((regions (gemini-companion-lines-compare text written))
         (written (copy-sequence written)))
     ;; Most lines are the same, and are to be in memory once.
-    (pcase-dolist (`(,i . ,j) (gemini-companion-baseline--pairs-between
+    (pcase-dolist (`(,i . ,j) (gemini-companion-lines-pairs-between
                                regions (length text)))
       (aset written j (aref text i)))
     (gemini-companion-baseline--make text written regions format written-format)))
 
 (defun gemini-companion-baseline-size (baseline)
   "Return about how many bytes of memory the lines of BASELINE take."
-  (let ((size 0))
-    (cl-flet ((add (line)
-                ;; A string has a header, and each vector a pointer to it.
-                (cl-incf size (+ 48 (string-bytes line)))))
-      (mapc #'add (gemini-companion-baseline-text baseline))
-      (dolist (region (gemini-companion-baseline-regions baseline) size)
-        (cl-loop for i from (gemini-companion-baseline-region-new region)
-                 below (gemini-companion-baseline-region-new-end region)
-                 do (add (aref (gemini-companion-baseline-written baseline) i)))))))
+  (apply #'+
+         (gemini-companion-lines-size (gemini-companion-baseline-text baseline))
+         (mapcar (lambda (region)
+                   (gemini-companion-lines-size
+                    (substring (gemini-companion-baseline-written baseline)
+                               (gemini-companion-lines-region-new region)
+                               (gemini-companion-lines-region-new-end region))))
+                 (gemini-companion-baseline-regions baseline))))
 
 (defun gemini-companion-baseline-after-review
     (baseline before after &optional format written-format)
@@ -744,15 +535,15 @@ a conversion, is not kept.  BASELINE may be nil; see
                                                       format written-format))
          (unreviewed (and baseline
                           (gemini-companion-baseline-changes baseline before)))
-         (accepted (gemini-companion-baseline-compare before after)))
+         (accepted (gemini-companion-lines-compare before after)))
     (gemini-companion-baseline--keep
      made
      (seq-remove
       (lambda (region)
         (let ((start (gemini-companion-baseline--place-before
-                      (gemini-companion-baseline-region-new region) accepted nil))
+                      (gemini-companion-lines-region-new region) accepted nil))
               (end (gemini-companion-baseline--place-before
-                    (gemini-companion-baseline-region-new-end region) accepted t)))
+                    (gemini-companion-lines-region-new-end region) accepted t)))
           (seq-some (lambda (change)
                       (and (<= (gemini-companion-baseline-change-start change) end)
                            (<= start (gemini-companion-baseline-change-end change))))
@@ -766,14 +557,14 @@ beginning of the region, or its end if END is non-nil."
   (let ((offset 0))
     (catch 'place
       (dolist (region regions)
-        (cond ((< index (gemini-companion-baseline-region-new region))
+        (cond ((< index (gemini-companion-lines-region-new region))
                (throw 'place (+ index offset)))
-              ((<= index (gemini-companion-baseline-region-new-end region))
+              ((<= index (gemini-companion-lines-region-new-end region))
                (throw 'place (if end
-                                 (gemini-companion-baseline-region-old-end region)
-                               (gemini-companion-baseline-region-old region))))
-              (t (setq offset (- (gemini-companion-baseline-region-old-end region)
-                                 (gemini-companion-baseline-region-new-end region))))))
+                                 (gemini-companion-lines-region-old-end region)
+                               (gemini-companion-lines-region-old region))))
+              (t (setq offset (- (gemini-companion-lines-region-old-end region)
+                                 (gemini-companion-lines-region-new-end region))))))
       (+ index offset))))
 
 (defun gemini-companion-baseline-keep (baseline changes)
@@ -809,7 +600,7 @@ If CONVERSION is non-nil, their conversion of the file is kept, too."
         (from 0)
         (offset 0))
     (dolist (region (gemini-companion-baseline-regions baseline))
-      (pcase-let (((cl-struct gemini-companion-baseline-region old old-end new new-end)
+      (pcase-let (((cl-struct gemini-companion-lines-region old old-end new new-end)
                    region))
         (if (member region kept)
             (progn
@@ -817,7 +608,7 @@ If CONVERSION is non-nil, their conversion of the file is kept, too."
               (push (substring written new new-end) parts)
               (setq from old-end
                     offset (+ offset (- (- new-end new) (- old-end old)))))
-          (push (gemini-companion-baseline--region
+          (push (gemini-companion-lines-region
                  (+ old offset) (+ old-end offset) new new-end)
                 regions))))
     (gemini-companion-baseline--make
@@ -844,10 +635,10 @@ If CONVERSION is non-nil, their conversion of the file is kept, too."
   "Return the lines that the texts OLD and NEW have in REGIONS, a list."
   (seq-mapcat
    (lambda (region)
-     (append (substring old (gemini-companion-baseline-region-old region)
-                        (gemini-companion-baseline-region-old-end region))
-             (substring new (gemini-companion-baseline-region-new region)
-                        (gemini-companion-baseline-region-new-end region))
+     (append (substring old (gemini-companion-lines-region-old region)
+                        (gemini-companion-lines-region-old-end region))
+             (substring new (gemini-companion-lines-region-new region)
+                        (gemini-companion-lines-region-new-end region))
              nil))
    regions))
 

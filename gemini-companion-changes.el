@@ -22,6 +22,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-format)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
@@ -140,7 +141,7 @@ The user has accepted it, in Emacs or in the terminal, or wants no marks."
          (previous (gemini-companion-changes-file-baseline record))
          (before (gemini-companion-changes--before edit)))
     (when before
-      (let* ((old (gemini-companion-baseline-split before))
+      (let* ((old (gemini-companion-lines-split before))
              (written (gemini-companion-changes--written edit))
              (written-format (gemini-companion-edit-format edit))
              (format (if (eq 'marks gemini-companion-after-write)
@@ -191,9 +192,9 @@ files take more than %d MB"
 It is a cons of these and nil.  If the user has accepted other lines than the
 file has, as those are of the CLI or of a formatter, it is a cons of the
 accepted lines and of the lines of the file."
-  (let* ((lines (gemini-companion-baseline-split (gemini-companion-edit-after edit)))
+  (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
          (bytes (gemini-companion-edit-texts-bytes edit))
-         (now (and bytes (gemini-companion-baseline-split
+         (now (and bytes (gemini-companion-lines-split
                           (gemini-companion-edit-texts-decode edit bytes)))))
     (cond ((null now) (list lines))
           ;; A CLI leaves the newline at the end of a file as it is.
@@ -207,7 +208,7 @@ accepted lines and of the lines of the file."
 
 (defun gemini-companion-changes--without-end (lines)
   "Return the text of LINES without a newline at its end."
-  (string-remove-suffix "\n" (gemini-companion-baseline-join lines)))
+  (string-remove-suffix "\n" (gemini-companion-lines-join lines)))
 
 (defun gemini-companion-changes--alone-p (edit)
   "Return non-nil if what the file of EDIT has now was not written by the user.
@@ -293,11 +294,11 @@ Return nil if it is gone, or cannot be read."
   "Return the lines of the file of RECORD now, and their format, a cons.
 BUFFER is the one that visits it, or nil.  Return nil if it cannot be read."
   (if buffer
-      (cons (gemini-companion-baseline-split (gemini-companion-revert-text buffer))
+      (cons (gemini-companion-lines-split (gemini-companion-revert-text buffer))
             (gemini-companion-format-of-buffer buffer))
     (let ((edit (gemini-companion-changes-file-edit record)))
       (when-let* ((bytes (gemini-companion-changes--bytes record)))
-        (cons (gemini-companion-baseline-split
+        (cons (gemini-companion-lines-split
                (gemini-companion-edit-texts-decode edit bytes))
               (gemini-companion-edit-texts-format edit bytes))))))
 
@@ -387,8 +388,8 @@ Return the number of changes of that file."
      (gemini-companion-baseline-unkeep
       (and (memq record gemini-companion-changes--files)
            (gemini-companion-changes-file-baseline record))
-      (gemini-companion-baseline-split (gemini-companion-changes--before edit))
-      (gemini-companion-baseline-split (gemini-companion-edit-after edit))
+      (gemini-companion-lines-split (gemini-companion-changes--before edit))
+      (gemini-companion-lines-split (gemini-companion-edit-after edit))
       (car now) (cdr now)))
     (remhash edit gemini-companion-changes--kept)
     (length (gemini-companion-changes-look record))))
@@ -417,7 +418,7 @@ The current buffer is that one.  It is not saved.  Line ends stay, but where a
 conversion is undone.  If that is impossible, signal an error after the rest."
   (gemini-companion-revert-lock)
   (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
-                      (gemini-companion-baseline-split
+                      (gemini-companion-lines-split
                        (gemini-companion-revert-text (current-buffer))))
   (undo-boundary)
   (let ((group (prepare-change-group))
@@ -425,7 +426,7 @@ conversion is undone.  If that is impossible, signal an error after the rest."
         (why nil))
     (activate-change-group group)
     (gemini-companion-revert-replace-text
-     (gemini-companion-baseline-undo-in-text
+     (gemini-companion-lines-undo-in-text
       changes (gemini-companion-revert-text (current-buffer))))
     (when conversion
       (setq why (gemini-companion-format-convert-buffer (car conversion))))
@@ -462,11 +463,11 @@ If none is known to have done so, return all edits of the file."
     (_
      (let ((lines (make-hash-table :test 'equal)))
        (when-let* ((before (gemini-companion-changes--before edit)))
-         (let ((old (gemini-companion-baseline-split before))
-               (new (gemini-companion-baseline-split
+         (let ((old (gemini-companion-lines-split before))
+               (new (gemini-companion-lines-split
                      (gemini-companion-edit-after edit))))
            (dolist (line (gemini-companion-baseline-lines-of
-                          old new (gemini-companion-baseline-compare old new)))
+                          old new (gemini-companion-lines-compare old new)))
              (puthash line t lines))))
        (puthash edit (cons (gemini-companion-edit-after edit) lines)
                 gemini-companion-changes--lines)

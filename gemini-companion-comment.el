@@ -19,11 +19,11 @@
 
 ;;; Code:
 
-(require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
@@ -561,7 +561,7 @@ That is the one of its proposal, or else the one that visits its file."
   "Move the overlay of COMMENT to its lines in the current buffer.
 If they are not there, it is at the top.  If IN-PLACE is non-nil, it stays
 where it is if its lines are there."
-  (let* ((lines (gemini-companion-baseline-split (gemini-companion-text-of-buffer)))
+  (let* ((lines (gemini-companion-lines-split (gemini-companion-text-of-buffer)))
          (first (gemini-companion-comment-first comment))
          (now (and in-place (gemini-companion-comment-now comment)))
          (quoted (gemini-companion-comment-lines comment)))
@@ -616,7 +616,7 @@ for modifications."
     (save-excursion
       (save-restriction
         (widen)
-        (let ((lines (gemini-companion-baseline-split
+        (let ((lines (gemini-companion-lines-split
                       (gemini-companion-text-of-buffer)))
               (now (gemini-companion-comment-now comment)))
           (when (and now
@@ -840,7 +840,7 @@ number, and those of a file that is not shared are left out."
                               (t (ignore-error file-error
                                    (gemini-companion-text-read path))))))
         (gemini-companion-comment-range comment
-                                        (gemini-companion-baseline-split text)))))))
+                                        (gemini-companion-lines-split text)))))))
 
 (defun gemini-companion-comment-in-order (places)
   "Return PLACES, (KEY . COMMENT), in the order of the last lines."
@@ -867,7 +867,7 @@ Lines of the proposal that the file will not have are gone."
              (gemini-companion-comment-first comment)
              (gemini-companion-edit-accepted-p edit))
     ;; Without what was excluded, the lines are elsewhere.
-    (let* ((lines (gemini-companion-baseline-split (gemini-companion-edit-after edit)))
+    (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
            (found (gemini-companion-comment--find comment lines)))
       (if found
           (gemini-companion-comment--set-anchor comment lines found)
@@ -1062,7 +1062,7 @@ If KEY is nil, it is on the file."
    (gemini-companion-comment--new
     edit key
     (and key
-         (gemini-companion-baseline-split
+         (gemini-companion-lines-split
           (gemini-companion-text-of-buffer
            (if (eq 'after (car key))
                (gemini-companion-edit-proposal-buffer edit)
@@ -1079,7 +1079,7 @@ If KEY is nil, it is on the file."
          (edit (if record
                    (gemini-companion-changes-file-edit record)
                  (car (gemini-companion-edits-of-file file))))
-         (lines (gemini-companion-baseline-split (gemini-companion-text-of-buffer)))
+         (lines (gemini-companion-lines-split (gemini-companion-text-of-buffer)))
          (key (gemini-companion-comment--buffer-key 'after)))
     (gemini-companion-comment--read
      (gemini-companion-comment--set-range

@@ -15,7 +15,6 @@
 ;;; Code:
 
 (require 'gemini-companion-auto)
-(require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-undo)
@@ -25,6 +24,7 @@
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-page)
@@ -468,9 +468,9 @@ Its texts are those that were compared last."
                   (unless (gemini-companion-edit-open-p edit)
                     (gemini-companion-comment-places
                      (gemini-companion-edit-true-name edit)
-                     (gemini-companion-baseline-split
+                     (gemini-companion-lines-split
                       (gemini-companion-text-of-buffer new))
-                     (gemini-companion-baseline-split
+                     (gemini-companion-lines-split
                       (gemini-companion-text-of-buffer old))))))
          (buffer-string))))))
 
@@ -554,8 +554,8 @@ least a minute ago.
   (gemini-companion-edit-texts-call
    (gemini-companion-list--get :edit)
    (lambda (old new)
-     (cons (gemini-companion-baseline-split (gemini-companion-text-of-buffer new))
-           (gemini-companion-baseline-split (gemini-companion-text-of-buffer old))))))
+     (cons (gemini-companion-lines-split (gemini-companion-text-of-buffer new))
+           (gemini-companion-lines-split (gemini-companion-text-of-buffer old))))))
 
 (cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-list-view))
   "Return the hunk at point, or nil."

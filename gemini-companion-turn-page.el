@@ -29,6 +29,7 @@
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-page)
 (require 'gemini-companion-part)
 (require 'gemini-companion-review)
@@ -172,7 +173,7 @@ The one that is displayed stays if nothing that it depends on has changed."
               :key key :kind 'changes :state state :record record :changes changes
               :edit (gemini-companion-changes-file-edit record)
               :path (gemini-companion-changes-path record)
-              :now (gemini-companion-baseline-split
+              :now (gemini-companion-lines-split
                     (gemini-companion-changes-text record)))
              subject))))))
 
@@ -218,7 +219,7 @@ No change of FILE is left."
          (gemini-companion-turn-page--make-part
           :key key :path path :kind 'comments :state state
           :edit (car (gemini-companion-edits-of-file file))
-          :now (gemini-companion-baseline-split
+          :now (gemini-companion-lines-split
                 (cond (buffer (gemini-companion-revert-text buffer))
                       ((gemini-companion-text-unreadable-reason path) "")
                       (t (or (ignore-error file-error
@@ -456,11 +457,11 @@ UNFOLDED are the folds whose lines are shown."
   (let ((changes (gemini-companion-turn-page--part-changes part))
         (now (gemini-companion-turn-page--part-now part)))
     (with-temp-buffer
-      (insert (gemini-companion-baseline-join
+      (insert (gemini-companion-lines-join
                (gemini-companion-baseline-undo changes now)))
       (let ((old (current-buffer)))
         (with-temp-buffer
-          (insert (gemini-companion-baseline-join now))
+          (insert (gemini-companion-lines-join now))
           (let ((new (current-buffer)))
             (with-temp-buffer
               (gemini-companion-unified-draw-insert
@@ -484,12 +485,12 @@ have is at its end."
                            (gemini-companion-turn-page--with-comments-p edit))
                        (gemini-companion-comment-places
                         (gemini-companion-edit-true-name edit)
-                        (gemini-companion-baseline-split after)
-                        (gemini-companion-baseline-split before)))))))
+                        (gemini-companion-lines-split after)
+                        (gemini-companion-lines-split before)))))))
     (goto-char (point-max))
     (dolist (place left)
       (gemini-companion-comment-insert-with-lines
-       place (gemini-companion-baseline-split
+       place (gemini-companion-lines-split
               (if (eq 'before (caar place)) before after))))))
 
 (defun gemini-companion-turn-page--comments-alone (part)
@@ -658,9 +659,9 @@ removed line, `+' for an added one.
       (gemini-companion-edit-texts-call
        (gemini-companion-turn-page--part-edit part)
        (lambda (old new)
-         (cons (gemini-companion-baseline-split
+         (cons (gemini-companion-lines-split
                 (gemini-companion-text-of-buffer new))
-               (gemini-companion-baseline-split
+               (gemini-companion-lines-split
                 (gemini-companion-text-of-buffer old))))))))
 
 (cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-turn-page-view))

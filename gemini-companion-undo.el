@@ -29,6 +29,7 @@
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-format)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
@@ -71,12 +72,12 @@ too large."
   (if buffer
       (let ((text (gemini-companion-revert-text buffer)))
         (gemini-companion-undo--make-text
-         :buffer buffer :text text :lines (gemini-companion-baseline-split text)))
+         :buffer buffer :text text :lines (gemini-companion-lines-split text)))
     (when-let* ((bytes (gemini-companion-edit-texts-bytes edit)))
       (gemini-companion-undo--make-text
        :bytes bytes
        :text (gemini-companion-edit-texts-decode edit bytes)
-       :lines (gemini-companion-baseline-split
+       :lines (gemini-companion-lines-split
                (gemini-companion-edit-texts-decode-shown edit bytes))))))
 
 (defun gemini-companion-undo--sides (edit now)
@@ -87,7 +88,7 @@ it counts as the file has it, unless the edit has changed it."
       ((buffer (gemini-companion-undo--text-buffer now))
        (`(,before ,after)
         (mapcar (lambda (text)
-                  (gemini-companion-baseline-split
+                  (gemini-companion-lines-split
                    (if buffer
                        (with-current-buffer buffer
                          (gemini-companion-edit-texts-as-visited edit text))
@@ -164,7 +165,7 @@ vector of lines, or nil if the file is gone or cannot be read."
 (defun gemini-companion-undo--of-mark-p (edit hunk)
   "Return non-nil if HUNK of EDIT is a byte order mark only."
   (when (= 1 (gemini-companion-hunk-old hunk))
-    (let ((sides (mapcar #'gemini-companion-baseline-split
+    (let ((sides (mapcar #'gemini-companion-lines-split
                          (gemini-companion-edit-texts-both edit))))
       (apply #'gemini-companion-baseline-region-same-p
              (apply #'gemini-companion-baseline-region-of-hunk hunk sides)
@@ -184,7 +185,7 @@ vector of lines, or nil if the file is gone or cannot be read."
       (gemini-companion-undo--make-text
        :bytes bytes
        :text (gemini-companion-edit-texts-decode edit bytes)
-       :lines (gemini-companion-baseline-split
+       :lines (gemini-companion-lines-split
                (gemini-companion-edit-texts-decode-shown edit bytes))))))
 
 (defun gemini-companion-undo--later (edit)
@@ -421,7 +422,7 @@ In the format of before the edit, nothing is taken back by undoing."
   "Return the plan to undo CHANGES in the text NOW.
 They are those of EDIT if WHOLE is non-nil, else of its HUNK.  CONVERTED is a
 text about how others have converted the file, which stays so, or nil."
-  (let* ((text (gemini-companion-baseline-undo-in-text
+  (let* ((text (gemini-companion-lines-undo-in-text
                 changes (gemini-companion-undo--text-text now)
                 (gemini-companion-undo--as-there edit now changes)))
          (mixed (seq-find #'gemini-companion-baseline-change-mixed changes))
@@ -484,7 +485,7 @@ both."
                (null (gemini-companion-undo--text-buffer now))
                (not (string-match-p
                      "[\u0080-\x10ffff]"
-                     (gemini-companion-baseline-undo-in-text
+                     (gemini-companion-lines-undo-in-text
                       (mapcar #'gemini-companion-baseline-change-without-lines
                               changes)
                       (gemini-companion-undo--text-text now)))))

@@ -15,6 +15,7 @@
 (require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-part)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
@@ -120,7 +121,7 @@ These are the lines without and with a change, lists of strings."
   (when-let* (((memq record (gemini-companion-changes-files 'all)))
               (changes (gemini-companion-changes-look record))
               (text (gemini-companion-changes-text record)))
-    (cons changes (gemini-companion-baseline-split text))))
+    (cons changes (gemini-companion-lines-split text))))
 
 ;;;; Life
 

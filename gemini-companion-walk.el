@@ -20,6 +20,7 @@
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
@@ -450,14 +451,14 @@ long line, there is only what is near these.  The value is a cons of these
 lines and of where the words that differ are in the lines now, a list of
 \(START . END), counted from the first line of CHANGE on."
   (let* ((file buffer-file-name)
-         (now (gemini-companion-baseline-split
+         (now (gemini-companion-lines-split
                (gemini-companion-revert-text (current-buffer))))
          (start (gemini-companion-baseline-change-start change))
-         (text (gemini-companion-baseline-join
+         (text (gemini-companion-lines-join
                 (gemini-companion-baseline-undo (list change) now)))
-         (old (gemini-companion-baseline-join
+         (old (gemini-companion-lines-join
                (vconcat (gemini-companion-baseline-change-lines change))))
-         (new (gemini-companion-baseline-join
+         (new (gemini-companion-lines-join
                (substring now start (gemini-companion-baseline-change-end change))))
          (buffer (generate-new-buffer "*gemini before*")))
     (unwind-protect
@@ -626,7 +627,7 @@ Return what was done."
 The file was new, and the current buffer visits it."
   (and (gemini-companion-changes-file-new record)
        (= 0 (length (gemini-companion-baseline-undo
-                     changes (gemini-companion-baseline-split
+                     changes (gemini-companion-lines-split
                               (gemini-companion-revert-text (current-buffer))))))))
 
 (defun gemini-companion-walk--delete (record)

@@ -11,6 +11,7 @@
 
 (require 'ert)
 (require 'gemini-companion-baseline)
+(require 'gemini-companion-lines)
 
 (defun gemini-companion-baseline-test-lines (&rest lines)
   "Return the vector of LINES, strings without a newline."
@@ -21,38 +22,6 @@
   (list (gemini-companion-baseline-change-start change)
         (gemini-companion-baseline-change-end change)
         (gemini-companion-baseline-change-lines change)))
-
-;;;; Lines
-
-(ert-deftest gemini-companion-baseline-lines-are-split-and-joined ()
-  :tags '(pure)
-  (dolist (text '("" "\n" "a" "a\n" "a\nb" "\n\na\n\n" "é\r\n"))
-    (should (equal (string-replace "\r" "" text)
-                   (gemini-companion-baseline-join
-                    (gemini-companion-baseline-split text)))))
-  (should (equal ["a\n" "b"] (gemini-companion-baseline-split "\uFEFFa\r\nb")))
-  (should (equal "a\r\nb" (gemini-companion-baseline-join ["a\n" "b"] "\r\n")))
-  ;; A line without a newline has got one behind it.
-  (should (equal "a\nb\n" (gemini-companion-baseline-join ["a" "b\n"]))))
-
-(ert-deftest gemini-companion-baseline-compares-many-lines-as-few ()
-  :tags '(pure)
-  (let ((old (vconcat (mapcar (apply-partially #'format "%d\n")
-                              (number-sequence 1 1000)))))
-    (pcase-dolist (`(,changed . ,regions)
-                   '(((3 . "x\n")) ((3 . "x\n") (900 . "y\n") (999 . "z"))))
-      (let ((new (copy-sequence old)))
-        (aset new (car changed) (cdr changed))
-        (pcase-dolist (`(,i . ,line) regions)
-          (aset new i line))
-        (should (equal (mapcar (pcase-lambda (`(,i . ,_)) (list i (1+ i) i (1+ i)))
-                               (cons changed regions))
-                       (mapcar (lambda (region)
-                                 (list (gemini-companion-baseline-region-old region)
-                                       (gemini-companion-baseline-region-old-end region)
-                                       (gemini-companion-baseline-region-new region)
-                                       (gemini-companion-baseline-region-new-end region)))
-                               (gemini-companion-baseline-compare old new))))))))
 
 ;;;; By example
 
@@ -92,7 +61,7 @@
     ;; Another line has it by now.
     (let* ((now ["1\n" "2\n" "3\n"])
            (folded (gemini-companion-baseline-folded baseline now)))
-      (should (equal "1\n2\n3\n" (gemini-companion-baseline-join folded))))))
+      (should (equal "1\n2\n3\n" (gemini-companion-lines-join folded))))))
 
 (ert-deftest gemini-companion-baseline-keeps-what-was-accepted ()
   :tags '(pure)

@@ -378,7 +378,7 @@ line of the CLI was deleted: undoing that asks, and brings both back."
   (when-let* ((record (gemini-companion-changes-here))
               (changes (gemini-companion-changes-look record)))
     (let* ((change (seq-random-elt changes))
-           (now (gemini-companion-baseline-split
+           (now (gemini-companion-lines-split
                  (gemini-companion-text-of-buffer)))
            (without (gemini-companion-baseline-undo (list change) now))
            (words (lambda (lines)
@@ -406,9 +406,9 @@ write.  Where git has a conflict, nothing is compared."
               (changes (gemini-companion-changes-look record))
               ((executable-find "git")))
     (let* ((baseline (gemini-companion-changes-file-baseline record))
-           (lines (gemini-companion-baseline-split
+           (lines (gemini-companion-lines-split
                    (gemini-companion-text-of-buffer)))
-           (join #'gemini-companion-baseline-join)
+           (join #'gemini-companion-lines-join)
            (coding-system-for-read 'utf-8-unix))
       (pcase-dolist (`(,name ,text)
                      `(("now" ,lines)

@@ -1,0 +1,249 @@
+;;; gemini-companion-lines.el --- Texts compared by lines  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; All functions are pure: they take and return vectors of lines or texts, and never
+;; look at a file or a buffer.  A line ends with a newline, but the last one may have
+;; none: then it is another line than the same with one.  Whether a file has CRLF or
+;; a byte order mark is no part of its lines: that is its format.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-text)
+
+;;;; State
+
+(cl-defstruct (gemini-companion-lines-region
+               (:noinline t)
+               (:constructor gemini-companion-lines-region
+                             (old old-end new new-end))
+               (:copier nil))
+  "Where two vectors of lines differ.
+The lines from index OLD to OLD-END, exclusive, of the first one stand in
+place of those from NEW to NEW-END of the second one."
+  old old-end new new-end)
+
+(cl-defstruct (gemini-companion-lines-change
+               (:noinline t)
+               (:constructor gemini-companion-lines-change (start end lines))
+               (:copier nil))
+  "What differs in a text from the same text without it.
+It has the lines from index START to END, exclusive; without it, LINES,
+a list, would be there."
+  start end lines)
+
+(defconst gemini-companion-lines-most-cells 40000
+  "For how many pairs of lines they are compared here, without a program.")
+
+;;;; Comparison
+
+(defun gemini-companion-lines-split (text)
+  "Return the lines of TEXT, a vector of strings with their newlines.
+A carriage return before a newline, and a byte order mark are left out."
+  (let ((text (gemini-companion-text-normalized text))
+        (lines nil)
+        (from 0)
+        (to nil))
+    (while (setq to (string-search "\n" text from))
+      (push (substring text from (1+ to)) lines)
+      (setq from (1+ to)))
+    (when (< from (length text))
+      (push (substring text from) lines))
+    (vconcat (nreverse lines))))
+
+(defun gemini-companion-lines-join (lines &optional end)
+  "Return the text of LINES, a vector, with END in place of each newline.
+A line that has none gets one if another line follows."
+  (let ((last (1- (length lines)))
+        (end (or end "\n")))
+    (mapconcat #'identity
+               (seq-map-indexed
+                (lambda (line i)
+                  (let ((text (string-remove-suffix "\n" line)))
+                    (if (and (= i last) (not (string-suffix-p "\n" line)))
+                        text
+                      (concat text end))))
+                lines)
+               "")))
+
+(defun gemini-companion-lines-align (old new weights)
+  "Return which lines of OLD and NEW, two vectors, are the same ones.
+It is a list of pairs of indices in order, so that as many lines as
+possible are paired.  Among such lists, it has the greatest sum of the
+WEIGHTS of the lines of OLD, a vector of 0 or 1."
+  (let* ((rows (length old))
+         (columns (length new))
+         (width (1+ columns))
+         ;; Cell (I, J) has the value of the best pairs of lines from I and J on.
+         (cells (make-vector (* (1+ rows) width) 0))
+         (pairs nil)
+         (i 0)
+         (j 0)
+         ;; More than all weights together.
+         (each (1+ rows)))
+    (cl-loop
+     for i downfrom (1- rows) to 0
+     for line = (aref old i)
+     for value = (+ each (aref weights i))
+     do (cl-loop
+         for j downfrom (1- columns) to 0
+         for cell = (+ (* i width) j)
+         do (aset cells cell
+                  (max (aref cells (+ cell width))
+                       (aref cells (1+ cell))
+                       (if (string= line (aref new j))
+                           (+ value (aref cells (+ cell width 1)))
+                         0)))))
+    (while (and (< i rows) (< j columns))
+      (let ((cell (+ (* i width) j)))
+        (cond ((= (aref cells cell) (aref cells (+ cell width)))
+               (cl-incf i))
+              ((= (aref cells cell) (aref cells (1+ cell)))
+               (cl-incf j))
+              (t
+               (push (cons i j) pairs)
+               (cl-incf i)
+               (cl-incf j)))))
+    (nreverse pairs)))
+
+(defun gemini-companion-lines-regions-between (pairs old-length new-length)
+  "Return the regions between PAIRS of lines that are the same, a list.
+OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
+  (let ((i 0)
+        (j 0)
+        (regions nil))
+    (pcase-dolist (`(,old . ,new)
+                   (append pairs (list (cons old-length new-length))))
+      (unless (and (= i old) (= j new))
+        (push (gemini-companion-lines-region i old j new) regions))
+      (setq i (1+ old)
+            j (1+ new)))
+    (nreverse regions)))
+
+(defun gemini-companion-lines-pairs-between (regions old-length)
+  "Return the pairs of indices of the lines that are in none of REGIONS.
+It is a list in order; OLD-LENGTH is the number of lines of the first text."
+  (let ((i 0)
+        (j 0)
+        (pairs nil))
+    (cl-flet ((pair-until (end)
+                (while (< i end)
+                  (push (cons i j) pairs)
+                  (cl-incf i)
+                  (cl-incf j))))
+      (dolist (region regions)
+        (pair-until (gemini-companion-lines-region-old region))
+        (setq i (gemini-companion-lines-region-old-end region)
+              j (gemini-companion-lines-region-new-end region)))
+      (pair-until old-length))
+    (nreverse pairs)))
+
+(defun gemini-companion-lines--compared (old new)
+  "Return the regions in which the vectors of lines OLD and NEW differ.
+They have not a line in common at either end."
+  (let ((rows (length old))
+        (columns (length new)))
+    (if (<= (* rows columns) gemini-companion-lines-most-cells)
+        (gemini-companion-lines-regions-between
+         (gemini-companion-lines-align old new (make-vector rows 0))
+         rows columns)
+      (mapcar (pcase-lambda (`(,line ,count ,new-line ,new-count))
+                (gemini-companion-lines-region
+                 (1- line) (+ line -1 count)
+                 (1- new-line) (+ new-line -1 new-count)))
+              (gemini-companion-text-diff
+               (mapcar (lambda (lines) (mapconcat #'identity lines ""))
+                       (list old new)))))))
+
+(defun gemini-companion-lines-compare (old new)
+  "Return the regions in which the vectors of lines OLD and NEW differ, a list.
+They are in order, and between two of them is at least one line that both
+have."
+  (let* ((shorter (min (length old) (length new)))
+         (head (cl-loop for i below shorter
+                        while (string= (aref old i) (aref new i))
+                        count t))
+         (tail (cl-loop for i from 1 to (- shorter head)
+                        while (string= (aref old (- (length old) i))
+                                       (aref new (- (length new) i)))
+                        count t))
+         (old-end (- (length old) tail))
+         (new-end (- (length new) tail)))
+    (cond
+     ((and (= head old-end) (= head new-end)) nil)
+     ;; Lines were only inserted or only deleted.
+     ((or (= head old-end) (= head new-end))
+      (list (gemini-companion-lines-region head old-end head new-end)))
+     (t
+      (mapcar (lambda (region)
+                (gemini-companion-lines-region
+                 (+ head (gemini-companion-lines-region-old region))
+                 (+ head (gemini-companion-lines-region-old-end region))
+                 (+ head (gemini-companion-lines-region-new region))
+                 (+ head (gemini-companion-lines-region-new-end region))))
+              (gemini-companion-lines--compared
+               (substring old head old-end) (substring new head new-end)))))))
+
+(defun gemini-companion-lines-pairs (old new)
+  "Return what the vectors of lines OLD and NEW have in common.
+It is a list of pairs of indices in order."
+  (gemini-companion-lines-pairs-between
+   (gemini-companion-lines-compare old new) (length old)))
+
+;;;; Texts without changes
+
+(defun gemini-companion-lines-undo-in-text (changes text &optional as-there)
+  "Return TEXT without CHANGES, some of the changes in its lines, in order.
+All that stays is as it was, also line ends and a byte order mark.  A line
+that comes back has the end of the line in its place, or else of the line
+before it.  AS-THERE is nil or a function that returns such a line as TEXT is
+to have it."
+  (let* ((mark (if (string-prefix-p "\uFEFF" text) "\uFEFF" ""))
+         (lines (vconcat (split-string (string-remove-prefix mark text) "^" t)))
+         (end (if (string-search "\r\n" text) "\r\n" "\n"))
+         (parts nil)
+         (from 0))
+    (cl-labels ((end-of (line)
+                  (cond ((string-suffix-p "\r\n" line) "\r\n")
+                        ((string-suffix-p "\n" line) "\n")
+                        (t end)))
+                (add (line)
+                  ;; Before this one, the last line of a file had no end.
+                  (when (and parts (not (string-suffix-p "\n" (car parts))))
+                    (push (end-of (or (cadr parts) "")) parts))
+                  (push line parts))
+                (add-until (index)
+                  (while (< from index)
+                    (add (aref lines from))
+                    (cl-incf from))))
+      (dolist (change changes)
+        (add-until (gemini-companion-lines-change-start change))
+        (dolist (line (gemini-companion-lines-change-lines change))
+          (let ((plain (string-remove-suffix "\n" line))
+                (there (cond ((< from (gemini-companion-lines-change-end change))
+                              (aref lines from))
+                             ((car parts))
+                             ((< 0 (length lines)) (aref lines 0))
+                             (t ""))))
+            (add (concat (if as-there (funcall as-there plain) plain)
+                         (and (string-suffix-p "\n" line) (end-of there))))
+            (cl-incf from)))
+        (setq from (gemini-companion-lines-change-end change)))
+      (add-until (length lines))
+      (apply #'concat mark (nreverse parts)))))
+
+;;;; Memory
+
+(defun gemini-companion-lines-size (lines)
+  "Return about how many bytes of memory LINES, a sequence, take."
+  ;; A string has a header, and each vector a pointer to it.
+  (seq-reduce (lambda (size line) (+ size 48 (string-bytes line))) lines 0))
+
+(provide 'gemini-companion-lines)
+;;; gemini-companion-lines.el ends here
