@@ -468,10 +468,10 @@ reads the file again."
     last))
 
 (defun gemini-companion-file-state-undoes-p (edit text)
-  "Return non-nil if TEXT undoes what the user has typed, for the file of EDIT.
+  "Return non-nil if TEXT reverts what the user has typed, for the file of EDIT.
 These are lines that the user has made of the CLI's previous edit of the file,
 which the CLI may not know; see `gemini-companion-file-state--unknown-to-cli'.
-TEXT undoes that where it puts back what the CLI had written, or what was
+That is the case where TEXT puts back what the CLI had written, or what was
 there before; with another text, the CLI has read that of the user."
   (when-let* ((last (gemini-companion-file-state--unknown-to-cli edit))
               ((not (eq 'unknown (gemini-companion-edit-before edit)))))
