@@ -77,6 +77,11 @@ class GeminiHooks(Hooks):
             # The arguments are reported by another event, which cannot be joined.
             tool = f"{details.get('serverName')}/{details.get('toolName')}"
             return Asked(tool, is_partial=True)
+        if kind == "info" and not details.get("urls"):
+            # Such as the question whether to enter the plan mode.
+            title = details.get("title")
+            prompt = {"prompt": details.get("prompt")}
+            return Asked(title, None, prompt) if isinstance(title, str) else None
         if kind == "info":
             names = "prompt", "urls"
             return Asked("URL", None, {name: details.get(name) for name in names})

@@ -409,6 +409,9 @@ def test_what_each_cli_asks() -> None:
     assert asked == Asked("s/t", is_partial=True)
     asked = gemini.asked(notice({"type": "info", "prompt": "p", "urls": ["u"]}))
     assert asked == Asked("URL", None, {"prompt": "p", "urls": ["u"]})
+    plan = {"type": "info", "title": "Enter Plan Mode", "prompt": "This restricts"}
+    asked = gemini.asked(notice(plan))
+    assert asked == Asked("Enter Plan Mode", None, {"prompt": "This restricts"})
     others: list[Any] = [{"type": "edit"}, {"type": "ask_user"}, {"type": "exec"}, []]
     for details in others:
         assert gemini.asked(notice(details)) is None
