@@ -177,7 +177,7 @@ data or the current buffer counts."
 ;;;; Texts
 
 (defun gemini-companion-rules-phrase (verdict)
-  "Return how the user reads that VERDICT has decided, or nil if that is nil.
+  "Return the phrase that names the rule of VERDICT, or nil if that is nil.
 Two examples are: by your rule docs/**, and: your rule my-rule-p failed."
   (when verdict
     (let ((rule (gemini-companion-rules-condition-text

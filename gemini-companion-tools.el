@@ -146,7 +146,7 @@ deleted, for the failure of the edit."
           " || echo {}"))
 
 (defun gemini-companion-tools--if-rules (line)
-  "Return a line of a shell that runs LINE while an Emacs has rules.
+  "Return a line of a shell to run LINE while an Emacs has rules.
 Without one, an edit costs only a look for their files."
   (format "set -- %s*; if [ -e \"$1\" ]; then %s; else echo {}; fi"
           (shell-quote-argument (gemini-companion-tools--rules-file ""))
@@ -187,7 +187,7 @@ directory may be shared with other hosts."
       (default-value 'gemini-companion-rules-until-exit)))
 
 (defun gemini-companion-tools--update-rules (&optional gone)
-  "Make or delete the file that says that this Emacs has rules.
+  "Make the file of rules of this Emacs, or delete it if there are none.
 If GONE is non-nil, delete it.  A file that was left by a crash of Emacs
 makes a CLI ask about each edit until then."
   (let ((file (gemini-companion-tools--rules-file (emacs-pid))))
