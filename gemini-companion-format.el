@@ -161,7 +161,8 @@ That includes whether the last line has a newline."
   "Let the current buffer be saved in FORMAT, and return nil.
 If that is impossible, change nothing and return why, a predicate."
   (let* ((previous buffer-file-coding-system)
-         (explicit (copy-sequence buffer-file-coding-system-explicit))
+         ;; It is a pair, which the function that sets it changes.
+         (explicit (copy-tree buffer-file-coding-system-explicit))
          (now (gemini-companion-format--plain (or previous 'undecided)))
          (plain (or (gemini-companion-format-coding format)
                     ;; In ASCII, each of its characters has one byte.

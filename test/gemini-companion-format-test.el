@@ -119,4 +119,20 @@
               (gemini-companion-format-of-bytes "a\r\n\n" 'iso-latin-1-unix))))
     (should (eq 'utf-8-unix buffer-file-coding-system))))
 
+(ert-deftest gemini-companion-format-that-the-user-chose-is-converted-and-undone ()
+  (with-temp-buffer
+    (buffer-enable-undo)
+    (insert "é\n")
+    (set-buffer-file-coding-system 'utf-8-unix)
+    (undo-boundary)
+    (let ((chosen (copy-tree buffer-file-coding-system-explicit)))
+      (should-not (gemini-companion-format-convert-buffer
+                   (gemini-companion-format-of-bytes "\351\r\n" 'iso-latin-1-unix)))
+      (should (eq 'iso-latin-1-dos buffer-file-coding-system))
+      (undo-boundary)
+      (let ((last-command 'ignore))
+        (undo))
+      (should (eq 'utf-8-unix buffer-file-coding-system))
+      (should (equal chosen buffer-file-coding-system-explicit)))))
+
 ;;; gemini-companion-format-test.el ends here
