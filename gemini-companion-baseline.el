@@ -574,20 +574,24 @@ What others did there is found again by folding."
    baseline (seq-mapcat #'gemini-companion-baseline-change-regions changes)
    (seq-some #'gemini-companion-baseline-change-conversion changes)))
 
-(defun gemini-companion-baseline-unkeep (baseline before after now format)
-  "Return BASELINE without what an edit from the lines BEFORE to AFTER did.
+(defun gemini-companion-baseline-unkeep (baseline edit now format)
+  "Return BASELINE without what EDIT did, a baseline of it alone.
 What is left of that in the lines NOW, which have FORMAT, is to be reviewed
 again.  BASELINE may be nil: then all else in NOW is reviewed."
   (let ((text (if baseline
                   (gemini-companion-baseline-folded baseline now)
-                now)))
+                now))
+        (reviewed (gemini-companion-baseline--format-before baseline format)))
     (gemini-companion-baseline-between
      (gemini-companion-baseline-undo
-      (gemini-companion-baseline-changes
-       (gemini-companion-baseline-between before after) text)
+      (gemini-companion-baseline-changes edit text)
       text)
      now
-     (gemini-companion-baseline--format-before baseline format)
+     ;; Of a conversion, both formats are known.
+     (if (and (gemini-companion-baseline-format edit)
+              (gemini-companion-baseline-written-format edit))
+         (gemini-companion-baseline--format-before edit reviewed)
+       reviewed)
      format)))
 
 (defun gemini-companion-baseline--keep (baseline kept &optional conversion)

@@ -388,8 +388,11 @@ Return the number of changes of that file."
      (gemini-companion-baseline-unkeep
       (and (memq record gemini-companion-changes--files)
            (gemini-companion-changes-file-baseline record))
-      (gemini-companion-lines-split (gemini-companion-changes--before edit))
-      (gemini-companion-lines-split (gemini-companion-edit-after edit))
+      (gemini-companion-baseline-between
+       (gemini-companion-lines-split (gemini-companion-changes--before edit))
+       (gemini-companion-lines-split (gemini-companion-edit-after edit))
+       (gemini-companion-edit-texts-format edit (gemini-companion-edit-before edit))
+       (gemini-companion-edit-format edit))
       (car now) (cdr now)))
     (remhash edit gemini-companion-changes--kept)
     (length (gemini-companion-changes-look record))))

@@ -251,6 +251,29 @@ TEXT is what it has proposed.  Visit the file a before."
       (should (equal (concat gemini-companion-test-lines "mine\n")
                      (buffer-string))))))
 
+(ert-deftest gemini-companion-changes-of-an-edit-are-unkept-with-its-conversion ()
+  (gemini-companion-test-with-changes '(("a" ""))
+    (let ((edit (gemini-companion-changes-test-converts
+                 "1\n2\n" "one\r\n2\r\n" "one\n2\n" session)))
+      (should (eql 2 (gemini-companion-test-left)))
+      (pcase-let ((`(,record . ,changes) (gemini-companion-changes-of-edit edit)))
+        (gemini-companion-changes-keep record changes))
+      (should-not (gemini-companion-test-left))
+      (should (= 2 (gemini-companion-changes-unkeep edit)))
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (save-buffer)
+      (should (equal "1\n2\n" (gemini-companion-text-bytes "a"))))))
+
+(ert-deftest gemini-companion-changes-unkept-have-no-conversion-that-others-undid ()
+  (gemini-companion-test-with-changes '(("a" ""))
+    (let ((edit (gemini-companion-changes-test-converts
+                 "1\n2\n" "one\r\n2\r\n" "one\n2\n" session)))
+      (pcase-let ((`(,record . ,changes) (gemini-companion-changes-of-edit edit)))
+        (gemini-companion-changes-keep record changes))
+      (set-buffer-file-coding-system 'utf-8-unix)
+      (save-buffer)
+      (should (= 1 (gemini-companion-changes-unkeep edit))))))
+
 (ert-deftest gemini-companion-changes-take-not-more-memory-than-that ()
   :tags '(pure)
   (gemini-companion-test-with-changes '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
