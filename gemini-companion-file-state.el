@@ -22,6 +22,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-watch)
@@ -528,18 +529,45 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
 (defun gemini-companion-file-state--record-new (session file before after)
   "Record what SESSION reports as written as a new edit, and return that.
 For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
-  (let ((edit (gemini-companion-edit-make
-               :id (gensym) :session session :file file
-               :decision 'unreviewed :proposed after :after after)))
-    (gemini-companion-edit-texts-set-coding edit
-                                            (gemini-companion-edit-texts-bytes edit)
-                                            after)
+  (let* ((edit (gemini-companion-edit-make
+                :id (gensym) :session session :file file
+                :decision 'unreviewed :proposed after :after after))
+         (bytes (gemini-companion-edit-texts-bytes edit)))
+    (gemini-companion-edit-texts-set-coding edit bytes after)
     (setf (gemini-companion-edit-before edit)
           (if before
-              (gemini-companion-edit-texts-encoded edit before)
+              (gemini-companion-edit-texts-encoded
+               edit
+               (if bytes
+                   (gemini-companion-file-state--with-ends
+                    before after (gemini-companion-edit-texts-decode edit bytes))
+                 before))
             'new))
     (gemini-companion-edit-add edit)
     edit))
+
+(defun gemini-companion-file-state--with-ends (before after now)
+  "Return the text BEFORE a write, with the line ends that the file had.
+The CLI reports BEFORE and AFTER, and the file has the text NOW.  If the report
+has plain line ends and no byte order mark, but the file does not, the CLI has
+kept those of the file: then each line of BEFORE has the end that it has now,
+or if it is not there, that of the line in its place."
+  (let ((old (gemini-companion-lines-split before))
+        (new (gemini-companion-lines-split now)))
+    (if (and (not (equal after now))
+             (equal before (gemini-companion-text-normalized before))
+             (equal new (gemini-companion-lines-split after)))
+        (gemini-companion-lines-undo-in-text
+         (mapcar (lambda (region)
+                   (gemini-companion-lines-change
+                    (gemini-companion-lines-region-new region)
+                    (gemini-companion-lines-region-new-end region)
+                    (append (substring old (gemini-companion-lines-region-old region)
+                                       (gemini-companion-lines-region-old-end region))
+                            nil)))
+                 (gemini-companion-lines-compare old new))
+         now)
+      before)))
 
 (provide 'gemini-companion-file-state)
 ;;; gemini-companion-file-state.el ends here

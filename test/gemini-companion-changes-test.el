@@ -223,6 +223,47 @@ TEXT is what it has proposed.  Visit the file a before."
     (save-buffer)
     (should (equal "1\r\n2\n3\n4\r\n" (gemini-companion-text-bytes "a")))))
 
+;; Gemini CLI reports a replacement with plain line ends, and keeps those of the file.
+(ert-deftest gemini-companion-changes-reported-with-plain-ends-convert-nothing ()
+  (pcase-dolist
+      (`(,before ,written)
+       '(("1\r\n2\r\n3\r\n" "1\r\ntwo\r\n3\r\n")
+         ("1\r\n2\r\n3" "1\r\ntwo\r\n3")
+         ("\357\273\2771\n2\n3\n" "\357\273\2771\ntwo\n3\n")
+         ("\357\273\277caf\303\251\r\n2\r\n" "\357\273\277caf\303\251\r\ntwo\r\n")
+         ("1\r\n2\n3\n4\r\n" "1\r\ntwo\n3\n4\r\n")))
+    (ert-info ((format "%S" before))
+      (dolist (how '(walk list))
+        (gemini-companion-test-with-changes '(("a" ""))
+          (let ((file (expand-file-name "a"))
+                (plain (lambda (bytes)
+                         (gemini-companion-text-normalized
+                          (decode-coding-string bytes 'utf-8-unix)))))
+            (gemini-companion-test-write "a" before)
+            (find-file file)
+            (gemini-companion-test-write "a" written)
+            (gemini-companion-revert-now file)
+            (gemini-companion-file-state-record
+             session file (funcall plain before) (funcall plain written))
+            (should (eql 1 (gemini-companion-test-left)))
+            (if (eq how 'list)
+                (gemini-companion-undo-edit (car (gemini-companion-edits)))
+              (gemini-companion-test-walk 'gemini-companion-undo-changes)
+              (save-buffer))
+            (should (equal before (gemini-companion-text-bytes file)))))))))
+
+(ert-deftest gemini-companion-changes-reported-as-they-are-have-their-conversion ()
+  (gemini-companion-test-with-changes '(("a" "1\n2\n"))
+    (let ((file (expand-file-name "a")))
+      (find-file file)
+      (gemini-companion-test-write "a" "one\r\n2\r\n")
+      (gemini-companion-revert-now file)
+      (gemini-companion-file-state-record session file "1\n2\n" "one\r\n2\r\n")
+      (should (eql 2 (gemini-companion-test-left)))
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (save-buffer)
+      (should (equal "1\n2\n" (gemini-companion-text-bytes file))))))
+
 ;;;; Kept edits, and memory
 
 (ert-deftest gemini-companion-changes-of-an-edit-are-kept-and-unkept ()
