@@ -742,7 +742,7 @@ def conflicts(weave: Weave, hunks: Iterable[Hunk]) -> set[Hunk]:
                     for mark in line.marks
                     if mark.value and mark.hunk in hunks
                 }
-            if now != after:
+            if now != after and last is not None:
                 works.add(last.hunk)
             both |= after
         if both:
