@@ -92,12 +92,13 @@ searches for Emacs in its container.")
 
 (gemini-companion-client--define gemini-companion-client-connect-remedy (client)
   "Return what the user does if CLIENT is not connected, a sentence or two.
-By default, that is to type its `gemini-companion-client-search-command', if
-it has one."
-  (when-let* ((command (gemini-companion-client-search-command client)))
-    (format "Run %s there.  If the CLI answers that IDE integration is not \
+By default, that is to type its `gemini-companion-client-search-command', or
+to start it again if it has none."
+  (if-let* ((command (gemini-companion-client-search-command client)))
+      (format "Run %s there.  If the CLI answers that IDE integration is not \
 supported, start it again: it searches for editors only when it starts."
-            command)))
+              command)
+    "Start it again."))
 
 (gemini-companion-client--define gemini-companion-client-search-command (client)
   "Return the command by which CLIENT searches for Emacs, such as \"/ide\".")

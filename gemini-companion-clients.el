@@ -41,10 +41,11 @@ Each has methods of the generic functions in gemini-companion-client.el.")
 (defun gemini-companion-clients-search ()
   "Return how the user has a CLI search for Emacs, as a phrase.
 For example \"/ide enable, or /ide in Copilot CLI\"; the first command is that
-of most CLIs, so they are not named."
+of most CLIs, so they are not named.  CLIs without such a command are left out."
   (pcase-let ((`((,usual . ,_) . ,others)
                (seq-group-by #'gemini-companion-client-search-command
-                             gemini-companion-clients)))
+                             (seq-filter #'gemini-companion-client-search-command
+                                         gemini-companion-clients))))
     (concat usual
             (mapconcat (pcase-lambda (`(,command . ,clients))
                          (format ", or %s in %s" command

@@ -50,6 +50,16 @@
     (should-not (gemini-companion-client-settings-files client "/"))
     (should-not (string-match-p (gemini-companion-client-unreadable client) "a"))))
 
+(ert-deftest gemini-companion-clients-without-a-search-command-have-a-remedy ()
+  (let ((gemini-companion-clients '("bare" "gemini")))
+    (should (equal "/ide enable" (gemini-companion-clients-search))))
+  (with-temp-buffer
+    (setq gemini-companion-terminal-cli
+          (gemini-companion-terminal-cli-make
+           :client "bare" :directory nil :number 1))
+    (should (string-search "is not connected; start it again"
+                           (gemini-companion-cli--hint-text)))))
+
 (ert-deftest gemini-companion-clients-show-their-state-in-titles ()
   (gemini-companion-client-test-with-fourth
     (gemini-companion-test-with-directory '(("a" "old\n"))
