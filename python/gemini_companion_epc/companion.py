@@ -45,7 +45,7 @@ class Companion(Protocol):
         state = {"openFiles": [_spelled(file) for file in files]}
         return _notification("ide/contextUpdate", workspaceState=state)
 
-    def outcome(self, path: str, content: str | None) -> Json:
+    def outcome(self, path: str, content: str | None, reason: str = "") -> Json:
         if content is None:
             return _notification("ide/diffRejected", filePath=path)
         return _notification("ide/diffAccepted", filePath=path, content=content)
@@ -62,7 +62,26 @@ class Companion(Protocol):
         }
 
 
+class Extended(Companion):
+    """The protocol of CLIs for which an extension of this package speaks.
+
+    Additions are optional keys and further notifications, so that an extension of
+    another version ignores what it does not know.
+    """
+
+    keeps_proposals = True
+
+    def outcome(self, path: str, content: str | None, reason: str = "") -> Json:
+        if content is None and reason:
+            return _notification("ide/diffRejected", filePath=path, reason=reason)
+        return super().outcome(path, content)
+
+    def prompt(self, text: str) -> Json:
+        return _notification("ide/prompt", text=text)
+
+
 COMPANION = Companion()
+EXTENDED = Extended()
 
 
 def _spelled(file: File) -> Json:

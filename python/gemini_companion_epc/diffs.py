@@ -101,23 +101,29 @@ class Diffs:
                 del self._diffs[diff.id]
                 self._dismiss(diff, "interrupted")
 
-    def decide(self, diff_id: int, content: str | None = None) -> None:
+    def reject(self, diff_id: int, reason: str = "") -> None:
+        """Reject a diff for ``reason``, which its client may take."""
+        self.decide(diff_id, None, reason)
+
+    def decide(
+        self, diff_id: int, content: str | None = None, reason: str = ""
+    ) -> None:
         """Accept a diff, so that its client writes ``content``, or reject it."""
         if content is not None and diff_id in self._closing:
             self._closing[diff_id] = content
         if diff := self._diffs.get(diff_id):
-            self._settle(diff, content)
+            self._settle(diff, content, reason)
         else:
             # It is not open any more.
             self._emacs.report("outcome-written", diff_id)
 
-    def _settle(self, diff: Diff, content: str | None) -> None:
+    def _settle(self, diff: Diff, content: str | None, reason: str = "") -> None:
         session = self.sessions.get(diff.session_id)
         del self._diffs[diff.id]
         if content is not None:
             session.accepted.add(diff.path)
         self._remember(session.settled, diff.path)
-        session.notify(diff.path, content, diff)
+        session.notify(diff.path, content, diff, reason)
 
     # From the client
 
@@ -128,6 +134,8 @@ class Diffs:
         would wait for an answer to a review that is not displayed.  Return whether
         such a review was open already.
         """
+        if self.sessions.is_stopping and session.client.protocol.keeps_proposals:
+            return False
         if session.interrupted.pop(path, None) or self.sessions.is_stopping:
             await self._reject_unseen(session, path)
             return False
@@ -281,9 +289,13 @@ class Diffs:
     # Stop
 
     def reject_all(self) -> None:
-        """Reject all diffs."""
+        """Reject all diffs, but those of clients that keep their proposals."""
         for diff in list(self._diffs.values()):
-            self._settle(diff, None)
+            client = self.sessions.get(diff.session_id).client
+            if client.protocol.keeps_proposals:
+                del self._diffs[diff.id]
+            else:
+                self._settle(diff, None)
             # After a signal, Emacs does not know that the server stops.
             self._dismiss(diff, "lost")
 

@@ -37,6 +37,11 @@ class Protocol(ABC):
 
     tools: Sequence[Tool]
     """The tools that the CLI may call."""
+    keeps_proposals: bool = False
+    """Whether the CLI sends an open proposal again when there is another server.
+
+    Then only the user rejects a diff; the end of the server does not.
+    """
 
     @abstractmethod
     async def call(self, reviews: Reviews, tool: str, arguments: Json) -> str:
@@ -46,11 +51,16 @@ class Protocol(ABC):
     def context(self, files: Sequence[File]) -> Json:
         """Return the notification of the open ``files``."""
 
-    def outcome(self, path: str, content: str | None) -> Json | None:
+    def outcome(self, path: str, content: str | None, reason: str = "") -> Json | None:
         """Return the outcome of the diff of ``path``: the CLI writes ``content``.
 
-        None rejects it: the CLI writes nothing.  Return None if `call` has the outcome.
+        None rejects it, for the ``reason`` of the user: the CLI writes nothing.  Return
+        None if `call` has the outcome.
         """
+        return None
+
+    def prompt(self, text: str) -> Json | None:
+        """Return the notification that submits ``text`` as a prompt, if the CLI can."""
         return None
 
     @abstractmethod

@@ -124,7 +124,8 @@ class Server:
             "cli-started": self.cli_started,
             "tools-update": self._linked.turn,
             "diff-accepted": self._diffs.decide,
-            "diff-rejected": self._diffs.decide,
+            "diff-rejected": self._diffs.reject,
+            "prompt": self.prompt,
             "adopt-diff": self._diffs.adopt,
             "remote-start": self._hosts.start,
             "remote-stop": partial(self._hosts.stop, flush=self._sessions.flush),
@@ -275,6 +276,11 @@ class Server:
     def context_update(self, files: Sequence[Facts]) -> None:
         """Send the context of Emacs to the clients."""
         self._sessions.broadcast([File(**file) for file in files])
+
+    def prompt(self, session_id: str, text: str) -> bool:
+        """Submit ``text`` in the CLI of a session; return whether it takes prompts."""
+        session = self._sessions.find(session_id)
+        return session is not None and session.prompt(text)
 
     def cli_started(self, name: str) -> None:
         """Check more often whether the client ``name`` has made its directory.

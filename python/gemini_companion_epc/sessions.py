@@ -31,7 +31,10 @@ _CALL_AGAIN = 3
 
 @dataclass(eq=False)
 class QueuedOutcome:
-    """The outcome of ``diff``, or of no review, that waits for a stream or a call."""
+    """The outcome of ``diff``, or of no review, that waits for a stream or a call.
+
+    A prompt waits as an outcome of no file, so that both arrive in order.
+    """
 
     path: str
     content: str | None
@@ -126,10 +129,14 @@ class Session:
         return {key: value for key, value in facts.items() if value is not None}
 
     def notify(
-        self, path: str, content: str | None = None, diff: Diff | None = None
+        self,
+        path: str,
+        content: str | None = None,
+        diff: Diff | None = None,
+        reason: str = "",
     ) -> None:
         """Queue the outcome of ``diff``, see `Protocol.outcome`."""
-        notification = self.client.protocol.outcome(path, content)
+        notification = self.client.protocol.outcome(path, content, reason)
         event = encode_event(notification, diff) if notification else None
         self.outcomes.append(QueuedOutcome(path, content, diff, event))
         self.flushed.clear()
@@ -139,6 +146,17 @@ class Session:
             limit = _CALL_AGAIN if path in self.hung_up else self.call_limit
             loop = asyncio.get_running_loop()
             loop.call_later(limit, self._lose, self.outcomes_of(path))
+
+    def prompt(self, text: str) -> bool:
+        """Queue ``text`` as a prompt; return whether the client takes prompts."""
+        notification = self.client.protocol.prompt(text)
+        if notification is None:
+            return False
+        event = encode_event(notification)
+        self.outcomes.append(QueuedOutcome("", None, None, event))
+        self.flushed.clear()
+        self.wake()
+        return True
 
     def outcomes_of(self, path: str) -> list[QueuedOutcome]:
         """Return the outcomes of ``path`` that wait."""
@@ -333,6 +351,10 @@ class Sessions:
         known = self._sessions.values()
         hosts = {session.remote for session in known if session.header == header}
         return bool(hosts) and remote not in hosts
+
+    def find(self, session_id: str) -> Session | None:
+        """Return the session ``session_id``, None if it is unknown."""
+        return self._sessions.get(session_id)
 
     def has(self, session: Session) -> bool:
         """Return whether ``session`` has not ended."""

@@ -6,14 +6,17 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 from fake_cli import BOUND
 from gemini_companion_epc.clients import CLIENTS
+from gemini_companion_epc.companion import COMPANION
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.emacs import Emacs
+from gemini_companion_epc.protocol import Protocol
 from gemini_companion_epc.sessions import Session, Stream
 from gemini_companion_epc.types import (
     CloseReason,
@@ -96,8 +99,9 @@ class Rig:
         self.sessions = self.diffs.sessions
         self.hosts = self.diffs.hosts
 
-    def session(self) -> tuple[Session, Stream]:
-        session = self.sessions.get(uuid4().hex, CLIENTS[0])
+    def session(self, protocol: Protocol = COMPANION) -> tuple[Session, Stream]:
+        client = replace(CLIENTS[0], protocol=protocol)
+        session = self.sessions.get(uuid4().hex, client)
         return session, self.sessions.open_stream(session)
 
 

@@ -6,6 +6,7 @@ import pytest
 from conftest import dead_pid
 from fake_cli import BOUND
 from gemini_companion_epc.clients import CLIENTS
+from gemini_companion_epc.companion import EXTENDED
 from gemini_companion_epc.diffs import LARGEST_PROPOSAL
 from gemini_companion_epc.sessions import COMMENT
 from gemini_companion_epc.types import CloseReason, Facts
@@ -213,3 +214,33 @@ async def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
     late.cancel()
     # The end of the stream is not reported.
     assert rig.emacs.sessions == [[session.id]]
+
+
+async def test_an_extension_has_the_reason_of_a_rejection_and_prompts(rig: Rig) -> None:
+    (plain, plain_stream), (extended, stream) = rig.session(), rig.session(EXTENDED)
+    for session in (plain, extended):
+        await rig.diffs.open(session, "/a", "x")
+    rig.diffs.reject(1, "in French")
+    rig.diffs.reject(2, "in French")
+    assert await take(plain_stream) == rejected("/a")
+    name, params = rejected("/a")
+    assert await take(stream) == (name, {**params, "reason": "in French"})
+    await rig.diffs.open(extended, "/a", "y")
+    rig.diffs.reject(3)
+    assert extended.prompt("why?")
+    assert not plain.prompt("why?")
+    assert await take(stream) == rejected("/a")
+    assert await take(stream) == ("ide/prompt", {"text": "why?"})
+    assert await plain_stream.next(0.01) == COMMENT
+
+
+async def test_a_stop_rejects_nothing_that_its_client_sends_again(rig: Rig) -> None:
+    session, stream = rig.session(EXTENDED)
+    await rig.diffs.open(session, "/a", "x")
+    rig.sessions.is_stopping = True
+    rig.diffs.reject_all()
+    await rig.diffs.open(session, "/b", "y")
+    await until(lambda: rig.emacs.closed)
+    assert rig.emacs.closed == [(1, "lost")]
+    await rig.sessions.flush()
+    assert await stream.next(0.01) == COMMENT
