@@ -242,8 +242,8 @@ class Diffs:
         """Release a client that still waits for a diff after Ctrl-C."""
         # It sends neither closeDiff for that diff nor the next openDiff, so the
         # first sign is closeDiff for a path that is not open.
-        if path in session.settled:
-            # The outcome of this diff is on its way to the client.
+        if path in session.settled or session.client.protocol.keeps_proposals:
+            # The outcome of this diff is on its way to the client, or was.
             return
         for diff in self.of(session).values():
             # Emacs rejects it, and keeps that until it is written.

@@ -40,7 +40,8 @@ class Protocol(ABC):
     keeps_proposals: bool = False
     """Whether the CLI sends an open proposal again when there is another server.
 
-    Then only the user rejects a diff; the end of the server does not.
+    Then only the user rejects a diff; the end of the server does not.  The CLI closes
+    each diff for which it does not wait any more.
     """
 
     @abstractmethod

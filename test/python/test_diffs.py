@@ -234,6 +234,15 @@ async def test_an_extension_has_the_reason_of_a_rejection_and_prompts(rig: Rig) 
     assert await plain_stream.next(0.01) == COMMENT
 
 
+async def test_an_extension_closes_a_diff_twice_and_no_other(rig: Rig) -> None:
+    session, _ = rig.session(EXTENDED)
+    await rig.diffs.open(session, "/a", "x")
+    assert await rig.diffs.close(session, "/none") is None
+    await rig.diffs.finish_closing(BOUND)
+    assert list(rig.diffs.of(session)) == ["/a"]
+    assert rig.emacs.closed == []
+
+
 async def test_a_stop_rejects_nothing_that_its_client_sends_again(rig: Rig) -> None:
     session, stream = rig.session(EXTENDED)
     await rig.diffs.open(session, "/a", "x")
