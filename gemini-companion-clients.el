@@ -13,10 +13,9 @@
 (require 'gemini-companion-client)
 (require 'gemini-companion-client-copilot)
 (require 'gemini-companion-client-gemini)
-(require 'gemini-companion-client-pi)
 (require 'gemini-companion-client-qwen)
 
-(defvar gemini-companion-clients '("gemini" "qwen" "copilot" "pi")
+(defvar gemini-companion-clients '("gemini" "qwen" "copilot")
   "Names of the CLIs, in the order in which they are offered.
 Each has methods of the generic functions in gemini-companion-client.el.")
 

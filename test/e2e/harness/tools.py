@@ -34,7 +34,6 @@ class Tools:
     gemini: str
     qwen: str
     copilot: str
-    pi: str
 
     python = sys.executable
 
@@ -53,7 +52,6 @@ class Tools:
             copilot=os.environ.get(
                 "GC_COPILOT", f"{DEPS}/copilot/node_modules/.bin/copilot"
             ),
-            pi=os.environ.get("GC_PI", f"{DEPS}/pi/pi"),
         )
 
     @cached_property
