@@ -215,23 +215,17 @@ Then the order of these two lines counts."
     (if (or (and (null (cdr a)) (null (cdr b)))
             (equal a b))
         t
-      (let ((lives-a (gemini-companion-weave--lives a))
-            (lives-b (gemini-companion-weave--lives b)))
-        (cl-loop for (from . to) in lives-a
-                 thereis (cl-loop for (other-from . other-to) in lives-b
-                                  thereis (and (< from other-to)
-                                               (< other-from to))))))))
-
-(defun gemini-companion-weave--lives (when)
-  "Return the times of WHEN, a list of conses (FROM . TO) of steps."
-  (let ((lives nil)
-        (open (cl-oddp (length when))))
-    (when open
-      (push (cons (pop when) most-positive-fixnum) lives))
-    (while when
-      (let ((to (pop when)))
-        (push (cons (pop when) to) lives)))
-    lives))
+      (let ((to (if (cl-oddp (length a)) most-positive-fixnum (pop a)))
+            (met nil))
+        (while (and a (not met))
+          (let* ((from (pop a))
+                 (rest b)
+                 (other-to (if (cl-oddp (length rest)) most-positive-fixnum (pop rest))))
+            (while (and rest (not met))
+              (setq met (and (< (pop rest) to) (< from other-to))
+                    other-to (pop rest))))
+          (setq to (pop a)))
+        met))))
 
 ;;;; Writing
 
@@ -673,7 +667,7 @@ They have brought back what it had removed, and nothing of it is there."
                  (gemini-companion-weave--write-step write))))))))
 
 (defun gemini-companion-weave--mark-gone (write)
-  "Mark what a CLI has removed if WRITE of others removes its place.
+  "Mark what a CLI has removed where its place is not in WRITE of others.
 So it is if another branch is checked out.  Unmark it if the place is back."
   (when (gemini-companion-weave--write-changed write)
     (let* ((result (gemini-companion-weave--write-result write))
@@ -767,6 +761,7 @@ around them."
     (when (and (<= 0 k) (< k (length positions)))
       (let* ((slot (+ (if (< step 0) 0 1) (if gone 2 0)))
              (when (gemini-companion-weave-line-when line))
+             (start k)
              (found nil))
         (if (pcase (aref known slot)
               (`(,last ,last-by ,last-when . ,answer)
@@ -789,7 +784,7 @@ around them."
                            (and (null how) (gemini-companion-weave-hunk-edit first)))
                        (cl-pushnew (or how 'there) found))))
               (setq k (+ k step))))
-          (aset known slot (cons k (cons by (cons when found))))
+          (aset known slot (cons start (cons by (cons when found))))
           found)))))
 
 ;;;; Recording

@@ -75,8 +75,8 @@ REVIEWED, CHANGES, STATES and EDITS are these."
          (symbol-name (gemini-companion-weave-edit-state
                        actual (gemini-companion-weave-hunks weave (list edit)))))))))
 
-(defun gemini-companion-weave-test-replay (calls)
-  "Replay CALLS of the model, and signal an error where an answer differs."
+(defun gemini-companion-weave-test-replay (entries)
+  "Replay ENTRIES of the model; signal an error if an answer differs."
   (let ((weave nil)
         (all nil))
     (cl-flet ((named (names)
@@ -85,7 +85,7 @@ REVIEWED, CHANGES, STATES and EDITS are these."
                                             (list hunk)))
                                       names))
                             all)))
-      (dolist (call calls)
+      (dolist (call entries)
         (pcase call
           (`("base" ,text)
            (setq weave (gemini-companion-weave-start (vconcat text))))
