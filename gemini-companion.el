@@ -20,6 +20,24 @@
 ;; Type M-x gemini-companion-mode, then M-x gemini-companion-run in a project.
 ;; The manual is in Info, at (gemini-companion).
 
+;; What runs when:
+;;
+;; - Loading or updating the package runs no program, and uses no network.
+;; - M-x gemini-companion-mode asks, at the first time, whether to install Python
+;;   packages; pip or uv fetches them, each with its version and hash, from your package
+;;   index into ~/.emacs.d/gemini-companion/.  After that it starts one process, the
+;;   server, which listens on 127.0.0.1 only, and for Copilot CLI on a socket that only
+;;   you can use.  It writes discovery files, which have a token: in gemini/ide/ of the
+;;   temporary directory, and in ide/ of ~/.qwen/ and ~/.copilot/.  They are deleted when
+;;   the mode is turned off or Emacs exits.
+;; - The programs diff and diff3 compare texts.  Nothing else is run by itself.
+;; - M-x gemini-companion-run starts a CLI, and other commands do what they say.  M-x
+;;   gemini-companion-tools, which asks, links the CLIs: they then start Python for each
+;;   edit and question, and the same command deletes the links.  Remote hosts are
+;;   connected only by a command, by TRAMP's programs.
+;; - After an update, M-x gemini-companion-restart starts the new server; new Python
+;;   packages, if there are any, are installed after a question.
+;;
 ;; This file has the mode, its menu, keys and mode line, and starts and stops
 ;; the other parts.  It starts the server first, and loads the larger parts
 ;; while the server starts.
