@@ -130,7 +130,7 @@ malformed."
             (gemini-companion-client-settings--read file 'plain))
            "has a number that Emacs cannot write")
     ;; A comment is an error of the syntax.
-    (error "has comments, which would be lost")))
+    ((error) "has comments, which would be lost")))
 
 (defun gemini-companion-client-settings--infinite-p (value)
   "Return non-nil if VALUE, read from JSON, has a number such as 1E400."
