@@ -318,16 +318,23 @@ covering (inhibit-switch-frame . t)))")
 (ert-deftest gemini-companion-buffers-follow-a-rule-of-the-user-for-their-category ()
   (skip-unless (<= 30 emacs-major-version))
   (gemini-companion-test-with-mode '(("a" "text\n"))
-    (save-window-excursion
-      (delete-other-windows)
-      (let ((display-buffer-alist
-             '(((category . gemini-companion-status)
-                display-buffer-in-side-window (side . bottom)))))
-        (gemini-companion-status)
-        (should (eq 'bottom (window-parameter nil 'window-side)))
-        (delete-window)
-        (gemini-companion-events-buffer)
-        (should-not (window-parameter nil 'window-side))))))
+    (let ((buffers (buffer-list)))
+      (unwind-protect
+          (save-window-excursion
+            (delete-other-windows)
+            (let ((display-buffer-alist
+                   '(((category . gemini-companion-status)
+                      display-buffer-in-side-window (side . bottom)))))
+              (gemini-companion-status)
+              (should (eq 'bottom (window-parameter nil 'window-side)))
+              (delete-window)
+              (gemini-companion-events-buffer)
+              (should-not (window-parameter nil 'window-side))))
+        ;; A status that lives on is written again after each event.
+        (mapc #'kill-buffer
+              (seq-filter (lambda (buffer)
+                            (string-prefix-p "*gemini" (buffer-name buffer)))
+                          (seq-difference (buffer-list) buffers)))))))
 
 (ert-deftest gemini-companion-commands-of-a-buffer-are-completed-only-there ()
   (require 'gemini-companion-compose)

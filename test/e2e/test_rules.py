@@ -33,6 +33,7 @@ def test_a_rule_asks_in_each_mode_of_gemini_cli(world: World) -> None:
         if mode == "yolo":
             cli.terminal.keys("C-y")
             cli.terminal.wait_for("YOLO")
+            cli.mark = "[*]"
         file.write_text("one\ntwo\n")
         cli.model.script(
             write_file(other, mode), replace(file, "two", "TWO"), say(f"did {mode}")

@@ -43,7 +43,8 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
 
 
 class Copilot(Gemini):
-    mark = "\u276f"
+    # The sign behind the frame is missing while its terminal has not the focus.
+    mark = "[\u276f\u2503]"
     # There may be no room for what follows it.
     placeholder = " · / commands"
     question = QUESTION

@@ -98,7 +98,8 @@ def write_program(path: Path, values: Mapping[str, str], command: str) -> Path:
 
 
 class Gemini:
-    # What the prompt begins with, and what is there while it is empty.
+    # A regular expression for what the prompt begins with, and what is there while it
+    # is empty.
     mark = ">"
     placeholder = PLACEHOLDER
     question = QUESTION
@@ -185,7 +186,7 @@ class Gemini:
 
     def _is_typed(self, text: str) -> bool:
         """Return whether ``text`` is in the prompt, and not only in one before it."""
-        return self.screen().rpartition(f"{self.mark} ")[2].startswith(text)
+        return re.split(f"{self.mark} ", self.screen())[-1].startswith(text)
 
     def _is_sent(self, command: str) -> bool:
         """Return whether ``command`` is above the prompt.
@@ -230,13 +231,16 @@ class Gemini:
         """
         self.terminal.text("x")
         Event().wait(0.2)
-        return f"{self.mark} x" in self.screen()
+        return self._has_x(self.screen())
+
+    def _has_x(self, screen: str) -> bool:
+        return re.search(f"{self.mark} x", screen) is not None
 
     def _is_empty(self) -> bool:
         self.terminal.keys("BSpace")
         Event().wait(0.05)
         screen = self.screen()
-        return self.placeholder in screen and f"{self.mark} x" not in screen
+        return self.placeholder in screen and not self._has_x(screen)
 
     def prompt(self) -> None:
         self._prompts += 1
