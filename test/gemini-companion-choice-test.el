@@ -12,8 +12,8 @@
   "Choices of which the first one is not that of the alphabet.")
 
 (defun gemini-companion-choice-test-read (answer)
-  "Return the value of the choice that ANSWER makes.
-It is a function of the completion table and the default.  Keys in the
+  "Return the value of a choice whose name is the value of ANSWER.
+ANSWER is a function of the completion table and the default.  Keys in the
 minibuffer would leave a window of completions to later tests."
   (cl-letf (((symbol-function 'completing-read)
              (lambda (_prompt table _predicate _match _input _history default)
