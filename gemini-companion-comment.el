@@ -62,8 +62,8 @@ SIDE is `after' for lines that the file or the proposal has, and `before'
 for removed ones.  LINES are these lines, a list of strings without newlines;
 it is nil for a comment on the file.  FIRST is the number of the first one
 when it was seen last, from 1 on, or nil if the lines are gone.  ABOVE and
-BELOW are up to three lines around them then, the nearest first, ALONE is
-non-nil if no other lines were equal to LINES, and DIGEST is that of the whole
+BELOW are up to three lines around them then, the nearest first, and ALONE is
+non-nil if no other lines were equal to LINES; else DIGEST is that of the whole
 text.  OVERLAY is on them in a buffer that has the text, or nil.
 
 TEXT is the comment.  GOING is non-nil while a prompt with it is on its way to
@@ -183,10 +183,8 @@ Those on a proposal that has ended are on its file from now on."
   "Return the number of the first line of COMMENT, or nil if its lines are gone.
 Removed lines are counted as before they were removed."
   (let ((overlay (gemini-companion-comment-overlay comment)))
-    (if (and overlay
-             (gemini-companion-comment-first comment)
-             (gemini-companion-comment--anchored-p comment)
-             (overlay-buffer overlay))
+    (if (and (gemini-companion-comment-first comment)
+             (gemini-companion-comment--live-p comment))
         (gemini-companion-text-line (overlay-buffer overlay) (overlay-start overlay))
       (gemini-companion-comment-first comment))))
 
@@ -202,6 +200,7 @@ The buffer of a file has no lines that were removed."
 LINES is a vector of strings with newlines."
   (let* ((count (length (gemini-companion-comment-lines comment)))
          (end (+ first count -1))
+         (alone (null (cdr (gemini-companion-comment--matches comment lines))))
          (bare (lambda (beg end)
                  (mapcar #'gemini-companion-comment--bare
                          (seq-subseq lines (max 0 beg) (min end (length lines)))))))
@@ -210,10 +209,11 @@ LINES is a vector of strings with newlines."
           (reverse (funcall bare (- first 4) (1- first)))
           (gemini-companion-comment-below comment)
           (and (<= end (length lines)) (funcall bare end (+ end 3)))
+          (gemini-companion-comment-alone comment) alone
+          ;; Lines that are alone are found without it.
           (gemini-companion-comment-digest comment)
-          (gemini-companion-comment--digest lines)
-          (gemini-companion-comment-alone comment)
-          (null (cdr (gemini-companion-comment--matches comment lines))))))
+          (unless alone
+            (gemini-companion-comment--digest lines)))))
 
 (defun gemini-companion-comment--digest (lines)
   "Return a digest of LINES, a vector of strings, by which texts are compared."
@@ -262,6 +262,7 @@ places fit, none is taken."
            (null (cdr matches)))
       (car matches))
      ((and (memql first matches)
+           (gemini-companion-comment-digest comment)
            (equal (gemini-companion-comment-digest comment)
                   (gemini-companion-comment--digest lines)))
       first)
@@ -539,7 +540,7 @@ That is the one of its proposal, or else the one that visits its file."
                                    (gemini-companion-comment-overlay comment))))
             (setf (gemini-companion-comment-overlay comment)
                   (gemini-companion-comment--make-overlay comment))
-            (gemini-companion-comment--move comment)
+            (gemini-companion-comment--move comment (gemini-companion-comment--text))
             (add-hook 'kill-buffer-hook #'gemini-companion-comment--detach nil t)
             (add-hook 'before-revert-hook #'gemini-companion-comment--before-revert
                       nil t))
@@ -557,12 +558,15 @@ That is the one of its proposal, or else the one that visits its file."
       (overlay-put overlay hook '(gemini-companion-comment--follow-text)))
     overlay))
 
-(defun gemini-companion-comment--move (comment &optional in-place)
-  "Move the overlay of COMMENT to its lines in the current buffer.
-If they are not there, it is at the top.  If IN-PLACE is non-nil, it stays
+(defun gemini-companion-comment--text ()
+  "Return the lines of the current buffer, without a narrowing, a vector."
+  (gemini-companion-lines-split (gemini-companion-text-of-buffer)))
+
+(defun gemini-companion-comment--move (comment lines &optional in-place)
+  "Move the overlay of COMMENT to its place in LINES, those of the current buffer.
+If it has none, the overlay is at the top.  If IN-PLACE is non-nil, it stays
 where it is if its lines are there."
-  (let* ((lines (gemini-companion-lines-split (gemini-companion-text-of-buffer)))
-         (first (gemini-companion-comment-first comment))
+  (let* ((first (gemini-companion-comment-first comment))
          (now (and in-place (gemini-companion-comment-now comment)))
          (quoted (gemini-companion-comment-lines comment)))
     (cond
@@ -605,24 +609,18 @@ for modifications."
       (when (and (< beg end)
                  (= 1 beg)
                  (= end (save-restriction (widen) (point-max))))
-        (gemini-companion-comment--remember comment)
+        (gemini-companion-comment--remember comment (gemini-companion-comment--text))
         (overlay-put overlay 'gemini-companion-replaced t)))
     ;; In Emacs 28, undo moves the ends of overlays after that.
     (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t)))
 
-(defun gemini-companion-comment--remember (comment)
-  "Record what is around the lines of COMMENT in the current buffer now."
-  (when (gemini-companion-comment--live-p comment)
-    (save-excursion
-      (save-restriction
-        (widen)
-        (let ((lines (gemini-companion-lines-split
-                      (gemini-companion-text-of-buffer)))
-              (now (gemini-companion-comment-now comment)))
-          (when (and now
-                     (gemini-companion-comment--equal-p
-                      (gemini-companion-comment-lines comment) lines (1- now)))
-            (gemini-companion-comment--set-anchor comment lines now)))))))
+(defun gemini-companion-comment--remember (comment lines)
+  "Record what is around the lines of COMMENT in LINES, those of its buffer."
+  (when-let* (((gemini-companion-comment--live-p comment))
+              (now (gemini-companion-comment-now comment))
+              ((gemini-companion-comment--equal-p
+                (gemini-companion-comment-lines comment) lines (1- now))))
+    (gemini-companion-comment--set-anchor comment lines now)))
 
 (defun gemini-companion-comment--here ()
   "Return the comments that the current buffer displays."
@@ -634,17 +632,23 @@ for modifications."
 
 (defun gemini-companion-comment--before-revert ()
   "Record what is around the comments in the current buffer, before a revert."
-  (mapc #'gemini-companion-comment--remember (gemini-companion-comment--here)))
+  (when-let* ((comments (gemini-companion-comment--here)))
+    (let ((lines (gemini-companion-comment--text)))
+      (dolist (comment comments)
+        (gemini-companion-comment--remember comment lines)))))
 
 (defun gemini-companion-comment--after-revert ()
   "Search for the comments in the current buffer after a revert.
 Those that were on a proposal are displayed now, as the CLI has written it."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (dolist (comment (gemini-companion-comment--here))
-        (gemini-companion-comment--move comment gemini-companion-revert-in-place)
-        (gemini-companion-comment--set-string comment))))
+  (when-let* ((comments (gemini-companion-comment--here)))
+    (save-excursion
+      (save-restriction
+        (widen)
+        (let ((lines (gemini-companion-comment--text)))
+          (dolist (comment comments)
+            (gemini-companion-comment--move comment lines
+                                            gemini-companion-revert-in-place)
+            (gemini-companion-comment--set-string comment))))))
   (gemini-companion-comment--attach))
 
 (defun gemini-companion-comment--show-again ()
@@ -667,10 +671,10 @@ Where its lines were deleted, cover them if they are back, as after an undo."
     (cond
      ((overlay-get overlay 'gemini-companion-replaced)
       (overlay-put overlay 'gemini-companion-replaced nil)
-      (gemini-companion-comment--move comment))
+      (gemini-companion-comment--move comment (gemini-companion-comment--text)))
      ((not (gemini-companion-comment--anchored-p comment)))
      ((null (gemini-companion-comment-first comment))
-      (gemini-companion-comment--move comment))
+      (gemini-companion-comment--move comment (gemini-companion-comment--text)))
      ((or (< beg (overlay-end overlay)) (equal '("") quoted))
       (move-overlay overlay
                     (save-excursion (goto-char beg) (line-beginning-position))
@@ -736,7 +740,8 @@ Of a very long one, only the beginning is displayed."
   (when-let* ((overlay (gemini-companion-comment-overlay comment)))
     (when (overlay-buffer overlay)
       (with-current-buffer (overlay-buffer overlay)
-        (gemini-companion-comment--remember comment)))
+        (gemini-companion-comment--remember comment
+                                            (gemini-companion-comment--text))))
     (setf (gemini-companion-comment-first comment)
           (gemini-companion-comment-now comment)
           (gemini-companion-comment-overlay comment) nil)
@@ -830,9 +835,7 @@ number, and those of a file that is not shared are left out."
          (first (gemini-companion-comment-now comment)))
     (cond
      ((null (gemini-companion-comment-lines comment)) nil)
-     (edit
-      (and first (cons first (gemini-companion-comment--last comment first))))
-     ((gemini-companion-comment--removed-p comment)
+     ((or edit (gemini-companion-comment--removed-p comment))
       (and first (cons first (gemini-companion-comment--last comment first))))
      (t
       (when-let* ((text (cond (buffer (gemini-companion-text-of-buffer buffer))
