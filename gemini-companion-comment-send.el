@@ -39,16 +39,19 @@ that the model does not build on what is gone."
 
 ;;;; What is sent
 
+(defun gemini-companion-comment-send--unsent (session)
+  "Return the comments for the CLI of SESSION that were not sent."
+  (seq-filter (lambda (comment)
+                (not (or (gemini-companion-comment-sent comment)
+                         (gemini-companion-comment-going comment)
+                         (not (gemini-companion-comment-send--for-p
+                               comment session)))))
+              (gemini-companion-comments)))
+
 (defun gemini-companion-comment-send--mine (session)
   "Return the comments for the CLI of SESSION that were not sent, in order.
 Files are in the order in which they were written, and lines in theirs."
-  (let* ((mine (seq-filter
-                (lambda (comment)
-                  (not (or (gemini-companion-comment-sent comment)
-                           (gemini-companion-comment-going comment)
-                           (not (gemini-companion-comment-send--for-p
-                                 comment session)))))
-                (gemini-companion-comments)))
+  (let* ((mine (gemini-companion-comment-send--unsent session))
          (files (seq-uniq
                  (append (mapcar #'gemini-companion-changes-file-name
                                  (gemini-companion-changes-files 'all))
@@ -155,7 +158,9 @@ the kill ring, and they count as copied until that CLI reports its next prompt."
   "Return how many comments for SESSION were not sent, as a text, or nil."
   (let ((count (seq-count (lambda (comment)
                             (null (gemini-companion-comment-copied comment)))
-                          (gemini-companion-comment-send--mine session))))
+                          ;; A header line asks for this at each redisplay: their
+                          ;; order would cost a count of lines for each.
+                          (gemini-companion-comment-send--unsent session))))
     (when (< 0 count)
       (format (ngettext "%d comment: %s" "%d comments: %s" count) count
               (substitute-command-keys "\\[gemini-companion-send-comments]")))))
@@ -171,7 +176,7 @@ a message shows how many comments were not sent."
                        (and time
                             (gemini-companion-turn-reported turn)
                             (< time (gemini-companion-turn-began turn)))))
-                   (gemini-companion-comment-send--mine session))))
+                   (gemini-companion-comment-send--unsent session))))
       (when copied
         (gemini-companion-comment-set-sent copied session)))
     (when (and (eq state 'ready)
@@ -215,8 +220,7 @@ whether what you undid is told without one")))
       (car (gemini-companion-view-edits gemini-companion-edits-view))
     (gemini-companion-session-read
      (or (seq-uniq
-          (seq-filter (lambda (session)
-                        (gemini-companion-comment-send--mine session))
+          (seq-filter #'gemini-companion-comment-send--unsent
                       (gemini-companion-sessions))
           #'gemini-companion-session-same-p)
          (gemini-companion-sessions)))))
