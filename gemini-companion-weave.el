@@ -872,18 +872,12 @@ That concerns those of HUNKS only that are there in the text NOW."
     (vconcat
      (mapcar
       (lambda (line)
-        (let ((marks (gemini-companion-weave-line-marks line)))
-          (if (not (gemini-companion-weave--any-of-p marks set))
-              line
-            (gemini-companion-weave--changed
-             line
-             (mapcar (lambda (mark)
-                       (if (and (eq 'undone (gemini-companion-weave-mark-off mark))
-                                (gethash (gemini-companion-weave-mark-hunk mark) set))
-                           (gemini-companion-weave--with-off mark nil)
-                         mark))
-                     marks)
-             step))))
+        (gemini-companion-weave--marked-again
+         line set step
+         (lambda (mark)
+           (if (eq 'undone (gemini-companion-weave-mark-off mark))
+               (gemini-companion-weave--with-off mark nil)
+             mark))))
       (gemini-companion-weave-lines weave)))))
 
 ;;;; Texts
@@ -902,6 +896,14 @@ That concerns those of HUNKS only that are there in the text NOW."
 
 (defun gemini-companion-weave--line-without (line set step)
   "Return LINE with the marks of the hunks in SET off since STEP."
+  (gemini-companion-weave--marked-again
+   line set step
+   (lambda (mark) (gemini-companion-weave--with-off mark 'undone))))
+
+(defun gemini-companion-weave--marked-again (line set step change)
+  "Return LINE with other marks of the hunks in SET since STEP.
+CHANGE is called with each of them, and returns the mark in its place.  A line
+without such a mark is returned as it is."
   (let ((marks (gemini-companion-weave-line-marks line)))
     (if (not (gemini-companion-weave--any-of-p marks set))
         line
@@ -909,7 +911,7 @@ That concerns those of HUNKS only that are there in the text NOW."
        line
        (mapcar (lambda (mark)
                  (if (gethash (gemini-companion-weave-mark-hunk mark) set)
-                     (gemini-companion-weave--with-off mark 'undone)
+                     (funcall change mark)
                    mark))
                marks)
        step))))
