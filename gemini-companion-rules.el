@@ -54,7 +54,7 @@ as `always'.  For example:
                 :value-type (choice (const :tag "Always review" always)
                                     (const :tag "Never review" never)))
   :risky t
-  :package-version '(gemini-companion . "0.2.0")
+  :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
 ;;;; State

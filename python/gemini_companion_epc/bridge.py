@@ -157,10 +157,9 @@ def is_left_behind(content: Facts) -> bool:
         return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
+    except (OSError, OverflowError) as error:
+        # It runs as another user, or the number is none of a process.
+        return isinstance(error, ProcessLookupError)
     return False
 
 

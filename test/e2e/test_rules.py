@@ -98,21 +98,23 @@ def test_a_cli_asks_in_yolo_mode_while_emacs_hangs_and_after_its_crash(
 ) -> None:
     emacs, _, cli = linked(world, "yolo", '("*.el" . always)')
     file = world.file("b.txt", "one\n")
+    assert file.read_text() == "one\n"
     emacs.eval(
         "(progn (run-at-time 0.1 nil (lambda () (let ((end (+ (float-time) 20)))"
         " (while (< (float-time) end))))) nil)"
     )
-    cli.model.script(write_file(file, "two\n"), say("did while it hung"))
-    cli.prompt()
-    cli.terminal.wait_for(cli.question)
-    assert file.read_text() == "one\n"
-    cli.answer("once")
-    cli.wait_for("did while it hung")
+
+    def asks(text: str, answer: str) -> None:
+        before = file.read_text()
+        cli.model.script(write_file(file, text), say(answer))
+        cli.prompt()
+        cli.terminal.wait_for(cli.question)
+        assert file.read_text() == before
+        cli.answer("once")
+        cli.wait_for(answer)
+
+    asks("two\n", "did while it hung")
     os.kill(emacs.pid, signal.SIGKILL)
     emacs.wait_until_exited()
-    cli.model.script(write_file(file, "three\n"), say("did after the crash"))
-    cli.prompt()
-    cli.terminal.wait_for(cli.question)
     assert file.read_text() == "two\n"
-    cli.answer("once")
-    cli.wait_for("did after the crash")
+    asks("three\n", "did after the crash")
