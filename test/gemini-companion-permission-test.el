@@ -111,7 +111,7 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
                                  (make-string 5000 ?x)
                                  " if then fi \\u202e 100%")))
           (should (string-search text (buffer-string))))
-        ;; An escape is told from the same letters.
+        ;; An escape is distinguished from the same letters.
         (goto-char (point-min))
         (search-forward "\\u202E")
         (should (eq 'gemini-companion-escape (get-text-property (1- (point)) 'face)))

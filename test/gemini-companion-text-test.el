@@ -175,7 +175,7 @@
     (should (equal text (gemini-companion-text-escaped text 'composed)))
     (should-not (equal text (gemini-companion-text-escaped text))))
   (should (equal "a\n\\tb" (gemini-companion-text-escaped "a\n\tb" nil 'lines)))
-  ;; An escape is told from the same letters.
+  ;; An escape is distinguished from the same letters.
   (should (equal-including-properties
            (concat "\\u200B"
                    (propertize "\\u200B\\t" 'face 'gemini-companion-escape)

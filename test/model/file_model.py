@@ -2011,17 +2011,17 @@ class World:
         self.check()
 
 
-def git_merge(folder: str) -> Merge:
+def git_merge(directory: str) -> Merge:
     """Return a function that merges MINE and THEIRS, made of BASE, as git does, or
     returns None."""
 
     def merge(mine: list[str], base: list[str], theirs: list[str]) -> list[str] | None:
         for name, lines in zip("mbt", (mine, base, theirs), strict=False):
-            with open(os.path.join(folder, name), "w") as file:
+            with open(os.path.join(directory, name), "w") as file:
                 file.write("".join(line + "\n" for line in lines))
         done = subprocess.run(
             ["git", "merge-file", "-p", "-q", "m", "b", "t"],
-            cwd=folder,
+            cwd=directory,
             capture_output=True,
             text=True,
         )
@@ -2686,8 +2686,8 @@ def main(arguments: list[str]) -> int:
     # one, went with a branch; and which of several edits that have written a line wrote
     # it again.
     # The last one counts then, so that what nobody may have reviewed is a change.
-    with tempfile.TemporaryDirectory() as folder:
-        merge = git_merge(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        merge = git_merge(directory)
         git = None if merge(["a"], ["a"], ["b"]) is None else merge
         wrong += report("unique lines", *judge(count))
         wrong += report(
