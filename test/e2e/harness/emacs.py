@@ -197,6 +197,11 @@ STATE = f"(gemini-companion-session-state {SESSION})"
 TURN = f"(gemini-companion-session-turn {SESSION})"
 
 
+def _from_json(printed: str) -> Any:
+    """Return the value of which ``e2e-json`` has returned ``printed``."""
+    return json.loads(base64.b64decode(printed.strip('"')))
+
+
 def lisp(text: object) -> str:
     escaped = str(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
@@ -266,11 +271,16 @@ class Emacs(Screen):
             self.wait_until_ready()
 
     def eval(self, code: str) -> str:
+        is_well, printed = self._tried(code)
+        assert is_well, f"{code}\n{printed}"
+        return printed
+
+    def _tried(self, code: str) -> tuple[bool, str]:
+        """Return whether ``code`` signals no error, and its value or error, printed."""
         answer = self._ask(code)
         assert answer, f"{code}\nEmacs has left"
         is_well, printed = json.loads(base64.b64decode(answer))
-        assert is_well, f"{code}\n{printed}"
-        return str(printed)
+        return bool(is_well), str(printed)
 
     def act(self, code: str) -> None:
         """Evaluate ``code`` in the selected window's buffer, and share the result."""
@@ -279,23 +289,26 @@ class Emacs(Screen):
 
     def value(self, code: str) -> Any:
         """Evaluate ``code`` and return its value, converted by JSON."""
-        printed = self.eval(f"(e2e-json {code})")
-        return json.loads(base64.b64decode(printed.strip('"')))
+        return _from_json(self.eval(f"(e2e-json {code})"))
 
     def holds(self, code: str, what: str = "") -> None:
         """Wait until ``code`` is true in Emacs."""
-        eventually(lambda: self.eval(f"(and {code} t)") == "t", what or code)
+        self.becomes(f"(and {code} t)", True, what or code)
 
-    def becomes(self, code: str, value: object) -> None:
-        """Wait until the value of ``code``, converted by JSON, is ``value``."""
+    def becomes(self, code: str, value: object, what: str = "") -> None:
+        """Wait until the value of ``code``, converted by JSON, is ``value``.
+
+        An error is not the end: what ``code`` asks about may not be there yet.
+        """
         last: list[Any] = []
 
         def has_become() -> bool:
-            last[:] = [self.value(code)]
-            return last == [value]
+            is_well, printed = self._tried(f"(e2e-json {code})")
+            last[:] = [_from_json(printed) if is_well else printed]
+            return is_well and last == [value]
 
         try:
-            eventually(has_become, f"{code} is {value!r}")
+            eventually(has_become, what or f"{code} is {value!r}")
         except AssertionError as problem:
             raise AssertionError(f"{problem}\nIt is {last}") from problem
 
