@@ -10,7 +10,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-install)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server-log)
 (require 'map)

@@ -10,10 +10,10 @@
 
 (ert-deftest gemini-companion-commands-are-loaded-from-the-file-that-has-them ()
   :tags '(pure)
-  ;; The mode and its files are not loaded in this Emacs.
+  ;; The files of the commands are not loaded in this Emacs.
   (pcase-let ((`(,program . ,arguments)
                (gemini-companion-test-emacs
-                '(require 'gemini-companion-commands)
+                '(require 'gemini-companion)
                 '(dolist (row (gemini-companion-commands-in 'global))
                    (let ((command (cadr row)))
                      (unless (and (fboundp command)

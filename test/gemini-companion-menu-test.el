@@ -46,6 +46,7 @@
   ;; In this Emacs, no command would end it.
   (pcase-let ((`(,program . ,arguments)
                (gemini-companion-test-emacs
+                '(require 'gemini-companion)
                 '(require 'gemini-companion-list)
                 '(require 'gemini-companion-turn-page)
                 '(require 'gemini-companion-menu)
