@@ -50,19 +50,12 @@ It need not have had one.  `gemini-companion-edit-status' returns its outcome."
 
 ;;;; Keys
 
-(autoload 'gemini-companion-review-context-menu "gemini-companion-review")
-
 (define-minor-mode gemini-companion-review-mode
   "Answer a proposal of a CLI.
 \\{gemini-companion-review-mode-map}"
   :interactive nil
   :lighter nil
-  :keymap (make-sparse-keymap)
-  (if gemini-companion-review-mode
-      (add-hook 'context-menu-functions #'gemini-companion-review-context-menu
-                nil t)
-    (remove-hook 'context-menu-functions #'gemini-companion-review-context-menu
-                 t)))
+  :keymap (make-sparse-keymap))
 (put 'gemini-companion-review-mode 'permanent-local t)
 
 ;;;; State

@@ -22,6 +22,7 @@
 (require 'gemini-companion-idle)
 (require 'gemini-companion-names)
 (require 'gemini-companion-page)
+(require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-request)
 (require 'gemini-companion-review-answered)
@@ -140,6 +141,19 @@ This is a function of `context-menu-functions'."
        ("Reject" . gemini-companion-edit-reject)
        ("Exclude or restore this hunk" . gemini-companion-review-toggle-hunk))))
   menu)
+
+(defun gemini-companion-review--set-context-menu ()
+  "Put the items of a review into the context menu of its buffers, or not.
+This is on `gemini-companion-review-mode-hook' while the mode is on."
+  (if gemini-companion-review-mode
+      (add-hook 'context-menu-functions #'gemini-companion-review-context-menu
+                nil t)
+    (remove-hook 'context-menu-functions #'gemini-companion-review-context-menu
+                 t)))
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'review)))
+  "Add what answers a review to the context menus of its buffers."
+  '((gemini-companion-review-mode-hook gemini-companion-review--set-context-menu)))
 
 ;;;; The review of a buffer
 

@@ -131,7 +131,7 @@ starts a CLI"
                       gemini-companion-state-functions))
                (failing (lambda (function)
                           (lambda (part &rest args)
-                            (when (memq part '(remote review))
+                            (when (memq part '(remote install))
                               (error "In the part"))
                             (apply function part args))))
                ((symbol-function 'gemini-companion-part-ready)
