@@ -387,6 +387,10 @@ A service that hangs would block Emacs for 25 seconds."
 
 ;;;; Life
 
+(cl-defmethod gemini-companion-part-start ((_part (eql 'notify)))
+  "Make the header lines of terminals."
+  (setq gemini-companion-terminal-header-function #'gemini-companion-notify-header))
+
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'notify)))
   "Show the states and the requests of the CLIs."
   '((gemini-companion-state-functions gemini-companion-notify--follow)

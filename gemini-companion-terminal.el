@@ -66,6 +66,13 @@ selected one."
                  (const right) (const left) (const bottom))
   :package-version '(gemini-companion . "0.1.0"))
 
+;;;; Header line
+
+(defvar gemini-companion-terminal-header-function #'ignore
+  "Function that returns the header line of the terminal of a CLI.
+It is called without arguments in the buffer of the terminal, while the
+header line is displayed; gemini-companion-notify.el sets it.")
+
 ;;;; Keys
 
 (defvar gemini-companion-terminal-map
@@ -319,7 +326,7 @@ Called when a CLI has started, connected or disconnected."
           ;; The process may be about to end.
           (when (and started (buffer-live-p buffer))
             (with-current-buffer buffer
-              (setq header-line-format '(:eval (gemini-companion-notify-header)))
+              (setq header-line-format '(:eval (funcall gemini-companion-terminal-header-function)))
               ;; eat has its keymaps in minor modes, which would come first.
               (setq-local minor-mode-overriding-map-alist
                           (list (cons t gemini-companion-terminal-map))
