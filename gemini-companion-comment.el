@@ -380,6 +380,12 @@ lines are not there."
           (gemini-companion-comment--insert-one place properties))))
     left))
 
+(cl-defmethod gemini-companion-view-insert-notes ((edit gemini-companion-edit))
+  "Insert the comments on EDIT below their lines."
+  (when (gemini-companion-edit-comments edit)
+    (gemini-companion-comment-insert
+     (gemini-companion-comment-places-of-edit edit))))
+
 (defun gemini-companion-comment--insert-one (place properties)
   "Insert the comment of PLACE at point, with the text PROPERTIES of its line."
   (let ((beg (point)))

@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-comment)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -216,9 +215,7 @@ that line is not folded, as near a hunk."
          (gemini-companion-edit-texts-original edit)
          (gemini-companion-edit-proposal-buffer edit)
          drawn unfolded screen)
-        (when (gemini-companion-edit-comments edit)
-          (gemini-companion-comment-insert
-           (gemini-companion-comment-places-of-edit edit))))
+        (gemini-companion-view-insert-notes edit))
       (buffer-string))))
 
 (defun gemini-companion-unified--with-user-line (hunks line)

@@ -66,6 +66,12 @@ A menu asks for it, so this compares nothing and shows no message.")
 By default, a window must show one of its buffers."
   (seq-some #'get-buffer-window (gemini-companion-view-buffers view)))
 
+(cl-defgeneric gemini-companion-view-insert-notes (_edit)
+  "Insert what the user has written about EDIT into its diff.
+The diff is the text of the current buffer, which is not displayed yet.
+gemini-companion-comment.el has the method."
+  nil)
+
 (cl-defgeneric gemini-companion-view-compare (view)
   "Compare the original and the proposal of VIEW again.")
 
