@@ -88,6 +88,10 @@ SESSION and STATE are its arguments."
     (nil "C-c C-k"
      ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review)))))
 
+(cl-defmethod gemini-companion-part-members ((_part (eql 'addon-prompts)))
+  "Return the parts of the add-on, none of which starts with the mode."
+  '((prompt walk) (compose prompt) (undone comment) (comment-send undone)))
+
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-prompts)))
   "Return the files of the add-on."
   '(addon-prompts prompt send compose undone comment-send))

@@ -17,6 +17,14 @@
                                 'gemini-companion-connect
                                 'gemini-companion-disconnect)
 
+(defun gemini-companion-addon-remote-used-p ()
+  "Return non-nil if a host was connected before, in this Emacs or another."
+  (bound-and-true-p gemini-companion-remote-directories))
+
+(cl-defmethod gemini-companion-part-members ((_part (eql 'addon-remote)))
+  "Return the parts of the add-on, the first of which the other one loads."
+  '((remote install) (remote-cli remote gemini-companion-addon-remote-used-p)))
+
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-remote)))
   "Return the files of the add-on."
   '(addon-remote remote-names remote remote-cli))

@@ -52,6 +52,10 @@ The part `tools' knows more of linked CLIs, and is loaded then."
     '(("Links" note "No CLI is linked, so none receives errors or asks about code"
        nil ("Link" . gemini-companion-tools)))))
 
+(cl-defmethod gemini-companion-part-members ((_part (eql 'addon-tools)))
+  "Return the part that starts the others, with the mode if CLIs are linked."
+  '((tools walk gemini-companion-install-extension-p)))
+
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))
   "Return the files of the add-on."
   '(addon-tools tools lookup errors code eglot permission keys))

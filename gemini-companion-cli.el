@@ -20,7 +20,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'gemini-companion)
 (require 'gemini-companion-choice)
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
@@ -890,7 +889,7 @@ there.  If that CLI is in a selected side window, the window is hidden."
   "Start CLI, in an empty buffer, once there is a server.
 Turn the mode on, and connect the remote host of CLI, if necessary."
   (pcase-let (((cl-struct gemini-companion-terminal-cli client remote there) cli))
-    (when (and (or gemini-companion-mode (gemini-companion-mode 1))
+    (when (and (or (bound-and-true-p gemini-companion-mode) (gemini-companion-mode 1))
                (or remote (gemini-companion-cli--offer-settings cli)))
       (let ((buffer (gemini-companion-cli-show-buffer cli)))
         (insert (gemini-companion-client-title client)

@@ -17,6 +17,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'seq)
 
 ;;;; State
 
@@ -24,24 +25,17 @@
   "The add-ons, symbols; the file of one that is not installed is missing.")
 
 (defvar gemini-companion-part-list
-  '(install remote remote-cli state session roots watch revert edit proposal notify
-    auto arrival changes marks context review cli resume walk prompt compose
-    tools comment undone comment-send list turn-page status)
-  "The parts of the mode in starting order; they stop in reverse order.
+  '(install state session roots watch revert edit proposal notify auto arrival
+    changes marks context review cli resume walk comment list turn-page status)
+  "The parts of the core in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
-`-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.  The
-parts with what is to be known of add-ons come last.")
+`-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.
+`gemini-companion-parts' returns those of add-ons, too.")
 
-(defvar gemini-companion-part-used-later
-  '((remote) (remote-cli . gemini-companion-remote-directories)
-    (walk) (prompt) (compose)
-    (tools . gemini-companion-install-extension-p)
-    (comment) (undone) (comment-send) (list) (turn-page) (status))
-  "Alist of the parts whose files are loaded when they are used, and when else.
-That is a variable, or a function without arguments: if its value is
-non-nil as the mode is turned on, the file is loaded then.  The files of
-the parts that are not here always are.  The file of a part that has to
-start calls `gemini-companion-part-loaded' at its end.")
+(defconst gemini-companion-part-used-later '(walk comment list turn-page status)
+  "The parts of the core whose files are loaded when they are used.
+The files of the others are loaded as the mode is turned on.  The file of a
+part that has to start calls `gemini-companion-part-loaded' at its end.")
 
 ;;;; Files
 
@@ -53,6 +47,41 @@ start calls `gemini-companion-part-loaded' at its end.")
   "Return the parts with what the core has to know of the add-ons."
   (mapcar (lambda (addon) (intern (format "addon-%s" addon)))
           gemini-companion-part-addons))
+
+(defun gemini-companion-part--members ()
+  "Return the parts of all add-ons, see `gemini-companion-part-members'."
+  (seq-mapcat #'gemini-companion-part-members (gemini-companion-part-addon-parts)))
+
+(defun gemini-companion-parts ()
+  "Return the parts of the core and of the add-ons, in starting order."
+  (let ((parts (copy-sequence gemini-companion-part-list)))
+    (pcase-dolist (`(,member ,after) (gemini-companion-part--members))
+      (push member (cdr (memq after parts))))
+    parts))
+
+(defun gemini-companion-parts-used-later ()
+  "Return the parts whose files are loaded when they are used."
+  (append gemini-companion-part-used-later
+          (mapcar #'car (gemini-companion-part--members))))
+
+(defun gemini-companion-parts-to-start ()
+  "Return the parts whose files are loaded as the mode is turned on.
+That is in starting order.  Parts of add-ons say so by
+`gemini-companion-part-members'."
+  (let ((members (gemini-companion-part--members)))
+    (seq-filter (lambda (part)
+                  (if-let* ((member (assq part members)))
+                      (when-let* ((wanted-p (nth 2 member)))
+                        (funcall wanted-p))
+                    (not (memq part gemini-companion-part-used-later))))
+                (gemini-companion-parts))))
+
+(defun gemini-companion-parts-loaded ()
+  "Return the parts whose files are loaded, in starting order.
+The parts with what the core has to know of add-ons come last."
+  (seq-filter (lambda (part) (featurep (gemini-companion-part-feature part)))
+              (append (gemini-companion-parts)
+                      (gemini-companion-part-addon-parts))))
 
 (defun gemini-companion-part-load (part)
   "Load the file of PART, and return non-nil if it is there."
@@ -74,6 +103,9 @@ was loaded."
   (dolist (command commands)
     (unless (fboundp command)
       (autoload command (symbol-name (gemini-companion-part-feature part)) nil t))))
+
+;; A CLI that is started turns on the mode.
+(autoload 'gemini-companion-mode "gemini-companion" nil t)
 
 ;;;; Generic functions
 
@@ -131,6 +163,15 @@ or nil, after the row of KEY, or first if KEY is nil.  For ROW, see
   "Return the files of the add-on whose part for the core is PART.
 The value is a list of symbols without the prefix, such as `compose'.  The
 core works, without the commands of the add-on, if they are removed."
+  nil)
+
+(cl-defgeneric gemini-companion-part-members (_part)
+  "Return the parts of the add-on whose part for the core is PART.
+The value is a list of (MEMBER AFTER WANTED-P), where MEMBER starts after the
+part AFTER, of the core or a MEMBER before.  Its file is loaded when it is
+used; as the mode is turned on, it is loaded if the function WANTED-P returns
+non-nil.  For example:
+  ((clock status) (alarm clock my-alarm-set-p))"
   nil)
 
 (cl-defgeneric gemini-companion-part-stop (_part)

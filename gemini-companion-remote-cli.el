@@ -10,7 +10,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion)
 (require 'gemini-companion-choice)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-clients)
@@ -103,7 +102,7 @@ directory that is the same here and there; see
                    (user-error "A local CLI connects by itself; switch to a \
 buffer on another host"))))
     (gemini-companion-cli-host-agree host)
-    (when (or gemini-companion-mode (gemini-companion-mode 1))
+    (when (or (bound-and-true-p gemini-companion-mode) (gemini-companion-mode 1))
       (message "Connecting to %s..." (gemini-companion-names-title host))
       (gemini-companion-remote-connect
        host directory

@@ -114,6 +114,10 @@ Each process has these properties:
 (defvar gemini-companion-server--places nil
   "Temporary directories other than the server's in which CLIs search for it.")
 
+(defvar gemini-companion-server-problem nil
+  "Reason why the server did not start or has ended, a string, or nil.
+The status shows it; turning on the mode clears it.")
+
 (defvar gemini-companion-server-crash-hook nil
   "Hook run when the process in use has crashed, before it is replaced.")
 

@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-client-settings)
@@ -346,7 +345,7 @@ The value is an alist of (TITLE . FINDING) in the order of
                   (format "Part %s" part)
                   (apply-partially #'gemini-companion-part-findings
                                    part directory)))
-               (gemini-companion-loaded-parts))))
+               (gemini-companion-parts-loaded))))
 
 (defun gemini-companion-status--findings-or-error (title check)
   "Call CHECK without arguments, and return its value, an alist of findings.
@@ -379,10 +378,10 @@ starts, and else `bad', with the reason for which the mode was turned off."
               nil ("Restart" . gemini-companion-restart))))
      ((gemini-companion-install-running-p)
       '((wait "The Python packages are being installed")))
-     (gemini-companion-mode
+     ((bound-and-true-p gemini-companion-mode)
       '((wait "The server is starting")))
-     (gemini-companion-last-problem
-      `((bad ,gemini-companion-last-problem nil ,turn-on)))
+     (gemini-companion-server-problem
+      `((bad ,gemini-companion-server-problem nil ,turn-on)))
      (t
       `((bad "gemini-companion-mode is off"
              "Turn the mode on, and restart a CLI that was running."
@@ -564,7 +563,7 @@ ignore file."))
                                  #'gemini-companion-client-ignore-files))))
                   ((not (or (file-remote-p file) (file-exists-p file)))
                    "Save it; it does not exist on disk yet.")
-                  ((and gemini-companion-mode
+                  ((and (bound-and-true-p gemini-companion-mode)
                         (not gemini-companion-share-outside-projects)
                         (not (gemini-companion-roots-name name)))
                    "It is outside the workspace roots; see \

@@ -88,10 +88,6 @@ mood-line hide.  Takes effect at once."
 
 ;;;; State
 
-(defvar gemini-companion-last-problem nil
-  "Reason why the server did not start or has ended, a string, or nil.
-The status shows it.  Turning on the mode clears it.")
-
 ;; The parts read this before -context is loaded.
 (defvar gemini-companion-context-directory)
 
@@ -134,23 +130,6 @@ ENTRY is a row of `gemini-companion-commands'."
           (gemini-companion-commands-menu 'global)))))
   "Menu of gemini-companion, which begins with the review if one is open.")
 
-;;;; Parts
-
-(defun gemini-companion-loaded-parts ()
-  "Return the parts whose files are loaded, in starting order."
-  (seq-filter (lambda (part) (featurep (gemini-companion-part-feature part)))
-              (append gemini-companion-part-list
-                      (gemini-companion-part-addon-parts))))
-
-(defun gemini-companion--parts-to-start ()
-  "Return the parts whose files are loaded as the mode is turned on."
-  (seq-filter (lambda (part)
-                (pcase (assq part gemini-companion-part-used-later)
-                  ('nil t)
-                  (`(,_ . ,use)
-                   (and use (gemini-companion-commands-state use)))))
-              gemini-companion-part-list))
-
 ;;;; Mode line
 
 (defvar gemini-companion--lighter-map
@@ -182,7 +161,7 @@ that can be called, the only one shows what is awaited."
          '(("..." . "The server is starting")))
         (t
          (delq nil (mapcar #'gemini-companion-part-lighter
-                           (gemini-companion-loaded-parts))))))
+                           (gemini-companion-parts-loaded))))))
 
 (defun gemini-companion--lighter-text (texts)
   "Return the text of the mode line, \"Gemini\" between TEXTS.
@@ -257,7 +236,7 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
   "Start the server and the parts, unless they are running.
 Install the packages of the server first, if needed."
   (unless (gemini-companion-server-running-p)
-    (setq gemini-companion-last-problem nil
+    (setq gemini-companion-server-problem nil
           gemini-companion-context-directory default-directory)
     (setq-default mode-line-misc-info
                   (append (remove gemini-companion--misc-info
@@ -293,12 +272,9 @@ A timer calls this, so the server may have been stopped before; at the
 start of Emacs, so that parts may be started twice."
   (when (gemini-companion-server-running-p)
     (require 'epc)
-    (dolist (part (gemini-companion--parts-to-start))
-      (if (assq part gemini-companion-part-used-later)
-          ;; The add-on of this part may be missing.
-          (gemini-companion-part-load part)
-        (require (gemini-companion-part-feature part))))
-    (mapc #'gemini-companion-part-start (gemini-companion-loaded-parts))))
+    (dolist (part (gemini-companion-parts-to-start))
+      (require (gemini-companion-part-feature part)))
+    (mapc #'gemini-companion-part-start (gemini-companion-parts-loaded))))
 
 (defun gemini-companion--turn-off (state &optional now)
   "Stop the server and the parts; settle open edits with STATE.
@@ -307,7 +283,7 @@ Close their views immediately if NOW is non-nil."
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
   (gemini-companion-proposal-settle-all state now)
   (gemini-companion-server-stop)
-  (dolist (part (reverse (gemini-companion-loaded-parts)))
+  (dolist (part (reverse (gemini-companion-parts-loaded)))
     (gemini-companion-server-log-guarded "Stopping a part of gemini-companion"
       (gemini-companion-part-stop part)))
   (setq gemini-companion-context-directory nil)
@@ -326,7 +302,7 @@ An error must not prevent that."
 (defun gemini-companion--ready (how)
   "Tell the parts and the user that the server can be called.
 For HOW, see `gemini-companion-part-ready'."
-  (dolist (part (gemini-companion-loaded-parts))
+  (dolist (part (gemini-companion-parts-loaded))
     (gemini-companion-server-log-guarded "Starting a part of gemini-companion"
       (gemini-companion-part-ready part how)))
   (pcase how
@@ -345,7 +321,7 @@ For HOW, see `gemini-companion-part-ready'."
 (defun gemini-companion--ended (reason)
   "Turn the mode off, as the server cannot run, and display REASON as a warning."
   (setq gemini-companion-mode nil
-        gemini-companion-last-problem reason)
+        gemini-companion-server-problem reason)
   (gemini-companion--turn-off 'dismissed)
   (run-hooks 'gemini-companion-mode-hook)
   (force-mode-line-update t)
@@ -437,7 +413,7 @@ They use this one, so `unload-feature' needs its argument FORCE."
         (kill-buffer buffer)))))
 
 ;; No file requires some of these, so each of them may be unloaded alone.
-(dolist (part (mapcar #'car gemini-companion-part-used-later))
+(dolist (part (gemini-companion-parts-used-later))
   (defalias (intern (format "%s-unload-function"
                             (gemini-companion-part-feature part)))
     #'gemini-companion--clear))
@@ -448,7 +424,7 @@ They use this one, so `unload-feature' needs its argument FORCE."
 (defun gemini-companion-customize ()
   "Set the options of gemini-companion."
   (interactive)
-  (mapc #'gemini-companion-part-load gemini-companion-part-list)
+  (mapc #'gemini-companion-part-load (gemini-companion-parts))
   (customize-group 'gemini-companion))
 
 ;;;###autoload

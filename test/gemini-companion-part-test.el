@@ -62,10 +62,10 @@
          (unless (and (commandp (nth 1 row))
                       (progn (autoload-do-load (symbol-function (nth 1 row))) t))
            (error "Dead row %S" row))))
-     (dolist (part (gemini-companion-loaded-parts))
+     (dolist (part (gemini-companion-parts-loaded))
        (gemini-companion-part-start part))
      (gemini-companion-status)
-     (dolist (part (reverse (gemini-companion-loaded-parts)))
+     (dolist (part (reverse (gemini-companion-parts-loaded)))
        (gemini-companion-part-stop part))
      (mapcar #'cadr (gemini-companion-commands-in 'global)))
   "Form that loads the package in `directory', and returns its global commands.")
@@ -148,7 +148,7 @@ output of that Emacs."
      '(progn
         (require 'gemini-companion)
         (require 'gemini-companion-changes)
-        (mapc #'gemini-companion-part-start (gemini-companion-loaded-parts))
+        (mapc #'gemini-companion-part-start (gemini-companion-parts-loaded))
         (list (featurep 'gemini-companion-undone)
               (progn (run-hook-with-args 'gemini-companion-changes-undo-functions
                                          (gemini-companion-edit-make :file "/a")
@@ -169,8 +169,7 @@ output of that Emacs."
                    t "\\`gemini-companion.*\\.el\\'"))
       (unless (or (member (file-name-base file) features)
                   (member (file-name-base file)
-                          ;; The list of parts; generated.
-                          '("gemini-companion-part" "gemini-companion-autoloads")))
+                          '("gemini-companion-autoloads")))
         (with-temp-buffer
           (insert-file-contents file)
           (emacs-lisp-mode)
@@ -192,8 +191,6 @@ output of that Emacs."
      '(progn
         (require 'gemini-companion-part)
         (push 'clock gemini-companion-part-addons)
-        (push 'clock gemini-companion-part-list)
-        (push '(clock) gemini-companion-part-used-later)
         (require 'gemini-companion)
         (let ((row (car (last (cdr (assoc "Connection" gemini-companion-commands))))))
           (call-interactively (nth 1 row))
@@ -205,6 +202,8 @@ output of that Emacs."
      '(("gemini-companion-addon-clock.el"
         (require 'gemini-companion-part)
         (autoload 'watch-clock "gemini-companion-clock" nil t)
+        (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-clock)))
+          '((clock status)))
         (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-clock)))
           '(("Connection" "," ("w" watch-clock "Watch the clock" (global)))))
         (provide 'gemini-companion-addon-clock))

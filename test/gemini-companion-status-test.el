@@ -17,10 +17,10 @@ TABLE is a value of `gemini-companion-status-checks', or `all' for what all
 parts find."
   (declare (indent 1))
   `(let* ((table ,table)
-          (parts (symbol-function 'gemini-companion-loaded-parts))
+          (parts (symbol-function 'gemini-companion-parts-loaded))
           (gemini-companion-status-checks
            (if (eq table 'all) gemini-companion-status-checks table)))
-     (cl-letf (((symbol-function 'gemini-companion-loaded-parts)
+     (cl-letf (((symbol-function 'gemini-companion-parts-loaded)
                 (if (eq table 'all) parts (lambda () '(status)))))
        (unwind-protect
            (save-window-excursion
@@ -105,7 +105,7 @@ parts find."
   (let ((gemini-companion-status-checks
          (list (cons "Project" (lambda (_) '((bad "Fourth")))))))
     (dolist (parts '((status-test status) (status status-test)))
-      (cl-letf (((symbol-function 'gemini-companion-loaded-parts)
+      (cl-letf (((symbol-function 'gemini-companion-parts-loaded)
                  (lambda () parts)))
         (should (equal '("First" "Second" "Third" "Fourth" "Last")
                        (mapcar #'caddr (gemini-companion-status-findings "/"))))
@@ -185,12 +185,12 @@ parts find."
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
   (gemini-companion-status-test--with-home
     (let ((exec-path nil)
-          (gemini-companion-last-problem nil))
+          (gemini-companion-server-problem nil))
       (gemini-companion-status-test--with-status 'all
         (goto-char (point-min))
         (should (looking-at "Not connected: gemini-companion-mode is off"))
         (should (search-forward "npm install" nil t))
-        (let ((gemini-companion-last-problem "No such module"))
+        (let ((gemini-companion-server-problem "No such module"))
           (revert-buffer)
           (should (equal "Not connected: No such module [Turn on]"
                          (gemini-companion-status-test--verdict))))
