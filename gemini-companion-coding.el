@@ -16,6 +16,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-garbage)
 (require 'seq)
 (require 'subr-x)
 
@@ -178,28 +179,28 @@ best one first.  Of a large file, only some lines are compared."
         ((string-match-p "\\`\376\377" bytes) 'utf-16be-with-signature-unix)
         ((gemini-companion-coding-utf-8-p bytes) 'utf-8-unix)
         (t
-         (let* ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
-                (sampled (gemini-companion-coding--sample bytes))
-                (sample (car sampled))
-                (known (gemini-companion-coding--lines text (cdr sampled)))
-                (candidates
-                 (cl-loop
-                  for coding in (seq-uniq (append preferred codings))
-                  for lines = (mapcar
-                               (lambda (line)
-                                 (gemini-companion-coding--line
-                                  (decode-coding-string line coding)))
-                               sample)
-                  for left = (seq-remove
-                              (lambda (line)
-                                (gethash (gemini-companion-coding--key line) known))
-                              lines)
-                  collect (list (length left) coding left)))
-                (least (apply #'min (mapcar #'car candidates))))
-           (gemini-companion-coding--best
-            (seq-filter (pcase-lambda (`(,missed . ,_)) (= missed least))
-                        candidates)
-            sample text preferred)))))
+         (gemini-companion-garbage-later
+           (let* ((sampled (gemini-companion-coding--sample bytes))
+                  (sample (car sampled))
+                  (known (gemini-companion-coding--lines text (cdr sampled)))
+                  (candidates
+                   (cl-loop
+                    for coding in (seq-uniq (append preferred codings))
+                    for lines = (mapcar
+                                 (lambda (line)
+                                   (gemini-companion-coding--line
+                                    (decode-coding-string line coding)))
+                                 sample)
+                    for left = (seq-remove
+                                (lambda (line)
+                                  (gethash (gemini-companion-coding--key line) known))
+                                lines)
+                    collect (list (length left) coding left)))
+                  (least (apply #'min (mapcar #'car candidates))))
+             (gemini-companion-coding--best
+              (seq-filter (pcase-lambda (`(,missed . ,_)) (= missed least))
+                          candidates)
+              sample text preferred))))))
 
 (defun gemini-companion-coding--best (candidates sample text preferred)
   "Return the best of CANDIDATES, which have equally many lines of TEXT.

@@ -18,6 +18,7 @@
 (require 'gemini-companion-choice)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-garbage)
 (require 'gemini-companion-install)
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
@@ -200,15 +201,13 @@ those whose names begin as what is typed are given that form."
          (references
           (completion-table-with-cache
            (lambda (beginning)
-             (let ((completion-regexp-list nil)
-                   ;; Most of the time would be spent on collecting garbage.
-                   (gc-cons-threshold (max gc-cons-threshold
-                                           (* 64 1024 1024))))
-               (mapcar (lambda (file)
-                         (let ((name (string-remove-prefix directory file)))
-                           (or (gemini-companion-prompt-file-name name client)
-                               name)))
-                       (all-completions (concat directory beginning) files)))))))
+             (gemini-companion-garbage-later
+               (let ((completion-regexp-list nil))
+                 (mapcar (lambda (file)
+                           (let ((name (string-remove-prefix directory file)))
+                             (or (gemini-companion-prompt-file-name name client)
+                                 name)))
+                         (all-completions (concat directory beginning) files))))))))
     (lambda (text predicate action)
       (cond ((eq action 'metadata)
              '(metadata (category . project-file)))
@@ -228,7 +227,7 @@ The draft keeps them."
   (or gemini-companion-compose--files
       (when-let* ((default-directory (file-truename default-directory))
                   (project (project-current)))
-        (let ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
+        (gemini-companion-garbage-later
           (setq gemini-companion-compose--files
                 (project-files project (list default-directory)))))))
 

@@ -31,6 +31,7 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-garbage)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -189,21 +190,20 @@ user has not written: src/property.py for @property, or all files in app for
 @app/[id]/page.ts, of which it takes no bracket for a part of the name.  In
 a QUOTATION, only an @ with the text property `gemini-companion-reference'
 names a file."
-  (let ((default-directory (or (plist-get session :directory)
-                               default-directory))
-        ;; Most of the time would be spent on collecting garbage.
-        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
-    ;; A text without such an @ needs no list of all files of the project.
-    (thunk-let ((names (gemini-companion-prompt--names session)))
-      (replace-regexp-in-string
-       gemini-companion-prompt--at-sign
-       (lambda (word)
-         (if (save-match-data
-               (gemini-companion-prompt--misread-p
-                word session quotation (lambda () names)))
-             (concat "\\" word)
-           word))
-       text t t))))
+  (gemini-companion-garbage-later
+    (let ((default-directory (or (plist-get session :directory)
+                                 default-directory)))
+      ;; A text without such an @ needs no list of all files of the project.
+      (thunk-let ((names (gemini-companion-prompt--names session)))
+        (replace-regexp-in-string
+         gemini-companion-prompt--at-sign
+         (lambda (word)
+           (if (save-match-data
+                 (gemini-companion-prompt--misread-p
+                  word session quotation (lambda () names)))
+               (concat "\\" word)
+             word))
+         text t t)))))
 
 (defun gemini-companion-prompt--misread-p (word session quotation names)
   "Return non-nil if the CLI of SESSION must not read a file for WORD.

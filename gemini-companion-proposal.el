@@ -21,6 +21,7 @@
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-file-state)
+(require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-names)
@@ -229,16 +230,16 @@ in the terminal, %s writes its own text"
   "Accept EDIT with its text; DECISION is `accepted' or `automatic'."
   ;; A text of 1 MB would trigger a garbage collection, which takes longer than
   ;; anything else.
-  (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
-        (text (gemini-companion-edit-text edit)))
-    (gemini-companion-edit-texts-read edit)
-    (gemini-companion-proposal--settle
-     edit decision
-     (when (gemini-companion-edit-texts-own-p edit text)
-       ;; The text of the user is kept until it is written.
-       (gemini-companion-edit-keep edit text)
-       (and (gemini-companion-client-writes-own-text-p
-             (gemini-companion-edit-client edit)) text)))))
+  (gemini-companion-garbage-later
+    (let ((text (gemini-companion-edit-text edit)))
+      (gemini-companion-edit-texts-read edit)
+      (gemini-companion-proposal--settle
+       edit decision
+       (when (gemini-companion-edit-texts-own-p edit text)
+         ;; The text of the user is kept until it is written.
+         (gemini-companion-edit-keep edit text)
+         (and (gemini-companion-client-writes-own-text-p
+               (gemini-companion-edit-client edit)) text))))))
 
 (defun gemini-companion-proposal-offer (edit objection)
   "Accept EDIT without a review; if OBJECTION is non-nil, only record that."

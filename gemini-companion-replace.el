@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
 
@@ -29,25 +30,24 @@ they change the text, which then becomes TEXT nevertheless."
         (inhibit-quit t)
         (inhibit-read-only t)
         ;; In the midst of a change, they could leave half of the text.
-        (inhibit-modification-hooks t)
-        ;; A collection would truncate the undo list that is being made.
-        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
-    (with-temp-buffer
-      (set-buffer-multibyte (buffer-local-value 'enable-multibyte-characters
-                                                target))
-      (insert (if enable-multibyte-characters
-                  text
-                (gemini-companion-text-utf-8 text)))
-      (let ((source (current-buffer)))
-        (with-current-buffer target
-          (save-excursion
-            (save-restriction
-              (undo-boundary)
-              (prog1 (mapcan (lambda (hooks)
-                               (if end (narrow-to-region beg end) (widen))
-                               (gemini-companion-replace--lines source hooks))
-                             passes)
-                (undo-boundary)))))))))
+        (inhibit-modification-hooks t))
+    (gemini-companion-garbage-later
+      (with-temp-buffer
+        (set-buffer-multibyte (buffer-local-value 'enable-multibyte-characters
+                                                  target))
+        (insert (if enable-multibyte-characters
+                    text
+                  (gemini-companion-text-utf-8 text)))
+        (let ((source (current-buffer)))
+          (with-current-buffer target
+            (save-excursion
+              (save-restriction
+                (undo-boundary)
+                (prog1 (mapcan (lambda (hooks)
+                                 (if end (narrow-to-region beg end) (widen))
+                                 (gemini-companion-replace--lines source hooks))
+                               passes)
+                  (undo-boundary))))))))))
 
 (defun gemini-companion-replace--differences (source)
   "Return the hunks between the accessible text and the buffer SOURCE."

@@ -14,6 +14,7 @@
 (require 'diff-mode)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-garbage)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-page)
@@ -354,21 +355,20 @@ those of the other side, conses (BEG . END) in order."
   "Add to each line of CHANGES the ranges in which its words differ.
 CHANGES is a list of (REMOVED ADDED), lists of lines, each a list of its
 text alone, which becomes a cons of the text and its ranges."
-  (let* (;; Collecting garbage takes longer than all else.
-         (gc-cons-threshold (max gc-cons-threshold (* 128 1024 1024)))
-         (both (seq-filter (lambda (sides) (and (car sides) (cadr sides)))
-                           changes))
-         (longest 0))
-    (dolist (line (apply #'append (apply #'append both)))
-      (let ((length (length (car line))))
-        (setcdr line (list (cons 0 length)))
-        (setq longest (max longest length))))
-    ;; The words of a line of a megabyte would take seconds.
-    (when (< gemini-companion-unified-draw--long-line longest)
-      (gemini-companion-unified-draw--compare both "[^,;>]*[,;>]\\|.+"))
-    (when both
-      (gemini-companion-unified-draw--compare both "[[:alnum:]_]+\\|."))
-    (mapc #'gemini-companion-unified-draw--drop-rewritten both)))
+  (gemini-companion-garbage-later
+    (let* ((both (seq-filter (lambda (sides) (and (car sides) (cadr sides)))
+                             changes))
+           (longest 0))
+      (dolist (line (apply #'append (apply #'append both)))
+        (let ((length (length (car line))))
+          (setcdr line (list (cons 0 length)))
+          (setq longest (max longest length))))
+      ;; The words of a line of a megabyte would take seconds.
+      (when (< gemini-companion-unified-draw--long-line longest)
+        (gemini-companion-unified-draw--compare both "[^,;>]*[,;>]\\|.+"))
+      (when both
+        (gemini-companion-unified-draw--compare both "[[:alnum:]_]+\\|."))
+      (mapc #'gemini-companion-unified-draw--drop-rewritten both))))
 
 (defun gemini-companion-unified-draw--texts (data hunks)
   "Return a list of (HUNK REMOVED ADDED) for HUNKS that DATA has room for.

@@ -11,6 +11,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-garbage)
 (require 'seq)
 (require 'subr-x)
 
@@ -29,20 +30,20 @@ prompt would not be displayed."
 In a call inside of another, only call FUNCTION."
   (if gemini-companion-windows-at-once--p
       (funcall function)
-    (let ((gemini-companion-windows-at-once--p t)
-          (inhibit-redisplay t)
-          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
-      (gemini-companion-windows-at-once--redraw-pending)
-      (unwind-protect
-          (progn
-            ;; `set-window-buffer' runs it.
-            (add-hook 'window-scroll-functions
-                      #'gemini-companion-windows-at-once--exchanged)
-            (funcall function))
-        (remove-hook 'window-scroll-functions
-                     #'gemini-companion-windows-at-once--exchanged)
-        ;; A command of the user may change the layout before the next redisplay.
-        (gemini-companion-windows-at-once--redraw-pending)))))
+    (gemini-companion-garbage-later
+      (let ((gemini-companion-windows-at-once--p t)
+            (inhibit-redisplay t))
+        (gemini-companion-windows-at-once--redraw-pending)
+        (unwind-protect
+            (progn
+              ;; `set-window-buffer' runs it.
+              (add-hook 'window-scroll-functions
+                        #'gemini-companion-windows-at-once--exchanged)
+              (funcall function))
+          (remove-hook 'window-scroll-functions
+                       #'gemini-companion-windows-at-once--exchanged)
+          ;; A command of the user may change the layout before the next redisplay.
+          (gemini-companion-windows-at-once--redraw-pending))))))
 
 ;;;; Strings on the screen of a text terminal
 
