@@ -248,9 +248,10 @@ excluded."
                            (gemini-companion-edit-proposal-buffer edit)))
                   `((gemini-companion-review-toggle-hunk . ,toggle)
                     (gemini-companion-review-edit . "edit")))
-                 ((and view (eq 'diff (gemini-companion-view-kind view)))
-                  '((gemini-companion-review-toggle-hunk)
-                    (gemini-companion-review-edit . "back to the diff")))
+                 ((and view (gemini-companion-view-back view))
+                  `((gemini-companion-review-toggle-hunk)
+                    (gemini-companion-review-edit
+                     . ,(gemini-companion-view-back view))))
                  (t
                   `((gemini-companion-review-edit)
                     (gemini-companion-review-toggle-hunk . ,toggle))))))))))

@@ -120,10 +120,19 @@ the keys that accept, are ignored in it for the first second."
 For several reviews in a row, it refers to the first.")
 
 (defvar gemini-companion-review-kinds
-  '((ediff . gemini-companion-ediff-make)
-    (diff . gemini-companion-unified-make))
-  "Alist of the kinds of views and their constructors.
-A constructor takes the slots of a `gemini-companion-view' as keywords.")
+  '((ediff gemini-companion-ediff-make
+           :fits-p gemini-companion-review--fits-ediff-p :wide t)
+    (diff gemini-companion-unified-make))
+  "The kinds of views, an alist of (KIND CONSTRUCTOR . PROPERTIES).
+CONSTRUCTOR takes the slots of a `gemini-companion-view' as keywords.  With
+`:fits-p', a function, the kind is taken only for an edit for which that
+returns non-nil on the selected frame; `:wide' is non-nil if the texts are
+displayed side by side.  The last kind takes the place of one that does not
+fit or fails.")
+
+(defun gemini-companion-review--last-kind ()
+  "Return the kind of view that fits each edit."
+  (caar (last gemini-companion-review-kinds)))
 
 ;;;; Context menu
 
@@ -300,6 +309,16 @@ REQUESTED is non-nil, unless it is only for the buffers that it displays."
         (selected-frame))))
 
 (defun gemini-companion-review--fits-ediff-p (edit)
+  "Return non-nil if Ediff shows EDIT well on the selected frame."
+  (and (not (eq 'new (gemini-companion-edit-before edit)))
+       (gemini-companion-review--room-for-ediff-p edit)
+       ;; Ediff shows all of a line.
+       (seq-every-p (lambda (buffer)
+                      (<= (nth 1 (buffer-line-statistics buffer)) 4000))
+                    (list (gemini-companion-edit-texts-original edit)
+                          (gemini-companion-edit-proposal-buffer edit)))))
+
+(defun gemini-companion-review--room-for-ediff-p (edit)
   "Return non-nil if Ediff fits here beside the terminal of EDIT's CLI."
   (let* ((main (window-main-window)) ; side windows stay
          (terminal (gemini-companion-windows-terminal edit))
@@ -331,19 +350,12 @@ VIEW, some of its keys do nothing for a second."
 
 (defun gemini-companion-review--kind (edit)
   "Return the kind of view that EDIT has on the selected frame.
-That is `gemini-companion-review-view', unless Ediff does not fit."
-  (if (and (assq gemini-companion-review-view gemini-companion-review-kinds)
-           (or (not (eq 'ediff gemini-companion-review-view))
-               (and (not (eq 'new (gemini-companion-edit-before edit)))
-                    (gemini-companion-review--fits-ediff-p edit)
-                    ;; Ediff shows all of a line.
-                    (seq-every-p
-                     (lambda (buffer)
-                       (<= (nth 1 (buffer-line-statistics buffer)) 4000))
-                     (list (gemini-companion-edit-texts-original edit)
-                           (gemini-companion-edit-proposal-buffer edit))))))
-      gemini-companion-review-view
-    'diff))
+That is `gemini-companion-review-view', unless that does not fit."
+  (pcase (assq gemini-companion-review-view gemini-companion-review-kinds)
+    ((and `(,kind ,_ . ,properties)
+          (guard (funcall (or (plist-get properties :fits-p) #'always) edit)))
+     kind)
+    (_ (gemini-companion-review--last-kind))))
 
 (defun gemini-companion-review--open (edit kind &optional keep chosen)
   "Open a view of EDIT of KIND on the selected frame, and return it.
@@ -353,18 +365,20 @@ the error again.  For KEEP and CHOSEN, see
   (condition-case problem
       (gemini-companion-review--open-kind edit kind keep chosen)
     ((error quit)
-     (when (or (eq kind 'diff) (eq 'quit (car problem)))
+     (when (or (eq kind (gemini-companion-review--last-kind))
+               (eq 'quit (car problem)))
        (signal (car problem) (cdr problem)))
      (unless (eq (car problem) 'gemini-companion-windows-too-small)
        (message "%s; showing a unified diff" (error-message-string problem)))
-     (gemini-companion-review--open-kind edit 'diff keep chosen))))
+     (gemini-companion-review--open-kind
+      edit (gemini-companion-review--last-kind) keep chosen))))
 
 (defun gemini-companion-review--open-kind (edit kind keep chosen)
   "Open a view of EDIT of KIND on the selected frame, and return it.
 If KEEP is non-nil, the selected window stays visible and selected.
 CHOSEN is the kind that the user has chosen, or nil.  If that fails, close
 the view, restore the windows, and signal the error again."
-  (let ((view (funcall (alist-get kind gemini-companion-review-kinds)
+  (let ((view (funcall (car (alist-get kind gemini-companion-review-kinds))
                        :edit edit :kind kind :chosen chosen)))
     (condition-case problem
         (gemini-companion-windows-try
@@ -592,10 +606,10 @@ the excluded hunks stay."
   (gemini-companion-edit-unsettled)
   (gemini-companion-windows-at-once
     (let* ((view (gemini-companion-review-enter))
+           (others (cdr (memq (gemini-companion-view-kind view)
+                              (mapcar #'car gemini-companion-review-kinds))))
            (view (gemini-companion-review--replace
-                  view (if (eq 'ediff (gemini-companion-view-kind view))
-                           'diff
-                         'ediff))))
+                  view (or (car others) (caar gemini-companion-review-kinds)))))
       (setf (gemini-companion-view-chosen view)
             (gemini-companion-view-kind view)))))
 

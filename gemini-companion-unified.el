@@ -234,6 +234,10 @@ If LINE is in a hunk, return HUNKS."
                      line 0 (+ (gemini-companion-hunk-new-end last) between) 0))
               (nthcdr (length before) hunks)))))
 
+(cl-defmethod gemini-companion-view-back ((_ gemini-companion-unified-view))
+  "Return that the key goes back to the diff."
+  "back to the diff")
+
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
   "Return the line of the proposal here, or the next one that is shown."
   (if-let* ((there (text-property-not-all (line-beginning-position) (point-max)

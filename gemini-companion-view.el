@@ -61,6 +61,11 @@ A menu asks for it, so this compares nothing and shows no message.")
 (cl-defgeneric gemini-companion-view-edit-proposal (view)
   "Go to the proposal of VIEW to edit it, or back.")
 
+(cl-defgeneric gemini-companion-view-back (_view)
+  "Return where the key that edits the proposal goes from there, a label.
+It is nil if the proposal is beside the other buffers of the view."
+  nil)
+
 (cl-defgeneric gemini-companion-view-fits-p (view)
   "Return non-nil if the selected frame displays VIEW well.
 By default, a window must show one of its buffers."

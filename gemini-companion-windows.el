@@ -21,6 +21,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-windows-at-once)
 
+(defvar gemini-companion-review-kinds)
 (defvar gemini-companion-review-view)
 
 ;;;; State
@@ -184,7 +185,10 @@ is non-nil, any width will do for one above or below.  See
                           (<= gemini-companion-windows-ediff-lines most-lines)))
          ;; In a turn with both views, the other windows stay as they are.
          (least-columns (if (and ediff-fits
-                                 (eq 'ediff gemini-companion-review-view))
+                                 (plist-get
+                                  (cddr (assq gemini-companion-review-view
+                                              gemini-companion-review-kinds))
+                                  :wide))
                             gemini-companion-windows-ediff-columns
                           columns))
          (new-columns (max least-columns gemini-companion-windows--side-columns

@@ -43,7 +43,7 @@
 
 (ert-deftest gemini-companion-view-may-be-one-of-another-package ()
   (let ((gemini-companion-review-kinds
-         (cons '(test . gemini-companion-view-test-make)
+         (cons '(test gemini-companion-view-test-make)
                gemini-companion-review-kinds))
         (gemini-companion-review-view 'test))
     (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
