@@ -105,7 +105,8 @@ was loaded."
       (autoload command (symbol-name (gemini-companion-part-feature part)) nil t))))
 
 ;; A CLI that is started turns on the mode.
-(autoload 'gemini-companion-mode "gemini-companion" nil t)
+(unless (fboundp 'gemini-companion-mode)
+  (autoload 'gemini-companion-mode "gemini-companion" nil t))
 
 ;;;; Generic functions
 
