@@ -361,15 +361,17 @@ covering (inhibit-switch-frame . t)))")
                    (gemini-companion-test-fresh
                     `(load ,autoloads)
                     '(require 'desktop)
-                    '(list desktop-buffer-mode-handlers
+                    `(list desktop-buffer-mode-handlers
                            (progn
                              (desktop-load-file 'gemini-companion-resume-mode)
                              (mapcar #'car desktop-buffer-mode-handlers))
                            (seq-remove
                             #'documentation
-                            (mapcar #'cadr
-                                    (gemini-companion-commands-in 'global)))
-                           (fboundp 'gemini-companion-list-menu)))))
+                            ',(mapcar #'cadr
+                                      (gemini-companion-commands-in 'global)))
+                           (progn
+                             (require 'gemini-companion-commands)
+                             (fboundp 'gemini-companion-list-menu))))))
     (pcase-dolist (`(,command . ,message)
                    '((gemini-companion-review . "No proposal waits")
                      (gemini-companion-list . "nil")
