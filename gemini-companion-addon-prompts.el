@@ -89,7 +89,7 @@ SESSION and STATE are its arguments."
      ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review)))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-prompts)))
-  "Return the parts of the add-on, none of which starts with the mode."
+  "Return the parts of the add-on, all of them to be loaded by use."
   '((prompt walk) (compose prompt) (undone comment) (comment-send undone)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-prompts)))

@@ -22,7 +22,7 @@
   (bound-and-true-p gemini-companion-remote-directories))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-remote)))
-  "Return the parts of the add-on, the first of which the other one loads."
+  "Return the parts of the add-on, one of them for known hosts."
   '((remote install) (remote-cli remote gemini-companion-addon-remote-used-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-remote)))

@@ -53,7 +53,7 @@ The part `tools' knows more of linked CLIs, and is loaded then."
        nil ("Link" . gemini-companion-tools)))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-tools)))
-  "Return the part that starts the others, with the mode if CLIs are linked."
+  "Return the part of all links; linked CLIs need it from the beginning."
   '((tools walk gemini-companion-install-extension-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))

@@ -309,7 +309,7 @@ REQUESTED is non-nil, unless it is only for the buffers that it displays."
         (selected-frame))))
 
 (defun gemini-companion-review--fits-ediff-p (edit)
-  "Return non-nil if Ediff shows EDIT well on the selected frame."
+  "Return non-nil if EDIT fits Ediff on the selected frame."
   (and (not (eq 'new (gemini-companion-edit-before edit)))
        (gemini-companion-review--room-for-ediff-p edit)
        ;; Ediff shows all of a line.

@@ -235,7 +235,7 @@ If LINE is in a hunk, return HUNKS."
               (nthcdr (length before) hunks)))))
 
 (cl-defmethod gemini-companion-view-back ((_ gemini-companion-unified-view))
-  "Return that the key goes back to the diff."
+  "Return the label of the way back."
   "back to the diff")
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))

@@ -62,7 +62,7 @@ A menu asks for it, so this compares nothing and shows no message.")
   "Go to the proposal of VIEW to edit it, or back.")
 
 (cl-defgeneric gemini-companion-view-back (_view)
-  "Return where the key that edits the proposal goes from there, a label.
+  "Return the label of the key that edits the proposal, in the proposal.
 It is nil if the proposal is beside the other buffers of the view."
   nil)
 
