@@ -6,14 +6,14 @@
 ;;; Commentary:
 
 ;; What the core has to know of the add-on before it is used: its commands.  The
-;; add-on connects CLIs on other hosts: `gemini-companion-remote-names',
-;; `gemini-companion-remote' and `gemini-companion-remote-cli'.
+;; add-on connects CLIs on other hosts: `gemini-companion-remote-names'
+;; and `gemini-companion-remote'.
 
 ;;; Code:
 
 (require 'gemini-companion-part)
 
-(gemini-companion-part-autoload 'remote-cli
+(gemini-companion-part-autoload 'remote
                                 'gemini-companion-connect
                                 'gemini-companion-disconnect)
 
@@ -22,12 +22,12 @@
   (bound-and-true-p gemini-companion-remote-directories))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-remote)))
-  "Return the parts of the add-on, one of them for known hosts."
-  '((remote install) (remote-cli remote gemini-companion-addon-remote-used-p)))
+  "Return the part of the add-on, which starts with the mode for known hosts."
+  '((remote install gemini-companion-addon-remote-used-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-remote)))
   "Return the files of the add-on."
-  '(addon-remote remote-names remote remote-cli))
+  '(addon-remote remote-names remote))
 
 (provide 'gemini-companion-addon-remote)
 ;;; gemini-companion-addon-remote.el ends here

@@ -335,7 +335,7 @@ it.  The CLI has neither client nor number."
   (pcase-let ((`(,name ,there ,root)
                (when (file-remote-p default-directory)
                  (gemini-companion-part-use
-                  'remote-cli "A CLI on another host")
+                  'remote "A CLI on another host")
                  (gemini-companion-names-place default-directory))))
     (gemini-companion-terminal-cli-make
      :directory (file-name-as-directory

@@ -5,7 +5,7 @@
 ;;; Code:
 
 ;; Of what needs the add-on, no more than a case is in the tests of other files.
-(require 'gemini-companion-remote-cli nil 'noerror)
+(require 'gemini-companion-remote nil 'noerror)
 
 (defmacro gemini-companion-test-with-remote (&rest body)
   "Evaluate BODY while /ssh:far: is connected, with one root.
