@@ -64,17 +64,17 @@ part that has to start calls `gemini-companion-part-loaded' at its end.")
   (append gemini-companion-part-used-later
           (mapcar #'car (gemini-companion-part--members))))
 
+(defun gemini-companion-part--starts-p (part)
+  "Return non-nil if the file of PART is to be loaded as the mode is turned on."
+  (pcase (assq part (gemini-companion-part--members))
+    (`(,_ ,_ . ,rest) (and rest (funcall (car rest))))
+    (_ (not (memq part gemini-companion-part-used-later)))))
+
 (defun gemini-companion-parts-to-start ()
   "Return the parts whose files are loaded as the mode is turned on.
 That is in starting order.  Parts of add-ons say so by
 `gemini-companion-part-members'."
-  (let ((members (gemini-companion-part--members)))
-    (seq-filter (lambda (part)
-                  (if-let* ((member (assq part members)))
-                      (when-let* ((wanted-p (nth 2 member)))
-                        (funcall wanted-p))
-                    (not (memq part gemini-companion-part-used-later))))
-                (gemini-companion-parts))))
+  (seq-filter #'gemini-companion-part--starts-p (gemini-companion-parts)))
 
 (defun gemini-companion-parts-loaded ()
   "Return the parts whose files are loaded, in starting order.
