@@ -18,7 +18,6 @@
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
 (require 'gemini-companion-part)
-(require 'gemini-companion-question)
 (require 'gemini-companion-request)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
@@ -81,7 +80,7 @@ sessions and numbers.")
   (when-let* ((since (gemini-companion-session-state-since session)))
     (run-at-time (* gemini-companion-notify-lasting-seconds
                     ;; What was accepted may still be written.
-                    (if (gemini-companion-question-p
+                    (if (gemini-companion-state-question-p
                          (car (gemini-companion-requests-certain session)))
                         6
                       1))
@@ -112,7 +111,7 @@ EVENT is as in `gemini-companion-request-functions'."
 
 (defun gemini-companion-notify--in-state-p (request)
   "Return non-nil if REQUEST has an effect on the state of its CLI."
-  (or (gemini-companion-question-p request)
+  (or (gemini-companion-state-question-p request)
       (and (gemini-companion-request-certain-p request)
            (gemini-companion-session-connected-p
             (gemini-companion-request-session request)))))

@@ -17,10 +17,11 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-proposal)
-(require 'gemini-companion-question)
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
 (require 'gemini-companion-turn)
+
+(autoload 'gemini-companion-terminal-show "gemini-companion-terminal")
 
 ;;;; Customization
 
@@ -34,6 +35,16 @@ is unknown.  They are called by a timer, not while the CLI is read."
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
+
+(cl-defstruct (gemini-companion-state-question
+               (:noinline t)
+               (:include gemini-companion-request (kind 'question))
+               (:constructor gemini-companion-state-question-make)
+               (:copier nil))
+  "A question in the terminal of a CLI.
+LASTING is non-nil once the CLI has waited for a while: the title may say
+that it waits for a moment, as until an edit that was accepted is written."
+  lasting)
 
 (defvar gemini-companion-state-pending-function #'ignore
   "Function that returns non-nil if a prompt for a session is about to be sent.
@@ -98,8 +109,8 @@ non-nil, it is the last state that has lasted for a while."
   "Record that the state of SESSION has lasted for a while, and return it."
   (let* ((record (gemini-companion-state--of session))
          (question (gemini-companion-state--question record)))
-    (when (and question (not (gemini-companion-question-lasting question)))
-      (setf (gemini-companion-question-lasting question) t)
+    (when (and question (not (gemini-companion-state-question-lasting question)))
+      (setf (gemini-companion-state-question-lasting question) t)
       (gemini-companion-request-notify question 'changed))
     (setf (gemini-companion-state--lasting record)
           (gemini-companion-state--state record))))
@@ -208,7 +219,7 @@ The turns of those that are gone end."
   "Update the record of the CLI of REQUEST after EVENT.
 A member of `gemini-companion-request-functions'.  Questions follow from the
 record itself."
-  (when-let* (((not (gemini-companion-question-p request)))
+  (when-let* (((not (gemini-companion-state-question-p request)))
               (record (gemini-companion-state--of
                        (gemini-companion-request-session request))))
     (when (gemini-companion-edit-p request)
@@ -322,7 +333,7 @@ order; but if the title is `ready' again, an edit was interrupted."
 A CLI that waits for another answer than before is in another state."
   (gemini-companion-state--follow-question record)
   (gemini-companion-state--follow-title record)
-  (let* ((requests (seq-remove #'gemini-companion-question-p
+  (let* ((requests (seq-remove #'gemini-companion-state-question-p
                                (gemini-companion-requests
                                 (gemini-companion-state--session record))))
          (request (seq-find #'gemini-companion-request-certain-p requests))
@@ -349,15 +360,15 @@ It has one if ASKS is non-nil, another one than before if DIFFERS is, too."
           ((or differs (null question))
            (gemini-companion-state--set-question
             record
-            (gemini-companion-question-make
+            (gemini-companion-state-question-make
              :session (gemini-companion-state--session record)
              :since (gemini-companion-state--since record)
              :lasting (eq 'waiting (gemini-companion-state--lasting record)))))
           (t
-           (setf (gemini-companion-question-session question)
+           (setf (gemini-companion-state-question-session question)
                  (gemini-companion-state--session record))))
     (when-let* ((question (gemini-companion-state--question record)))
-      (setf (gemini-companion-question-problem question)
+      (setf (gemini-companion-state-question-problem question)
             (unless (gemini-companion-request-buffer question)
               "its terminal is not in this Emacs")))))
 
@@ -432,6 +443,47 @@ An error in a function stops no other."
                        (gemini-companion-edit-written-p edit))
              collect (gemini-companion-edit-true-name edit)))
    (gemini-companion-turn-prompt turn)))
+
+;;;; A question as a request
+
+(cl-defmethod gemini-companion-request-label ((_ gemini-companion-state-question))
+  "Return that the CLI asks in its terminal."
+  "asks in its terminal")
+
+(cl-defmethod gemini-companion-request-notice
+  ((question gemini-companion-state-question))
+  "Return that the CLI of QUESTION asks, and the key to go there."
+  (concat (gemini-companion-session-name
+           (gemini-companion-state-question-session question))
+          (substitute-command-keys " asks in its terminal; \
+\\[gemini-companion-review] goes there")))
+
+(cl-defmethod gemini-companion-request-in-header ((_ gemini-companion-state-question))
+  "Return nil, as the question is to be seen in the terminal itself."
+  nil)
+
+(cl-defmethod gemini-companion-request-certain-p
+  ((question gemini-companion-state-question))
+  "Return non-nil if the CLI of QUESTION has waited for a while."
+  (gemini-companion-state-question-lasting question))
+
+(cl-defmethod gemini-companion-request-buffer ((question gemini-companion-state-question))
+  "Return the terminal of the CLI of QUESTION, or nil."
+  (gemini-companion-session-terminal (gemini-companion-state-question-session question)))
+
+(cl-defmethod gemini-companion-request-show ((question gemini-companion-state-question))
+  "Select the terminal of QUESTION, unless another key is typed at once.
+There, a second RET would be the answer of a user who has not seen the
+question."
+  (let* ((session (gemini-companion-state-question-session question))
+         (name (gemini-companion-session-name session))
+         (terminal (or (gemini-companion-request-buffer question)
+                       (user-error
+                        "%s asks in its terminal, which is not in this Emacs" name))))
+    (unless (sit-for gemini-companion-request-burst-seconds)
+      (user-error "Several keys were typed at once; the last one would answer %s"
+                  name))
+    (gemini-companion-terminal-show terminal)))
 
 ;;;; Life
 
