@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The hosts where CLIs run: this one, and those that are connected.
 
-The module `remote`, with the connection to a host, is imported for the first one.
+The module `outpost`, with the connection to a host, is imported for the first one.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from .types import Address, Facts, RemoteError
 
 if TYPE_CHECKING:
-    from .remote import Outpost
+    from .outpost import Outpost
 
 Flush: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -33,12 +33,14 @@ class Hosts:
 
     def start(self, facts: Facts) -> None:
         """Connect the host that Emacs describes, from more directories if it is."""
-        from .remote import Outpost, Remote
+        from .outpost import Outpost, Remote
 
         remote = Remote.of(facts)
-        known = self.outposts.get(remote.name)
-        if known is None or not known.connect_from(remote.directories):
-            self.outposts[remote.name] = Outpost(remote, self)
+        outpost = self.outposts.get(remote.name)
+        if outpost is None or not outpost.connect_from(remote.directories):
+            self.outposts[remote.name] = Outpost(
+                remote, self.server_port, self.report, self.reviewed
+            )
             self._mirrors.add(PurePosixPath(remote.mirror))
 
     async def stop(self, name: str, flush: Flush | None = None) -> None:
@@ -55,9 +57,9 @@ class Hosts:
 
     def of_address(self, address: Address) -> "Outpost | None":
         """Return the outpost that carries the connection from ``address``."""
-        known = self.outposts.values()
+        outposts = self.outposts.values()
         return next(
-            (outpost for outpost in known if outpost.tunnel.carries(address)), None
+            (outpost for outpost in outposts if outpost.tunnel.carries(address)), None
         )
 
     def remote_name(self, name: str, path: str) -> str | None:

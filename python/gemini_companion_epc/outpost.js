@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.  `remote.py' starts it.
+// The outpost: it runs where a CLI runs elsewhere, and connects it to the server of Emacs.  `outpost.py' starts it.
 // It writes the discovery files, carries connections, sends and reverts files, and ends with its stdin.  Both sides
 // send lines of JSON, a kind and its values; see `Kind', and `handlers' for those that come here.
 const crypto = require('crypto');
@@ -23,7 +23,7 @@ const CONTAINER_MARKS = ['/.dockerenv', '/run/.containerenv'];
 // Hosts may have one home, and the process ids in files of another host say nothing.
 const HOST = hostName();
 
-// The kinds of lines, as in remote.py.
+// The kinds of lines, as in outpost_lines.py.
 const Kind = {
   HELLO: 'H', // To here: the settings.  From here: the facts of this host.
   ROOTS: 'R', // From here: the workspace roots, before the files of their rules.
@@ -36,7 +36,7 @@ const Kind = {
   BEAT: 'P', // Both ways: a sign of life.
 };
 
-let settings; // Of the last greeting, see `_greet' in remote.py.
+let settings; // Of the last greeting, see `_greet' in outpost.py.
 
 function hostName() {
   const namespace = '/proc/self/ns/pid';

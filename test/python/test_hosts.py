@@ -15,7 +15,7 @@ def test_the_module_for_a_remote_host_is_imported_with_the_first_one() -> None:
     program = """
 import sys
 import gemini_companion_epc.server, gemini_companion_epc.http
-print("gemini_companion_epc.remote" in sys.modules)
+print("gemini_companion_epc.outpost" in sys.modules)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

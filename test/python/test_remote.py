@@ -25,10 +25,10 @@ import pytest
 
 from conftest import Alone, CliOf, dead_pid, until
 from fake_cli import PING, FakeCli
-from gemini_companion_epc import remote
+from gemini_companion_epc import mirror, outpost, outpost_lines
 from gemini_companion_epc.bridge import this_host
 from gemini_companion_epc.hosts import Hosts
-from gemini_companion_epc.remote import OUTPOST, Outpost
+from gemini_companion_epc.outpost import OUTPOST, Outpost
 from gemini_companion_epc.types import File, RemoteError
 from scene import paths_of
 
@@ -137,8 +137,8 @@ def far(far_of: Callable[[str], Far]) -> Far:
 def test_a_review_follows_the_file_after_one_round_trip(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_BEAT", 0.1)
-    monkeypatch.setattr(remote, "_FOLLOWED", 1)
+    monkeypatch.setattr(outpost, "_BEAT", 0.1)
+    monkeypatch.setattr(mirror, "_FOLLOWED", 1)
     far.connect(is_counted=True)
     file = far.project / "a.txt"
     file.write_text("old\n" * 1_000_000)
@@ -224,14 +224,14 @@ def test_a_host_comes_back_before_texts_that_take_long(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In a tenth of the time, with a line of 80 kB/s and 5 MB.
-    program = base64.b64decode(remote._PROGRAM).replace(b"120000", b"12000")
-    monkeypatch.setattr(remote, "_PROGRAM", base64.b64encode(program).decode())
-    monkeypatch.setattr(remote, "_BEAT", 1.5)
+    program = base64.b64decode(outpost._PROGRAM).replace(b"120000", b"12000")
+    monkeypatch.setattr(outpost, "_PROGRAM", base64.b64encode(program).decode())
+    monkeypatch.setattr(outpost, "_BEAT", 1.5)
     large, ignored = far.project / "large", far.project / ".geminiignore"
     large.write_text("old\n" * 125_000)
     facts = far.connect(within=("python3", "-c", SLOW_LINE), files=(".geminiignore",))
     # Less than a text takes; Node.js may need seconds to start.
-    monkeypatch.setattr(remote, "_SILENCE", 7)
+    monkeypatch.setattr(outpost, "_SILENCE", 7)
     cli = far.cli()
     cli.connect()
     cli.open_diff(str(large), "new\n")
@@ -266,8 +266,10 @@ def test_each_host_has_its_own_token_and_its_own_files(
     names = ["/here", *copies, *(str(shared / one) for one in ("c", "link/c"))]
     # A link may lead to another file on the other host.
     (shared / "link").symlink_to("/srv")
-    mirror = b.outpost.mirror
-    names_of_b = [mirror.local_name(f"/workspace/{name}") for name in ("c", "link/c")]
+    mirror_of_b = b.outpost.mirror
+    names_of_b = [
+        mirror_of_b.local_name(f"/workspace/{name}") for name in ("c", "link/c")
+    ]
     assert names_of_b == [names[3], str(b.copy(Path("/workspace/link/c")))]
     alone.do(alone.sessions.broadcast, [File(x, 1) for x in names])
     found = [paths_of(one.next()) for one in streams]
@@ -422,7 +424,7 @@ def test_another_program_that_takes_the_port_there_has_no_token(far: Far) -> Non
 def test_only_own_stale_files_of_this_host_are_removed(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_BEAT", 0.1)
+    monkeypatch.setattr(outpost, "_BEAT", 0.1)
     directory = far.directory / "tmp/gemini/ide"
     directory.mkdir(parents=True, mode=0o700)
     # Both hosts share the home.
@@ -461,20 +463,20 @@ def test_a_directory_or_port_that_cannot_be_used_is_reported(
     (far.directory / "tmp/gemini").symlink_to(far.project)
     (problem,) = far.connect()["problems"]
     assert "is not your own directory" in problem
-    program = base64.b64decode(remote._PROGRAM).replace(b"127.0.0.1", b"192.0.2.1")
-    monkeypatch.setattr(remote, "_PROGRAM", base64.b64encode(program).decode())
+    program = base64.b64decode(outpost._PROGRAM).replace(b"127.0.0.1", b"192.0.2.1")
+    monkeypatch.setattr(outpost, "_PROGRAM", base64.b64encode(program).decode())
     facts = other.connect()
     assert (facts["state"], "EADDRNOTAVAIL" in facts["problem"]) == ("ended", True)
-    monkeypatch.setattr(remote, "remote_clients", None)  # An error of the server.
+    monkeypatch.setattr(outpost, "remote_clients", None)  # An error of the server.
     assert "see its log" in far_of("third").connect()["problem"]
 
 
 def test_the_oldest_copies_go_when_there_are_too_many(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_LARGEST_MIRROR", 3 * 4096)
-    monkeypatch.setattr(remote, "_FOLLOWED", 0.05)
-    monkeypatch.setattr(remote, "_BEAT", 0.1)
+    monkeypatch.setattr(mirror, "_LARGEST_MIRROR", 3 * 4096)
+    monkeypatch.setattr(mirror, "_FOLLOWED", 0.05)
+    monkeypatch.setattr(outpost, "_BEAT", 0.1)
     names = (".geminiignore", "a", "b", "c")
     ignore, *files = (far.project / name for name in names)
     ignore.write_text("x\n")
@@ -520,7 +522,7 @@ def test_a_failed_start_is_reported(
 ) -> None:
     with monkeypatch.context() as patch:
         for name, value in (("_LONGEST_LINE", 10_000), ("_BEAT", 0.1), ("_SILENCE", 2)):
-            patch.setattr(remote, name, value)
+            patch.setattr(outpost, name, value)
         facts = far.connect(command=command)
     assert (facts["state"], facts["problem"][: len(problem)]) == ("ended", problem)
     assert far.write(far.project, None, b"") == "test:far is not connected"
@@ -741,7 +743,7 @@ for line in sys.stdin:
 def test_a_host_stores_only_what_it_was_asked_for(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_LARGEST_MIRROR", 500_000)
+    monkeypatch.setattr(mirror, "_LARGEST_MIRROR", 500_000)
     there, project = str(far.project / "sub"), str(far.project)
     facts = {
         **dict.fromkeys(("port", "pid"), 1),
@@ -764,7 +766,7 @@ def test_a_host_stores_only_what_it_was_asked_for(
     # A wanted name may lead to any number of others.
     names += [[wanted[0], f"/z{number}"] for number in range(20)]
     arguments = json.dumps(facts), json.dumps(names), "100000"
-    mirror = far.directory / "mirror"
+    top = far.directory / "mirror"
     command = ("python3", "-c", HOSTILE, *arguments)
     files = (".geminiignore", "~/.gemini/settings.json")
     assert far.connect(command=command, files=files)["state"] == "connected"
@@ -772,16 +774,14 @@ def test_a_host_stores_only_what_it_was_asked_for(
     far.update(file)
     far.update(file)  # The lines before have been read.
 
-    copies = [
-        str(one)[len(str(mirror)) :] for one in mirror.rglob("*") if one.is_file()
-    ]
+    copies = [str(one)[len(str(top)) :] for one in top.rglob("*") if one.is_file()]
     named = {one for one in copies if one[:2] not in ("/x", "/z")}
     assert named == {*wanted, str(file)}
     assert far.copy(file).is_symlink()
-    regular = [one for one in mirror.rglob("*") if stat.S_ISREG(one.lstat().st_mode)]
+    regular = [one for one in top.rglob("*") if stat.S_ISREG(one.lstat().st_mode)]
     assert len(regular) == 3
     assert sum(one.stat().st_size for one in regular) == 300_000
-    assert len([*mirror.rglob("*")]) < 80
+    assert len([*top.rglob("*")]) < 80
     # So many files were asked for that there is no room.
     problems = []
     for number in range(5):
@@ -791,7 +791,7 @@ def test_a_host_stores_only_what_it_was_asked_for(
             problems.append(str(error))
     assert len(problems) == 3
     assert "too many files" in problems[0]
-    used = sum(one.lstat().st_blocks * 512 for one in mirror.rglob("*"))
+    used = sum(one.lstat().st_blocks * 512 for one in top.rglob("*"))
     assert used < 2_000_000
 
 
@@ -858,7 +858,7 @@ def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
 
 
 def test_both_sides_have_the_same_kinds_of_lines() -> None:
-    source = Path(remote.__file__).with_name("outpost.js").read_text()
+    source = Path(outpost.__file__).with_name("outpost.js").read_text()
     table = source.partition("const Kind = {")[2].partition("};")[0]
     kinds = dict(re.findall(r"^  ([A-Z]+): '(.)',", table, re.MULTILINE))
-    assert kinds == {kind.name: kind.value for kind in remote.Kind}
+    assert kinds == {kind.name: kind.value for kind in outpost_lines.Kind}
