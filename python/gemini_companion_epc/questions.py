@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The questions of a model to Emacs: their schemas, limits and answers.
+"""The questions of a model to Emacs, and the events of the CLI: schemas and limits.
 
 The bridge, which a CLI starts, posts them to the path ``/tools``.  Emacs finds
-the answers; this module checks the arguments and writes the text for the model.
+the answers; this module checks the arguments.
 """
 
 import asyncio
@@ -15,19 +15,12 @@ from .client import Client
 from .config import Config
 from .emacs import Emacs
 from .hooks import LONGEST_ASKED, Edited, Hooks
+from .model_texts import LONGEST_LINE, TEXTS, errors_text
 from .permissions import Permissions
 from .processes import Watched, ancestors
 from .types import EmacsError, Facts, MalformedArgument, clean, file_name, string
 
 logger = logging.getLogger(__name__)
-
-_SEVERITIES = ("error", "warning", "note")
-LONGEST_LINE = 120
-LONGEST_TEXT = 72
-LONGEST_ANSWER = 8000
-LONGEST_ERROR = 200
-MOST_FILES = 5
-
 
 _WORD = {"type": "string", "minLength": 1}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -181,7 +174,7 @@ class Questions:
         limit = self._config.edit_limit
         texts = edit.before, edit.after
         answer = await self._hook("edited", facts, *texts, limit=limit)
-        return _errors_text(answer, directory) if answer else ""
+        return errors_text(answer, directory) if answer else ""
 
     async def _hook(
         self, kind: str, facts: Facts, *texts: str | None, limit: float
@@ -213,7 +206,7 @@ class Questions:
         try:
             answer = self._emacs.ask(name, checked, ())
             facts = await asyncio.wait_for(answer, self._config.question_limit)
-            text = facts.get("problem") or _TEXTS[name](facts, directory, checked)
+            text = facts.get("problem") or TEXTS[name](facts, directory, checked)
         except asyncio.TimeoutError:
             limit = f"{self._config.question_limit:g}"
             text = f"Emacs did not answer within {limit} s"
@@ -248,130 +241,5 @@ def _checked(name: str, arguments: object, directory: str) -> Facts:
     return checked
 
 
-# Texts
-
-
 def _content(text: str) -> Facts:
     return {"content": [{"type": "text", "text": clean(text)}]}
-
-
-def _references_text(facts: Facts, directory: str, checked: Facts) -> str:
-    total, shown = facts.get("total") or 0, checked.get("after", 0)
-    symbol, found = checked.get("symbol", ""), facts.get("locations") or []
-    lines = [f"{total} reference" if total == 1 else f"{total} references"]
-    size = sum(map(len, lines)) + 200
-    files: dict[str, dict[str, list[str]]] = {}
-    for path, line, text in found:
-        path, text = _relative(path, directory), _around(symbol, text)
-        size += len(str(line)) + 1
-        if text not in files.get(path, {}):
-            size += len(text) + 1 + (0 if path in files else len(path) + 1)
-        if size > LONGEST_ANSWER:
-            break
-        files.setdefault(path, {}).setdefault(text, []).append(str(line))
-        shown += 1
-    for path, rows in files.items():
-        lines.append(path)
-        for text, numbers in rows.items():
-            lines.append(",".join(numbers) + (f":{text}" if text else ""))
-    if shown < total:
-        lines.append(f"… {total - shown} more; ask with after: {shown}")
-    return "\n".join(lines)
-
-
-def _around(symbol: str, text: str) -> str:
-    """Return the part of the line ``text`` around ``symbol``, "" if that is all."""
-    text = text.strip()
-    if text.rstrip(",") == symbol:
-        return ""
-    start = max(0, text.find(symbol) + len(symbol) + 1 - LONGEST_TEXT)
-    cut = text[start : start + LONGEST_TEXT]
-    before = "…" + cut[1:] if start else cut
-    return before if start + LONGEST_TEXT >= len(text) else before[:-1] + "…"
-
-
-def _definition_text(facts: Facts, directory: str, _: Facts) -> str:
-    lines = [
-        f"{_relative(path, directory)}:{line}"
-        for path, line in facts.get("locations") or []
-    ]
-    for part in (facts.get("documentation"), facts.get("source")):
-        if part:
-            lines += ["", *map(_cut, part.strip("\n").split("\n"))]
-    return _fitting(lines)
-
-
-def _diagnostics_text(facts: Facts, directory: str, checked: Facts) -> str:
-    rows = facts.get("rows") or []
-    if "path" in checked:
-        rows = sorted(rows, key=lambda row: (_SEVERITIES.index(row[1]), row[0] or 0))
-        lines = [_cut(f"{line}: {severity}: {text}") for line, severity, text in rows]
-        return _fitting(lines or ["Emacs has no errors or warnings for this file."])
-    if not rows:
-        return "Emacs checks no file that is shared; run the project's own checks"
-    lines = [
-        f"{_relative(path, directory)}: {errors} errors, {warnings} warnings"
-        for path, errors, warnings in sorted(rows, key=lambda row: -row[1])
-        if errors or warnings
-    ]
-    return _fitting(lines or ["Emacs has no errors or warnings."])
-
-
-_TEXTS = {
-    "references": _references_text,
-    "definition": _definition_text,
-    "diagnostics": _diagnostics_text,
-}
-
-
-def _errors_text(facts: Facts, directory: str) -> str:
-    directory = os.path.realpath(directory)
-    name, count = _escaped(_relative(facts["path"], directory)), facts["count"]
-    errors, others = facts.get("errors") or [], facts.get("others") or []
-    total = count + sum(number for _, number, _ in others)
-    where = f"{name} and other files" if others else name
-    lines = [
-        f"Emacs sees {total} new error{'s' if total > 1 else ''} in "
-        f"{where if count else 'other files'} "
-        f"(a later edit may already fix {'them' if total > 1 else 'it'}):",
-        *(_error("", *error) for error in errors),
-    ]
-    if count > len(errors):
-        lines.append(f"... {count - len(errors)} more")
-    for other, number, first in others[:MOST_FILES]:
-        more = f" (and {number - 1} more there)" if number > 1 else ""
-        lines.append(_error(f"{_relative(other, directory)}:", *first) + more)
-    if len(others) > MOST_FILES:
-        lines.append(f"... {len(others) - MOST_FILES} more files")
-    return clean("\n".join(lines))
-
-
-def _error(where: str, line: int, text: str, source: str | None) -> str:
-    words = " ".join(text.split()) + (f" [{source}]" if source else "")
-    error = _escaped(f"{where}{line}: error: {words}")
-    return error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 3] + "..."
-
-
-def _escaped(text: str) -> str:
-    """Return ``text`` with invisible characters escaped."""
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04X}" for c in text)
-
-
-def _fitting(lines: list[str]) -> str:
-    """Return ``lines`` as one text, without the last ones if it is too long."""
-    size = 0
-    for number, line in enumerate(lines):
-        size += len(line) + 1
-        if size > LONGEST_ANSWER - 40:
-            return "\n".join([*lines[:number], f"… {len(lines) - number} more"])
-    return "\n".join(lines)
-
-
-def _relative(path: str, directory: str) -> str:
-    if path.startswith(directory.rstrip("/") + "/"):
-        return os.path.relpath(path, directory)
-    return path
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"

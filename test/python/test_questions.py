@@ -11,7 +11,8 @@ import pytest
 
 from conftest import Alone, ServeAlone, Start, edit
 from fake_cli import BOUND, FakeCli
-from gemini_companion_epc.questions import LONGEST_ANSWER, LONGEST_LINE, TOOLS
+from gemini_companion_epc.model_texts import LONGEST_ANSWER, LONGEST_LINE
+from gemini_companion_epc.questions import TOOLS
 from gemini_companion_epc.types import Facts
 
 
