@@ -30,6 +30,7 @@ from starlette.responses import (
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .calls import Call
 from .client import Client
 from .clients import CLIENTS, bearers, remote_clients
 from .config import LARGEST_BODY, Config
@@ -37,7 +38,7 @@ from .hosts import Hosts
 from .linked import Linked
 from .port import Port
 from .processes import ancestors, process_with
-from .sessions import COMMENT, Call, Session, Sessions, Stream, session_id_on
+from .sessions import COMMENT, Session, Sessions, Stream, session_id_on
 from .system import is_own_peer
 from .types import MalformedArgument, clean
 
@@ -253,7 +254,7 @@ async def _watch(request: Request, session: Session, call: Call) -> None:
     """Record that the client of ``request``, whose body was read, has hung up."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    session.hang_up(call)
+    session.calls.hang_up(call)
 
 
 async def _body(request: Request) -> bytes:

@@ -97,7 +97,7 @@ class Diffs:
         # The user has answered in the terminal while there was no server.
         if diff.id in self._diffs:
             session = self.sessions.get(diff.session_id)
-            if session.client.has_socket and diff.path not in session.waiting:
+            if session.client.has_socket and not session.calls.has_call_for(diff.path):
                 del self._diffs[diff.id]
                 self._dismiss(diff, "interrupted")
 
@@ -225,7 +225,7 @@ class Diffs:
         if diff is None:
             self._release(session, path)
             return None
-        session.release(path)
+        session.calls.release(path)
         del self._diffs[diff.id]
         self._closing[diff.id] = None
         try:

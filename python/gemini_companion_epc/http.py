@@ -155,7 +155,7 @@ async def _call_tool(
         session.id,
         partial(diffs.open, session),
         partial(diffs.close, session),
-        partial(session.decided, call=context.request.state.call),
+        partial(session.calls.decided, call=context.request.state.call),
     )
     try:
         call = session.client.protocol.call

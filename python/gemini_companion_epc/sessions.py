@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
+from .calls import Calls, QueuedOutcome
 from .client import Client
 from .clients import CLIENTS
 from .config import Config
@@ -25,38 +26,6 @@ logger = logging.getLogger(__name__)
 COMMENT = b": \r\n\r\n"
 # Seconds between two checks whether a process without an event stream has exited.
 _EXIT_CHECK = 0.5
-# Seconds in which a client that has hung up calls again, if it only reconnects.
-_CALL_AGAIN = 3
-
-
-@dataclass(eq=False)
-class QueuedOutcome:
-    """The outcome of ``diff``, or of no review, that waits for a stream or a call.
-
-    A prompt waits as an outcome of no file, so that both arrive in order.
-    """
-
-    path: str
-    content: str | None
-    diff: Diff | None
-    event: bytes | None
-    """What is written to the stream, None if only a call has the outcome."""
-
-
-@dataclass(eq=False)
-class Call:
-    """A request whose client may hang up before it is answered."""
-
-    is_gone: bool = False
-
-
-@dataclass(eq=False)
-class Waiting:
-    """A call that is answered with the outcome of the review of ``proposal``."""
-
-    proposal: str
-    call: Call
-    answer: asyncio.Future[bool | None]
 
 
 def session_id_on(remote: str, header: str) -> str:
@@ -92,17 +61,15 @@ class Session:
     outcomes: deque[QueuedOutcome] = field(default_factory=deque)
     written: list[QueuedOutcome] = field(default_factory=list)
     """Outcomes that the stream of a client on another host may have lost."""
-    call_limit: float = 0
-    """Seconds for which an outcome is kept that no call waits for."""
-    waiting: dict[str, Waiting] = field(default_factory=dict)
-    """By file, what waits for the outcome of its review."""
-    hung_up: set[str] = field(default_factory=set)
-    """The files for whose outcomes a client no longer waits."""
     flushed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when all outcomes are written."""
     stream: "Stream | None" = None
     requests: int = 0
     timer: asyncio.Handle = field(init=False)
+    calls: Calls = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.calls = Calls(self.outcomes_of, self.acknowledge)
 
     @property
     def header(self) -> str:
@@ -140,11 +107,11 @@ class Session:
         event = encode_event(notification, diff) if notification else None
         self.outcomes.append(QueuedOutcome(path, content, diff, event))
         self.flushed.clear()
-        self._answer(path)
+        self.calls.answer(path)
         self.wake()
         if event is None:
-            limit = _CALL_AGAIN if path in self.hung_up else self.call_limit
             loop = asyncio.get_running_loop()
+            limit = self.calls.patience(path)
             loop.call_later(limit, self._lose, self.outcomes_of(path))
 
     def prompt(self, text: str) -> bool:
@@ -168,50 +135,6 @@ class Session:
             if outcome in self.outcomes:
                 logger.info("Session %s: an outcome is lost", self.short_id)
                 self._drop(outcome, "outcome-undelivered")
-
-    async def decided(
-        self, path: str, proposal: str, call: Call | None = None
-    ) -> bool | None:
-        """Wait for the outcome of the diff of ``path``; return whether it is accepted.
-
-        Return None if the diff is closed, another call waits for its outcome, or the
-        client of this ``call`` has hung up.
-        """
-        call = call or Call()
-        if call.is_gone:
-            self.hung_up.add(path)
-            return None
-        self.release(path)
-        self.hung_up.discard(path)
-        waiting = Waiting(proposal, call, asyncio.get_running_loop().create_future())
-        self.waiting[path] = waiting
-        self._answer(path)
-        return await waiting.answer
-
-    def hang_up(self, call: Call) -> None:
-        """Record that the client of ``call`` cannot receive its answer any more."""
-        call.is_gone = True
-        for path, waiting in [*self.waiting.items()]:
-            if waiting.call is call:
-                self.hung_up.add(path)
-                self.release(path)
-
-    def _answer(self, path: str) -> None:
-        """Answer the call that waits for the outcome of ``path``, if there are both."""
-        waiting = self.waiting.get(path)
-        for outcome in self.outcomes_of(path) if waiting else ():
-            if waiting and (
-                outcome.diff is None or outcome.diff.proposal == waiting.proposal
-            ):
-                self.release(path, outcome.content is not None)
-                self.acknowledge(outcome)
-                return
-
-    def release(self, path: str, is_accepted: bool | None = None) -> None:
-        """Answer the call that waits for the outcome of ``path``, None if no more."""
-        waiting = self.waiting.pop(path, None)
-        if waiting and not waiting.answer.done():
-            waiting.answer.set_result(is_accepted)
 
     def acknowledge(self, outcome: QueuedOutcome) -> None:
         """Drop ``outcome``, which was written, and report it."""
@@ -339,7 +262,7 @@ class Sessions:
         session = self._sessions.get(session_id)
         if session is None:
             session = Session(session_id, client, remote, self._report_to_emacs)
-            session.call_limit = self._config.session_grace
+            session.calls.limit = self._config.session_grace
             session.context = self._event(session)
             self._sessions[session_id] = session
             loop = asyncio.get_running_loop()
@@ -348,8 +271,8 @@ class Sessions:
 
     def is_of_another_host(self, header: str, remote: str) -> bool:
         """Return whether only clients elsewhere than on ``remote`` use ``header``."""
-        known = self._sessions.values()
-        hosts = {session.remote for session in known if session.header == header}
+        sessions = self._sessions.values()
+        hosts = {session.remote for session in sessions if session.header == header}
         return bool(hosts) and remote not in hosts
 
     def find(self, session_id: str) -> Session | None:
@@ -376,8 +299,7 @@ class Sessions:
         logger.info("Session %s ended: %s", session.short_id, reason)
         session.timer.cancel()
         self._on_end(session, reason)
-        for path in list(session.waiting):
-            session.release(path)
+        session.calls.release_all()
         session.outcomes.clear()
         session.flushed.set()
         if session.stream is not None:

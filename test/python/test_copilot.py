@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Alone, until
 from fake_cli import BOUND, FakeCli
-from gemini_companion_epc import copilot, sessions
+from gemini_companion_epc import calls, copilot
 from gemini_companion_epc.copilot import Copilot
 from gemini_companion_epc.types import File
 
@@ -189,7 +189,7 @@ def decide_without_call(alone: Alone, cli: FakeCopilot, text: str) -> None:
     first = cli.review("/a", "x", "1")
     until(lambda: alone.emacs.acknowledged)
     session = alone.do(alone.sessions.get, cli.id)
-    alone.do(session.release, "/a")
+    alone.do(session.calls.release, "/a")
     first.result(BOUND)
     alone.do(alone.diffs.decide, 1, text)
 
@@ -223,11 +223,11 @@ def call_that_is_cut(alone: Alone, cli: FakeCopilot, path: str) -> Iterator[None
 def test_an_outcome_whose_call_is_gone_is_reported_as_lost(
     alone: Alone, cli: FakeCopilot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "_CALL_AGAIN", 0.1)
+    monkeypatch.setattr(calls, "_CALL_AGAIN", 0.1)
     session = alone.do(alone.sessions.get, cli.id)
     with call_that_is_cut(alone, cli, "/a"):
         pass
-    until(lambda: "/a" not in session.waiting)
+    until(lambda: not session.calls.has_call_for("/a"))
     alone.do(alone.diffs.decide, 1, "mine")
     until(lambda: alone.emacs.undelivered == [1])
     assert alone.emacs.written == []
@@ -242,11 +242,11 @@ def test_an_outcome_whose_call_is_gone_is_reported_as_lost(
 def test_a_client_that_calls_again_in_time_gets_the_outcome(
     alone: Alone, cli: FakeCopilot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "_CALL_AGAIN", BOUND)
+    monkeypatch.setattr(calls, "_CALL_AGAIN", BOUND)
     session = alone.do(alone.sessions.get, cli.id)
     with call_that_is_cut(alone, cli, "/a"):
         pass
-    until(lambda: "/a" not in session.waiting)
+    until(lambda: not session.calls.has_call_for("/a"))
     alone.do(alone.diffs.decide, 1, "mine")
     assert cli.review("/a", "x", "2").result(BOUND)["result"] == "SAVED"
     assert (alone.emacs.written, alone.emacs.undelivered) == ([1], [])

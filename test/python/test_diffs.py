@@ -119,7 +119,7 @@ async def test_a_review_that_is_not_opened_again_ends() -> None:
     session.client = copilot
     for path, owner in (("/a", session), ("/b", session), ("/c", other)):
         rig.diffs.adopt(ord(path[1]), owner.facts, path, "x")
-    call = asyncio.create_task(session.decided("/b", "x"))
+    call = asyncio.create_task(session.calls.decided("/b", "x"))
     await until(lambda: rig.emacs.closed)
     await asyncio.sleep(0.05)
     assert rig.emacs.closed == [(ord("a"), "interrupted")]
