@@ -3,8 +3,6 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from functools import partial
 from itertools import count
 from random import randrange
 
@@ -14,7 +12,6 @@ from .emacs import Emacs
 from .hosts import Hosts
 from .sessions import Session, Sessions
 from .types import (
-    Address,
     CloseReason,
     Diff,
     EmacsError,
@@ -33,45 +30,38 @@ LARGEST_PROPOSAL = 8_000_000
 class Diffs:
     """The open diffs, each of which has exactly one outcome.
 
-    They belong to sessions, some of them on remote hosts.  A session that ends
-    dismisses its diffs, and a host follows the files that are being reviewed.
+    They belong to ``sessions``, some of them on remote ``hosts``.  A session that ends
+    must `abandon` its diffs, and a host follows the `reviewed` files.
     """
 
     def __init__(
         self,
         config: Config,
         emacs: Emacs,
-        server_port: int,
-        find_process: Callable[[Address], Process | None],
+        sessions: Sessions,
+        hosts: Hosts,
     ) -> None:
         self._config = config
         self._emacs = emacs
+        self._sessions = sessions
+        self._hosts = hosts
         self._diffs: dict[int, Diff] = {}
         self._closing: dict[int, str | None] = {}
         """The accepted texts of diffs that Emacs is closing, None until then."""
         self._dismissals: set[asyncio.Task[str | None]] = set()
         # Emacs may still know diffs of a previous process.
         self._ids = count(randrange(2**40) if config.port else 1)
-        report_host = partial(emacs.report, "remote-update")
-        self.hosts = Hosts(server_port, report_host, self._reviewed)
-        self.sessions = Sessions(
-            config,
-            find_process,
-            emacs.report,
-            self.hosts.remote_name,
-            self._abandon,
-        )
 
     def of(self, session: Session) -> dict[str, Diff]:
         """Return the open diffs of ``session`` by path."""
         mine = (diff for diff in self._diffs.values() if diff.session_id == session.id)
         return {diff.path: diff for diff in mine}
 
-    def _reviewed(self, remote: str) -> set[str]:
+    def reviewed(self, remote: str) -> set[str]:
         """Return the files of ``remote`` with an open diff, or accepted beside one."""
         paths: set[str] = set()
         for diff in self._diffs.values():
-            session = self.sessions.get(diff.session_id)
+            session = self._sessions.get(diff.session_id)
             if session.remote == remote:
                 paths |= {diff.path, *session.accepted}
         return paths
@@ -81,13 +71,13 @@ class Diffs:
     def adopt(self, diff_id: int, facts: Facts, name: str, text: str) -> None:
         """Take over a diff of the session with ``facts`` from the previous process."""
         client = client_named(facts["client"])
-        session = self.sessions.get(facts["id"], client, facts.get("remote", ""))
+        session = self._sessions.get(facts["id"], client, facts.get("remote", ""))
         if session.process is None and "pid" in facts and not session.remote:
             # The client may have been killed, too.
             session.process = Process(
                 facts["pid"], facts.get("directory"), identity=facts["identity"]
             )
-        path = self.hosts.remote_name(session.remote, name) or name
+        path = self._hosts.remote_name(session.remote, name) or name
         diff = self._diffs[diff_id] = Diff(diff_id, session.id, path, text, name)
         loop = asyncio.get_running_loop()
         loop.call_later(self._config.session_grace, self._end_unless_reopened, diff)
@@ -96,7 +86,7 @@ class Diffs:
         """Dismiss ``diff`` if a call should wait for its outcome, and none does."""
         # The user has answered in the terminal while there was no server.
         if diff.id in self._diffs:
-            session = self.sessions.get(diff.session_id)
+            session = self._sessions.get(diff.session_id)
             if session.client.has_socket and not session.calls.has_call_for(diff.path):
                 del self._diffs[diff.id]
                 self._dismiss(diff, "interrupted")
@@ -118,7 +108,7 @@ class Diffs:
             self._emacs.report("outcome-written", diff_id)
 
     def _settle(self, diff: Diff, content: str | None, reason: str = "") -> None:
-        session = self.sessions.get(diff.session_id)
+        session = self._sessions.get(diff.session_id)
         del self._diffs[diff.id]
         if content is not None:
             session.accepted.add(diff.path)
@@ -134,12 +124,12 @@ class Diffs:
         would wait for an answer to a review that is not displayed.  Return whether
         such a review was open already.
         """
-        if self.sessions.is_stopping and session.client.protocol.keeps_proposals:
+        if self._sessions.is_stopping and session.client.protocol.keeps_proposals:
             return False
-        if session.interrupted.pop(path, None) or self.sessions.is_stopping:
+        if session.interrupted.pop(path, None) or self._sessions.is_stopping:
             await self._reject_unseen(session, path)
             return False
-        if not self.sessions.has(session):
+        if not self._sessions.has(session):
             return False
         logger.info("Diff: %s %d characters", session.short_id, len(proposal))
         if self._is_known(session, path, proposal):
@@ -161,7 +151,7 @@ class Diffs:
     async def _reject_unseen(self, session: Session, path: str) -> None:
         """Reject a proposal for ``path`` of which Emacs is not told."""
         session.notify(path)
-        if self.sessions.is_stopping and not session.client.has_socket:
+        if self._sessions.is_stopping and not session.client.has_socket:
             # The call must not wait for an event stream that has ended.
             await session.flushed.wait()
 
@@ -197,7 +187,7 @@ class Diffs:
 
     def _add(self, session: Session, path: str, proposal: str) -> Diff:
         """Add a diff of ``session``, and return it."""
-        outpost = self.hosts.outposts.get(session.remote)
+        outpost = self._hosts.outposts.get(session.remote)
         local_name = "" if outpost is None else outpost.mirror.local_name(path)
         diff = Diff(next(self._ids), session.id, path, proposal, local_name)
         self._diffs[diff.id] = diff
@@ -205,7 +195,7 @@ class Diffs:
 
     async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
-            if outpost := self.hosts.outposts.get(session.remote):
+            if outpost := self._hosts.outposts.get(session.remote):
                 await outpost.update(diff.path)
             if diff.id in self._diffs:
                 opening = self._emacs.open_diff(diff, session.facts)
@@ -256,7 +246,7 @@ class Diffs:
         loop = asyncio.get_running_loop()
         paths[path] = loop.call_later(self._config.cancel_window, paths.pop, path, None)
 
-    def _abandon(self, session: Session, reason: CloseReason) -> None:
+    def abandon(self, session: Session, reason: CloseReason) -> None:
         """Dismiss the diffs of ``session``, and report undelivered outcomes."""
         for diff in self.of(session).values():
             del self._diffs[diff.id]
@@ -291,7 +281,7 @@ class Diffs:
     def reject_all(self) -> None:
         """Reject all diffs, but those of clients that keep their proposals."""
         for diff in list(self._diffs.values()):
-            client = self.sessions.get(diff.session_id).client
+            client = self._sessions.get(diff.session_id).client
             if client.protocol.keeps_proposals:
                 del self._diffs[diff.id]
             else:

@@ -38,15 +38,23 @@ from . import __version__, protocol
 from .asgi import Asgi
 from .config import LARGEST_BODY, Config
 from .diffs import Diffs
+from .hosts import Hosts
 from .linked import Linked
 from .port import Port
-from .sessions import Session
+from .sessions import Session, Sessions
 from .types import MalformedArgument
 
 Context: TypeAlias = ServerRequestContext[object, Request]
 
 
-async def serve(config: Config, port: Port, diffs: Diffs, linked: Linked) -> None:
+async def serve(
+    config: Config,
+    port: Port,
+    sessions: Sessions,
+    diffs: Diffs,
+    hosts: Hosts,
+    linked: Linked,
+) -> None:
     """Answer the clients at ``port``."""
     # Hypercorn 0.18 has no option for these.
     H11Protocol._check_protocol = _limit_protocol  # type: ignore[method-assign]
@@ -75,9 +83,7 @@ async def serve(config: Config, port: Port, diffs: Diffs, linked: Linked) -> Non
     # A busy client does not notice that an idle connection was closed, and fails
     # when it writes the next request to it.
     settings.keep_alive_max_requests = 0
-    app = Asgi(
-        config, port, diffs.sessions, linked, diffs.hosts, manager.handle_request
-    )
+    app = Asgi(config, port, sessions, linked, hosts, manager.handle_request)
     async with manager.run():
         await hypercorn.asyncio.run.worker_serve(
             ASGIWrapper(cast(ASGIFramework, app)),

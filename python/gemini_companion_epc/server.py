@@ -23,9 +23,11 @@ from .config import Config, parse_start_line
 from .diffs import Diffs
 from .discovery import DiscoveryFiles
 from .emacs import Emacs, watch_stdin
+from .hosts import Hosts
 from .linked import Linked
 from .port import Port, UnixPort
 from .processes import process_of, running
+from .sessions import Sessions
 from .system import IS_WINDOWS, on_signals
 from .types import Facts, File, StartError
 
@@ -65,9 +67,19 @@ class Server:
         find_process = partial(
             process_of, server_port=number, emacs_pid=config.emacs_pid
         )
-        self._diffs = Diffs(config, self._emacs, number, find_process)
-        self._sessions = self._diffs.sessions
-        self._hosts = self._diffs.hosts
+        self._hosts = Hosts(
+            number,
+            partial(self._emacs.report, "remote-update"),
+            lambda name: self._diffs.reviewed(name),
+        )
+        self._sessions = Sessions(
+            config,
+            find_process,
+            self._emacs.report,
+            self._hosts.remote_name,
+            lambda session, reason: self._diffs.abandon(session, reason),
+        )
+        self._diffs = Diffs(config, self._emacs, self._sessions, self._hosts)
         self._linked = Linked(config, self._emacs)
         self._unix_port = UnixPort(number)
         self._discovery = DiscoveryFiles(
@@ -158,7 +170,14 @@ class Server:
             asyncio.get_running_loop().call_later(
                 self._config.return_limit, self._sessions.begin_reports
             )
-        await serve(self._config, self._port, self._diffs, self._linked)
+        await serve(
+            self._config,
+            self._port,
+            self._sessions,
+            self._diffs,
+            self._hosts,
+            self._linked,
+        )
 
     async def _first_client(self) -> None:
         """Wait until a client connects."""

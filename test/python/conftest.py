@@ -140,7 +140,9 @@ class Alone(Loop, Rig):
         serve = load_http()
 
         async def run() -> None:
-            await serve(self.config, port, self.diffs, self.linked)
+            await serve(
+                self.config, port, self.sessions, self.diffs, self.hosts, self.linked
+            )
 
         self._served = self.start(run())
 

@@ -16,8 +16,9 @@ from gemini_companion_epc.companion import COMPANION
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.emacs import Emacs
+from gemini_companion_epc.hosts import Hosts
 from gemini_companion_epc.protocol import Protocol
-from gemini_companion_epc.sessions import Session, Stream
+from gemini_companion_epc.sessions import Session, Sessions, Stream
 from gemini_companion_epc.types import (
     CloseReason,
     Diff,
@@ -93,11 +94,19 @@ class Rig:
         self.emacs = StubEmacs()
         self.find_process: Callable[[Any], Process | None] = lambda peer: None
         self.remote_facts: list[dict[str, Any]] = self.emacs.reported["remote-update"]
-        self.diffs = Diffs(
-            config, self.emacs, http_port, lambda peer: self.find_process(peer)
+        self.hosts = Hosts(
+            http_port,
+            self.remote_facts.append,
+            lambda name: self.diffs.reviewed(name),
         )
-        self.sessions = self.diffs.sessions
-        self.hosts = self.diffs.hosts
+        self.sessions = Sessions(
+            config,
+            lambda peer: self.find_process(peer),
+            self.emacs.report,
+            self.hosts.remote_name,
+            lambda session, reason: self.diffs.abandon(session, reason),
+        )
+        self.diffs = Diffs(config, self.emacs, self.sessions, self.hosts)
 
     def session(self, protocol: Protocol = COMPANION) -> tuple[Session, Stream]:
         client = replace(CLIENTS[0], protocol=protocol)
