@@ -44,10 +44,10 @@ def check_settings():
     command = [sys.executable, "-m", "pip", "config", "list"]
     run = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     lines = run.stdout.decode(errors="replace").splitlines()
-    found = [line for line in lines if ELSEWHERE.match(line)]
-    for line in found:
+    settings = [line for line in lines if ELSEWHERE.match(line)]
+    for line in settings:
         print("Setting of pip: {}".format(line))
-    return 1 if found else 0
+    return 1 if settings else 0
 
 
 def check_packages():

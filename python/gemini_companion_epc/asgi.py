@@ -129,11 +129,11 @@ class Asgi:
         token = (outpost or self._config).token
         # A host may not pose as a CLI that can only run on this one.
         clients = remote_clients() if outpost else CLIENTS
-        found = None
-        for expected, client in bearers(token, clients).items():
+        client = None
+        for expected, other in bearers(token, clients).items():
             if hmac.compare_digest(authorization, expected):
-                found = client
-        return found
+                client = other
+        return client
 
     def _session(self, request: Request, body: bytes = b"") -> Session:
         """Return the session of ``request``, a new one if ``body`` initializes it."""

@@ -87,8 +87,8 @@ def directory_in(variable: str, name: str, environ: Mapping[str, str]) -> str:
         return os.path.join(os.path.expanduser(home), "ide")
     # The CLI takes the temporary directory of Node.
     names = ("TEMP", "TMP") if os.name == "nt" else ("TMPDIR", "TMP", "TEMP")
-    found = [environ[name] for name in names if environ.get(name)]
-    return os.path.join([*found, "/tmp"][0], name, "ide")
+    directories = [environ[name] for name in names if environ.get(name)]
+    return os.path.join([*directories, "/tmp"][0], name, "ide")
 
 
 # The fields `home_variable` and `home` of each client.
@@ -107,17 +107,17 @@ PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_P
 
 def discovery_files(client: str) -> list[tuple[str, int]]:
     """Return the names and times of the files in the directory for discovery."""
-    found = []
+    files = []
     try:
         entries = [*os.scandir(directory_of(client))]
     except OSError:
         return []
     for entry in entries:
         try:
-            found.append((entry.path, entry.stat(follow_symlinks=False).st_mtime_ns))
+            files.append((entry.path, entry.stat(follow_symlinks=False).st_mtime_ns))
         except OSError:
             continue
-    return found
+    return files
 
 
 def content_of(path: str | os.PathLike[str]) -> Facts:
@@ -166,7 +166,7 @@ def is_left_behind(content: Facts) -> bool:
 def servers(client: str) -> list[tuple[int, str]]:
     """Return port and token of each Emacs: first that of this CLI, then the newest."""
     wanted = os.environ.get(PORTS.get(client, ""))
-    found = []
+    rated = []
     for path, time in discovery_files(client):
         content = content_of(path)
         try:
@@ -175,8 +175,8 @@ def servers(client: str) -> list[tuple[int, str]]:
             continue
         if is_left_behind(content):
             continue
-        found.append((str(port) == wanted, time, port, token))
-    return [(port, token) for *_, port, token in sorted(found, reverse=True)]
+        rated.append((str(port) == wanted, time, port, token))
+    return [(port, token) for *_, port, token in sorted(rated, reverse=True)]
 
 
 def server_in(content: Facts) -> tuple[int, str]:
@@ -272,13 +272,13 @@ def nearest(client: str) -> list[tuple[tuple[int, str], int]]:
 
     Those after the one to which the CLI is connected count as 1, as does a single one.
     """
-    found = servers(client)
+    all_servers = servers(client)
     distances: dict[tuple[int, str], int] = {}
-    for server in found if len(found) > 1 else []:
+    for server in all_servers if len(all_servers) > 1 else []:
         distances[server] = distance(server)
         if distances[server] == 0:
             break
-    pairs = [(server, distances.get(server, 1)) for server in found]
+    pairs = [(server, distances.get(server, 1)) for server in all_servers]
     return sorted(pairs, key=lambda pair: pair[1])
 
 
@@ -388,8 +388,8 @@ def run_permission(client: str) -> None:
     body, answer = event("permission"), {}
     for server, far in nearest(client):
         try:
-            given = post(*server, body, PERMISSION_SECONDS, SILENT_SECONDS)
-            answer = dict(json.loads(given))
+            reply = post(*server, body, PERMISSION_SECONDS, SILENT_SECONDS)
+            answer = dict(json.loads(reply))
         except Refused:
             if far:
                 continue
@@ -494,9 +494,11 @@ class Bridge:
         return {"tools": tools}
 
     def _call_tool(self, params: Facts) -> Facts:
-        name, given = params.get("name"), params.get("arguments") or {}
+        name, arguments = params.get("name"), params.get("arguments") or {}
         try:
-            return self._ask(ANSWER_SECONDS, method="call", name=name, arguments=given)
+            return self._ask(
+                ANSWER_SECONDS, method="call", name=name, arguments=arguments
+            )
         except NoEmacs as error:
             text = str(error)
         except ValueError:

@@ -107,9 +107,9 @@ class Copilot(Protocol):
 
     async def _open(self, reviews: Reviews, name: str, review: _Review) -> str:
         """Open ``review`` by ``name``, and return its answer when the user has it."""
-        for known in self._reviews.values():
-            if known.answers(review):
-                return _decided(known.is_accepted)
+        for previous in self._reviews.values():
+            if previous.answers(review):
+                return _decided(previous.is_accepted)
         self._reviews[name] = review
         try:
             if await reviews.open(review.path, review.proposal):

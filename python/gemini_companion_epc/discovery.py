@@ -66,15 +66,15 @@ class DiscoveryFiles:
         A discovery file has the token: in a workspace root, whatever reads or copies
         the project would have it, too.
         """
-        found = []
+        refused = []
         for place in self._places:
             true = Path(_true_name(place))
             containing = [
                 root for root in roots if true.is_relative_to(_true_name(root))
             ]
             if containing:
-                found.append([_directory_in(place), containing[0]])
-        return found
+                refused.append([_directory_in(place), containing[0]])
+        return refused
 
     def directories(self, client: Client) -> set[str]:
         """Return the true names of the directories that have a file of ``client``."""
@@ -143,10 +143,10 @@ class DiscoveryFiles:
         except OSError as error:
             return str(error)
         try:
-            found, content = content_of(path), json.dumps(payload).encode()
-            if found == payload:
+            current, content = content_of(path), json.dumps(payload).encode()
+            if current == payload:
                 return ""
-            if client.has_socket and found.get("pid") == os.getpid():
+            if client.has_socket and current.get("pid") == os.getpid():
                 # Another file would disconnect it.
                 path.write_bytes(content)
             else:

@@ -82,9 +82,9 @@ class EpcServer:
         while True:
             kind, uid, rest = _parts(await _message(reader, writer, MAX_HELLO))
             try:
-                name, (given, version) = rest
+                name, (secret, version) = rest
                 is_hello = (kind, name.value()) == ("call", "hello")
-                is_right = hmac.compare_digest(given.encode(), self._secret.encode())
+                is_right = hmac.compare_digest(secret.encode(), self._secret.encode())
             except (ValueError, TypeError, AttributeError):
                 raise ValueError("no hello") from None
             if not (is_hello and is_right):
@@ -221,11 +221,11 @@ def parse(message: bytes) -> list[Sexp]:
     return forms[0]
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
+def _unescaped(escape: re.Match[bytes]) -> bytes:
     """Return the byte of an escape in octal digits, which sexpdata does not know."""
     # Emacs prints one that is not part of a character like this, and control characters
     # with ``print-escape-control-characters``.
-    if found[0] == rb"\\":
-        return found[0]
-    code = int(found[0][1:], 8)
+    if escape[0] == rb"\\":
+        return escape[0]
+    code = int(escape[0][1:], 8)
     return bytes([code]) if code < 0x80 else b"\xff"

@@ -55,10 +55,12 @@ class GeminiHooks(Hooks):
         return Edited(file, before, after)
 
     def announced(self, event: Facts) -> str | None:
-        given = event.get("tool_input")
-        if event.get("hook_event_name") != BEFORE_TOOL or not isinstance(given, dict):
+        arguments = event.get("tool_input")
+        if event.get("hook_event_name") != BEFORE_TOOL or not isinstance(
+            arguments, dict
+        ):
             return None
-        file = given.get("file_path")
+        file = arguments.get("file_path")
         return file if isinstance(file, str) else None
 
     def must_ask(self, event: Facts) -> Facts:

@@ -44,17 +44,17 @@ def running(port: int, directories: Callable[[Client], set[str]]) -> list[Facts]
 
     ``directories`` returns the true names of those with its files for a client.
     """
-    found: dict[int, Facts] = {}
+    clis: dict[int, Facts] = {}
     parents = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if is_own_process(process) and (client := client_of(process.cmdline())):
-                found[process.pid] = _describe(
+                clis[process.pid] = _describe(
                     process, client, port, directories(client)
                 )
                 parents.add(process.ppid())
     # A client may run itself again in a child process.
-    return [facts for pid, facts in found.items() if pid not in parents]
+    return [facts for pid, facts in clis.items() if pid not in parents]
 
 
 def _describe(
@@ -96,7 +96,7 @@ def ancestors(pid: object, client: Client) -> list[int]:
 
 def _of_one_cli(processes: Sequence[psutil.Process], client: Client) -> list[int]:
     """Return the numbers of ``processes``, each the parent of the one before."""
-    found, has_cli = [], False
+    pids, has_cli = [], False
     for process in processes:
         cli = None
         with suppress(psutil.Error, OSError):
@@ -107,8 +107,8 @@ def _of_one_cli(processes: Sequence[psutil.Process], client: Client) -> list[int
         if cli is not None and cli is not client:
             return []
         has_cli = cli is not None
-        found.append(process.pid)
-    return found
+        pids.append(process.pid)
+    return pids
 
 
 class Watched:

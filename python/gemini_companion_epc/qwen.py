@@ -32,14 +32,14 @@ class QwenHooks(GeminiHooks):
     }
 
     def asked(self, event: Facts) -> Asked | None:
-        tool, given = event.get("tool_name"), event.get("tool_input")
+        tool, arguments = event.get("tool_name"), event.get("tool_input")
         if event.get("hook_event_name") != PERMISSION or not isinstance(tool, str):
             return None
-        if tool in OTHERS or not isinstance(given, dict):
+        if tool in OTHERS or not isinstance(arguments, dict):
             return None
         if tool != SHELL:
-            return Asked(tool, None, given)
-        others = dict(given)
+            return Asked(tool, None, arguments)
+        others = dict(arguments)
         command = others.pop("command", None)
         return Asked("Shell", command, others) if isinstance(command, str) else None
 

@@ -40,12 +40,12 @@ def make_own_directory(path: Path) -> None:
     """
     with suppress(FileExistsError):
         path.mkdir(parents=True)
-    found = path.lstat()
-    if not is_own(found):
+    status = path.lstat()
+    if not is_own(status):
         raise NotOwn(f"{path} belongs to another user")
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise OSError(f"{path} is not a directory (remove it)")
-    if not IS_WINDOWS and found.st_mode & 0o022:
+    if not IS_WINDOWS and status.st_mode & 0o022:
         path.chmod(0o700)
 
 
