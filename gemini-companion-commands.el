@@ -47,6 +47,7 @@
       :enable gemini-companion-marks-here)
      ("d" gemini-companion-turn-page "Changes on one page" (global)
       :enable gemini-companion-changes-left)
+     ("W" gemini-companion-patch "Show as a patch" (global))
      (";" gemini-companion-comment "Comment on this line" (global)))
     ("Changes"
      ("n" gemini-companion-turn-page-next "Next change" (page)
@@ -105,6 +106,7 @@
       :header "visit")
      ("v" gemini-companion-review-switch-view "Switch the view" (view list page)
       :enable gemini-companion-edits-to-answer :header "other view")
+     ("W" gemini-companion-patch "Show as a patch" (view list page))
      ("l" gemini-companion-list "List of edits" (view page))
      ("!" gemini-companion-auto-accept "Auto-accept" (view list page)
       :on gemini-companion-auto-on-p)
@@ -258,6 +260,7 @@ of CLICK."
                                 'gemini-companion-review-menu
                                 'gemini-companion-list-menu
                                 'gemini-companion-page-menu)
+(gemini-companion-part-autoload 'patch 'gemini-companion-patch)
 (gemini-companion-part-autoload 'resume 'gemini-companion-resume)
 (gemini-companion-part-autoload 'review 'gemini-companion-review)
 (gemini-companion-part-autoload 'server-log 'gemini-companion-events-buffer)

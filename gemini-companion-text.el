@@ -184,6 +184,22 @@ makes hunks of it."
    collect (list (if (zerop old-count) (1+ old) old) old-count
                  (if (zerop new-count) (1+ new) new) new-count)))
 
+(defun gemini-companion-text-unified (old new)
+  "Return the unified diff from the text OLD to NEW, without names of files.
+It is empty if both are the same.  Signal a `user-error' if diff fails."
+  (pcase (gemini-companion-text--run (list old new) diff-command "-u")
+    (`(0 . ,_) "")
+    (`(1 ,output ,printed)
+     ;; Two lines name the files.
+     (let ((hunks (substring output (string-search "@@ -" output))))
+       (string-to-multibyte
+        (if printed
+            (read (concat "\"" hunks "\""))
+          (decode-coding-string hunks 'utf-8-emacs-unix)))))
+    (`(,_ ,output ,_)
+     (user-error "%s failed: %s" diff-command
+                 (string-trim (decode-coding-string output 'utf-8))))))
+
 (defun gemini-companion-text-merged (mine base theirs &rest labels)
   "Merge the texts MINE and THEIRS, which have both been made from BASE.
 The value is a cons of nil and the text; or if there are conflicts, of the

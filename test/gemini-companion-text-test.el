@@ -193,4 +193,11 @@
     (should (< (car (benchmark-run (gemini-companion-text-escaped-line long 60)))
                0.2))))
 
+(ert-deftest gemini-companion-text-unified-has-bytes-that-are-no-characters ()
+  (should (equal "" (gemini-companion-text-unified "a\"\\\n" "a\"\\\n")))
+  (should (equal "@@ -1,2 +1,2 @@\n-\"\\\n+é\200\n b\n"
+                 (let ((diff (gemini-companion-text-unified
+                              "\"\\\nb\n" (concat "é" (string #x3fff80) "\nb\n"))))
+                   (string-replace (string #x3fff80) "\200" diff)))))
+
 ;;; gemini-companion-text-test.el ends here
