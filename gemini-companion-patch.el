@@ -154,7 +154,7 @@ Insert nothing if the texts are the same.  A name outside ROOT is absolute."
                 diff)))))
 
 (defun gemini-companion-patch--write (compute)
-  "Write the files that the function COMPUTE returns in the current buffer.
+  "Write the files of COMPUTE, a function, in the current buffer.
 Signal a `user-error' if they are the same before and after."
   (let* ((files (funcall compute))
          (root (and files (gemini-companion-patch--root (car files))))
