@@ -313,6 +313,11 @@ These are the other edits of the same answer of the model.")
   "Return non-nil if CLIENT hides that the user interrupted its question.
 It does not close the review after \\`C-c'.")
 
+(gemini-companion-client--define gemini-companion-client-extended-p (client)
+  "Return non-nil if an extension of this package speaks for CLIENT.
+It takes prompts and the reason of a rejection from the server, and sends
+an open proposal again to the next server.")
+
 ;;;; Look-ups
 
 (defun gemini-companion-client-file (names)

@@ -13,9 +13,10 @@
 (require 'gemini-companion-client)
 (require 'gemini-companion-client-copilot)
 (require 'gemini-companion-client-gemini)
+(require 'gemini-companion-client-pi)
 (require 'gemini-companion-client-qwen)
 
-(defvar gemini-companion-clients '("gemini" "qwen" "copilot")
+(defvar gemini-companion-clients '("gemini" "qwen" "copilot" "pi")
   "Names of the CLIs, in the order in which they are offered.
 Each has methods of the generic functions in gemini-companion-client.el.")
 

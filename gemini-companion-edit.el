@@ -101,6 +101,7 @@ has ended, a `gemini-companion-written'.")
 `changed' since the proposal, `undoes' if the CLI does not know what the user
 has made of its last edit of that file, and `loss-accepted' if the user has
 accepted that characters are lost.")
+  (reason nil :documentation "Why the user rejected it, a string, or nil.")
   (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
   (rule nil :documentation "The rule of the user that decided whether it is
 reviewed, a phrase as of `gemini-companion-rules-phrase', or nil.")

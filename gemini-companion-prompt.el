@@ -413,11 +413,34 @@ Type it as soon as the prompt of the CLI takes it.  After SECONDS in
 which the CLI waits for no answer, or if the terminal is killed, put TEXT
 into the kill ring; the message then begins with PROBLEM.  ENDED, if non-nil,
 is called once, with `sent' when the prompt was submitted, or nil if it was not.
-Signal an error if TEXT is too long."
-  (gemini-companion-prompt--begin
-   (gemini-companion-prompt--make-task
-    :text text :find find :problem problem :ended (or ended #'ignore)
-    :left (* seconds gemini-companion-prompt--checks-per-second))))
+Signal an error if TEXT is too long.  The extension of a CLI that has one takes
+TEXT from the server, at any time."
+  (let ((session (funcall find))
+        (ended (or ended #'ignore)))
+    (if (gemini-companion-client-extended-p (plist-get session :client))
+        (gemini-companion-prompt--post text session problem ended)
+      (gemini-companion-prompt--begin
+       (gemini-companion-prompt--make-task
+        :text text :find find :problem problem :ended ended
+        :left (* seconds gemini-companion-prompt--checks-per-second))))))
+
+(defun gemini-companion-prompt--post (text session problem ended)
+  "Send TEXT as a prompt to SESSION by the server.
+If that fails, put TEXT into the kill ring, with a message about PROBLEM.
+ENDED is as for `gemini-companion-prompt-submit'."
+  (gemini-companion-prompt--check-length text)
+  (let ((failed (lambda (&rest _)
+                  (gemini-companion-text-keep text problem)
+                  (funcall ended nil))))
+    (or (gemini-companion-server-ask
+         'prompt (list (plist-get session :id) text)
+         (lambda (taken)
+           (if (null taken)
+               (funcall failed)
+             (message "Prompt sent to %s" (gemini-companion-session-name session))
+             (funcall ended 'sent)))
+         failed)
+        (funcall failed))))
 
 (defun gemini-companion-prompt--begin (task)
   "Add TASK to the tasks, and check it."
@@ -705,9 +728,10 @@ the kill ring that waits for no terminal."
 ;;;###autoload
 (defun gemini-companion-edit-reject-with-reason (&optional edit reason)
   "Reject EDIT with REASON, which is by default read in the minibuffer.
-The reason, and the comments on EDIT, are sent as the next
-prompt of the CLI if it runs in a terminal of this Emacs; otherwise they
-are added to the kill ring.  Without EDIT, take the review of the
+The reason, and the comments on EDIT, are sent with the rejection if an
+extension of this package speaks for the CLI.  Otherwise they are the next
+prompt of a CLI that runs in a terminal of this Emacs, or are added to the
+kill ring.  Without EDIT, take the review of the
 current buffer, else the one that is shown."
   (interactive)
   (let ((edit (gemini-companion-edit-unsettled edit)))
@@ -726,12 +750,18 @@ current buffer, else the one that is shown."
             (session (gemini-companion-edit-session edit)))
         (when comments
           (gemini-companion-comment-set-going comments))
-        (gemini-companion-edit-reject edit)
-        (gemini-companion-prompt-submit-reason
-         session text "Rejected"
-         (and comments
-              (lambda (result)
-                (gemini-companion-comment-set-result comments session result))))))))
+        (if (gemini-companion-client-extended-p (gemini-companion-edit-client edit))
+            (progn
+              (setf (gemini-companion-edit-reason edit) text)
+              (gemini-companion-edit-reject edit)
+              (when comments
+                (gemini-companion-comment-set-result comments session 'sent)))
+          (gemini-companion-edit-reject edit)
+          (gemini-companion-prompt-submit-reason
+           session text "Rejected"
+           (and comments
+                (lambda (result)
+                  (gemini-companion-comment-set-result comments session result)))))))))
 
 (provide 'gemini-companion-prompt)
 ;;; gemini-companion-prompt.el ends here

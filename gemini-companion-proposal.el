@@ -262,11 +262,16 @@ in the terminal, %s writes its own text"
 
 (defun gemini-companion-proposal-settle-all (decision &optional now)
   "Settle all open edits with DECISION.
+Edits that their CLI proposes again to the next server are dismissed.
 Close their views between two commands, or at once if NOW is non-nil."
   (dolist (edit (gemini-companion-edits-open))
     (gemini-companion-server-log-guarded "Ending a review"
       (gemini-companion-proposal--keep-edits edit)
-      (gemini-companion-proposal--settle edit decision)
+      (gemini-companion-proposal--settle
+       edit (if (gemini-companion-client-extended-p
+                 (gemini-companion-edit-client edit))
+                'dismissed
+              decision))
       (when now
         (gemini-companion-proposal-finish edit)))))
 
@@ -345,12 +350,12 @@ Report that by FORMAT, if it was not kept before, and return non-nil."
   "Send the outcome of EDIT, which has ended, to the server, and keep it.
 A text is sent only if EDIT was accepted.  Signal an error if the server
 cannot be called."
-  (pcase-let (((cl-struct gemini-companion-edit id after) edit))
+  (pcase-let (((cl-struct gemini-companion-edit id after reason) edit))
     ;; After a quit here, the user answers again.
     (apply #'gemini-companion-server-call
            (if (gemini-companion-edit-accepted-p edit)
                (list 'diff-accepted id after)
-             (list 'diff-rejected id))))
+             (cons 'diff-rejected (cons id (and reason (list reason)))))))
   (setf (gemini-companion-edit-outcome edit) 'sent))
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'diff-opened)) id)

@@ -26,7 +26,8 @@
   :tags '(pure)
   (gemini-companion-client-test-with-fourth
     (should (equal '("GEMINI_CLI_IDE_SERVER_PORT=4711" "GEMINI_CLI_IDE_PID=12"
-                     "QWEN_CODE_IDE_SERVER_PORT=4711" "FOURTH_PORT=4711")
+                     "QWEN_CODE_IDE_SERVER_PORT=4711"
+                     "GEMINI_COMPANION_PORT=4711" "FOURTH_PORT=4711")
                    (gemini-companion-clients-variables 4711 12)))))
 
 (ert-deftest gemini-companion-clients-are-named-in-phrases ()

@@ -96,6 +96,7 @@ HOMES = {
     "gemini": ("", "gemini"),
     "qwen": ("QWEN_HOME", ".qwen"),
     "copilot": ("COPILOT_HOME", ".copilot"),
+    "pi": ("PI_CODING_AGENT_DIR", ".pi/agent"),
 }
 # The statuses, as of `Refused`, of a server that does not answer for a directory.
 NOT_HERE = ((b"400",), (b"404",))

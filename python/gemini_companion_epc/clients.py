@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from .client import Client
 from .copilot import COPILOT
 from .gemini import GEMINI
+from .pi import PI
 from .qwen import QWEN
 
 _RUNNER = r"(.*/)?(node(js)?|bun|deno)"
 
-CLIENTS = [GEMINI, QWEN, COPILOT]
+CLIENTS = [GEMINI, QWEN, COPILOT, PI]
 
 
 def remote_clients() -> list[Client]:

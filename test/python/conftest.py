@@ -53,7 +53,7 @@ def rig() -> Rig:
 def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    for name in ("QWEN_HOME", "COPILOT_HOME"):
+    for name in ("QWEN_HOME", "COPILOT_HOME", "PI_CODING_AGENT_DIR"):
         monkeypatch.delenv(name, raising=False)
     # As the server does.
     os.umask(0o077)

@@ -8,7 +8,7 @@ from gemini_companion_epc.bridge import HOMES, PORTS
 from gemini_companion_epc.client import Client
 from gemini_companion_epc.clients import CLIENTS, client_of
 
-GEMINI, QWEN, COPILOT = CLIENTS
+GEMINI, QWEN, COPILOT, PI = CLIENTS
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,8 @@ GEMINI, QWEN, COPILOT = CLIENTS
         (QWEN, {"HOME": "/other", "QWEN_HOME": ""}, "/other/.qwen/ide"),
         (COPILOT, {"COPILOT_HOME": "/c"}, "/c/ide"),
         (COPILOT, {}, "/home/me/.copilot/ide"),
+        (PI, {"PI_CODING_AGENT_DIR": "~/p"}, "/home/me/p/ide"),
+        (PI, {}, "/home/me/.pi/agent/ide"),
     ],
 )
 def test_the_directory_is_the_one_that_the_client_reads(
@@ -62,9 +64,12 @@ def lisp(name: str) -> str:
 
 def test_a_root_with_a_separator_is_sent_where_that_is_read() -> None:
     odd = f"/a{os.pathsep}b"
-    gemini, qwen, copilot = (one.discovery(1, "token", [odd, "/c"]) for one in CLIENTS)
+    gemini, qwen, copilot, pi = (
+        one.discovery(1, "token", [odd, "/c"]) for one in CLIENTS
+    )
     assert copilot["workspaceFolders"] == [odd, "/c"]
     assert gemini["workspacePath"] == "/c"
+    assert pi["workspacePath"] == f'["{odd}", "/c"]'
     assert qwen["workspacePath"] == f'["{odd}", "/c"]'
 
 

@@ -15,12 +15,16 @@ from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.port import UnixPort
 
-GEMINI, QWEN, COPILOT = CLIENTS
+GEMINI, QWEN, COPILOT, _ = CLIENTS
 
 
 def _environ(tmp_path: Path) -> dict[str, str]:
     root = str(tmp_path)
-    homes = {"QWEN_HOME": f"{root}/.qwen", "COPILOT_HOME": f"{root}/.copilot"}
+    homes = {
+        "QWEN_HOME": f"{root}/.qwen",
+        "COPILOT_HOME": f"{root}/.copilot",
+        "PI_CODING_AGENT_DIR": f"{root}/.pi/agent",
+    }
     return {"TMPDIR": root, "PATH": root, **homes}
 
 
@@ -117,8 +121,8 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> None:
-    for name in (".qwen", ".copilot"):
-        (tmp_path / name).mkdir()
+    for name in (".qwen", ".copilot", ".pi/agent"):
+        (tmp_path / name).mkdir(parents=True)
     files, other = _files(tmp_path), _files(tmp_path, os.getppid(), 2)
     files.sweep()
     other.update(())
@@ -162,8 +166,8 @@ def test_a_sweep_removes_dead_files_of_ours(tmp_path: Path, client: Client) -> N
 def test_what_has_no_end_is_not_read(
     tmp_path: Path, client: Client, plant: Callable[[Path], object]
 ) -> None:
-    for name in (".qwen", ".copilot"):
-        (tmp_path / name).mkdir()
+    for name in (".qwen", ".copilot", ".pi/agent"):
+        (tmp_path / name).mkdir(parents=True)
     files = _files(tmp_path)
     own = Path(dict(files.names())[client.name])
     own.parent.mkdir(parents=True)

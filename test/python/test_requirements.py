@@ -49,6 +49,7 @@ def test_recipe_has_all_files_that_the_server_runs(name: str) -> None:
     patterns = re.findall(r'"(python/gemini_companion_epc/[^"]+)"', text)
     found = {path for pattern in patterns for path in ROOT.glob(pattern)}
     assert {*PACKAGE.glob("*.py"), PACKAGE / "outpost.js"} <= found
+    assert {*PACKAGE.glob("extensions/*")} <= found
 
 
 def test_no_other_module_knows_the_system() -> None:

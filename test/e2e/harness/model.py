@@ -208,6 +208,8 @@ def _is_turn(request: dict[str, Any]) -> bool:
     messages = request["messages"]
     answers = [n for n, one in enumerate(messages) if one["role"] == "assistant"]
     recent = messages[answers[-1] + 1 :] if answers else messages
+    # Pi has the context of Emacs after the prompt.
+    recent = [one for one in recent if "<editor name=" not in str(one["content"])]
     is_prompt = re.search(
         r"prompt \d+ please|Comments on your changes", json.dumps(recent[-1]["content"])
     )

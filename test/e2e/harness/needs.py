@@ -25,3 +25,6 @@ needs_qwen = pytest.mark.skipif(
 needs_copilot = pytest.mark.skipif(
     not os.access(Tools.find().copilot, os.X_OK), reason="Copilot CLI is not installed"
 )
+needs_pi = pytest.mark.skipif(
+    not os.access(Tools.find().pi, os.X_OK), reason="Pi is not installed"
+)

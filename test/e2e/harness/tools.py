@@ -34,6 +34,7 @@ class Tools:
     gemini: str
     qwen: str
     copilot: str
+    pi: str
 
     python = sys.executable
 
@@ -52,6 +53,7 @@ class Tools:
             copilot=os.environ.get(
                 "GC_COPILOT", f"{DEPS}/copilot/node_modules/.bin/copilot"
             ),
+            pi=os.environ.get("GC_PI", f"{DEPS}/pi/pi"),
         )
 
     @cached_property

@@ -6,11 +6,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from . import copilot, gemini, qwen
+from . import copilot, gemini, pi, qwen
 from .copilot import Copilot
 from .emacs import SESSION, SIZE, Emacs, Reviews, TerminalBuffer, lisp
 from .gemini import Gemini
 from .model import Model, Part, write_file
+from .pi import Pi
 from .qwen import Qwen
 from .scratch import Scratch
 from .terminal import Tmux
@@ -18,7 +19,12 @@ from .tools import Tools
 from .wait import eventually
 
 Cli = TypeVar("Cli", bound=Gemini)
-CLIS = {"gemini": (gemini, Gemini), "qwen": (qwen, Qwen), "copilot": (copilot, Copilot)}
+CLIS = {
+    "gemini": (gemini, Gemini),
+    "qwen": (qwen, Qwen),
+    "copilot": (copilot, Copilot),
+    "pi": (pi, Pi),
+}
 
 # Until then, names of files are not relative to the project of the CLI.
 KNOWN = """(seq-every-p (lambda (session) (plist-get session :directory))
@@ -95,6 +101,10 @@ class World:
     def copilot(self, name: str = "copilot") -> Copilot:
         copilot.configure(self.scratch)
         return self._start(copilot, Copilot, name)
+
+    def pi(self, name: str = "pi") -> Pi:
+        pi.configure(self.scratch)
+        return self._start(pi, Pi, name)
 
     def copilot_pair(self, *files: Path) -> tuple[Emacs, Reviews, Copilot]:
         """Return an Emacs that visits ``files``, and a connected Copilot CLI.

@@ -1,0 +1,65 @@
+;;; gemini-companion-client-pi.el --- The adapter of Pi  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Pi, for which an extension of this package speaks the companion protocol: what it
+;; has of the generic functions of gemini-companion-client.el.
+
+;;; Code:
+
+(require 'gemini-companion-client)
+
+;;;; Program
+
+(gemini-companion-client-values pi
+  (gemini-companion-client-title "Pi")
+  (gemini-companion-client-package "@earendil-works/pi-coding-agent")
+  (gemini-companion-client-node "22.19")
+  (gemini-companion-client-oldest "0.84.0")
+  (gemini-companion-client-extended-p t))
+
+(cl-defmethod gemini-companion-client-commands ((_client (eql 'pi)))
+  "Return the commands of Pi."
+  (split-string "bug changelog clone compact copy emacs export fork hotkeys \
+import login logout mcp model name new quit reload resume scoped-models \
+session settings share tree trust"))
+
+;;;; How it finds Emacs
+
+(gemini-companion-client-values pi
+  (gemini-companion-client-home-variable "PI_CODING_AGENT_DIR")
+  (gemini-companion-client-port-variable "GEMINI_COMPANION_PORT")
+  (gemini-companion-client-connect-remedy
+   "Check that it has the extension of this package, and run /reload there."))
+
+;;;; Settings
+
+(gemini-companion-client-values pi
+  (gemini-companion-client-user-settings
+   '("$PI_CODING_AGENT_DIR/settings.json" "~/.pi/agent/settings.json"))
+  (gemini-companion-client-project-settings ".pi/settings.json"))
+
+;;;; Titles
+
+(gemini-companion-client-values pi
+  (gemini-companion-client-titles
+   ;; The extension sets the titles with a sign; Pi itself sets the last one.
+   '(("\\`◇ π" . ready)
+     ("\\`✦ π" . working)
+     ("\\`✋ π" . waiting)
+     ("\\`π - " . named))))
+
+;;;; Conversations
+
+(cl-defmethod gemini-companion-client-resume-arguments
+  ((_client (eql 'pi)) conversation)
+  "Return the option that resumes CONVERSATION, a string, or asks for one."
+  (if (stringp conversation)
+      (list "--session" conversation)
+    '("--resume")))
+
+(provide 'gemini-companion-client-pi)
+;;; gemini-companion-client-pi.el ends here

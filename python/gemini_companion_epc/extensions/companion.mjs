@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The companion protocol as a client: find Emacs, follow it, have edits reviewed.
+//
+// An extension loads this for a CLI that does not speak the protocol.  It uses only
+// what Node.js and Bun have, and not `fetch', which a host may send through a proxy.
+
+import fs from "node:fs";
+import http from "node:http";
+import os from "node:os";
+import path from "node:path";
+
+// Set in the terminals of an Emacs.
+const PORT_VARIABLE = "GEMINI_COMPANION_PORT";
+// Milliseconds between two searches for Emacs.
+const SEARCH = 2000;
+// Milliseconds until an event stream that has ended is opened again.
+const AGAIN = 300;
+// Milliseconds in which a request is answered; opening a review may take long.
+const REQUEST = 5000;
+const OPENING = 30000;
+// Milliseconds in which Emacs may send the text of a review that is closed here.
+const CLOSING = 3000;
+const LARGEST_FILE = 65536;
+
+const sleep = (time, signal) =>
+  new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const timer = setTimeout(resolve, time);
+    timer.unref?.();
+    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+
+// Find Emacs
+
+function trueName(name) {
+  try {
+    return fs.realpathSync(name);
+  } catch {
+    return path.resolve(name);
+  }
+}
+
+/** Return the text of the file NAME of this user, a small regular one. */
+function readOwn(name) {
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
+  const file = fs.openSync(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const stat = fs.fstatSync(file);
+    const isOwn = !process.getuid || stat.uid === process.getuid();
+    if (!stat.isFile() || !isOwn || stat.size > LARGEST_FILE) throw new Error(`${name} is not usable`);
+    return { text: fs.readFileSync(file, "utf8"), time: stat.mtimeMs };
+  } finally {
+    fs.closeSync(file);
+  }
+}
+
+/** Return the server of the discovery file NAME, or undefined if it is none of Emacs. */
+function readServer(name) {
+  try {
+    const { text, time } = readOwn(name);
+    const { port, authToken, ideInfo, workspacePath } = JSON.parse(text);
+    if (ideInfo.name !== "emacs" || !Number.isInteger(port) || !authToken) return undefined;
+    const roots = workspacePath.startsWith("[") ? JSON.parse(workspacePath) : workspacePath.split(path.delimiter);
+    return { port, token: String(authToken), roots: roots.filter(Boolean), time };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Return whether another user may listen at PORT of this host, as far as that is known. */
+function isForeign(port) {
+  if (process.platform !== "linux") return false;
+  const end = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  try {
+    const rows = fs.readFileSync("/proc/net/tcp", "utf8").split("\n").map((row) => row.trim().split(/\s+/));
+    const listening = rows.filter((row) => row[1] === end && row[3] === "0A");
+    return listening.some((row) => Number(row[7]) !== process.getuid());
+  } catch {
+    return false;
+  }
+}
+
+/** Return the Emacs for the directory CWD whose discovery file is in DIRECTORY. */
+export function find(directory, cwd, environ = process.env) {
+  let names = [];
+  try {
+    names = fs.readdirSync(directory).filter((name) => name.endsWith(".json"));
+  } catch {
+    return undefined;
+  }
+  const here = trueName(cwd);
+  const isInside = (root) => here === root || here.startsWith(root.endsWith(path.sep) ? root : root + path.sep);
+  const isWanted = (server) => String(server.port) === environ[PORT_VARIABLE];
+  return names
+    .map((name) => readServer(path.join(directory, name)))
+    .filter((server) => server?.roots.some((root) => isInside(trueName(root))))
+    .sort((a, b) => isWanted(b) - isWanted(a) || b.time - a.time)
+    .find((server) => !isForeign(server.port));
+}
+
+/** Return the directory of discovery files of a CLI: VARIABLE, else HOME in the home. */
+export function directoryOf(variable, home) {
+  const name = process.env[variable] || path.join("~", home);
+  return path.join(name.replace(/^~(?=$|[/\\])/, os.homedir()), "ide");
+}
+
+// Connect
+
+/** A connection to Emacs, for which this searches until `stop' is called. */
+export class Companion {
+  /** NAME and VERSION are those of the CLI, which runs in CWD.  CHANGED is called when
+   * `connected' has changed, PROMPT with a text to submit. */
+  constructor({ name, version, directory, cwd, changed = () => {}, prompt = () => {} }) {
+    Object.assign(this, { name, version, directory, cwd, changed, prompt });
+    this.connected = false;
+    // The open files of Emacs, the last used first.
+    this.files = [];
+    // The open reviews, by file.
+    this.reviews = new Map();
+    // Requests for reviews, by file.
+    this.openings = new Map();
+    this.ended = new AbortController();
+    this.count = 0;
+  }
+
+  start() {
+    this.running ??= this.run();
+  }
+
+  stop() {
+    for (const review of [...this.reviews.values()]) review.end({ outcome: "stopped" });
+    this.setConnected(false);
+    this.ended.abort();
+  }
+
+  setConnected(connected) {
+    if (connected === this.connected) return;
+    this.connected = connected;
+    if (!connected) this.files = [];
+    this.changed(connected);
+  }
+
+  async run() {
+    while (!this.ended.signal.aborted) {
+      const server = find(this.directory, this.cwd);
+      let isSoon = false;
+      try {
+        if (server) {
+          // A restarted server has the port and the token, and takes over the session.
+          const isSame = server.port === this.server?.port && server.token === this.server?.token;
+          if (!isSame || !this.session) await this.initialize(server);
+          await this.listen();
+          isSoon = true;
+        }
+      } catch (error) {
+        if (error.status) this.session = undefined;
+        else isSoon = this.connected && Boolean(server);
+      }
+      if (this.ended.signal.aborted) return;
+      if (!isSoon) this.setConnected(false);
+      await sleep(isSoon ? AGAIN : SEARCH, this.ended.signal);
+    }
+  }
+
+  async initialize(server) {
+    this.server = server;
+    this.session = undefined;
+    const clientInfo = { name: this.name, version: this.version };
+    const { session } = await this.post("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
+    this.session = session;
+    await this.notify("notifications/initialized");
+  }
+
+  /** Return the response to a request, whose headers come within LIMIT milliseconds. */
+  request(method, body, limit) {
+    const headers = {
+      Authorization: `Bearer ${this.server.token}`,
+      Accept: "application/json, text/event-stream",
+      "MCP-Protocol-Version": "2025-06-18",
+      ...(this.session && { "Mcp-Session-Id": this.session }),
+      ...(body && { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) }),
+    };
+    const { signal } = this.ended;
+    const options = { host: "127.0.0.1", port: this.server.port, path: "/mcp", method, headers, signal, agent: false };
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(() => request.destroy(new Error("Emacs does not answer")), limit);
+      const request = http.request(options, (response) => {
+        clearTimeout(late);
+        if (response.statusCode < 300) return resolve(response);
+        response.resume();
+        reject(Object.assign(new Error(`HTTP ${response.statusCode}`), { status: response.statusCode }));
+      });
+      request.on("error", (error) => (clearTimeout(late), reject(error)));
+      request.end(body);
+    });
+  }
+
+  async post(method, params, limit = REQUEST) {
+    const body = JSON.stringify({ jsonrpc: "2.0", id: ++this.count, method, params });
+    const response = await this.request("POST", body, limit);
+    let text = "";
+    for await (const piece of response.setEncoding("utf8")) text += piece;
+    // The answer is JSON, or an event of a stream.
+    const { result, error } = JSON.parse(text.startsWith("{") ? text : text.match(/^data: (.*)$/m)[1]);
+    if (error) throw new Error(error.message);
+    return { result, session: response.headers["mcp-session-id"] };
+  }
+
+  async notify(method) {
+    const response = await this.request("POST", JSON.stringify({ jsonrpc: "2.0", method }), REQUEST);
+    response.resume();
+  }
+
+  /** Read the event stream to its end. */
+  async listen() {
+    const response = await this.request("GET", undefined, REQUEST);
+    this.setConnected(true);
+    // A server that has a review open keeps what the user has done to it.
+    for (const review of this.reviews.values()) if (!review.isClosing) void this.open(review);
+    let text = "";
+    for await (const piece of response.setEncoding("utf8")) {
+      const events = (text + piece).split("\r\n\r\n");
+      text = events.pop();
+      for (const event of events) {
+        const data = event.match(/^data: (.*)$/m);
+        if (data) this.receive(JSON.parse(data[1]));
+      }
+    }
+  }
+
+  /** Handle a notification; unknown ones are of a later version. */
+  receive({ method, params }) {
+    if (method === "ide/contextUpdate") this.files = params.workspaceState?.openFiles ?? [];
+    else if (method === "ide/prompt") this.prompt(params.text);
+    else if (method === "ide/diffAccepted")
+      this.reviews.get(params.filePath)?.end({ outcome: "accepted", content: params.content });
+    else if (method === "ide/diffRejected")
+      this.reviews.get(params.filePath)?.end({ outcome: "rejected", reason: params.reason });
+  }
+
+  // Reviews
+
+  async call(name, args, limit) {
+    const { result } = await this.post("tools/call", { name, arguments: args }, limit);
+    const text = result.content?.[0]?.text ?? "";
+    if (result.isError) throw Object.assign(new Error(text), { isRefused: true });
+    return text;
+  }
+
+  async open(review) {
+    const opening = this.requestReview(review);
+    this.openings.set(review.path, opening);
+    await opening;
+    if (this.openings.get(review.path) === opening) this.openings.delete(review.path);
+  }
+
+  async requestReview(review) {
+    const file = { filePath: review.path };
+    try {
+      await this.call("openDiff", { ...file, newContent: review.text }, OPENING);
+      // When it is sent again, its outcome may cross it; Emacs would open another one.
+      if (review.isEnded) await this.call("closeDiff", file, CLOSING);
+    } catch (error) {
+      // Without a connection, it is opened when there is one again.
+      if (error.isRefused) review.end({ outcome: "failed", reason: error.message });
+    }
+  }
+
+  /** Open a review of TEXT for the file NAME, an absolute name, and return it.
+   *
+   * Its `answer' is a promise of {outcome, content, reason}: the outcome is "accepted",
+   * "rejected", "failed", "stopped", or that with which `close' was called. */
+  async review(name, text) {
+    while (this.reviews.has(name) || this.openings.has(name))
+      await (this.reviews.get(name)?.answer ?? this.openings.get(name).then(() => sleep(0)));
+    const review = { path: name, text };
+    review.answer = new Promise((resolve) => {
+      review.end = (answer) => {
+        review.isEnded = true;
+        if (this.reviews.get(name) === review) this.reviews.delete(name);
+        resolve(answer);
+      };
+    });
+    // The user has answered in the CLI; a yes takes the text that Emacs has now.
+    review.close = async (outcome, reason) => {
+      if (!review.isClosing && this.reviews.get(name) === review) {
+        review.isClosing = true;
+        const closed = this.call("closeDiff", { filePath: name }, CLOSING).then(
+          (answer) => JSON.parse(answer || "{}").content,
+          () => undefined,
+        );
+        const content = outcome === "accepted" ? await closed : undefined;
+        review.end({ outcome, content: content ?? text, reason });
+      }
+      return review.answer;
+    };
+    this.reviews.set(name, review);
+    void this.open(review);
+    return review;
+  }
+}
+
+// Texts for the model
+
+/** Return a description of the open files FILES of Emacs, "" without any. */
+export function describe(files, cwd) {
+  const name = (file) => {
+    const relative = path.relative(cwd, file.path);
+    return relative.startsWith("..") ? file.path : relative;
+  };
+  const active = files.find((file) => file.isActive);
+  const lines = [];
+  if (active) {
+    const at = active.cursor ? `, line ${active.cursor.line}, column ${active.cursor.character}` : "";
+    lines.push(`Active file: ${name(active)}${at}.`);
+    if (active.selectedText) lines.push(`Selected text:\n\`\`\`\n${active.selectedText}\n\`\`\``);
+  }
+  const others = files.filter((file) => file !== active).slice(0, 9).map(name);
+  if (others.length) lines.push(`Other open files: ${others.join(", ")}.`);
+  return lines.join("\n");
+}
+
+/** Return the lines in which BEFORE and AFTER differ. */
+export function difference(before, after) {
+  const [a, b] = [before.split("\n"), after.split("\n")];
+  const shortest = Math.min(a.length, b.length);
+  let first = 0;
+  while (first < shortest && a[first] === b[first]) first++;
+  let last = 0;
+  while (last < shortest - first && a[a.length - 1 - last] === b[b.length - 1 - last]) last++;
+  const part = (lines, sign) => lines.slice(first, lines.length - last).map((line) => sign + line);
+  return [`@@ line ${first + 1} @@`, ...part(a, "-"), ...part(b, "+")].join("\n");
+}

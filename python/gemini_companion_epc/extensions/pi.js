@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Emacs as the editor of Pi: its context goes with the prompts, and each edit has a
+// review in Emacs before it is written.
+//
+// The tools that edit are those of Pi; only what they write to a file goes by Emacs.
+// So a review has exactly the text that Pi would write, and edits of one file follow
+// one another.  An event of a tool call would be too early: Pi sends those of all calls
+// of an answer before the first of them is run.
+
+import fs from "node:fs/promises";
+import path from "node:path";
+import {
+  VERSION,
+  createEditToolDefinition,
+  createWriteToolDefinition,
+  generateDiffString,
+  generateUnifiedPatch,
+} from "@earendil-works/pi-coding-agent";
+import { Companion, describe, difference, directoryOf } from "./companion.mjs";
+
+const BYTE_ORDER_MARK = "\ufeff";
+const WAIT = "Wait for Emacs";
+const YES = "Yes, write it";
+const NO = "No";
+const WHY = "No, with a reason";
+
+export default function (pi) {
+  let companion;
+  // The context that the model has.
+  let sent = "";
+
+  // Session
+
+  pi.on("session_start", (_event, ctx) => {
+    sent = "";
+    companion = new Companion({
+      name: "pi",
+      version: VERSION,
+      directory: directoryOf("PI_CODING_AGENT_DIR", ".pi/agent"),
+      cwd: ctx.cwd,
+      changed: () => (showConnection(ctx), showReviews(ctx)),
+      prompt: (text) => pi.sendUserMessage(text, { deliverAs: "followUp", expandPromptTemplates: true }),
+    });
+    showConnection(ctx);
+    setTitle(ctx, "◇");
+    companion.start();
+  });
+  pi.on("session_shutdown", () => companion?.stop());
+
+  function showConnection(ctx) {
+    if (ctx.hasUI) ctx.ui.setStatus("emacs", companion.connected ? "Emacs" : "no Emacs");
+  }
+
+  // Emacs reads the state in the title of the terminal.
+  function setTitle(ctx, sign) {
+    const name = pi.getSessionName();
+    if (ctx.mode === "tui") ctx.ui.setTitle([`${sign} π`, ...(name ? [name] : []), path.basename(ctx.cwd)].join(" - "));
+  }
+  pi.on("agent_start", (_event, ctx) => setTitle(ctx, "✦"));
+  pi.on("agent_settled", (_event, ctx) => setTitle(ctx, "◇"));
+
+  pi.on("before_agent_start", (_event, ctx) => {
+    const context = companion?.connected ? describe(companion.files, ctx.cwd) : "";
+    if (!context || context === sent) return undefined;
+    sent = context;
+    const content = `<editor name="Emacs">\n${context}\n</editor>`;
+    return { message: { customType: "emacs-context", content, display: false } };
+  });
+
+  // Reviews
+
+  /** Show which reviews are open.  This takes no key: the user may be typing. */
+  function showReviews(ctx) {
+    const names = [...companion.reviews.keys()].map((name) => path.relative(ctx.cwd, name));
+    const where = companion.connected ? "In review in Emacs" : "Waiting for Emacs, which had the review of";
+    if (ctx.hasUI)
+      ctx.ui.setWidget("emacs", names.length ? [`${where}: ${names.join(", ")} (/emacs answers here, Esc stops)`] : undefined);
+    if (names.length) setTitle(ctx, "✋");
+    else if (!ctx.isIdle()) setTitle(ctx, "✦");
+  }
+
+  /** Ask about the open reviews in the terminal; the first answer counts. */
+  async function ask(ctx) {
+    for (const review of [...(companion?.reviews.values() ?? [])]) {
+      const answered = new AbortController();
+      void review.answer.then(() => answered.abort());
+      const { signal } = answered;
+      const shown = path.relative(ctx.cwd, review.path);
+      // The user may have typed Enter before the question was on the screen.
+      const answer = await ctx.ui.select(`Write ${shown}?`, [WAIT, YES, NO, WHY], { signal });
+      if (signal.aborted) continue;
+      if (answer === YES) await review.close("accepted");
+      else if (answer === NO) await review.close("rejected");
+      else if (answer === WHY) {
+        const reason = await ctx.ui.input(`Why not ${shown}?`, "", { signal });
+        if (!signal.aborted && reason !== undefined) await review.close("rejected", reason);
+      } else return;
+    }
+  }
+  pi.registerCommand("emacs", {
+    description: "Answer here about edits that are in review in Emacs",
+    handler: (_args, ctx) => ask(ctx),
+  });
+
+  /** Return the text to write in place of TEXT, or throw an error for the model. */
+  async function reviewed(ctx, signal, name, text) {
+    const shown = path.relative(ctx.cwd, name) || name;
+    const review = await companion.review(name, text);
+    const stop = () => void review.close("stopped");
+    signal?.addEventListener("abort", stop, { once: true });
+    if (signal?.aborted) stop();
+    showReviews(ctx);
+    const { outcome, content, reason } = await review.answer;
+    signal?.removeEventListener("abort", stop);
+    showReviews(ctx);
+    if (outcome === "accepted") return content;
+    if (outcome === "rejected")
+      throw new Error(`The user rejected this edit of ${shown}; nothing was written.${reason ? ` The reason: ${reason}` : ""}`);
+    if (outcome === "failed") throw new Error(`Emacs cannot show a review of ${shown}; nothing was written: ${reason}`);
+    throw new Error("Operation aborted");
+  }
+
+  /** Register the tool that MAKE defines, with reviews of what it writes. */
+  function register(make) {
+    const plain = make(process.cwd());
+    pi.registerTool({
+      ...plain,
+      async execute(id, params, signal, onUpdate, ctx) {
+        if (!companion?.connected || !ctx.hasUI) return make(ctx.cwd).execute(id, params, signal, onUpdate, ctx);
+        let change;
+        const operations = {
+          access: (name) => fs.access(name, fs.constants.R_OK | fs.constants.W_OK),
+          readFile: (name) => fs.readFile(name),
+          // The directory is made with the file, which may be rejected.
+          mkdir: async () => {},
+          async writeFile(name, whole) {
+            const old = await fs.readFile(name, "utf8").catch(() => undefined);
+            if (old === whole) return;
+            const mark = whole.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
+            const proposed = whole.slice(mark.length).replaceAll("\r\n", "\n");
+            const accepted = await reviewed(ctx, signal, name, proposed);
+            const ends = old ?? whole;
+            const isDos = ends.includes("\r\n") && !/(^|[^\r])\n/.test(ends);
+            const changed = mark + (isDos ? accepted.replaceAll("\n", "\r\n") : accepted);
+            await fs.mkdir(path.dirname(name), { recursive: true });
+            await fs.writeFile(name, accepted === proposed ? whole : changed);
+            change = { before: old?.replaceAll("\r\n", "\n") ?? "", proposed, accepted };
+          },
+        };
+        const result = await make(ctx.cwd, { operations }).execute(id, params, signal, onUpdate, ctx);
+        if (!change || change.accepted === change.proposed) return result;
+        // The terminal and the model have what was written.
+        const { before, proposed, accepted } = change;
+        const note = `The user changed this edit before it was written.  Your text (-) and the text in the file (+):\n${difference(proposed, accepted)}`;
+        const patch = generateUnifiedPatch(params.path, before, accepted);
+        const details = result.details && { ...result.details, ...generateDiffString(before, accepted), patch };
+        return { ...result, content: [...result.content, { type: "text", text: note }], details };
+      },
+    });
+  }
+  register(createEditToolDefinition);
+  register(createWriteToolDefinition);
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from .gemini import Gemini, write_program, write_settings
+from .model import Model, Part, call
+from .scratch import Scratch
+from .tools import ROOT, Tools
+
+EXTENSION = ROOT / "python" / "gemini_companion_epc" / "extensions"
+PROVIDER = "scripted"
+
+
+def write(path: object, text: str) -> Part:
+    return call("write", path=str(path), content=text)
+
+
+def replace(path: object, old: str, new: str) -> Part:
+    return call("edit", path=str(path), edits=[{"oldText": old, "newText": new}])
+
+
+def configure(scratch: Scratch) -> None:
+    settings = {"defaultProvider": PROVIDER, "defaultModel": "model"}
+    home = scratch.home / ".pi" / "agent"
+    write_settings(home, {**settings, "quietStartup": True})
+    extensions = home / "extensions"
+    extensions.mkdir(exist_ok=True)
+    if not (extensions / "gemini-companion").exists():
+        directory = extensions / "gemini-companion"
+        directory.mkdir()
+        for file in EXTENSION.iterdir():
+            name = "index.js" if file.name == "pi.js" else file.name
+            (directory / name).write_bytes(file.read_bytes())
+
+
+def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
+    provider = {
+        "baseUrl": f"{model.url}/v1",
+        "api": "openai-completions",
+        "apiKey": "fake",
+        "models": [{"id": "model"}],
+    }
+    models = scratch.home / ".pi" / "agent" / "models.json"
+    models.write_text(json.dumps({"providers": {PROVIDER: provider}}), encoding="utf-8")
+    values = {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
+    return write_program(scratch.root / name, values, f"'{tools.pi}'")
+
+
+class Pi(Gemini):
+    """Pi, whose prompt is between two lines and has no sign."""
+
+    placeholder = "Emacs"
+    question = "In review in Emacs"
+
+    def wait_until_connected(self) -> None:
+        self.terminal.wait_for_match(r"(?m)^Emacs *$")
+
+    def results(self) -> list[str]:
+        """Return the results of tools in the last request."""
+        return [
+            json.dumps(message["content"])
+            for message in self.model.requests[-1]["messages"]
+            if message["role"] == "tool"
+        ]
+
+    def messages(self) -> list[Any]:
+        return list(self.model.requests[-1]["messages"])
+
+    def is_reviewing(self, name: str) -> None:
+        self.terminal.wait_for_match(rf"In review in Emacs: .*{re.escape(name)}")

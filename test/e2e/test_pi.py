@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import json
+from collections.abc import Callable
+
+import pytest
+from harness.emacs import Emacs, Reviews, lisp
+from harness.model import say, together
+from harness.needs import needs_pi
+from harness.pi import Pi, replace, write
+from harness.wait import eventually
+from harness.world import World
+
+pytestmark = needs_pi
+
+SESSION = """
+(mapcar (lambda (session)
+          (format "%s in %s" (plist-get session :client)
+                  (directory-file-name (or (plist-get session :directory) "/"))))
+        (gemini-companion-sessions))
+"""
+
+
+@pytest.mark.contract("Pi: discovery")
+def test_pi_has_reviews_of_what_it_writes(world: World) -> None:
+    file, other = world.file("a.txt", "one\n"), world.file("b.txt", "1\n")
+    emacs = world.emacs(other, file)
+    cli = world.pi()
+    emacs.becomes(SESSION, [f"pi in {world.project}"])
+    reviews = Reviews(emacs)
+
+    world.row = "Pi: context"
+    reviews.proposed(cli, file, replace(file, "one", "uno"), say("yes done"))
+    sent = json.dumps(cli.model.requests[0]["messages"])
+    assert "Active file: a.txt, line 1" in sent
+    assert "Other open files: b.txt" in sent
+    world.row = "Pi: accept"
+    cli.is_reviewing("a.txt")
+    reviews.accept()
+    cli.wait_for("yes done")
+    assert file.read_text() == "uno\n"
+
+    world.row = "Pi: accept with edits"
+    crlf = world.file("crlf.txt", "\ufeffone\r\ntwo\r\n")
+    reviews.proposed(cli, crlf, replace(crlf, "two", "zwei"), say("edits done"))
+    reviews.edit("zwei", "deux\ntrois")
+    reviews.accept()
+    cli.wait_for("edits done")
+    assert crlf.read_bytes() == "\ufeffone\r\ndeux\r\ntrois\r\n".encode()
+    assert "The user changed this edit" in cli.results()[-1]
+
+    world.row = "Pi: reject"
+    new = world.project / "new" / "c.txt"
+    reviews.proposed(cli, new, write(new, "x\n"), say("no done"))
+    emacs.eval(
+        "(gemini-companion-edit-reject-with-reason"
+        ' (car (gemini-companion-edits-open)) "in French")'
+    )
+    cli.wait_for("no done")
+    assert "The reason: in French" in cli.results()[-1]
+    assert not new.parent.exists()
+
+    world.row = "Pi: several edits"
+    both = together(
+        replace(file, "uno", "due"),
+        replace(file, "due", "tre"),
+        write(new, "n\n"),
+    )
+    cli.model.script(both, say("both done"))
+    cli.ask()
+    reviews.wait_until(2)
+    for _ in range(3):
+        eventually(reviews.paths, "a review is open")
+        reviews.accept()
+    cli.wait_for("both done")
+    assert (file.read_text(), new.read_text()) == ("tre\n", "n\n")
+    is_kept_over_restarts(world, emacs, reviews, cli)
+
+
+def is_kept_over_restarts(
+    world: World, emacs: Emacs, reviews: Reviews, cli: Pi
+) -> None:
+    world.row = "Pi: restart and end of the server"
+    ends: dict[str, Callable[[], object]] = {
+        "r.txt": lambda: emacs.eval("(gemini-companion-restart)"),
+        "k.txt": lambda: world.scratch.servers()[0].kill(),
+    }
+    for name, end in ends.items():
+        file = world.file(name, "one\n")
+        reviews.proposed(cli, file, replace(file, "one", "uno"), say(f"{name} done"))
+        reviews.edit("uno", "mine")
+        end()
+        emacs.becomes(SESSION, [f"pi in {world.project}"])
+        reviews.wait_until(1)
+        assert reviews.proposal() == "mine\n"
+        reviews.accept()
+        cli.wait_for(f"{name} done")
+        assert file.read_text() == "mine\n"
+
+    world.row = "Pi: mode off and on"
+    file = world.file("m.txt", "one\n")
+    reviews.proposed(cli, file, replace(file, "one", "uno"), say("mode done"))
+    emacs.eval("(gemini-companion-mode -1)")
+    cli.wait_for("Waiting for Emacs")
+    emacs.eval(f"(progn (gemini-companion-mode 1) (find-file {lisp(file)}) nil)")
+    reviews.shown("m.txt")
+    assert file.read_text() == "one\n"
+    reviews.accept()
+    cli.wait_for("mode done")
+    assert file.read_text() == "uno\n"
+
+
+@pytest.mark.contract("Pi: /emacs")
+def test_pi_answers_in_its_terminal_only_by_the_command(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    emacs = world.emacs(file)
+    cli = world.pi()
+    reviews = Reviews(emacs)
+    reviews.proposed(cli, file, replace(file, "one", "uno"), say("typed done"))
+    cli.is_reviewing("a.txt")
+    # Keys that were typed ahead do not answer.
+    cli.terminal.keys("Enter", "y", "Enter")
+    reviews.edit("uno", "mine")
+    cli.terminal.text("/emacs")
+    cli.terminal.keys("Enter")
+    cli.wait_for("Write a.txt?")
+    assert file.read_text() == "one\n"
+    cli.terminal.keys("Down", "Enter")
+    reviews.wait_until(0)
+    cli.wait_for("typed done")
+    assert file.read_text() == "mine\n"
+
+    cli.model.script(replace(file, "mine", "due"), say("not done"))
+    cli.ask()
+    reviews.shown("a.txt")
+    cli.terminal.keys("Escape")
+    reviews.wait_until(0)
+    assert file.read_text() == "mine\n"

@@ -1,0 +1,63 @@
+;;; gemini-companion-client-pi-test.el --- Tests of the adapter of Pi  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-cli-test-helper)
+(require 'gemini-companion-edit-test-helper)
+(require 'gemini-companion-prompt)
+(require 'gemini-companion-proposal)
+(require 'gemini-companion-state)
+
+(ert-deftest gemini-companion-pi-resumes-a-conversation-by-its-name ()
+  :tags '(pure)
+  (should (equal '("--resume") (gemini-companion-client-resume-arguments "pi" t)))
+  (should (equal '("--session" "id")
+                 (gemini-companion-client-resume-arguments "pi" "id"))))
+
+(defmacro gemini-companion-pi-test-with-edit (calls &rest body)
+  "Run BODY with an edit of Pi; CALLS is the variable for calls of the server."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory '(("a" "old\n"))
+     (let ((session (list :id "1" :client "pi" :directory directory))
+           (,calls nil))
+       (cl-letf (((symbol-function 'gemini-companion-server-call)
+                  (lambda (&rest call) (push call ,calls) t)))
+         (gemini-companion-test-with-parts '(edit proposal) session
+           (gemini-companion-proposal-open 1 session (expand-file-name "a")
+                                           "new\n")
+           ,@body)))))
+
+(ert-deftest gemini-companion-pi-has-the-reason-with-the-rejection ()
+  (gemini-companion-pi-test-with-edit calls
+    (gemini-companion-edit-reject-with-reason
+     (car (gemini-companion-edits-open)) "in French")
+    (should (member '(diff-rejected 1 "in French") calls))))
+
+(ert-deftest gemini-companion-pi-is-not-rejected-by-the-end-of-the-mode ()
+  (gemini-companion-pi-test-with-edit calls
+    (let ((edit (car (gemini-companion-edits-open))))
+      (gemini-companion-proposal-settle-all 'rejected t)
+      (should (eq 'dismissed (gemini-companion-edit-decision edit)))
+      (should-not (assq 'diff-rejected calls)))))
+
+(ert-deftest gemini-companion-pi-takes-prompts-from-the-server ()
+  (let ((session '(:id "1" :client "pi"))
+        (answer t)
+        (kill-ring nil)
+        calls)
+    (cl-letf (((symbol-function 'gemini-companion-server-ask)
+               (lambda (method args done &rest _)
+                 (push (cons method args) calls)
+                 (funcall done answer)
+                 t)))
+      (gemini-companion-prompt-submit "why?" (lambda () session) 1 "Not sent")
+      (should (equal '((prompt "1" "why?")) calls))
+      (should-not kill-ring)
+      (setq answer nil)
+      (gemini-companion-prompt-submit "why?" (lambda () session) 1 "Not sent")
+      (should (equal "why?" (car kill-ring))))))
+
+(provide 'gemini-companion-client-pi-test)
+;;; gemini-companion-client-pi-test.el ends here
