@@ -11,6 +11,8 @@ from .tools import ROOT, Tools
 
 EXTENSION = ROOT / "python" / "gemini_companion_epc" / "extensions"
 PROVIDER = "scripted"
+# The rows of the prompt, between two lines.
+PROMPT = re.compile(r"(?m)^─{20,}\s*\n((?:(?!─{20}).*\n)*?)─{20,}")
 
 
 def write(path: object, text: str) -> Part:
@@ -56,6 +58,17 @@ class Pi(Gemini):
 
     def wait_until_connected(self) -> None:
         self.terminal.wait_for_match(r"(?m)^Emacs *$")
+
+    def _takes_text(self) -> bool:
+        return self._typed_text() is not None
+
+    def _is_typed(self, text: str) -> bool:
+        return self._typed_text() == text
+
+    def _typed_text(self) -> str | None:
+        """Return the text in the prompt, None if the screen has no prompt."""
+        found = PROMPT.findall(self.screen())
+        return found[-1].strip() if found else None
 
     def results(self) -> list[str]:
         """Return the results of tools in the last request."""
