@@ -25,6 +25,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-editor)
+(require 'gemini-companion-extension)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-install)
 (require 'gemini-companion-names)
@@ -55,7 +56,7 @@
 
 (defcustom gemini-companion-run-commands nil
   "Commands that start the CLIs, an alist of (CLIENT . COMMAND).
-CLIENT is \"gemini\", \"qwen\" or \"copilot\".  COMMAND is a program, or a list
+CLIENT is \"gemini\", \"qwen\", \"copilot\" or \"pi\".  COMMAND is a program, or a list
 \(PROGRAM ARG...).  A CLI that is not in the alist is started by the
 program of its name."
   :type `(alist :key-type (choice ,@gemini-companion-cli--choices)
@@ -66,7 +67,7 @@ program of its name."
   :group 'gemini-companion-terminal)
 
 (defcustom gemini-companion-run-client nil
-  "CLI that `gemini-companion-run' starts: \"gemini\", \"qwen\" or \"copilot\".
+  "CLI that `gemini-companion-run' starts: \"gemini\", \"qwen\", \"copilot\" or \"pi\".
 Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
@@ -891,6 +892,9 @@ Turn the mode on, and connect the remote host of CLI, if necessary."
   (pcase-let (((cl-struct gemini-companion-terminal-cli client remote there) cli))
     (when (and (or (bound-and-true-p gemini-companion-mode) (gemini-companion-mode 1))
                (or remote (gemini-companion-cli--offer-settings cli)))
+      (unless remote
+        (let ((process-environment (gemini-companion-terminal-cli-environment cli)))
+          (gemini-companion-extension-offer client)))
       (let ((buffer (gemini-companion-cli-show-buffer cli)))
         (insert (gemini-companion-client-title client)
                 " starts here when the server is ready.\n")

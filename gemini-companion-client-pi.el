@@ -18,8 +18,7 @@
   (gemini-companion-client-title "Pi")
   (gemini-companion-client-package "@earendil-works/pi-coding-agent")
   (gemini-companion-client-node "22.19")
-  (gemini-companion-client-oldest "0.84.0")
-  (gemini-companion-client-extended-p t))
+  (gemini-companion-client-oldest "0.84.0"))
 
 (cl-defmethod gemini-companion-client-commands ((_client (eql 'pi)))
   "Return the commands of Pi."
@@ -33,7 +32,11 @@ session settings share tree trust"))
   (gemini-companion-client-home-variable "PI_CODING_AGENT_DIR")
   (gemini-companion-client-port-variable "GEMINI_COMPANION_PORT")
   (gemini-companion-client-connect-remedy
-   "Check that it has the extension of this package, and run /reload there."))
+   "Type /reload there; M-x gemini-companion-extension installs what it needs.")
+  (gemini-companion-client-extension
+   '("extensions/gemini-companion/"
+     ("index.js" . "pi.js") ("companion.mjs" . "companion.mjs")))
+  (gemini-companion-client-reload-command "/reload"))
 
 ;;;; Settings
 

@@ -107,6 +107,17 @@ supported, start it again: it searches for editors only when it starts."
   "Return the command that connects CLIENT again after it lost the server.
 It is nil if CLIENT then searches for a server by itself.")
 
+;;;; Extension
+
+(gemini-companion-client--define gemini-companion-client-extension (client)
+  "Return the extension by which CLIENT connects, or nil if it needs none.
+The value is a list (DIRECTORY (NAME . SOURCE)...).  DIRECTORY is relative
+to that of CLIENT.  NAME is a file there, the first one that CLIENT loads,
+and SOURCE the file of this package in its directory of extensions.")
+
+(gemini-companion-client--define gemini-companion-client-reload-command (client)
+  "Return the command by which CLIENT loads its extensions again.")
+
 ;;;; Settings
 
 (gemini-companion-client--define gemini-companion-client-user-settings (client)
@@ -313,10 +324,11 @@ These are the other edits of the same answer of the model.")
   "Return non-nil if CLIENT hides that the user interrupted its question.
 It does not close the review after \\`C-c'.")
 
-(gemini-companion-client--define gemini-companion-client-extended-p (client)
+(defun gemini-companion-client-extended-p (client)
   "Return non-nil if an extension of this package speaks for CLIENT.
 It takes prompts and the reason of a rejection from the server, and sends
-an open proposal again to the next server.")
+an open proposal again to the next server."
+  (and (gemini-companion-client-extension client) t))
 
 ;;;; Look-ups
 

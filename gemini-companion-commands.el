@@ -67,6 +67,8 @@
       :enable gemini-companion-mode)
      ("e" gemini-companion-events-buffer "Show the event log" (global))
      ("i" gemini-companion-install-server "Install Python packages" (global))
+     ("x" gemini-companion-extension "Install or remove the extension of Pi"
+      (global))
      ("m" gemini-companion-mode "Companion mode" (global)
       :on gemini-companion-mode)
      ("," gemini-companion-customize "Set options" (global)))

@@ -25,8 +25,9 @@
   "The add-ons, symbols; the file of one that is not installed is missing.")
 
 (defvar gemini-companion-part-list
-  '(install state session roots watch revert edit proposal notify auto arrival
-    changes marks context review cli resume walk comment list turn-page status)
+  '(install extension state session roots watch revert edit proposal notify auto
+    arrival changes marks context review cli resume walk comment list turn-page
+    status)
   "The parts of the core in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.

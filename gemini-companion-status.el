@@ -37,8 +37,8 @@
 ;;;; State
 
 (defconst gemini-companion-status-titles
-  '("Server" "Start" "CLI" "Settings" "Sharing" "Remote host" "Running CLIs"
-    "Project" "Links" "Permissions")
+  '("Server" "Start" "CLI" "Settings" "Extension" "Sharing" "Remote host"
+    "Running CLIs" "Project" "Links" "Permissions")
   "Titles of findings, what a CLI needs first to open a review at the top.
 The first finding in this order that is `bad' or `wait' is the verdict if
 no CLI is connected; those with other titles come last.")

@@ -356,6 +356,15 @@ if it is a string of bytes."
     (write-region (and text (gemini-companion-text-utf-8 text)) nil file nil
                   'silent "/")))
 
+(defun gemini-companion-text-write-changed (file text)
+  "Write TEXT to FILE atomically, and make its directory, unless FILE has TEXT."
+  (unless (and (file-exists-p file)
+               (equal text (gemini-companion-text-read file)))
+    (make-directory (file-name-directory file) t)
+    (let ((draft (concat file ".new")))
+      (gemini-companion-text-write draft text)
+      (rename-file draft file t))))
+
 (defun gemini-companion-text-rewrite (file old text)
   "Write TEXT to FILE of the user, whose bytes are OLD, as UTF-8.
 TEXT may be a string of bytes.  The file is written in place: it keeps

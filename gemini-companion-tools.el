@@ -193,7 +193,7 @@ makes a CLI ask about each edit until then."
   (let ((file (gemini-companion-tools--rules-file (emacs-pid))))
     (cond ((and (not gone) (gemini-companion-tools--has-rules-p))
            (unless (file-exists-p file)
-             (gemini-companion-tools--write file "")))
+             (gemini-companion-text-write-changed file "")))
           ((file-exists-p file)
            (delete-file file)))))
 
@@ -258,7 +258,8 @@ paused, as nothing is sent to the model."
 
 (defun gemini-companion-tools--write-extension ()
   "Write the files of the extension.
-After an update of this package, the CLIs find the new ones."
+After an update of this package, the CLIs find the new ones.  Python would
+compile a file that is written after each start of Emacs again."
   (pcase-dolist
       (`(,name . ,content)
        `(,@(seq-mapcat #'gemini-companion-tools--files
@@ -270,19 +271,9 @@ After an update of this package, the CLIs find the new ones."
           . ,(gemini-companion-text-read
               (expand-file-name "python/gemini_companion_epc/bridge.py"
                                 gemini-companion-server-directory)))))
-    (gemini-companion-tools--write
+    (gemini-companion-text-write-changed
      (expand-file-name name (gemini-companion-install-extension-directory))
      (if (stringp content) content (json-encode content)))))
-
-(defun gemini-companion-tools--write (file text)
-  "Write TEXT to FILE atomically, unless FILE has it.
-Python would compile it again after each start of Emacs."
-  (unless (and (file-exists-p file)
-               (equal text (gemini-companion-text-read file)))
-    (make-directory (file-name-directory file) t)
-    (let ((draft (concat file ".new")))
-      (gemini-companion-text-write draft text)
-      (rename-file draft file t))))
 
 ;;;; Links
 
@@ -298,7 +289,7 @@ Python would compile it again after each start of Emacs."
 
 (defun gemini-companion-tools--link-by-file (client)
   "Write the file of hooks that links CLIENT."
-  (gemini-companion-tools--write
+  (gemini-companion-text-write-changed
    (gemini-companion-tools--notification-file client)
    (json-encode (gemini-companion-tools--notification-hooks client))))
 
@@ -388,7 +379,7 @@ that are passed and others, each such as: Qwen Code: exit status 1"
 (defun gemini-companion-tools--write-policy (client)
   "Write the rule by which CLIENT may ask read-only questions."
   (pcase-let ((`(,file . ,text) (gemini-companion-tools--policy client)))
-    (gemini-companion-tools--write file text)))
+    (gemini-companion-text-write-changed file text)))
 
 (defun gemini-companion-tools--delete-policy (client)
   "Delete the rule that `gemini-companion-tools--write-policy' wrote, if any.
@@ -427,7 +418,7 @@ Link %s? "
                       "Answer in Emacs what %s asks before it runs a tool? ")))
       (make-directory (gemini-companion-install-extension-directory) t)
       (dolist (client answering)
-        (gemini-companion-tools--write
+        (gemini-companion-text-write-changed
          (gemini-companion-tools--answers-file client) ""))
       (gemini-companion-tools--write-extension)
       (let ((failures

@@ -1,4 +1,4 @@
-;;; gemini-companion.el --- Emacs companion of Gemini CLI, Qwen Code and Copilot CLI  -*- lexical-binding: t; -*-
+;;; gemini-companion.el --- Emacs companion of Gemini CLI, Qwen Code, Copilot CLI and Pi  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -11,7 +11,7 @@
 
 ;;; Commentary:
 
-;; Run `gemini', `qwen' or `copilot' in a terminal, inside Emacs or outside, and
+;; Run `gemini', `qwen', `copilot' or `pi' in a terminal, inside Emacs or outside, and
 ;; it knows what you have selected, and mostly also which files are open and where
 ;; point is.  Each edit that it proposes opens as a review in Emacs: accept it,
 ;; with changes of your own if you like, or reject it, and the CLI continues with
@@ -28,13 +28,15 @@
 ;;   index into ~/.emacs.d/gemini-companion/.  After that it starts one process, the
 ;;   server, which listens on 127.0.0.1 only, and for Copilot CLI on a socket that only
 ;;   you can use.  It writes discovery files, which have a token: in gemini/ide/ of the
-;;   temporary directory, and in ide/ of ~/.qwen/ and ~/.copilot/.  They are deleted when
-;;   the mode is turned off or Emacs exits.
+;;   temporary directory, and in ide/ of ~/.qwen/, ~/.copilot/ and ~/.pi/agent/.  They
+;;   are deleted when the mode is turned off or Emacs exits.
 ;; - The programs diff and diff3 compare texts.  Nothing else is run by itself.
 ;; - M-x gemini-companion-run starts a CLI, and other commands do what they say.  M-x
 ;;   gemini-companion-tools, which asks, links the CLIs: they then start Python for each
-;;   edit and question, and the same command deletes the links.  Remote hosts are
-;;   connected only by a command, by TRAMP's programs.
+;;   edit and question, and the same command deletes the links.  For Pi, which cannot
+;;   connect without, M-x gemini-companion-run offers an extension, which is copied into
+;;   ~/.pi/agent/extensions/; M-x gemini-companion-extension removes it.  Remote hosts
+;;   are connected only by a command, by TRAMP's programs.
 ;; - After an update, M-x gemini-companion-restart starts the new server; new Python
 ;;   packages, if there are any, are installed after a question.
 ;;
@@ -64,7 +66,7 @@
 ;;;; Customization
 
 (defgroup gemini-companion nil
-  "Emacs companion of Gemini CLI, Qwen Code and Copilot CLI."
+  "Emacs companion of Gemini CLI, Qwen Code, Copilot CLI and Pi."
   :group 'tools
   :link '(info-link "(gemini-companion)")
   :prefix "gemini-companion-")
@@ -185,10 +187,10 @@ It has LINES, strings or functions that return a string or nil."
 ;;;###autoload
 (define-minor-mode gemini-companion-mode
   "Share your work with a CLI, and review its edits here.
-The CLI is Gemini CLI, Qwen Code or Copilot CLI.
+The CLI is Gemini CLI, Qwen Code, Copilot CLI or Pi.
 \\[gemini-companion-run] starts it in a terminal of Emacs; in any other
-terminal run `gemini', `qwen' or `copilot' in a project that is open in
-this Emacs, and in the first two type /ide enable there, once.  The mode
+terminal run `gemini', `qwen', `copilot' or `pi' in a project that is open
+in this Emacs, and in the first two type /ide enable there, once.  The mode
 line shows Gemini and the number of connected CLIs; a click opens a menu.
 If a CLI does not connect, \\[gemini-companion-status] shows why.
 

@@ -7,10 +7,10 @@ absent keys are omitted, never null, and texts hold no lone surrogates.
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .protocol import Protocol, Reviews, Tool
-from .types import File, Json, file_name, string
+from .types import Facts, File, Json, file_name, string
 
 IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
 
@@ -75,6 +75,19 @@ class Extended(Companion):
         if content is None and reason:
             return _notification("ide/diffRejected", filePath=path, reason=reason)
         return super().outcome(path, content)
+
+    def introduction(self, experimental: Mapping[str, Mapping[str, object]]) -> Facts:
+        """Return the fingerprint of the ``extension``, and the tools that it lacks.
+
+        Those are ``replaced`` by tools of another extension, so they have no reviews.
+        """
+        told = experimental.get("emacs", {})
+        extension, replaced = told.get("extension"), told.get("replaced")
+        names = replaced if isinstance(replaced, list) else []
+        return {
+            "extension": extension if isinstance(extension, str) else "",
+            "replaced": [name for name in names if isinstance(name, str)],
+        }
 
     def prompt(self, text: str) -> Json:
         return _notification("ide/prompt", text=text)

@@ -6,10 +6,10 @@ A further protocol is one more module with one more class; its CLIs are rows of
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from .types import File, Json
+from .types import Facts, File, Json
 
 
 class Tool(NamedTuple):
@@ -63,6 +63,10 @@ class Protocol(ABC):
     def prompt(self, text: str) -> Json | None:
         """Return the notification that submits ``text`` as a prompt, if the CLI can."""
         return None
+
+    def introduction(self, experimental: Mapping[str, Mapping[str, object]]) -> Facts:
+        """Return what the client tells Emacs of itself by its capabilities."""
+        return {}
 
     @abstractmethod
     def discovery(self, port: int, bearer: str, roots: Sequence[str]) -> Json:

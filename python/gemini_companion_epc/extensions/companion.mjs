@@ -4,10 +4,12 @@
 // An extension loads this for a CLI that does not speak the protocol.  It uses only
 // what Node.js and Bun have, and not `fetch', which a host may send through a proxy.
 
+import { createHash } from "node:crypto";
 import fs from "node:fs";
 import http from "node:http";
 import os from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 
 // Set in the terminals of an Emacs.
 const PORT_VARIABLE = "GEMINI_COMPANION_PORT";
@@ -106,12 +108,23 @@ export function directoryOf(variable, home) {
 
 // Connect
 
+/** Return a string that tells the extension with FILE from its other versions.
+ *
+ * Emacs makes the same of the files that it would install. */
+export function fingerprint(file) {
+  const hash = createHash("sha256");
+  for (const name of [file, fileURLToPath(import.meta.url)]) hash.update(fs.readFileSync(name));
+  return hash.digest("hex").slice(0, 16);
+}
+
 /** A connection to Emacs, for which this searches until `stop' is called. */
 export class Companion {
-  /** NAME and VERSION are those of the CLI, which runs in CWD.  CHANGED is called when
-   * `connected' has changed, PROMPT with a text to submit. */
-  constructor({ name, version, directory, cwd, changed = () => {}, prompt = () => {} }) {
-    Object.assign(this, { name, version, directory, cwd, changed, prompt });
+  /** NAME and VERSION are those of the CLI, which runs in CWD.  ABOUT returns what Emacs
+   * is told of the extension: its `extension', a fingerprint, and `replaced', the tools
+   * that another extension has.  CHANGED is called when `connected' has changed, PROMPT
+   * with a text to submit. */
+  constructor({ name, version, directory, cwd, about, changed = () => {}, prompt = () => {} }) {
+    Object.assign(this, { name, version, directory, cwd, about, changed, prompt });
     this.connected = false;
     // The open files of Emacs, the last used first.
     this.files = [];
@@ -166,7 +179,8 @@ export class Companion {
     this.server = server;
     this.session = undefined;
     const clientInfo = { name: this.name, version: this.version };
-    const { session } = await this.post("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
+    const capabilities = { experimental: { emacs: this.about() } };
+    const { session } = await this.post("initialize", { protocolVersion: "2025-06-18", capabilities, clientInfo });
     this.session = session;
     await this.notify("notifications/initialized");
   }

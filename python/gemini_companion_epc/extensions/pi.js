@@ -7,8 +7,10 @@
 // one another.  An event of a tool call would be too early: Pi sends those of all calls
 // of an answer before the first of them is run.
 
+import { realpathSync } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import {
   VERSION,
   createEditToolDefinition,
@@ -16,13 +18,26 @@ import {
   generateDiffString,
   generateUnifiedPatch,
 } from "@earendil-works/pi-coding-agent";
-import { Companion, describe, difference, directoryOf } from "./companion.mjs";
+import { Companion, describe, difference, directoryOf, fingerprint } from "./companion.mjs";
 
+const FILE = fileURLToPath(import.meta.url);
+// That of the files that are loaded, which may be replaced later.
+const FINGERPRINT = fingerprint(FILE);
 const BYTE_ORDER_MARK = "\ufeff";
 const WAIT = "Wait for Emacs";
 const YES = "Yes, write it";
 const NO = "No";
 const WHY = "No, with a reason";
+
+const TOOLS = ["edit", "write"];
+
+function isOwn(name) {
+  try {
+    return realpathSync(name) === realpathSync(FILE);
+  } catch {
+    return false;
+  }
+}
 
 export default function (pi) {
   let companion;
@@ -38,6 +53,7 @@ export default function (pi) {
       version: VERSION,
       directory: directoryOf("PI_CODING_AGENT_DIR", ".pi/agent"),
       cwd: ctx.cwd,
+      about: () => ({ extension: FINGERPRINT, replaced: replaced() }),
       changed: () => (showConnection(ctx), showReviews(ctx)),
       prompt: (text) => pi.sendUserMessage(text, { deliverAs: "followUp", expandPromptTemplates: true }),
     });
@@ -46,6 +62,12 @@ export default function (pi) {
     companion.start();
   });
   pi.on("session_shutdown", () => companion?.stop());
+
+  /** Return the names of our tools that another extension has registered first. */
+  function replaced() {
+    const isOther = ({ name, sourceInfo }) => TOOLS.includes(name) && !isOwn(sourceInfo.path);
+    return pi.getAllTools().filter(isOther).map(({ name }) => name);
+  }
 
   function showConnection(ctx) {
     if (ctx.hasUI) ctx.ui.setStatus("emacs", companion.connected ? "Emacs" : "no Emacs");

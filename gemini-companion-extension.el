@@ -1,0 +1,232 @@
+;;; gemini-companion-extension.el --- Install the extensions of CLIs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A CLI that does not search for editors, such as Pi, connects by an extension of
+;; this package.  Copy that into the directory of the CLI, after asking; renew it
+;; when it differs from the one of this package; remove it.  The status shows whether
+;; it is there, and whether the CLIs that run have loaded it.
+
+;;; Code:
+
+(require 'gemini-companion-choice)
+(require 'gemini-companion-clients)
+(require 'gemini-companion-part)
+(require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'map)
+
+;;;; Customization
+
+(defcustom gemini-companion-offer-extension t
+  "Non-nil means to offer the extension of a CLI that cannot connect without it.
+`gemini-companion-run' does so when it starts Pi.  The answer no sets the
+option to nil, and so does \\[gemini-companion-extension] when it removes an
+extension.  The same command installs it again."
+  :type 'boolean
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-terminal)
+
+;;;; Files
+
+(defun gemini-companion-extension--clients ()
+  "Return the CLIs that connect by an extension, such as (\"pi\")."
+  (seq-filter #'gemini-companion-client-extension gemini-companion-clients))
+
+(defun gemini-companion-extension-directory (client)
+  "Return the directory of the extension of CLIENT, an absolute name."
+  (expand-file-name (car (gemini-companion-client-extension client))
+                    (gemini-companion-client-home client)))
+
+(defun gemini-companion-extension--files (client)
+  "Return the files of the extension of CLIENT, an alist of (FILE . TEXT).
+FILE is an absolute name, and TEXT what this package has for it."
+  (mapcar (pcase-lambda (`(,name . ,source))
+            (cons (expand-file-name name (gemini-companion-extension-directory
+                                          client))
+                  (gemini-companion-text-read
+                   (expand-file-name
+                    (concat "python/gemini_companion_epc/extensions/" source)
+                    gemini-companion-server-directory))))
+          (cdr (gemini-companion-client-extension client))))
+
+(defun gemini-companion-extension-fingerprint (client)
+  "Return a string that tells the extension of CLIENT from other versions.
+The extension itself makes it of its files when it is loaded."
+  (let ((texts (mapcar #'cdr (gemini-companion-extension--files client))))
+    (substring (secure-hash 'sha256 (encode-coding-string (string-join texts) 'utf-8))
+               0 16)))
+
+(defun gemini-companion-extension-installed-p (client)
+  "Return non-nil if the directory of the extension of CLIENT exists."
+  (file-directory-p (gemini-companion-extension-directory client)))
+
+(defun gemini-companion-extension--current-p (client)
+  "Return non-nil if the extension of CLIENT is the one of this package."
+  (seq-every-p (pcase-lambda (`(,file . ,text))
+                 (and (file-readable-p file)
+                      (equal text (gemini-companion-text-read file))))
+               (gemini-companion-extension--files client)))
+
+(defun gemini-companion-extension--write (client)
+  "Write the extension of CLIENT.
+A CLI that runs goes on with the one that it has loaded."
+  ;; The CLI loads the first file of the list, which loads the others.
+  (pcase-dolist (`(,file . ,text)
+                 (reverse (gemini-companion-extension--files client)))
+    (gemini-companion-text-write-changed file text)))
+
+(defun gemini-companion-extension--renew ()
+  "Write the extensions again that differ from those of this package."
+  (dolist (client (gemini-companion-extension--clients))
+    (gemini-companion-server-log-guarded "Renewing an extension"
+      (when (and (gemini-companion-extension-installed-p client)
+                 (not (gemini-companion-extension--current-p client)))
+        (gemini-companion-extension--write client)))))
+
+;;;; Effects
+
+(defun gemini-companion-extension--install (client)
+  "Install the extension of CLIENT, and report that."
+  (condition-case problem
+      (gemini-companion-extension--write client)
+    (file-error
+     (user-error "Extension of %s not installed: %s"
+                 (gemini-companion-client-title client)
+                 (error-message-string problem))))
+  (message "Extension installed; type %s in a %s that runs"
+           (gemini-companion-client-reload-command client)
+           (gemini-companion-client-title client)))
+
+(defun gemini-companion-extension--remove (client)
+  "Remove the extension of CLIENT, do not offer it again, and report that."
+  (let ((directory (gemini-companion-extension-directory client)))
+    (pcase-dolist (`(,file . ,_) (gemini-companion-extension--files client))
+      (delete-file file))
+    ;; Files of the user stay, and so does the directory.
+    (ignore-error file-error
+      (delete-directory directory))
+    (gemini-companion-extension--decline)
+    (message "Extension removed; a %s that runs keeps it until %s"
+             (gemini-companion-client-title client)
+             (gemini-companion-client-reload-command client))))
+
+(defun gemini-companion-extension--decline ()
+  "Save that extensions are not to be offered."
+  (gemini-companion-server-log-guarded "Option not saved"
+    (customize-save-variable 'gemini-companion-offer-extension nil)))
+
+(defun gemini-companion-extension--ask (client)
+  "Ask whether to install the extension of CLIENT, and return the answer."
+  (y-or-n-p (format "%s connects to Emacs by an extension, which is copied into \
+%s; install it? "
+                    (gemini-companion-client-title client)
+                    (abbreviate-file-name
+                     (gemini-companion-extension-directory client)))))
+
+(defun gemini-companion-extension-offer (client)
+  "Offer the extension of CLIENT, which is about to start, if it needs one.
+The user is asked once; the CLI starts whatever the answer is."
+  (when (and gemini-companion-offer-extension
+             (gemini-companion-client-extension client)
+             (not (gemini-companion-extension-installed-p client)))
+    (if (gemini-companion-extension--ask client)
+        (gemini-companion-extension--install client)
+      (gemini-companion-extension--decline))))
+
+;;;; Findings
+
+(defun gemini-companion-extension--finding (client)
+  "Return the finding about the extension of CLIENT.
+For findings, see `gemini-companion-status-checks'."
+  (let ((title (gemini-companion-client-title client))
+        (directory (abbreviate-file-name
+                    (gemini-companion-extension-directory client)))
+        (install (apply-partially #'gemini-companion-extension--install client)))
+    (cond
+     ((not (gemini-companion-extension-installed-p client))
+      `(note ,(format "%s lacks the extension by which it connects" title)
+             "M-x gemini-companion-extension installs and removes it."
+             ("Install" . ,install)))
+     ((not (gemini-companion-extension--current-p client))
+      `(bad ,(format "%s differs from the extension of this package" directory)
+            "If it cannot be written, see the event log."
+            ("Renew" . ,install)))
+     (t `(good ,(format "%s has the extension, in %s" title directory))))))
+
+(defun gemini-companion-extension--session-findings (session)
+  "Return the findings about the extension that the CLI of SESSION has loaded.
+For findings, see `gemini-companion-status-checks'."
+  (pcase-let (((map :client :extension :replaced) session)
+              (name (gemini-companion-session-name session)))
+    (append
+     (when (and extension
+                (not (equal extension
+                            (gemini-companion-extension-fingerprint client))))
+       `((note ,(format "%s has loaded another version of the extension" name)
+               ,(format "Type %s there."
+                        (gemini-companion-client-reload-command client)))))
+     (when replaced
+       `((bad ,(format "Another extension has the tool %s of %s, which has no \
+reviews" (string-join replaced " and ") name)
+              ,(format "Remove that extension, and type %s there."
+                       (gemini-companion-client-reload-command client))))))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'extension)) _how)
+  "Renew the extensions, as this package may be newer."
+  (gemini-companion-extension--renew))
+
+(cl-defmethod gemini-companion-part-findings ((_part (eql 'extension)) _directory)
+  "Return the findings about the extensions of CLIs that are used."
+  (let ((sessions (gemini-companion-sessions)))
+    (mapcar
+     (apply-partially #'cons "Extension")
+     (append
+      (mapcar #'gemini-companion-extension--finding
+              (seq-filter (lambda (client)
+                            (or (gemini-companion-client-has-run-p client)
+                                (gemini-companion-extension-installed-p client)))
+                          (gemini-companion-extension--clients)))
+      (seq-mapcat #'gemini-companion-extension--session-findings
+                  (seq-filter (lambda (session)
+                                (gemini-companion-client-extension
+                                 (plist-get session :client)))
+                              sessions))))))
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-extension (client)
+  "Install the extension by which CLIENT connects, or remove it; ask first.
+CLIENT is the name of a CLI, by default the one that needs an extension:
+Pi.  Its files are copied into the directory of CLIENT, and renewed when
+this package is updated."
+  (interactive
+   (list (let ((clients (gemini-companion-extension--clients)))
+           (if (cdr clients)
+               (gemini-companion-choice-read
+                "Extension of"
+                (mapcar (lambda (client)
+                          (cons (gemini-companion-client-title client) client))
+                        clients)
+                'gemini-companion-extension)
+             (car clients)))))
+  (cond ((not (gemini-companion-extension-installed-p client))
+         (unless (gemini-companion-extension--ask client)
+           (user-error "Extension not installed"))
+         (gemini-companion-extension--install client))
+        ((y-or-n-p (format "Remove the extension from %s? "
+                           (abbreviate-file-name
+                            (gemini-companion-extension-directory client))))
+         (gemini-companion-extension--remove client))
+        (t (user-error "Extension not removed"))))
+
+(provide 'gemini-companion-extension)
+;;; gemini-companion-extension.el ends here

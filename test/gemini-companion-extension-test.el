@@ -1,0 +1,115 @@
+;;; gemini-companion-extension-test.el --- Tests of the extensions of CLIs  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'ert)
+(require 'gemini-companion-cli-test-helper)
+(require 'gemini-companion-extension)
+
+(defmacro gemini-companion-extension-test-with-home (answers &rest body)
+  "Run BODY with a directory of Pi, `home'; ANSWERS are those to questions.
+`questions' are those that were asked, the last first."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory nil
+     (let* ((home (expand-file-name "pi/" directory))
+            (process-environment (cons (concat "PI_CODING_AGENT_DIR=" home)
+                                       process-environment))
+            (gemini-companion-offer-extension t)
+            (answers ,answers)
+            (questions nil))
+       (ignore questions)
+       (make-directory home)
+       (cl-letf (((symbol-function 'y-or-n-p)
+                  (lambda (question)
+                    (push question questions)
+                    (pop answers)))
+                 ((symbol-function 'customize-save-variable) #'set))
+         ,@body))))
+
+(defun gemini-companion-extension-test-files (home)
+  "Return the names of the files in HOME, relative to it."
+  (mapcar (lambda (file) (file-relative-name file home))
+          (directory-files-recursively home "")))
+
+(defun gemini-companion-extension-test-marks ()
+  "Return the marks of the findings."
+  (mapcar #'cadr (gemini-companion-part-findings 'extension "/")))
+
+(ert-deftest gemini-companion-extension-is-installed-and-removed-by-one-command ()
+  (gemini-companion-extension-test-with-home (list nil t t)
+    (should-error (gemini-companion-extension "pi") :type 'user-error)
+    (should-not (gemini-companion-extension-test-files home))
+    (should (equal '(note) (gemini-companion-extension-test-marks)))
+    (gemini-companion-extension "pi")
+    (should (equal '("extensions/gemini-companion/companion.mjs"
+                     "extensions/gemini-companion/index.js")
+                   (gemini-companion-extension-test-files home)))
+    (should (equal '(good) (gemini-companion-extension-test-marks)))
+    (gemini-companion-extension "pi")
+    (should-not (gemini-companion-extension-test-files home))
+    (should-not gemini-companion-offer-extension)))
+
+(ert-deftest gemini-companion-extension-is-offered-once ()
+  (gemini-companion-extension-test-with-home (list nil)
+    (gemini-companion-extension-offer "gemini")
+    (should-not questions)
+    (gemini-companion-extension-offer "pi")
+    (gemini-companion-extension-offer "pi")
+    (should (= 1 (length questions)))
+    (should-not (gemini-companion-extension-installed-p "pi"))
+    (setq gemini-companion-offer-extension t
+          answers (list t))
+    (gemini-companion-extension-offer "pi")
+    (gemini-companion-extension-offer "pi")
+    (should (= 2 (length questions)))
+    (should (gemini-companion-extension-installed-p "pi"))))
+
+(ert-deftest gemini-companion-extension-is-renewed-where-it-is-installed ()
+  (gemini-companion-extension-test-with-home (list t)
+    (gemini-companion-part-ready 'extension 'started)
+    (should-not (gemini-companion-extension-test-files home))
+    (gemini-companion-extension "pi")
+    (let ((file (expand-file-name "index.js"
+                                  (gemini-companion-extension-directory "pi"))))
+      (write-region "old" nil file nil 'silent)
+      (should (equal '(bad) (gemini-companion-extension-test-marks)))
+      (gemini-companion-part-ready 'extension 'started)
+      (should (equal '(good) (gemini-companion-extension-test-marks))))))
+
+(ert-deftest gemini-companion-extension-keeps-files-of-the-user ()
+  (gemini-companion-extension-test-with-home (list t t)
+    (gemini-companion-extension "pi")
+    (write-region "" nil (expand-file-name "mine" (gemini-companion-extension-directory
+                                                   "pi"))
+                  nil 'silent)
+    (gemini-companion-extension "pi")
+    (should (equal '("extensions/gemini-companion/mine")
+                   (gemini-companion-extension-test-files home)))))
+
+(ert-deftest gemini-companion-extension-that-cannot-be-written-is-no-crash ()
+  (gemini-companion-extension-test-with-home (list t)
+    (write-region "" nil (expand-file-name "extensions" home) nil 'silent)
+    (should (string-search
+             "Extension of Pi not installed"
+             (cadr (should-error (gemini-companion-extension "pi")
+                                 :type 'user-error))))))
+
+(ert-deftest gemini-companion-extension-of-a-session-is-compared ()
+  (gemini-companion-extension-test-with-home (list t)
+    (gemini-companion-extension "pi")
+    (let ((own (gemini-companion-extension-fingerprint "pi")))
+      (pcase-dolist
+          (`(,facts . ,marks)
+           `(((:extension ,own) good)
+             (nil good)
+             ((:extension "other") good note)
+             ((:extension ,own :replaced ("edit")) good bad)))
+        (cl-letf (((symbol-function 'gemini-companion-sessions)
+                   (lambda () `((:id "1" :client "pi" ,@facts)))))
+          (should (equal marks (gemini-companion-extension-test-marks))))))))
+
+(provide 'gemini-companion-extension-test)
+;;; gemini-companion-extension-test.el ends here
