@@ -88,6 +88,11 @@ NORMAL if the prompt is in the normal mode of Vi."
 (defvar gemini-companion-prompt--tasks nil
   "Texts that are not shown yet, the last first, a list of tasks.")
 
+(defvar gemini-companion-prompt--posted nil
+  "Functions that end the prompts about which the server has not answered.
+They are called with non-nil if the prompt was sent.  A server that ends
+does not answer.")
+
 (defconst gemini-companion-prompt--phases
   '((queued . gemini-companion-prompt--queued)
     (probing . gemini-companion-prompt--probing)
@@ -429,18 +434,27 @@ TEXT from the server, at any time."
 If that fails, put TEXT into the kill ring, with a message about PROBLEM.
 ENDED is as for `gemini-companion-prompt-submit'."
   (gemini-companion-prompt--check-length text)
-  (let ((failed (lambda (&rest _)
-                  (gemini-companion-text-keep text problem)
-                  (funcall ended nil))))
-    (or (gemini-companion-server-ask
-         'prompt (list (plist-get session :id) text)
-         (lambda (taken)
-           (if (null taken)
-               (funcall failed)
-             (message "Prompt sent to %s" (gemini-companion-session-name session))
-             (funcall ended 'sent)))
-         failed)
-        (funcall failed))))
+  (let (end)
+    (setq end (lambda (sent)
+                (when (memq end gemini-companion-prompt--posted)
+                  (cl-callf2 delq end gemini-companion-prompt--posted)
+                  (cond (sent
+                         (gemini-companion-state-report session 'submitted text)
+                         (message "Prompt sent to %s"
+                                  (gemini-companion-session-name session)))
+                        (t
+                         (gemini-companion-text-keep text problem)))
+                  (funcall ended (and sent 'sent)))))
+    (push end gemini-companion-prompt--posted)
+    (unless (gemini-companion-server-ask
+             'prompt (list (plist-get session :id) text)
+             end (lambda (_problem) (funcall end nil)))
+      (funcall end nil))))
+
+(defun gemini-companion-prompt--give-up-posted ()
+  "End the prompts that the server has not sent: they go to the kill ring."
+  (dolist (end gemini-companion-prompt--posted)
+    (funcall end nil)))
 
 (defun gemini-companion-prompt--begin (task)
   "Add TASK to the tasks, and check it."
@@ -607,7 +621,12 @@ This is the value of `gemini-companion-state-pending-function'."
   "Submit no more; put the texts into the kill ring."
   (cancel-function-timers #'gemini-companion-prompt--check)
   (dolist (task gemini-companion-prompt--tasks)
-    (gemini-companion-prompt--end task "Prompt not submitted")))
+    (gemini-companion-prompt--end task "Prompt not submitted"))
+  (gemini-companion-prompt--give-up-posted))
+
+(cl-defmethod gemini-companion-part-ready ((_part (eql 'prompt)) _how)
+  "Give up what the previous server has not sent."
+  (gemini-companion-prompt--give-up-posted))
 
 ;;;; Marks
 

@@ -59,5 +59,23 @@
       (gemini-companion-prompt-submit "why?" (lambda () session) 1 "Not sent")
       (should (equal "why?" (car kill-ring))))))
 
+(ert-deftest gemini-companion-pi-prompts-survive-the-end-of-the-server ()
+  (dolist (end (list (lambda () (gemini-companion-part-ready 'prompt 'resumed))
+                     (lambda () (gemini-companion-part-stop 'prompt))))
+    (let ((kill-ring nil)
+          (results nil)
+          answer)
+      (cl-letf (((symbol-function 'gemini-companion-server-ask)
+                 (lambda (_method _args done &rest _) (setq answer done))))
+        (gemini-companion-prompt-submit "why?" (lambda () '(:id "1" :client "pi"))
+                                        1 "Not sent"
+                                        (lambda (result) (push result results)))
+        (should-not kill-ring)
+        (funcall end)
+        (should (equal '("why?") kill-ring))
+        ;; The answer of the server that has ended comes too late.
+        (funcall answer t)
+        (should (equal '(nil) results))))))
+
 (provide 'gemini-companion-client-pi-test)
 ;;; gemini-companion-client-pi-test.el ends here

@@ -27,6 +27,13 @@ class QueuedOutcome:
     diff: Diff | None
     event: bytes | None
     """What is written to the stream, None if only a call has the outcome."""
+    is_sent: "asyncio.Future[bool] | None" = None
+    """Whether a prompt was written, once that is known."""
+
+    def end(self, is_written: bool) -> None:
+        """Record whether it was written; nothing more happens to it."""
+        if self.is_sent and not self.is_sent.done():
+            self.is_sent.set_result(is_written)
 
 
 @dataclass(eq=False)

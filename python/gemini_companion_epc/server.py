@@ -296,10 +296,10 @@ class Server:
         """Send the context of Emacs to the clients."""
         self._sessions.broadcast([File(**file) for file in files])
 
-    def prompt(self, session_id: str, text: str) -> bool:
-        """Submit ``text`` in the CLI of a session; return whether it takes prompts."""
+    async def prompt(self, session_id: str, text: str) -> bool:
+        """Submit ``text`` in the CLI of a session; return whether it was sent."""
         session = self._sessions.find(session_id)
-        return session is not None and session.prompt(text)
+        return session is not None and await session.prompt(text)
 
     def cli_started(self, name: str) -> None:
         """Check more often whether the client ``name`` has made its directory.

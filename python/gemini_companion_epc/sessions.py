@@ -117,16 +117,21 @@ class Session:
             limit = self.calls.patience(path)
             loop.call_later(limit, self._lose, self.outcomes_of(path))
 
-    def prompt(self, text: str) -> bool:
-        """Queue ``text`` as a prompt; return whether the client takes prompts."""
+    async def prompt(self, text: str) -> bool:
+        """Send ``text`` as a prompt; return whether it was written to the client.
+
+        It is not if the client takes no prompts, or if the session ends before it has
+        a stream.
+        """
         notification = self.client.protocol.prompt(text)
         if notification is None:
             return False
+        is_sent = asyncio.get_running_loop().create_future()
         event = encode_event(notification)
-        self.outcomes.append(QueuedOutcome("", None, None, event))
+        self.outcomes.append(QueuedOutcome("", None, None, event, is_sent))
         self.flushed.clear()
         self.wake()
-        return True
+        return bool(await is_sent)
 
     def outcomes_of(self, path: str) -> list[QueuedOutcome]:
         """Return the outcomes of ``path`` that wait."""
@@ -145,6 +150,7 @@ class Session:
 
     def _drop(self, outcome: QueuedOutcome, report: str) -> None:
         self.outcomes.remove(outcome)
+        outcome.end(report == "outcome-written")
         if outcome.diff is not None:
             self._report(report, outcome.diff.id)
         if not self.outcomes:
@@ -303,6 +309,8 @@ class Sessions:
         session.timer.cancel()
         self._on_end(session, reason)
         session.calls.release_all()
+        for outcome in session.outcomes:
+            outcome.end(False)
         session.outcomes.clear()
         session.flushed.set()
         if session.stream is not None:

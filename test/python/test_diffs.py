@@ -227,11 +227,23 @@ async def test_an_extension_has_the_reason_of_a_rejection_and_prompts(rig: Rig) 
     assert await take(stream) == (name, {**params, "reason": "in French"})
     await rig.diffs.open(extended, "/a", "y")
     rig.diffs.reject(3)
-    assert extended.prompt("why?")
-    assert not plain.prompt("why?")
+    sent = asyncio.ensure_future(extended.prompt("why?"))
+    assert not await plain.prompt("why?")
     assert await take(stream) == rejected("/a")
+    assert not sent.done()
     assert await take(stream) == ("ide/prompt", {"text": "why?"})
+    assert await sent
     assert await plain_stream.next(0.01) == COMMENT
+
+
+async def test_a_prompt_is_not_sent_if_the_session_ends(rig: Rig) -> None:
+    session, stream = rig.session(EXTENDED)
+    rig.diffs.sessions.close_stream(session, stream)
+    sent = asyncio.ensure_future(session.prompt("why?"))
+    await asyncio.sleep(0)
+    assert not sent.done()
+    rig.diffs.sessions.end(session.id)
+    assert not await sent
 
 
 async def test_an_extension_closes_a_diff_twice_and_no_other(rig: Rig) -> None:
