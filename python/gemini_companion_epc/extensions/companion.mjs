@@ -7,6 +7,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import http from "node:http";
+import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -56,12 +57,34 @@ function readOwn(name) {
   }
 }
 
+/** Return what tells processes with one number apart: host and namespace. */
+function thisHost() {
+  try {
+    return `${os.hostname()} ${fs.readlinkSync("/proc/self/ns/pid")}`;
+  } catch {
+    return os.hostname();
+  }
+}
+
+/** Return whether the Emacs with the process PID on HOST has exited, as far as is known. */
+function hasExited(pid, host) {
+  // With one home directory on several hosts, the process may be on another one.
+  if (host !== thisHost() || !Number.isInteger(pid) || pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return error.code === "ESRCH";
+  }
+}
+
 /** Return the server of the discovery file NAME, or undefined if it is none of Emacs. */
 function readServer(name) {
   try {
     const { text, time } = readOwn(name);
-    const { port, authToken, ideInfo, workspacePath } = JSON.parse(text);
+    const { port, authToken, ideInfo, workspacePath, ppid, host } = JSON.parse(text);
     if (ideInfo.name !== "emacs" || !Number.isInteger(port) || !authToken) return undefined;
+    if (hasExited(ppid, host)) return undefined;
     const roots = workspacePath.startsWith("[") ? JSON.parse(workspacePath) : workspacePath.split(path.delimiter);
     return { port, token: String(authToken), roots: roots.filter(Boolean), time };
   } catch {
@@ -69,21 +92,43 @@ function readServer(name) {
   }
 }
 
-/** Return whether another user may listen at PORT of this host, as far as that is known. */
-function isForeign(port) {
-  if (process.platform !== "linux") return false;
-  const end = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+/** Return the numbers of the users that listen at PORT.
+ *
+ * Where the system does not tell, as on macOS and Windows, that is taken for this one. */
+async function listeners(port) {
+  let rows;
   try {
-    const rows = fs.readFileSync("/proc/net/tcp", "utf8").split("\n").map((row) => row.trim().split(/\s+/));
-    const listening = rows.filter((row) => row[1] === end && row[3] === "0A");
-    return listening.some((row) => Number(row[7]) !== process.getuid());
+    rows = (await fs.promises.readFile("/proc/net/tcp", "utf8")).split("\n");
   } catch {
-    return false;
+    return [process.getuid?.()];
   }
+  // A row has a number, both ends, the state, three fields, and the user.
+  const end = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  return rows
+    .map((row) => row.trim().split(/\s+/))
+    .filter((row) => row[1] === end && row[3] === "0A")
+    .map((row) => Number(row[7]));
+}
+
+const isOther = (user) => user !== process.getuid?.();
+
+/** Return a socket to PORT through DONE, unless another user listens there.
+ *
+ * After a crash of Emacs, that may be a program that must get no token and no text. */
+function connect({ port, host }, done) {
+  const socket = net.connect(port, host);
+  socket.once("error", done);
+  socket.once("connect", async () => {
+    const users = await listeners(port);
+    socket.off("error", done);
+    if (users.length && !users.some(isOther)) return done(null, socket);
+    socket.destroy();
+    done(new Error("Another user listens there"));
+  });
 }
 
 /** Return the Emacs for the directory CWD whose discovery file is in DIRECTORY. */
-export function find(directory, cwd, environ = process.env) {
+export async function find(directory, cwd, environ = process.env) {
   let names = [];
   try {
     names = fs.readdirSync(directory).filter((name) => name.endsWith(".json"));
@@ -93,11 +138,13 @@ export function find(directory, cwd, environ = process.env) {
   const here = trueName(cwd);
   const isInside = (root) => here === root || here.startsWith(root.endsWith(path.sep) ? root : root + path.sep);
   const isWanted = (server) => String(server.port) === environ[PORT_VARIABLE];
-  return names
+  const servers = names
     .map((name) => readServer(path.join(directory, name)))
     .filter((server) => server?.roots.some((root) => isInside(trueName(root))))
-    .sort((a, b) => isWanted(b) - isWanted(a) || b.time - a.time)
-    .find((server) => !isForeign(server.port));
+    .sort((a, b) => isWanted(b) - isWanted(a) || b.time - a.time);
+  // Nobody listens for a moment while a server is restarted.
+  for (const server of servers) if (!(await listeners(server.port)).some(isOther)) return server;
+  return undefined;
 }
 
 /** Return the directory of discovery files of a CLI: VARIABLE, else HOME in the home. */
@@ -155,7 +202,7 @@ export class Companion {
 
   async run() {
     while (!this.ended.signal.aborted) {
-      const server = find(this.directory, this.cwd);
+      const server = await find(this.directory, this.cwd);
       let isSoon = false;
       try {
         if (server) {
@@ -195,7 +242,7 @@ export class Companion {
       ...(body && { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) }),
     };
     const { signal } = this.ended;
-    const options = { host: "127.0.0.1", port: this.server.port, path: "/mcp", method, headers, signal, agent: false };
+    const options = { host: "127.0.0.1", port: this.server.port, path: "/mcp", method, headers, signal, createConnection: connect };
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => request.destroy(new Error("Emacs does not answer")), limit);
       const request = http.request(options, (response) => {
