@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -135,3 +136,33 @@ def test_pi_answers_in_its_terminal_only_by_the_command(world: World) -> None:
     cli.terminal.keys("Escape")
     reviews.wait_until(0)
     assert file.read_text() == "mine\n"
+
+
+@pytest.mark.contract("Pi: without Emacs")
+def test_pi_without_emacs_is_as_without_the_extension(world: World) -> None:
+    plain = conversation(world, world.pi("plain", connects=False, is_extended=False))
+    cli = world.pi(connects=False)
+    cli.terminal.wait_for_match("(?m)^no Emacs *$")
+    assert conversation(world, cli) == plain
+
+
+def conversation(world: World, cli: Pi) -> tuple[str, list[bytes]]:
+    """Let ``cli`` edit and write files; return its requests, and what was written."""
+    crlf, new = world.file("a.txt", "\ufeffone\r\ntwo\r\n"), world.project / "d" / "b"
+    cli.model.script(
+        together(replace(crlf, "two", "zwei"), replace(crlf, "none", "x")),
+        write(new, "new"),
+        replace(new, "new", "newer"),
+        say("all done"),
+    )
+    cli.prompt()
+    cli.wait_for("all done")
+    written = [crlf.read_bytes(), new.read_bytes()]
+    new.unlink()
+    new.parent.rmdir()
+    cli.terminal.keys("C-d")
+    text = json.dumps(cli.model.requests)
+    # The calls of the model have names of no meaning.
+    for number, name in enumerate(dict.fromkeys(re.findall("[0-9a-f]{32}", text))):
+        text = text.replace(name, f"call-{number}")
+    return text, written

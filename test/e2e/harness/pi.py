@@ -23,18 +23,20 @@ def replace(path: object, old: str, new: str) -> Part:
     return call("edit", path=str(path), edits=[{"oldText": old, "newText": new}])
 
 
-def configure(scratch: Scratch) -> None:
+def configure(scratch: Scratch, is_extended: bool = True) -> None:
+    """Write the settings of Pi, and its extension if it ``is_extended``."""
     settings = {"defaultProvider": PROVIDER, "defaultModel": "model"}
-    home = scratch.home / ".pi" / "agent"
-    write_settings(home, {**settings, "quietStartup": True})
-    extensions = home / "extensions"
-    extensions.mkdir(exist_ok=True)
-    if not (extensions / "gemini-companion").exists():
-        directory = extensions / "gemini-companion"
-        directory.mkdir()
+    write_settings(home_of(scratch), {**settings, "quietStartup": True})
+    if is_extended:
+        directory = home_of(scratch) / "extensions" / "gemini-companion"
+        directory.mkdir(parents=True, exist_ok=True)
         for file in EXTENSION.iterdir():
             name = "index.js" if file.name == "pi.js" else file.name
             (directory / name).write_bytes(file.read_bytes())
+
+
+def home_of(scratch: Scratch) -> Path:
+    return scratch.home / ".pi" / "agent"
 
 
 def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
@@ -44,7 +46,7 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
         "apiKey": "fake",
         "models": [{"id": "model"}],
     }
-    models = scratch.home / ".pi" / "agent" / "models.json"
+    models = home_of(scratch) / "models.json"
     models.write_text(json.dumps({"providers": {PROVIDER: provider}}), encoding="utf-8")
     values = {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
     return write_program(scratch.root / name, values, f"'{tools.pi}'")

@@ -102,9 +102,11 @@ class World:
         copilot.configure(self.scratch)
         return self._start(copilot, Copilot, name)
 
-    def pi(self, name: str = "pi") -> Pi:
-        pi.configure(self.scratch)
-        return self._start(pi, Pi, name)
+    def pi(
+        self, name: str = "pi", connects: bool = True, is_extended: bool = True
+    ) -> Pi:
+        pi.configure(self.scratch, is_extended)
+        return self._start(pi, Pi, name, connects=connects)
 
     def copilot_pair(self, *files: Path) -> tuple[Emacs, Reviews, Copilot]:
         """Return an Emacs that visits ``files``, and a connected Copilot CLI.
