@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
+import os
 import re
+import signal
+import subprocess
 from collections.abc import Callable
+from threading import Timer
 
 import pytest
+from harness import pi
 from harness.emacs import Emacs, Reviews, lisp
-from harness.model import say, together
+from harness.model import say, together, write_file
 from harness.needs import needs_pi
 from harness.pi import Pi, replace, write
-from harness.wait import eventually
+from harness.wait import BOUND, eventually
 from harness.world import World
 
 pytestmark = needs_pi
@@ -166,3 +171,150 @@ def conversation(world: World, cli: Pi) -> tuple[str, list[bytes]]:
     for number, name in enumerate(dict.fromkeys(re.findall("[0-9a-f]{32}", text))):
         text = text.replace(name, f"call-{number}")
     return text, written
+
+
+def sessions(world: World, *clients: str) -> list[str]:
+    return [f"{client} in {world.project}" for client in clients]
+
+
+def killed(emacs: Emacs) -> None:
+    os.kill(emacs.value("(emacs-pid)"), signal.SIGKILL)
+    emacs.wait_until_exited()
+
+
+@pytest.mark.contract("Pi: end of Emacs")
+def test_a_review_of_pi_survives_the_end_of_emacs(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    emacs = world.emacs(file)
+    cli = world.pi()
+    reviews = Reviews(emacs)
+    reviews.proposed(cli, file, replace(file, "one", "uno"), say("ends done"))
+    ends = (killed, Emacs.quit)
+    for number, end in enumerate(ends):
+        end(emacs)
+        cli.wait_for("Waiting for Emacs")
+        emacs = world.emacs(file, name=f"emacs-{number}")
+        reviews = Reviews(emacs)
+        reviews.shown("a.txt")
+        assert file.read_text() == "one\n"
+    reviews.accept()
+    cli.finished("ends done", file, "uno\n")
+
+    world.row = "Pi: a server that hangs"
+    reviews.proposed(cli, file, replace(file, "uno", "due"), say("hangs done"))
+    (server,) = world.scratch.servers()
+    server.suspend()
+    try:
+        cli.terminal.text("/emacs")
+        cli.terminal.keys("Enter")
+        cli.wait_for("Write a.txt?")
+        cli.terminal.keys("Down", "Enter")
+        cli.finished("hangs done", file, "due\n")
+    finally:
+        server.resume()
+    reviews.wait_until(0)
+
+
+@pytest.mark.contract("Pi: new conversation and reload")
+def test_pi_has_one_session_after_new_and_reload(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    world.file("b.env", "secret\n")
+    emacs = world.emacs(world.project / "b.env", file)
+    cli = world.pi()
+    reviews = Reviews(emacs)
+    for command in ("/new", "/reload"):
+        cli.command(command)
+        emacs.becomes(SESSION, sessions(world, "pi"))
+        cli.wait_until_connected()
+        reviews.accepted(cli, file, write(file, f"{command}\n"))
+        assert file.read_text() == f"{command}\n"
+    sent = json.dumps(cli.model.requests[0]["messages"])
+    assert "Active file: a.txt" in sent
+    assert "b.env" not in sent
+
+    world.row = "Pi: auto-accept"
+    emacs.command("gemini-companion-auto-accept", "without review?")
+    cli.model.script(write(file, "auto\n"), say("auto done"))
+    cli.prompt()
+    cli.finished("auto done", file, "auto\n")
+    assert reviews.paths() == []
+
+
+@pytest.mark.contract("Pi: several CLIs")
+def test_two_pis_and_a_gemini_cli_have_reviews_at_once(world: World) -> None:
+    names = ("a.txt", "b.txt", "c.txt")
+    files = [world.file(name, "one\n") for name in names]
+    emacs = world.emacs(*files)
+    clis = [world.pi(), world.pi("pi-2"), world.gemini()]
+    emacs.becomes(f"(sort {SESSION} #'string<)", sessions(world, "gemini", "pi", "pi"))
+    turns = [write, write, write_file]
+    for cli, file, turn in zip(clis, files, turns, strict=True):
+        cli.model.script(turn(file, f"by {file.name}\n"), say(f"{file.name} done"))
+        cli.ask()
+    reviews = Reviews(emacs)
+    reviews.wait_until(3)
+    for _ in range(3):
+        reviews.accept()
+    for cli, file in zip(clis, files, strict=True):
+        cli.finished(f"{file.name} done", file, f"by {file.name}\n")
+
+
+@pytest.mark.contract("Pi: RPC mode")
+def test_pi_in_rpc_mode_has_reviews(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    emacs = world.emacs(file)
+    reviews = Reviews(emacs)
+    model = world.model()
+    pi.configure(world.scratch)
+    program = pi.script(world.tools, world.scratch, model, "rpc")
+    with subprocess.Popen(
+        [str(program), "--mode", "rpc"],
+        cwd=world.project,
+        env={**os.environ, **world.scratch.environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as cli:
+        late = Timer(BOUND, cli.kill)
+        late.start()
+        try:
+            emacs.becomes(SESSION, sessions(world, "pi"))
+            model.script(write(file, "uno\n"), say("all done"))
+            prompt = {"type": "prompt", "message": "prompt 1 please"}
+            print(json.dumps(prompt), file=cli.stdin, flush=True)
+            reviews.shown("a.txt")
+            reviews.edit("uno", "mine")
+            reviews.accept()
+            assert cli.stdout
+            assert any('"agent_settled"' in line for line in cli.stdout)
+        finally:
+            late.cancel()
+            cli.kill()
+    assert file.read_text() == "mine\n"
+    assert "The user changed this edit" in json.dumps(model.requests[-1]["messages"])
+
+
+def test_pi_is_run_with_its_extension(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    emacs = world.emacs(file)
+    pi.configure(world.scratch, is_extended=False)
+    cli = world.run(emacs, "pi", "install it?")
+    cli.wait_until_connected()
+    emacs.becomes(SESSION, sessions(world, "pi"))
+    state = "(gemini-companion-session-state (car (gemini-companion-sessions)))"
+    emacs.becomes(f"(symbol-name {state})", "ready")
+    # A prompt is sent by a message.
+    cli.model.script(replace(file, "one", "uno"), say("run done"))
+    emacs.eval(
+        "(progn (require 'gemini-companion-prompt) (gemini-companion-prompt-submit"
+        ' "prompt 1 please" (lambda () (car (gemini-companion-sessions))) 5 "Not sent"))'
+    )
+    reviews = Reviews(emacs)
+    reviews.shown("a.txt")
+    emacs.becomes(f"(symbol-name {state})", "waiting")
+    reviews.accept()
+    cli.finished("run done", file, "uno\n")
+    emacs.becomes(f"(symbol-name {state})", "ready")
+    turn = "(gemini-companion-session-turn (car (gemini-companion-sessions)))"
+    emacs.becomes(f"(gemini-companion-turn-prompt {turn})", "prompt 1 please")

@@ -4,8 +4,10 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,17 @@ def test_a_server_is_found_for_its_directory_while_its_emacs_runs(
     write(tmp_path, "host.json", workspacePath="/nowhere")
     write(tmp_path, "live.json", port=3)
     assert node(FIND, tmp_path, tmp_path) == "3"
+
+
+def test_no_proxy_gets_what_is_for_emacs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, "http://127.0.0.1:9")
+        monkeypatch.setenv("NODE_USE_ENV_PROXY", "1")
+        asking = pool.submit(node, ASK, server.getsockname()[1])
+        with server.accept()[0] as peer:
+            assert peer.recv(65536).startswith(b"POST /mcp HTTP/1.1\r\n")
+        assert asking.result() == "socket hang up"
 
 
 @pytest.mark.skipif(

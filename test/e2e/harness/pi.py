@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .gemini import Gemini, write_program, write_settings
+from .gemini import Gemini, type_until, write_program, write_settings
 from .model import Model, Part, call
 from .scratch import Scratch
 from .tools import ROOT, Tools
@@ -71,6 +71,15 @@ class Pi(Gemini):
         """Return the text in the prompt, None if the screen has no prompt."""
         found = PROMPT.findall(self.screen())
         return found[-1].strip() if found else None
+
+    def command(self, command: str) -> None:
+        """Run ``command``, whose text the prompt has until it is run."""
+        self._enter(command)
+        type_until(
+            lambda: self.terminal.keys("Enter") if self._is_typed(command) else None,
+            lambda: self._typed_text() == "",
+            f"{command!r} run",
+        )
 
     def results(self) -> list[str]:
         """Return the results of tools in the last request."""
