@@ -22,6 +22,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-context)
 (require 'gemini-companion-errors)
+(require 'gemini-companion-extension)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-install)
 (require 'gemini-companion-keys)
@@ -59,6 +60,14 @@
   "Return the clients that are linked by a file of hooks, such as (\"copilot\")."
   (seq-filter #'gemini-companion-client-notification-event
               gemini-companion-clients))
+
+(defun gemini-companion-tools--reporting ()
+  "Return the installed clients whose extension reports by itself, as (\"pi\").
+They are linked as soon as they have it, and run no bridge."
+  (seq-filter (lambda (client)
+                (and (gemini-companion-client-extension client)
+                     (gemini-companion-extension-installed-p client)))
+              (gemini-companion-cli-installed)))
 
 (defun gemini-companion-tools--command (client)
   "Return the command of the bridge for CLIENT.
@@ -336,9 +345,12 @@ questions."
 
 (defun gemini-companion-tools-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
-  (if (gemini-companion-client-notification-event client)
-      (file-exists-p (gemini-companion-tools--notification-file client))
-    (gemini-companion-tools--extension-linked-p client)))
+  (cond ((gemini-companion-client-notification-event client)
+         (file-exists-p (gemini-companion-tools--notification-file client)))
+        ((gemini-companion-client-extension client)
+         (and (gemini-companion-install-extension-p)
+              (gemini-companion-extension-installed-p client)))
+        (t (gemini-companion-tools--extension-linked-p client))))
 
 (defun gemini-companion-tools--extension-linked-p (client)
   "Return non-nil if CLIENT has linked the extension by its command."
@@ -390,9 +402,9 @@ Delete its directory, too, unless CLIENT has other policies there."
 (defun gemini-companion-tools--link ()
   "Ask whether to link the installed CLIs, write the extension and link them."
   (let* ((clients (gemini-companion-tools--clients))
-         (all (or (append clients
-                          (seq-intersection (gemini-companion-tools--notifying)
-                                            (gemini-companion-cli-installed)))
+         (by-file (seq-intersection (gemini-companion-tools--notifying)
+                                    (gemini-companion-cli-installed)))
+         (all (or (append clients by-file (gemini-companion-tools--reporting))
                   (user-error "No CLI that can be linked is installed; install %s"
                               (mapconcat #'gemini-companion-client-title
                                          (append
@@ -406,7 +418,8 @@ receive the new errors after each edit, and may ask Emacs for references, \
 definitions and diagnostics of shared files.  The same command unlinks them.  \
 Link %s? "
                      (gemini-companion-clients-titles
-                      (gemini-companion-tools--linkable))
+                      (append (gemini-companion-tools--linkable)
+                              (gemini-companion-tools--reporting)))
                      titles))
       (user-error "Nothing was linked"))
     ;; All is asked before anything is written.
@@ -425,8 +438,7 @@ Link %s? "
              (append (gemini-companion-tools--failures
                       #'gemini-companion-tools--write-policy trusted)
                      (gemini-companion-tools--failures
-                      #'gemini-companion-tools--link-by-file
-                      (seq-difference all clients)))))
+                      #'gemini-companion-tools--link-by-file by-file))))
         ;; Without a server, the mode calls the method later.
         (when (gemini-companion-server-ready-p)
           (gemini-companion-part-ready 'tools 'linked))
@@ -577,7 +589,8 @@ are not offered and edits are not reported"
   "Return the findings about the links of CLIs that run in DIRECTORY.
 Include those of the part `errors', which starts and stops with this one."
   (let* ((known (append (gemini-companion-tools--linkable)
-                        (gemini-companion-tools--notifying)))
+                        (gemini-companion-tools--notifying)
+                        (gemini-companion-tools--reporting)))
          (clients (seq-intersection known (gemini-companion-cli-installed))))
     (when (and (gemini-companion-install-extension-p)
                (seq-intersection known (gemini-companion-cli-clients)))
@@ -589,7 +602,10 @@ Include those of the part `errors', which starts and stops with this one."
                  (cons "Permissions"
                        (gemini-companion-tools--permission-finding client
                                                                    directory)))
-               (seq-filter #'gemini-companion-tools-linked-p clients))
+               (seq-difference
+                (seq-filter #'gemini-companion-tools-linked-p clients)
+                ;; They ask for nothing.
+                (gemini-companion-tools--reporting)))
        (gemini-companion-part-findings 'errors directory)))))
 
 (defun gemini-companion-tools--permission-finding (client directory)

@@ -115,6 +115,27 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
                                (gemini-companion-cli-installed))))
     (gemini-companion-tools-test-call t)))
 
+(ert-deftest gemini-companion-tools-links-pi-where-it-has-its-extension ()
+  (gemini-companion-tools-test-with-home
+    (dolist (client '("gemini" "qwen" "copilot"))
+      (rename-file client (concat client "-gone")))
+    (write-region "" nil "pi" nil 'silent)
+    (set-file-modes "pi" #o755)
+    (let ((process-environment (cons (concat "PI_CODING_AGENT_DIR=" directory "agent")
+                                     process-environment))
+          (exec-path (list directory)))
+      (should-error (gemini-companion-tools-test-call t) :type 'user-error)
+      (make-directory (gemini-companion-extension-directory "pi") t)
+      (should-not (gemini-companion-tools-linked-p "pi"))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-tools)
+        (should (gemini-companion-tools-linked-p "pi"))
+        (should (string-search "good Pi is linked"
+                               (gemini-companion-tools-test-shown directory)))
+        (gemini-companion-tools)
+        (should-not (gemini-companion-tools-linked-p "pi"))
+        (should (gemini-companion-extension-installed-p "pi"))))))
+
 (ert-deftest gemini-companion-tools-links-no-cli-without-a-method-for-it ()
   :tags '(pure)
   (gemini-companion-client-test-with-fourth

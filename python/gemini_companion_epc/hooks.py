@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from .types import Facts
+from .types import Facts, MalformedArgument, string
 
 LONGEST_ASKED = 2_000_000
 """The number of characters of the longest question that Emacs is asked, as a text."""
@@ -116,3 +116,31 @@ class Hooks(ABC):
     @abstractmethod
     def addition(self, event: Facts, text: str) -> Facts:
         """Return the answer to ``event`` that adds ``text`` to the model's context."""
+
+
+class Reports(Hooks):
+    """The events of an extension of this package, without hooks.
+
+    An event has the ``directory`` of the CLI, and what it is: a "prompt" with its
+    ``prompt``, an "edit" with ``file``, ``before`` and ``after``, or the "end".  The
+    answer has a ``text`` for the model.
+    """
+
+    def directory(self, event: Facts) -> str:
+        return string(event, "directory")
+
+    def read(self, event: Facts) -> Turn | Edited | None:
+        step = event.get("event")
+        if step == "prompt":
+            return Turn("prompt", string(event, "prompt"))
+        if step == "end":
+            return Turn("end")
+        if step != "edit":
+            return None
+        before = event.get("before")
+        if not isinstance(before, str | None):
+            raise MalformedArgument("before must be a string")
+        return Edited(string(event, "file"), before, string(event, "after"))
+
+    def addition(self, event: Facts, text: str) -> Facts:
+        return {"text": text}

@@ -3,6 +3,7 @@
 
 from .client import Client
 from .companion import EXTENDED
+from .hooks import Reports
 
 PI = Client(
     name="pi",
@@ -13,6 +14,7 @@ PI = Client(
     home_variable="PI_CODING_AGENT_DIR",
     file_name=lambda pid, port: f"emacs-{pid}-{port}.json",
     protocol=EXTENDED,
+    hooks=Reports(),
     states_version=True,
     takes_any_root=True,
 )

@@ -10,11 +10,12 @@ from threading import Timer
 import pytest
 from harness import pi
 from harness.emacs import Emacs, Reviews, lisp
-from harness.model import say, together, write_file
+from harness.model import call, say, together, write_file
 from harness.needs import needs_pi
 from harness.pi import Pi, replace, write
 from harness.wait import BOUND, eventually
 from harness.world import World
+from test_tools import BAD, CHECKED, FLYMAKE, GOOD
 
 pytestmark = needs_pi
 
@@ -318,3 +319,30 @@ def test_pi_is_run_with_its_extension(world: World) -> None:
     emacs.becomes(f"(symbol-name {state})", "ready")
     turn = "(gemini-companion-session-turn (car (gemini-companion-sessions)))"
     emacs.becomes(f"(gemini-companion-turn-prompt {turn})", "prompt 1 please")
+
+
+@pytest.mark.contract("Pi: linked")
+def test_a_linked_pi_has_new_errors_and_asks_emacs(world: World) -> None:
+    file = world.file("a.py", GOOD)
+    emacs = world.emacs(file, extra=FLYMAKE)
+    cli = world.pi()
+    reviews = Reviews(emacs)
+    reviews.accepted(cli, file, write(file, GOOD + "\n"))
+    assert "emacs_diagnostics" not in json.dumps(cli.model.requests)
+
+    emacs.eval(
+        '(setq gemini-companion-run-commands \'(("gemini" . "none") ("pi" . '
+        f"{lisp(world.tools.pi)})) gemini-companion-errors-timeout 4.5)"
+    )
+    emacs.command("gemini-companion-tools", "A linked CLI")
+    emacs.says("Linked Pi")
+    emacs.holds(CHECKED)
+    reviews.accepted(cli, file, write(file, BAD), call("emacs_diagnostics"))
+    written, asked = cli.results()[-2:]
+    assert "Emacs sees 1 new error in a.py" in written
+    assert "a.py: 1 errors" in asked
+
+    emacs.command("gemini-companion-tools", "delete it and its links?")
+    emacs.says("Deleted the extension and its links")
+    cli.is_free()
+    assert "emacs_diagnostics" not in json.dumps(cli.model.requests[-1]["tools"])

@@ -397,7 +397,7 @@ def notice(details: Any) -> Facts:
 
 
 def test_what_each_cli_asks() -> None:
-    gemini, qwen, copilot = (client.hooks for client in CLIENTS)
+    gemini, qwen, copilot, _ = (client.hooks for client in CLIENTS)
     assert gemini
     assert qwen
     assert copilot

@@ -23,6 +23,11 @@ const REQUEST = 5000;
 const OPENING = 30000;
 // Milliseconds in which Emacs may send the text of a review that is closed here.
 const CLOSING = 3000;
+// Milliseconds in which Emacs may find the new errors after an edit, or an answer for
+// the model, and in which it lists what the model may ask.
+const REPORT = 5000;
+const QUESTION = 20000;
+const LIST = 1000;
 const LARGEST_FILE = 65536;
 
 const sleep = (time, signal) =>
@@ -164,6 +169,12 @@ export function fingerprint(file) {
   return hash.digest("hex").slice(0, 16);
 }
 
+async function textOf(response) {
+  let text = "";
+  for await (const piece of response.setEncoding("utf8")) text += piece;
+  return text;
+}
+
 /** A connection to Emacs, for which this searches until `stop' is called. */
 export class Companion {
   /** NAME and VERSION are those of the CLI, which runs in CWD.  ABOUT returns what Emacs
@@ -232,8 +243,8 @@ export class Companion {
     await this.notify("notifications/initialized");
   }
 
-  /** Return the response to a request, whose headers come within LIMIT milliseconds. */
-  request(method, body, limit) {
+  /** Return the response to a request for TO, whose headers come within LIMIT milliseconds. */
+  request(method, body, limit, to = "/mcp") {
     const headers = {
       Authorization: `Bearer ${this.server.token}`,
       Accept: "application/json, text/event-stream",
@@ -242,7 +253,7 @@ export class Companion {
       ...(body && { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) }),
     };
     const { signal } = this.ended;
-    const options = { host: "127.0.0.1", port: this.server.port, path: "/mcp", method, headers, signal, createConnection: connect };
+    const options = { host: "127.0.0.1", port: this.server.port, path: to, method, headers, signal, createConnection: connect };
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => request.destroy(new Error("Emacs does not answer")), limit);
       const request = http.request(options, (response) => {
@@ -259,8 +270,7 @@ export class Companion {
   async post(method, params, limit = REQUEST) {
     const body = JSON.stringify({ jsonrpc: "2.0", id: ++this.count, method, params });
     const response = await this.request("POST", body, limit);
-    let text = "";
-    for await (const piece of response.setEncoding("utf8")) text += piece;
+    const text = await textOf(response);
     // The answer is JSON, or an event of a stream.
     const { result, error } = JSON.parse(text.startsWith("{") ? text : text.match(/^data: (.*)$/m)[1]);
     if (error) throw new Error(error.message);
@@ -297,6 +307,36 @@ export class Companion {
       this.reviews.get(params.filePath)?.end({ outcome: "accepted", content: params.content });
     else if (method === "ide/diffRejected")
       this.reviews.get(params.filePath)?.end({ outcome: "rejected", reason: params.reason });
+  }
+
+  // What Emacs answers once the user has linked the CLIs
+
+  /** Return the answer to REQUEST, an object, or {} if there is none within LIMIT. */
+  async ask(request, limit) {
+    if (!this.connected) return {};
+    const body = JSON.stringify({ pid: process.pid, directory: this.cwd, ...request });
+    const answer = this.request("POST", body, limit, "/tools").then(textOf).then(JSON.parse);
+    return answer.catch(() => ({}));
+  }
+
+  /** Report EVENT with FACTS: a "prompt" and its `prompt'; an "edit" with the `file', and
+   * its texts `before' and `after'; the "end" of a turn.  Return a text for the model. */
+  async report(event, facts = {}) {
+    const { text = "" } = await this.ask({ method: "event", event: { event, directory: this.cwd, ...facts } }, REPORT);
+    return text;
+  }
+
+  /** Return what the model may ask, as descriptions of tools of MCP. */
+  async tools() {
+    const { tools = [] } = await this.ask({ method: "list" }, LIST);
+    return tools;
+  }
+
+  /** Return the answer to the tool NAME with the arguments GIVEN, or throw an error. */
+  async callTool(name, given) {
+    const { content, isError } = await this.ask({ method: "call", name, arguments: given }, QUESTION);
+    if (!content || isError) throw new Error(content?.[0]?.text ?? "Emacs does not answer");
+    return content;
   }
 
   // Reviews

@@ -79,15 +79,45 @@ export default function (pi) {
     if (ctx.mode === "tui") ctx.ui.setTitle([`${sign} π`, ...(name ? [name] : []), path.basename(ctx.cwd)].join(" - "));
   }
   pi.on("agent_start", (_event, ctx) => setTitle(ctx, "✦"));
-  pi.on("agent_settled", (_event, ctx) => setTitle(ctx, "◇"));
+  pi.on("agent_settled", (_event, ctx) => {
+    setTitle(ctx, "◇");
+    void companion?.report("end");
+  });
 
-  pi.on("before_agent_start", (_event, ctx) => {
+  pi.on("before_agent_start", async ({ prompt }, ctx) => {
+    void companion?.report("prompt", { prompt: prompt ?? "" });
+    await offerTools();
     const context = companion?.connected ? describe(companion.files, ctx.cwd) : "";
     if (!context || context === sent) return undefined;
     sent = context;
     const content = `<editor name="Emacs">\n${context}\n</editor>`;
     return { message: { customType: "emacs-context", content, display: false } };
   });
+
+  // Questions of the model
+
+  // The tools of Emacs that are registered, by our names for them.
+  const registered = new Set();
+
+  /** Offer the model the tools of Emacs, as long as that answers what linked CLIs ask. */
+  async function offerTools() {
+    const tools = await (companion?.tools() ?? []);
+    const names = tools.map(({ name }) => `emacs_${name}`);
+    for (const { name, description, inputSchema } of tools.filter((_, at) => !registered.has(names[at]))) {
+      registered.add(`emacs_${name}`);
+      pi.registerTool({
+        name: `emacs_${name}`,
+        label: `Emacs: ${name}`,
+        description,
+        parameters: inputSchema,
+        execute: async (_id, params) => ({ content: await companion.callTool(name, params), details: undefined }),
+      });
+    }
+    if (!registered.size) return;
+    const active = pi.getActiveTools();
+    const wanted = [...active.filter((name) => !registered.has(name)), ...names];
+    if (wanted.length !== active.length) pi.setActiveTools(wanted);
+  }
 
   // Reviews
 
@@ -166,17 +196,21 @@ export default function (pi) {
             const changed = mark + (isDos ? accepted.replaceAll("\n", "\r\n") : accepted);
             await fs.mkdir(path.dirname(name), { recursive: true });
             await fs.writeFile(name, accepted === proposed ? whole : changed);
-            change = { before: old?.replaceAll("\r\n", "\n") ?? "", proposed, accepted };
+            change = { file: name, old: old?.replaceAll("\r\n", "\n"), proposed, accepted };
           },
         };
         const result = await make(ctx.cwd, { operations }).execute(id, params, signal, onUpdate, ctx);
-        if (!change || change.accepted === change.proposed) return result;
+        if (!change) return result;
+        const { file, old, proposed, accepted } = change;
+        const before = old ?? "";
+        const errors = await companion.report("edit", { file, before: old, after: accepted });
+        const content = [...result.content, ...(errors ? [{ type: "text", text: errors }] : [])];
+        if (accepted === proposed) return { ...result, content };
         // The terminal and the model have what was written.
-        const { before, proposed, accepted } = change;
         const note = `The user changed this edit before it was written.  Your text (-) and the text in the file (+):\n${difference(proposed, accepted)}`;
         const patch = generateUnifiedPatch(params.path, before, accepted);
         const details = result.details && { ...result.details, ...generateDiffString(before, accepted), patch };
-        return { ...result, content: [...result.content, { type: "text", text: note }], details };
+        return { ...result, content: [...content, { type: "text", text: note }], details };
       },
     });
   }
