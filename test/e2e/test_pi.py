@@ -307,10 +307,11 @@ def test_pi_is_run_with_its_extension(world: World) -> None:
     emacs.becomes(f"(symbol-name {state})", "ready")
     # A prompt is sent by a message.
     cli.model.script(replace(file, "one", "uno"), say("run done"))
-    emacs.eval(
-        "(progn (require 'gemini-companion-prompt) (gemini-companion-prompt-submit"
-        ' "prompt 1 please" (lambda () (car (gemini-companion-sessions))) 5 "Not sent"))'
+    session = "(lambda () (car (gemini-companion-sessions)))"
+    submit = (
+        f'(gemini-companion-prompt-submit "prompt 1 please" {session} 5 "Not sent")'
     )
+    emacs.eval(f"(progn (require 'gemini-companion-prompt) {submit})")
     reviews = Reviews(emacs)
     reviews.shown("a.txt")
     emacs.becomes(f"(symbol-name {state})", "waiting")

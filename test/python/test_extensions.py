@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from gemini_companion_epc import bridge
 
 ROOT = Path(__file__).resolve().parents[2]

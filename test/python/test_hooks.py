@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
+
 from gemini_companion_epc.hooks import Edited, Reports, Turn
 from gemini_companion_epc.types import Facts, MalformedArgument
 
