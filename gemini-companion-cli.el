@@ -56,9 +56,9 @@
 
 (defcustom gemini-companion-run-commands nil
   "Commands that start the CLIs, an alist of (CLIENT . COMMAND).
-CLIENT is \"gemini\", \"qwen\", \"copilot\" or \"pi\".  COMMAND is a program, or a list
-\(PROGRAM ARG...).  A CLI that is not in the alist is started by the
-program of its name."
+CLIENT is \"gemini\", \"qwen\", \"copilot\" or \"pi\".  COMMAND is a program,
+or a list (PROGRAM ARG...).  A CLI that is not in the alist is started by
+the program of its name."
   :type `(alist :key-type (choice ,@gemini-companion-cli--choices)
                 :value-type (choice (string :tag "Program")
                                     (repeat :tag "Program and arguments"
@@ -67,9 +67,9 @@ program of its name."
   :group 'gemini-companion-terminal)
 
 (defcustom gemini-companion-run-client nil
-  "CLI that `gemini-companion-run' starts: \"gemini\", \"qwen\", \"copilot\" or \"pi\".
-Nil means the one that is installed.  If several are, the command
-asks, and sets this option."
+  "CLI that `gemini-companion-run' starts.
+It is \"gemini\", \"qwen\", \"copilot\" or \"pi\".  Nil means the one that is
+installed.  If several are, the command asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
                  ,@gemini-companion-cli--choices)
   :package-version '(gemini-companion . "0.1.0")

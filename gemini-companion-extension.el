@@ -56,7 +56,7 @@ FILE is an absolute name, and TEXT what this package has for it."
           (cdr (gemini-companion-client-extension client))))
 
 (defun gemini-companion-extension-fingerprint (client)
-  "Return a string that tells the extension of CLIENT from other versions.
+  "Return a string that only this version of the extension of CLIENT has.
 The extension itself makes it of its files when it is loaded."
   (let ((texts (mapcar #'cdr (gemini-companion-extension--files client))))
     (substring (secure-hash 'sha256 (encode-coding-string (string-join texts) 'utf-8))

@@ -452,7 +452,7 @@ ENDED is as for `gemini-companion-prompt-submit'."
       (funcall end nil))))
 
 (defun gemini-companion-prompt--give-up-posted ()
-  "End the prompts that the server has not sent: they go to the kill ring."
+  "End what the server has not sent; it goes to the kill ring."
   (dolist (end gemini-companion-prompt--posted)
     (funcall end nil)))
 
