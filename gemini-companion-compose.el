@@ -424,11 +424,14 @@ only delete those for sessions that have ended."
 (defun gemini-companion-compose-deliver (text session &optional insert ended)
   "Submit TEXT to SESSION, the value of `gemini-companion-compose--target'.
 With INSERT, or if the CLI is in no terminal that takes input, only insert
-it.  Signal an error if the CLI waits for an answer.  ENDED is called once, as
+it.  Signal an error if the CLI waits for an answer.  An extension takes TEXT
+also while it waits, and in any terminal.  ENDED is called once, as
 for `gemini-companion-prompt-submit', or with `copied' if TEXT is in the kill
 ring and no terminal is known."
   (cond ((null (plist-get session :id))
          (gemini-companion-compose--start text))
+        ((and (not insert) (gemini-companion-prompt-by-message-p text session))
+         (gemini-companion-compose--submit text session ended))
         ((eq 'waiting (gemini-companion-session-state session))
          (user-error "%s waits for an answer; answer it first"
                      (gemini-companion-session-name session)))
@@ -439,11 +442,14 @@ ring and no terminal is known."
            (funcall ended
                     (unless (gemini-companion-session-terminal session) 'copied))))
         (t
-         (gemini-companion-prompt-submit
-          text (lambda () session) 30
-          (format "%s did not take the prompt"
-                  (gemini-companion-session-name session))
-          ended))))
+         (gemini-companion-compose--submit text session ended))))
+
+(defun gemini-companion-compose--submit (text session ended)
+  "Submit TEXT to SESSION; ENDED is as for `gemini-companion-prompt-submit'."
+  (gemini-companion-prompt-submit
+   text (lambda () session) 30
+   (format "%s did not take the prompt" (gemini-companion-session-name session))
+   ended))
 
 (defun gemini-companion-compose--start (text)
   "Start a CLI in this directory, and submit TEXT once it is connected.

@@ -418,16 +418,24 @@ Type it as soon as the prompt of the CLI takes it.  After SECONDS in
 which the CLI waits for no answer, or if the terminal is killed, put TEXT
 into the kill ring; the message then begins with PROBLEM.  ENDED, if non-nil,
 is called once, with `sent' when the prompt was submitted, or nil if it was not.
-Signal an error if TEXT is too long.  The extension of a CLI that has one takes
-TEXT from the server, at any time."
+Signal an error if TEXT is too long.  A message, see
+`gemini-companion-prompt-by-message-p', is sent at once."
   (let ((session (funcall find))
         (ended (or ended #'ignore)))
-    (if (gemini-companion-client-extended-p (plist-get session :client))
+    (if (gemini-companion-prompt-by-message-p text session)
         (gemini-companion-prompt--post text session problem ended)
       (gemini-companion-prompt--begin
        (gemini-companion-prompt--make-task
         :text text :find find :problem problem :ended ended
         :left (* seconds gemini-companion-prompt--checks-per-second))))))
+
+(defun gemini-companion-prompt-by-message-p (text session)
+  "Return non-nil if the extension of SESSION takes TEXT from the server.
+It does so at any time, in any terminal.  A command runs only if it is
+typed.  SESSION may be nil."
+  (and session
+       (gemini-companion-client-extended-p (plist-get session :client))
+       (not (gemini-companion-prompt-command text))))
 
 (defun gemini-companion-prompt--post (text session problem ended)
   "Send TEXT as a prompt to SESSION by the server.
@@ -513,8 +521,18 @@ It is on SCREEN then."
 
 (defun gemini-companion-prompt--queued (task _screen)
   "Type a mark once TASK is the first one for a CLI that takes a text.
-Return the next phase."
-  (cond ((and (gemini-companion-prompt--task-process task)
+Return the next phase, or nil if the text was sent by a message."
+  (cond ((gemini-companion-prompt-by-message-p
+          (gemini-companion-prompt--task-text task)
+          (gemini-companion-prompt--task-session task))
+         ;; Its CLI was not connected when the task began.
+         (pcase-let (((cl-struct gemini-companion-prompt--task
+                                 text session problem ended)
+                      task))
+           (gemini-companion-prompt--end task)
+           (gemini-companion-prompt--post text session problem ended)
+           nil))
+        ((and (gemini-companion-prompt--task-process task)
               (gemini-companion-prompt--first-p task))
          (gemini-companion-prompt--type-mark task)
          'probing)

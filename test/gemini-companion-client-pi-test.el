@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-cli-test-helper)
+(require 'gemini-companion-compose)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-proposal)
@@ -58,6 +59,29 @@
       (setq answer nil)
       (gemini-companion-prompt-submit "why?" (lambda () session) 1 "Not sent")
       (should (equal "why?" (car kill-ring))))))
+
+(ert-deftest gemini-companion-pi-has-prompts-but-no-commands-by-messages ()
+  (let ((session '(:id "1" :client "pi" :pid 1))
+        (kill-ring nil)
+        calls)
+    (cl-letf (((symbol-function 'gemini-companion-session-connected-p) #'always)
+              ((symbol-function 'gemini-companion-server-ask)
+               (lambda (_method args done &rest _)
+                 (push (cadr args) calls)
+                 (funcall done t)
+                 t)))
+      (gemini-companion-compose-deliver "why?" session)
+      (should (equal '("why?") calls))
+      ;; Pi is in no terminal of this Emacs.
+      (gemini-companion-compose-deliver "/compact" session)
+      (should (equal '("why?") calls))
+      (should (equal '("/compact") kill-ring))
+      ;; It connects after the prompt was submitted.
+      (let ((connected nil))
+        (gemini-companion-prompt-submit "again" (lambda () connected) 30 "Not sent")
+        (should (equal '("why?") calls))
+        (setq connected session)
+        (gemini-companion-test-eventually (equal '("again" "why?") calls))))))
 
 (ert-deftest gemini-companion-pi-prompts-survive-the-end-of-the-server ()
   (dolist (end (list (lambda () (gemini-companion-part-ready 'prompt 'resumed))

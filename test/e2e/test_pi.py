@@ -233,6 +233,15 @@ def test_pi_has_one_session_after_new_and_reload(world: World) -> None:
     assert "Active file: a.txt" in sent
     assert "b.env" not in sent
 
+    world.row = "Pi: prompts"
+    cli.model.script(say("asked done"))
+    emacs.eval(
+        "(progn (require 'gemini-companion-compose) (gemini-companion-compose-deliver"
+        ' "prompt 8 please" (car (gemini-companion-sessions))) nil)'
+    )
+    cli.wait_for("asked done")
+    emacs.says("Prompt sent to Pi")
+
     world.row = "Pi: auto-accept"
     emacs.command("gemini-companion-auto-accept", "without review?")
     cli.model.script(write(file, "auto\n"), say("auto done"))

@@ -192,6 +192,9 @@ export class Companion {
     this.openings = new Map();
     this.ended = new AbortController();
     this.count = 0;
+    // Resolved once this is connected, or there was no Emacs at the first search.  An
+    // edit that comes earlier would have no review.
+    this.ready = new Promise((resolve) => (this.setReady = resolve));
   }
 
   start() {
@@ -205,6 +208,7 @@ export class Companion {
   }
 
   setConnected(connected) {
+    this.setReady();
     if (connected === this.connected) return;
     this.connected = connected;
     if (!connected) this.files = [];

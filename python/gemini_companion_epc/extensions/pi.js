@@ -30,6 +30,8 @@ const NO = "No";
 const WHY = "No, with a reason";
 
 const TOOLS = ["edit", "write"];
+// That of the names of our tools for the model.
+const PREFIX = "emacs_";
 
 function isOwn(name) {
   try {
@@ -85,6 +87,7 @@ export default function (pi) {
   });
 
   pi.on("before_agent_start", async ({ prompt }, ctx) => {
+    await companion?.ready;
     void companion?.report("prompt", { prompt: prompt ?? "" });
     await offerTools();
     const context = companion?.connected ? describe(companion.files, ctx.cwd) : "";
@@ -102,11 +105,12 @@ export default function (pi) {
   /** Offer the model the tools of Emacs, as long as that answers what linked CLIs ask. */
   async function offerTools() {
     const tools = await (companion?.tools() ?? []);
-    const names = tools.map(({ name }) => `emacs_${name}`);
-    for (const { name, description, inputSchema } of tools.filter((_, at) => !registered.has(names[at]))) {
-      registered.add(`emacs_${name}`);
+    const names = tools.map(({ name }) => PREFIX + name);
+    for (const { name, description, inputSchema } of tools) {
+      if (registered.has(PREFIX + name)) continue;
+      registered.add(PREFIX + name);
       pi.registerTool({
-        name: `emacs_${name}`,
+        name: PREFIX + name,
         label: `Emacs: ${name}`,
         description,
         parameters: inputSchema,
@@ -178,6 +182,7 @@ export default function (pi) {
     pi.registerTool({
       ...plain,
       async execute(id, params, signal, onUpdate, ctx) {
+        await companion?.ready;
         if (!companion?.connected || !ctx.hasUI) return make(ctx.cwd).execute(id, params, signal, onUpdate, ctx);
         let change;
         const operations = {
