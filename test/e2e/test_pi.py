@@ -223,8 +223,14 @@ def test_pi_has_one_session_after_new_and_reload(world: World) -> None:
     emacs = world.emacs(world.project / "b.env", file)
     cli = world.pi()
     reviews = Reviews(emacs)
-    for command in ("/new", "/reload"):
+    connected = (
+        "(mapcar (lambda (one) (plist-get one :id)) (gemini-companion-sessions))"
+    )
+    for command, answer in (("/new", "New session"), ("/reload", "Reloaded")):
+        (old,) = emacs.value(connected)
         cli.command(command)
+        cli.wait_for(answer)
+        emacs.holds(f"(not (member {lisp(old)} {connected}))", "another session")
         emacs.becomes(SESSION, sessions(world, "pi"))
         cli.wait_until_connected()
         reviews.accepted(cli, file, write(file, f"{command}\n"))
