@@ -460,7 +460,7 @@ ENDED is as for `gemini-companion-prompt-submit'."
       (funcall end nil))))
 
 (defun gemini-companion-prompt--give-up-posted ()
-  "End what the server has not sent; it goes to the kill ring."
+  "Give up what was not sent, and put it into the kill ring."
   (dolist (end gemini-companion-prompt--posted)
     (funcall end nil)))
 

@@ -18,7 +18,8 @@
                  (gemini-companion-client-resume-arguments "pi" "id"))))
 
 (defmacro gemini-companion-pi-test-with-edit (calls &rest body)
-  "Run BODY with an edit of Pi, and CALLS, a variable, for calls of the server."
+  "Run BODY with an edit of Pi.
+The variable CALLS has the calls of the server, the last first."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory '(("a" "old\n"))
      (let ((session (list :id "1" :client "pi" :directory directory))
