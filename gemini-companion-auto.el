@@ -149,17 +149,38 @@ review, or the only connected CLI; if there are several, ask for one."
   "Edits that were not offered to auto-accept yet, the last one first.
 One that was shown since is reviewed, although it may be hidden again.")
 
+(defun gemini-companion-auto--review (edit)
+  "Return `always' or `never' if a rule of the user is for EDIT, else nil.
+Record the rule in EDIT."
+  (let ((verdict (gemini-companion-rules-for
+                  (gemini-companion-edit-file edit)
+                  (gemini-companion-edit-session edit))))
+    (setf (gemini-companion-edit-rule edit)
+          (gemini-companion-rules-phrase verdict))
+    (and verdict (gemini-companion-rules-verdict-review verdict))))
+
 (defun gemini-companion-auto--wanted-p (edit)
   "Return non-nil if EDIT is to be accepted without review, unless that objects.
 Record in EDIT the rule of the user that decides this, if there is one."
-  (let* ((session (gemini-companion-edit-session edit))
-         (verdict (gemini-companion-rules-for (gemini-companion-edit-file edit)
-                                              session)))
-    (setf (gemini-companion-edit-rule edit)
-          (gemini-companion-rules-phrase verdict))
-    (if verdict
-        (eq 'never (gemini-companion-rules-verdict-review verdict))
-      (gemini-companion-auto-on-p session))))
+  (pcase (gemini-companion-auto--review edit)
+    ('always nil)
+    ('never t)
+    (_ (gemini-companion-auto-on-p (gemini-companion-edit-session edit)))))
+
+(defun gemini-companion-auto-apply-rules ()
+  "Apply rules of the user that have changed to the edits that wait.
+One that is displayed stays, whatever the rules are."
+  (dolist (edit (gemini-companion-edits-open))
+    (when (gemini-companion-edit-open-p edit)
+      (let ((rule (gemini-companion-edit-rule edit))
+            (review (gemini-companion-auto--review edit)))
+        (when (and (eq 'never review) (gemini-companion-edit-view edit))
+          ;; That rule has not decided about it.
+          (setf (gemini-companion-edit-rule edit) nil))
+        (cond ((and (eq 'never review) (null (gemini-companion-edit-view edit)))
+               (gemini-companion-auto--take edit))
+              ((not (equal rule (gemini-companion-edit-rule edit)))
+               (gemini-companion-edit-notify edit 'changed)))))))
 
 (defun gemini-companion-auto-offer (&optional all)
   "Accept each new edit that needs no review, by a rule or by its CLI.

@@ -28,6 +28,7 @@
      ("l" gemini-companion-list "List of edits" (global))
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
       :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
+     ("%" gemini-companion-set-rule "Rule for this file" (global))
      ("o" gemini-companion-last-proposal "Show text not written" (global)
       :enable gemini-companion-edits-kept))
     ("Changes in files"
@@ -112,6 +113,7 @@
      ("l" gemini-companion-list "List of edits" (view page))
      ("!" gemini-companion-auto-accept "Auto-accept" (view list page)
       :on gemini-companion-auto-on-p)
+     ("%" gemini-companion-set-rule "Rule for this file" (view list page))
      ("g" revert-buffer "Refresh" (list page))
      ("q" gemini-companion-quit-window "Quit the list" (list))
      ("q" gemini-companion-quit-window "Quit the page" (page)))
@@ -265,6 +267,7 @@ of CLICK."
 (gemini-companion-part-autoload 'patch 'gemini-companion-patch)
 (gemini-companion-part-autoload 'resume 'gemini-companion-resume)
 (gemini-companion-part-autoload 'review 'gemini-companion-review)
+(gemini-companion-part-autoload 'rules-set 'gemini-companion-set-rule)
 (gemini-companion-part-autoload 'server-log 'gemini-companion-events-buffer)
 (gemini-companion-part-autoload 'status 'gemini-companion-status)
 (gemini-companion-part-autoload 'turn-page 'gemini-companion-turn-page)

@@ -29,8 +29,10 @@ The first rule whose CONDITION fits the file of an edit decides:
 - `always': the edit is reviewed.  Auto-accept leaves it, and a linked CLI
   that can be made to ask in each of its modes does so;
 - `never': the edit is accepted without review, as by auto-accept, with
-  the same exceptions.
+  the same exceptions;
+- nil: no rule is for the file.
 If no rule fits, auto-accept and the mode of the CLI decide.
+\\[gemini-companion-set-rule] sets a rule for a file.
 
 CONDITION is one of
 - a glob, as in .gitignore: \"*.lock\" without a slash is for the last
@@ -41,6 +43,7 @@ CONDITION is one of
 - a function, which is called with the absolute name of the file and the
   session of the CLI, and returns non-nil if the rule is for that file;
 - t, for all files;
+- (project DIRECTORY), for the files whose innermost root is DIRECTORY;
 - (and CONDITION...), (or CONDITION...) or (not CONDITION).
 
 A rule that signals an error, asks a question, or takes a second counts
@@ -50,9 +53,10 @@ as `always'.  For example:
   :type '(alist :key-type (choice (string :tag "Glob")
                                   (const :tag "All files" t)
                                   (function :tag "Function")
-                                  (sexp :tag "and, or, not"))
+                                  (sexp :tag "project, and, or, not"))
                 :value-type (choice (const :tag "Always review" always)
-                                    (const :tag "Never review" never)))
+                                    (const :tag "Never review" never)
+                                    (const :tag "No rule" nil)))
   :risky t
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
@@ -61,7 +65,7 @@ as `always'.  For example:
 
 (defvar gemini-companion-rules-until-exit nil
   "Rules that hold until Emacs exits, as in `gemini-companion-review-rules'.
-They come before those.  A REVIEW of nil means that no rule is for the file.")
+They come before those.  \\[gemini-companion-set-rule] sets them.")
 
 ;; A CLI may write the local variables of a project.
 (dolist (variable '(gemini-companion-review-rules
@@ -113,7 +117,7 @@ Call TRY with the condition of each rule before it is tried."
   (let* ((verdicts
           (mapcar (lambda (name)
                     (gemini-companion-rules--first rules name session try))
-                  (gemini-companion-rules--names file)))
+                  (gemini-companion-rules-names file)))
          (reviews (mapcar (lambda (verdict)
                             (and verdict
                                  (gemini-companion-rules-verdict-review verdict)))
@@ -123,7 +127,7 @@ Call TRY with the condition of each rule before it is tried."
           ((memq nil reviews) nil)
           (t (car verdicts)))))
 
-(defun gemini-companion-rules--names (file)
+(defun gemini-companion-rules-names (file)
   "Return the names of FILE, absolute ones, one or two.
 They are the true name, and the name below its root by which the CLI has
 FILE, which may lead by symbolic links to the true name."
@@ -146,19 +150,24 @@ For TRY, see `gemini-companion-rules--decide'."
                    (funcall try condition)
                    (unless (memq review '(always never nil))
                      (error "REVIEW is neither `always' nor `never': %S" review))
-                   (gemini-companion-rules--fits-p condition name file session))
+                   (gemini-companion-rules--fits-p condition root name file
+                                                   session))
                  rules)))
     (when (cdr found)
       (gemini-companion-rules--verdict (cdr found) (car found)))))
 
-(defun gemini-companion-rules--fits-p (condition name file session)
+(defun gemini-companion-rules--fits-p (condition root name file session)
   "Return non-nil if CONDITION fits FILE of SESSION.
-NAME is that of FILE below its root, or absolute if it has none."
+ROOT is the innermost one of FILE, or nil; NAME is that of FILE below it, or
+absolute if it has none."
   (cl-flet ((fits-p (condition)
-              (gemini-companion-rules--fits-p condition name file session)))
+              (gemini-companion-rules--fits-p condition root name file session)))
     (pcase condition
       ('t t)
       ((pred stringp) (gemini-companion-ignore-glob-match-p condition name))
+      (`(project ,(and (pred stringp) directory))
+       (and root (equal (directory-file-name (file-truename directory))
+                        (directory-file-name root))))
       (`(and . ,all) (cl-every #'fits-p all))
       (`(or . ,any) (cl-some #'fits-p any))
       (`(not ,one) (not (fits-p one)))
@@ -189,9 +198,15 @@ Two examples are: by your rule docs/**, and: your rule my-rule-p failed."
         (format "by your rule %s" rule)))))
 
 (defun gemini-companion-rules-condition-text (condition)
-  "Return CONDITION, of a rule, as a text of at most 40 columns."
+  "Return CONDITION, of a rule, as a text of at most 40 columns.
+One of a glob in a project is: /docs/** in shop."
   (gemini-companion-names-shown
    (cond ((stringp condition) condition)
+         ((pcase condition
+            (`(and (project ,(and (pred stringp) project))
+                   ,(and (pred stringp) glob))
+             (format "%s in %s" glob
+                     (file-name-nondirectory (directory-file-name project))))))
          ((symbolp condition) (symbol-name condition))
          ((functionp condition) "that is a function")
          (t (let ((print-escape-newlines t))

@@ -50,6 +50,8 @@ ROOTS of them are the workspace roots; no rule is set."
            ((and "src/**" (not "src/gen/**")) ("p/src/a") ("p/src/gen/a" "p/a"))
            ((or "*.c" "*.h") ("p/a.c" "p/a.h") ("p/a.o"))
            (t ("p/a" "outside/b") ())
+           ((project "p") ("p/a" "p/src/b") ("p/lib/a" "outside/b"))
+           ((and (project "p/lib/") "/docs/**") ("p/lib/docs/a") ("p/docs/a"))
            (gemini-companion-rules-test-b-p ("p/b" "outside/b") ("p/a"))))
       (let ((gemini-companion-review-rules (list (cons condition 'always))))
         (dolist (name fits)
@@ -170,12 +172,14 @@ ROOTS of them are the workspace roots; no rule is set."
            (gemini-companion-rules-test-b-p . "gemini-companion-rules-test-b-p")
            (t . "t")
            (,(lambda (&rest _) t) . "that is a function")
+           ((and (project "~/src/shop/") "/docs/**") . "/docs/** in shop")
            ((or "docs/*" (not "a")) . "(or \"docs/*\" (not \"a\"))")))
-      (let ((gemini-companion-review-rules (list (cons condition 'always))))
-        (should (equal (concat "by your rule " rule)
-                       (gemini-companion-rules-phrase
-                        (gemini-companion-rules-for
-                         (expand-file-name "p/docs/b") '(:id "one")))))))
+      (should (equal rule (gemini-companion-rules-condition-text condition))))
+    (let ((gemini-companion-review-rules '(("docs/**" . always))))
+      (should (equal "by your rule docs/**"
+                     (gemini-companion-rules-phrase
+                      (gemini-companion-rules-for
+                       (expand-file-name "p/docs/b") '(:id "one"))))))
     (should-not (gemini-companion-rules-phrase nil))))
 
 (provide 'gemini-companion-rules-test)

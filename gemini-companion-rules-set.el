@@ -1,0 +1,187 @@
+;;; gemini-companion-rules-set.el --- Setting a rule for reviews  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The command that sets a rule for the file at point, its extension or its
+;; directory.  What a rule means is in gemini-companion-rules.el.
+
+;;; Code:
+
+(require 'cus-edit)
+(require 'gemini-companion-auto)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-label)
+(require 'gemini-companion-names)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-rules)
+(require 'gemini-companion-text)
+(require 'gemini-companion-view)
+
+;;;; The file
+
+(defun gemini-companion-rules-set--here ()
+  "Return the file at point, and the session of its CLI or nil, a list.
+That is the file of the edit at point, else the one that the current buffer
+visits.  Signal a `user-error' without one."
+  (let ((edit (if gemini-companion-edits-view
+                  (gemini-companion-view-edit-here gemini-companion-edits-view)
+                gemini-companion-edit-here)))
+    (cond (edit (list (gemini-companion-edit-file edit)
+                      (gemini-companion-edit-session edit)))
+          (gemini-companion-edits-view
+           (user-error "No file on this line; go to the line of an edit"))
+          ((gemini-companion-names-file)
+           (list (gemini-companion-names-file) nil))
+          (t (user-error "No file here; a rule is set in a review, \
+in the list of edits or in a file")))))
+
+;;;; Conditions
+
+(defun gemini-companion-rules-set--quoted (name)
+  "Return a glob that matches only NAME."
+  (replace-regexp-in-string "[[*?\\]" "\\\\\\&" name))
+
+(defun gemini-companion-rules-set--condition (kind file session)
+  "Return the condition that KIND of FILE of SESSION has, or nil.
+KIND is `file', `extension' or `directory'.  Only one for an extension fits in
+each project.  It fits both names of a FILE that has two; see
+`gemini-companion-rules-names'."
+  (let ((conditions
+         (delete-dups
+          (mapcar (lambda (name)
+                    (gemini-companion-rules-set--condition-of kind name session))
+                  (gemini-companion-rules-names file)))))
+    (cond ((memq nil conditions) nil)
+          ((cdr conditions) (cons 'or conditions))
+          (t (car conditions)))))
+
+(defun gemini-companion-rules-set--condition-of (kind name session)
+  "Return the condition that KIND of a file of SESSION with NAME has, or nil.
+For KIND, see `gemini-companion-rules-set--condition'."
+  (let* ((file-name-handler-alist nil)
+         (root (gemini-companion-roots-innermost name session))
+         (below (if root
+                    (substring name (length (directory-file-name root)))
+                  name))
+         (extension (file-name-extension name))
+         (glob (pcase kind
+                 ('file (gemini-companion-rules-set--quoted below))
+                 ('directory (concat (gemini-companion-rules-set--quoted
+                                      (file-name-directory below))
+                                     "**")))))
+    (cond ((eq kind 'extension)
+           (and extension
+                (not (string-empty-p extension))
+                (concat "*." (gemini-companion-rules-set--quoted extension))))
+          (root `(and (project ,(abbreviate-file-name root)) ,glob))
+          (t glob))))
+
+;;;; Setting
+
+(defun gemini-companion-rules-set--with (rules condition review others)
+  "Return RULES with one of CONDITION and REVIEW in front.
+It replaces that of CONDITION in RULES.  A REVIEW of nil, no rule, is recorded
+only if there are other rules: in RULES, or if OTHERS is non-nil."
+  (let ((rest (cl-remove condition rules :key #'car-safe :test #'equal)))
+    (if (or review rest others)
+        (cons (cons condition review) rest)
+      rest)))
+
+(defun gemini-companion-rules-set--foreign-p ()
+  "Return non-nil if the rules were set by anything but Customize.
+What Customize saves may then be overridden when Emacs starts."
+  (let ((variable 'gemini-companion-review-rules))
+    (or (not (memq (custom-variable-state variable (default-value variable))
+                   '(standard saved)))
+        (not (memq (caar (get variable 'theme-value)) '(nil user))))))
+
+(defun gemini-companion-rules-set--check-savable ()
+  "Signal a `user-error' if rules cannot be saved by Customize."
+  (when (gemini-companion-rules-set--foreign-p)
+    (user-error "Rules are set outside Customize, as in your init file; \
+add this one there, or set it without a prefix argument"))
+  (unless (ignore-errors (custom-file t))
+    (user-error "Customize has no file to save to, as in emacs -Q; \
+set the rule without a prefix argument")))
+
+(defun gemini-companion-rules-set--set (condition review save)
+  "Set the rule for CONDITION to REVIEW; save it if SAVE is non-nil."
+  (let ((until-exit (default-value 'gemini-companion-rules-until-exit))
+        (saved (default-value 'gemini-companion-review-rules)))
+    (if (not save)
+        (set-default 'gemini-companion-rules-until-exit
+                     (gemini-companion-rules-set--with until-exit condition
+                                                       review saved))
+      ;; One of this Emacs would come first.
+      (set-default 'gemini-companion-rules-until-exit
+                   (cl-remove condition until-exit :key #'car-safe :test #'equal))
+      (customize-save-variable
+       'gemini-companion-review-rules
+       (gemini-companion-rules-set--with saved condition review nil)))))
+
+;;;; Command
+
+(defun gemini-companion-rules-set--read (file session)
+  "Ask for a rule for FILE of SESSION; return its condition and review, a list."
+  (let* ((label (gemini-companion-label-place-text
+                 (gemini-companion-label-place file session) 'plain))
+         (review (pcase (car (read-multiple-choice
+                              (format "Edits of %s" (gemini-companion-names-shown
+                                                     label 40))
+                              '((?a "always review" "Each edit is reviewed")
+                                (?n "never review" "Accepted without review")
+                                (?r "no rule" "Remove the rule"))))
+                   (?a 'always)
+                   (?n 'never)))
+         (kinds (cl-loop
+                 for (key kind word) in '((?f file "this file")
+                                          (?e extension "extension")
+                                          (?d directory "directory"))
+                 for condition = (gemini-companion-rules-set--condition
+                                  kind file session)
+                 when condition
+                 collect (list key word
+                               (gemini-companion-rules-condition-text condition)
+                               condition))))
+    (list (nth 3 (read-multiple-choice
+                  (format "%s for" (pcase review
+                                     ('always "Always review")
+                                     ('never "Never review")
+                                     (_ "No rule")))
+                  kinds))
+          review)))
+
+;;;###autoload
+(defun gemini-companion-set-rule (condition review &optional save)
+  "Review edits of the file at point always, never, or by no rule.
+Ask for which files: this file, those with its extension in each project,
+or those in its directory and below.  CONDITION and REVIEW are as in
+`gemini-companion-review-rules'.  The rule holds until Emacs exits; if
+SAVE is non-nil, with a prefix argument, it is saved by Customize.
+
+Proposals that wait are accepted at once by a rule to review them never,
+but not the one that is displayed."
+  (interactive
+   (progn
+     (when current-prefix-arg
+       (gemini-companion-rules-set--check-savable))
+     (append (apply #'gemini-companion-rules-set--read
+                    (gemini-companion-rules-set--here))
+             (list current-prefix-arg))))
+  (when save
+    (gemini-companion-rules-set--check-savable))
+  (gemini-companion-rules-set--set condition review save)
+  (gemini-companion-auto-apply-rules)
+  (message "%s%s"
+           (format (pcase review
+                     ('always "%s: always reviewed")
+                     ('never "%s: never reviewed, except hidden and unsaved files")
+                     (_ "%s: no rule"))
+                   (gemini-companion-rules-condition-text condition))
+           (if save "; saved" ", until Emacs exits")))
+
+(provide 'gemini-companion-rules-set)
+;;; gemini-companion-rules-set.el ends here
