@@ -49,6 +49,7 @@ if its directory is a workspace root, not below one.")
 ;;;; Links
 
 (gemini-companion-client-values copilot
+  (gemini-companion-client-silent-modes '("--yolo" "--allow-tool"))
   (gemini-companion-client-notification-event "notification"))
 
 ;;;; Conversations

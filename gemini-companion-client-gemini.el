@@ -85,6 +85,7 @@ vim voice"))
   (gemini-companion-client-hooks
    '((AfterTool . "write_file|replace")
      (BeforeAgent) (AfterAgent) (Notification)))
+  (gemini-companion-client-silent-modes '("auto_edit" "yolo"))
   (gemini-companion-client-review-hook '(BeforeTool . "write_file|replace"))
   (gemini-companion-client-hooks-file "hooks/hooks.json"))
 

@@ -61,7 +61,9 @@ voice workflows"))
       "/ide enable")
      (("tools" "approvalMode") "default"
       "Qwen Code does not ask about edits, so no review appears"
-      "/approval-mode default")))
+      "/approval-mode default"
+      ;; Its mode "auto" asks about what this names; others ignore that.
+      ((nil "auto") ("permissions" "ask") "Edit" "Ask in mode auto"))))
   (gemini-companion-client-trust-command "/trust")
   (gemini-companion-client-ignore-files
    '(".qwenignore" ".agentignore" ".aiignore")))
@@ -84,6 +86,9 @@ voice workflows"))
   (gemini-companion-client-hooks
    '((PostToolUse . "write_file|edit")
      (UserPromptSubmit) (Stop) (Notification)))
+  (gemini-companion-client-silent-modes '("auto" "auto-edit" "yolo"))
+  (gemini-companion-client-review-hook '(PreToolUse . "write_file|edit"))
+  (gemini-companion-client-reviews-in-terminal-p t)
   (gemini-companion-client-permission-hook
    '(PermissionRequest
      ;; These have a review, or are answered in the terminal.

@@ -224,13 +224,64 @@ after that reads the setting itself."
                        (gemini-companion-client-title client))
               ("Open" . ,(apply-partially #'gemini-companion-client-settings--open file))))))))
 
+(defun gemini-companion-client-settings-meet (files required)
+  "Return non-nil if the settings in FILES have what is REQUIRED.
+REQUIRED is one of `gemini-companion-client-required-settings'.  The value is
+`alternative' if they have only its alternative."
+  (pcase-let* ((`(,keys ,value ,_ ,_ ,alternative) required)
+               (found (gemini-companion-client-settings-get files keys)))
+    (cond ((equal value found) t)
+          ((and (member found (car alternative))
+                (gemini-companion-client-settings-has-alternative-p files required))
+           'alternative))))
+
+(defun gemini-companion-client-settings-has-alternative-p (files required)
+  "Return non-nil if the list in the alternative of REQUIRED has its element.
+FILES and REQUIRED are as in `gemini-companion-client-settings-meet'."
+  (pcase-let ((`(,_ ,list-keys ,element) (nth 4 required)))
+    (seq-some (lambda (file)
+                (seq-contains-p
+                 (gemini-companion-client-settings--list file list-keys)
+                 element))
+              files)))
+
+(defun gemini-companion-client-settings--list (file keys)
+  "Return the value of KEYS in FILE if it is a list, a vector, else []."
+  (let ((value (gemini-companion-client-settings-get file keys)))
+    (if (vectorp value) value [])))
+
+(defun gemini-companion-client-settings--alternative (client files runs-p required)
+  "Return the remedy and the button of the alternative in REQUIRED, a list.
+It is nil if there is none that helps.  For the arguments, see
+`gemini-companion-client-settings--finding'."
+  (pcase-let* ((`(,keys . ,_) required)
+               (`(,values ,list-keys ,element ,label) (nth 4 required))
+               (user (car (last files))))
+    (when (and label
+               (member (gemini-companion-client-settings-get files keys) values))
+      (list
+       (format "In mode %s, %s in %s is enough." (car (remq nil values))
+               (json-encode element) (string-join list-keys "."))
+       (cons label
+             (lambda ()
+               (gemini-companion-client-settings--set
+                user list-keys
+                (vconcat (gemini-companion-client-settings--list user list-keys)
+                         (vector element))
+                (if (funcall runs-p client)
+                    (format "Setting saved; start a running %s again"
+                            (gemini-companion-client-title client))
+                  "Setting saved"))))))))
+
 (defun gemini-companion-client-settings--finding (client files runs-p required)
   "Return the finding about a setting of CLIENT in FILES.
-REQUIRED is a list (KEYS VALUE PROBLEM COMMAND): what KEYS must have, what
-is wrong otherwise, and which command of the CLI sets it.  The last one of
+REQUIRED is one of `gemini-companion-client-required-settings'.  The last one of
 FILES is the user's own.  RUNS-P is called with CLIENT, and returns
 non-nil if it runs.  For the value, see `gemini-companion-status-checks'."
-  (pcase-let* ((`(,keys ,value ,problem ,command) required)
+  (pcase-let* ((`(,keys ,value ,problem ,command ,alternative) required)
+               (`(,remedy . ,buttons)
+                (gemini-companion-client-settings--alternative
+                 client files runs-p required))
                (user (car (last files)))
                (found (seq-find (lambda (file)
                                   (gemini-companion-client-settings-get file keys))
@@ -239,12 +290,18 @@ non-nil if it runs.  For the value, see `gemini-companion-status-checks'."
                (key (format "%s in %s" (string-join keys ".")
                             (abbreviate-file-name file))))
     (cond
-     ((equal value (gemini-companion-client-settings-get file keys))
+     ((eq 'alternative (gemini-companion-client-settings-meet files required))
+      `(good ,(format "%s has %s, for reviews in mode %s"
+                      (string-join (nth 1 alternative) ".")
+                      (json-encode (nth 2 alternative))
+                      (car (remq nil (nth 0 alternative))))))
+     ((gemini-companion-client-settings-meet files required)
       `(good ,(format "%s is %s" key (json-encode value))))
      ((equal file user)
       `(bad ,problem
-            ,(format "Run %s there, or set %s to %s." command key
-                     (json-encode value))
+            ,(concat (format "Run %s there, or set %s to %s." command key
+                             (json-encode value))
+                     (and remedy (concat "  " remedy)))
             (,(cond ((eq value t) "Enable")
                     (found "Change it")
                     (t "Set it"))
@@ -254,7 +311,8 @@ non-nil if it runs.  For the value, see `gemini-companion-status-checks'."
                    (if (funcall runs-p client)
                        (format "Setting saved; a running %s needs %s"
                                (gemini-companion-client-title client) command)
-                     "Setting saved"))))))
+                     "Setting saved"))))
+            ,@buttons))
      (t
       `(bad ,problem
             ,(format "Remove %s, which overrides your own settings." key)

@@ -134,9 +134,13 @@ It is relative to the root of the project.")
 
 (gemini-companion-client--define gemini-companion-client-required-settings (client)
   "Return the settings that CLIENT needs, the one to connect first.
-The value is a list of lists (KEYS VALUE PROBLEM COMMAND).  KEYS are two
-strings, the names of a section and a setting; without VALUE, the PROBLEM
-is what goes wrong; COMMAND is typed in CLIENT to set it.")
+The value is a list of lists (KEYS VALUE PROBLEM COMMAND ALTERNATIVE).  KEYS
+are two strings, the names of a section and a setting; without VALUE, the
+PROBLEM is what goes wrong; COMMAND is typed in CLIENT to set it.
+
+ALTERNATIVE is nil, or a list (VALUES KEYS ELEMENT LABEL): the setting may also
+have one of VALUES, of which nil is for none, if the list that is the setting
+KEYS has ELEMENT.  LABEL is that of the button that adds ELEMENT.")
 
 (gemini-companion-client--define gemini-companion-client-trust-command (client)
   "Return the command of CLIENT that trusts its directory.")
@@ -177,8 +181,19 @@ It is nil if they are in the manifest.")
 
 (gemini-companion-client--define gemini-companion-client-review-hook (client)
   "Return the event whose hook can make CLIENT ask about an edit, a cons.
-CLIENT then asks in all its modes, and opens a review.  The value is
-\(EVENT . TOOLS), as in `gemini-companion-client-hooks'.")
+CLIENT then asks in a mode in which it does not by itself, and opens a
+review or asks in its terminal; see
+`gemini-companion-client-reviews-in-terminal-p'.  The value is (EVENT . TOOLS),
+as in `gemini-companion-client-hooks'.")
+
+(gemini-companion-client--define gemini-companion-client-silent-modes (client)
+  "Return the modes in which CLIENT does not ask about an edit, strings.
+They are as CLIENT names them.")
+
+(gemini-companion-client--define gemini-companion-client-reviews-in-terminal-p
+    (client)
+  "Return non-nil if CLIENT opens no review when a hook makes it ask.
+It then shows the edit in its terminal only.")
 
 (gemini-companion-client--define gemini-companion-client-permission-hook (client)
   "Return the event whose hook may answer what CLIENT asks, a cons.

@@ -369,8 +369,8 @@ They are about its version, and the settings that it needs to connect."
                  ,(format "To update it there: npm install -g %s"
                           (gemini-companion-client-package client)))))
       ,@(seq-mapcat
-         (pcase-lambda (`(,keys ,value ,problem ,command))
-           (unless (equal value (gemini-companion-client-settings-get files keys))
+         (pcase-lambda ((and required `(,_ ,_ ,problem ,command . ,_)))
+           (unless (gemini-companion-client-settings-meet files required)
              `((bad ,(format "%s on %s" problem host)
                     ,(format "Type %s in %s there." command title)))))
          (gemini-companion-client-required-settings client)))))

@@ -16,6 +16,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-ignore)
 (require 'gemini-companion-names)
 (require 'gemini-companion-roots)
@@ -86,15 +87,18 @@ REVIEW is `always' or `never', and CONDITION that of the rule.  PROBLEM is a
 string if the rule has failed, else nil."
   review condition problem)
 
+(defun gemini-companion-rules-all ()
+  "Return all rules, those of this Emacs first, as in the option."
+  (append (default-value 'gemini-companion-rules-until-exit)
+          (default-value 'gemini-companion-review-rules)))
+
 ;;;; Decision
 
 (defun gemini-companion-rules-for (file &optional session)
   "Return what the rules decide about an edit of FILE by SESSION.
 The value is a `gemini-companion-rules-verdict', or nil if no rule fits.
 This calls functions of the user, so ask once for an edit."
-  (when-let* ((rules (append
-                      (default-value 'gemini-companion-rules-until-exit)
-                      (default-value 'gemini-companion-review-rules))))
+  (when-let* ((rules (gemini-companion-rules-all)))
     (let ((began (float-time))
           (tried nil))
       (condition-case problem
@@ -182,6 +186,38 @@ data or the current buffer counts."
     (save-match-data
       (save-current-buffer
         (funcall function file session)))))
+
+;;;; Findings
+
+(defun gemini-companion-rules-finding (client linked)
+  "Return the finding about what rules can do with CLIENT.
+LINKED is nil if CLIENT is not linked, `untrusted' if it does not run the hooks
+of extensions, or else t.  For findings, see `gemini-companion-status-checks'."
+  (let* ((title (gemini-companion-client-title client))
+         (modes (gemini-companion-client-silent-modes client))
+         (names (if (cdr modes)
+                    (concat (string-join (butlast modes) ", ") " and "
+                            (car (last modes)))
+                  (car modes)))
+         (hook (gemini-companion-client-review-hook client))
+         (asks (and hook (eq linked t))))
+    (cond
+     ((null modes)
+      `(note ,(format "Rules decide about an edit once %s asks" title) nil))
+     ((and asks (gemini-companion-client-reviews-in-terminal-p client))
+      `(note ,(format "In %s, %s asks in its terminal about files that a rule \
+says are always reviewed; in other modes, in Emacs" names title)
+             nil))
+     (asks
+      `(good ,(format "%s opens a review of files that a rule says are always \
+reviewed, also in %s" title names)))
+     (t
+      `(note ,(format "In %s, %s writes without review, whatever the rules are"
+                      names title)
+             ,(and hook
+                   (if linked
+                       "Trust the directory there, so that it asks."
+                     "M-x gemini-companion-tools links it, so that it asks.")))))))
 
 ;;;; Texts
 

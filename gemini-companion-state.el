@@ -43,8 +43,9 @@ is unknown.  They are called by a timer, not while the CLI is read."
                (:copier nil))
   "A question in the terminal of a CLI.
 LASTING is non-nil once the CLI has waited for a while: the title may say
-that it waits for a moment, as until an edit that was accepted is written."
-  lasting)
+that it waits for a moment, as until an edit that was accepted is written.
+CAUSE is a phrase on why the CLI asks, such as \"by your rule *.el\", or nil."
+  lasting cause)
 
 (defvar gemini-companion-state-pending-function #'ignore
   "Function that returns non-nil if a prompt for a session is about to be sent.
@@ -78,8 +79,9 @@ question in its terminal, or nil.
 SENT is the first line of the last prompt that Emacs has submitted, or nil
 once the turn of that has begun.  ASKED are the edits that were open when
 the title showed last that the CLI was not ready: the CLI asks about them
-in its terminal, too."
-  session process reported meaning request question sent asked
+in its terminal, too.  CAUSE is why it is about to ask in its terminal, a
+phrase, or nil."
+  session process reported meaning request question sent asked cause
   (state 'unknown)
   (lasting 'unknown)
   (since (float-time)))
@@ -161,6 +163,12 @@ whether a title of PROCESS has shown a state."
                            (memq meaning '(ready working waiting))))))
   (mapc #'gemini-companion-state--update gemini-companion-state--records))
 
+(defun gemini-companion-state-expect-question (session cause)
+  "Record that SESSION is about to ask in its terminal because of CAUSE.
+CAUSE is a phrase, such as \"by your rule *.el\"."
+  (when-let* ((record (gemini-companion-state--of session)))
+    (setf (gemini-companion-state--cause record) cause)))
+
 (defun gemini-companion-state-report (session event prompt)
   "Record EVENT of SESSION.
 It is `submitted' if Emacs has submitted PROMPT, or what a hook of the
@@ -175,6 +183,8 @@ turn, `question' or `edit'."
               ((or 'prompt 'edit) 'working)
               ('question 'waiting)
               ('end 'ready)))
+      (unless (eq event 'question)
+        (setf (gemini-companion-state--cause record) nil))
       (when (eq event 'prompt)
         (gemini-companion-state--begin record prompt)
         ;; Gemini CLI takes no prompt while it asks about an edit, so the user
@@ -363,6 +373,7 @@ It has one if ASKS is non-nil, another one than before if DIFFERS is, too."
             (gemini-companion-state-question-make
              :session (gemini-companion-state--session record)
              :since (gemini-companion-state--since record)
+             :cause (gemini-companion-state--cause record)
              :lasting (eq 'waiting (gemini-companion-state--lasting record)))))
           (t
            (setf (gemini-companion-state-question-session question)
@@ -446,21 +457,31 @@ An error in a function stops no other."
 
 ;;;; A question as a request
 
-(cl-defmethod gemini-companion-request-label ((_ gemini-companion-state-question))
-  "Return that the CLI asks in its terminal."
-  "asks in its terminal")
+(defun gemini-companion-state--with-cause (text question)
+  "Return TEXT, followed by the cause of QUESTION if that is known."
+  (if (gemini-companion-state-question-cause question)
+      (concat text ", " (gemini-companion-state-question-cause question))
+    text))
+
+(cl-defmethod gemini-companion-request-label
+  ((question gemini-companion-state-question))
+  "Return that the CLI of QUESTION asks in its terminal, and why."
+  (gemini-companion-state--with-cause "asks in its terminal" question))
 
 (cl-defmethod gemini-companion-request-notice
   ((question gemini-companion-state-question))
   "Return that the CLI of QUESTION asks, and the key to go there."
   (concat (gemini-companion-session-name
            (gemini-companion-state-question-session question))
-          (substitute-command-keys " asks in its terminal; \
-\\[gemini-companion-review] goes there")))
+          " " (gemini-companion-request-label question)
+          (substitute-command-keys "; \\[gemini-companion-review] goes there")))
 
-(cl-defmethod gemini-companion-request-in-header ((_ gemini-companion-state-question))
-  "Return nil, as the question is to be seen in the terminal itself."
-  nil)
+(cl-defmethod gemini-companion-request-in-header
+  ((question gemini-companion-state-question))
+  "Return why the CLI of QUESTION asks, or nil if that is not known.
+The question itself is to be seen in the terminal."
+  (and (gemini-companion-state-question-cause question)
+       (gemini-companion-state--with-cause "asks" question)))
 
 (cl-defmethod gemini-companion-request-certain-p
   ((question gemini-companion-state-question))

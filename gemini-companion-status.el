@@ -26,6 +26,7 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-request)
 (require 'gemini-companion-roots)
+(require 'gemini-companion-rules)
 (require 'gemini-companion-server)
 (require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
@@ -38,7 +39,7 @@
 
 (defconst gemini-companion-status-titles
   '("Server" "Start" "CLI" "Settings" "Extension" "Sharing" "Remote host"
-    "Running CLIs" "Project" "Links" "Permissions")
+    "Running CLIs" "Project" "Links" "Permissions" "Rules")
   "Titles of findings, what a CLI needs first to open a review at the top.
 The first finding in this order that is `bad' or `wait' is the verdict if
 no CLI is connected; those with other titles come last.")
@@ -48,7 +49,8 @@ no CLI is connected; those with other titles come last.")
     ("CLI" . gemini-companion-status--installed)
     ("Settings" . gemini-companion-status--settings)
     ("Sharing" . gemini-companion-status--sharing)
-    ("Running CLIs" . gemini-companion-status--running))
+    ("Running CLIs" . gemini-companion-status--running)
+    ("Rules" . gemini-companion-status--rules))
   "Alist of (TITLE . FUNCTION), the checks of the status itself.
 Each function is called with the user's directory, and returns a list of
 findings, which may be empty.  The other parts have their checks in
@@ -570,6 +572,18 @@ ignore file."))
 `gemini-companion-share-outside-projects'."))))
       `((note ,(format "%s is not shared" (gemini-companion-names-absolute name))
               ,remedy)))))
+
+;;;; Rules
+
+(defun gemini-companion-status--rules (_directory)
+  "Return the findings about CLIs that rules for reviews do not make ask.
+There is none without rules.  The part `tools' knows of linked CLIs."
+  (when (gemini-companion-rules-all)
+    (mapcar (lambda (client) (gemini-companion-rules-finding client nil))
+            (seq-remove (lambda (client)
+                          (and (gemini-companion-client-review-hook client)
+                               (gemini-companion-install-extension-p)))
+                        (gemini-companion-cli-clients)))))
 
 ;;;; Running CLIs
 

@@ -47,6 +47,9 @@
 (defconst gemini-companion-tools--server "emacs"
   "Name of the bridge in the CLIs, which is part of the names of tools.")
 
+(defconst gemini-companion-tools--start-seconds 5
+  "Seconds after its start in which a CLI has read its settings.")
+
 (defvar gemini-companion-tools--watches-rules nil
   "Non-nil while the file of rules follows the rules.")
 
@@ -192,8 +195,7 @@ directory may be shared with other hosts."
 
 (defun gemini-companion-tools--has-rules-p ()
   "Return non-nil if an edit may have to be reviewed by a rule of this Emacs."
-  (or (default-value 'gemini-companion-review-rules)
-      (default-value 'gemini-companion-rules-until-exit)))
+  (gemini-companion-rules-all))
 
 (defun gemini-companion-tools--update-rules (&optional gone)
   "Make the file of rules of this Emacs, or delete it if there are none.
@@ -246,16 +248,43 @@ WHERE is that buffer, or nil; see `add-variable-watcher'."
   "Return whether a rule wants a review of the edit that FACTS announce.
 The value is a plist for the server.  A rule holds also while sharing is
 paused, as nothing is sent to the model."
-  (pcase-let* (((map :path :client) facts)
+  (pcase-let* (((map :path :client :mode) facts)
+               (session (gemini-companion-tools--session facts))
                (verdict (gemini-companion-rules-for
                          path
-                         (or (gemini-companion-tools--session facts)
+                         (or session
                              (list :id (concat "?" client) :client client)))))
-    (list :review
-          (if (and verdict
-                   (eq 'always (gemini-companion-rules-verdict-review verdict)))
-              "always"
-            "-"))))
+    (cond ((and verdict
+                (eq 'always (gemini-companion-rules-verdict-review verdict))
+                (not (gemini-companion-tools--asks-by-setting-p session mode)))
+           (when (and session
+                      (gemini-companion-client-reviews-in-terminal-p client))
+             (gemini-companion-state-expect-question
+              session (gemini-companion-rules-phrase verdict)))
+           '(:review "always"))
+          (t '(:review "-")))))
+
+(defun gemini-companion-tools--asks-by-setting-p (session mode)
+  "Return non-nil if the CLI of SESSION asks about all edits in MODE by itself.
+That is by a setting that it has read when it started, and it then opens a
+review, which the answer of a hook would prevent.  MODE is as the CLI names it."
+  (pcase-let (((map :client :directory :remote :pid) session))
+    (when-let* (((not remote))
+                (directory)
+                (start (alist-get 'start (process-attributes (or pid 0))))
+                (read (seq-filter
+                       (lambda (file)
+                         (when-let* ((attributes (file-attributes file)))
+                           (time-less-p
+                            (file-attribute-modification-time attributes)
+                            ;; Qwen Code writes its file again as it starts.
+                            (time-add start gemini-companion-tools--start-seconds))))
+                       (gemini-companion-client-settings-files client directory))))
+      (seq-some (lambda (required)
+                  (and (member mode (car (nth 4 required)))
+                       (gemini-companion-client-settings-has-alternative-p
+                        read required)))
+                (gemini-companion-client-required-settings client)))))
 
 (defun gemini-companion-tools--session (facts)
   "Return the session of the CLI that FACTS name, or nil."
@@ -606,7 +635,24 @@ Include those of the part `errors', which starts and stops with this one."
                 (seq-filter #'gemini-companion-tools-linked-p clients)
                 ;; They ask for nothing.
                 (gemini-companion-tools--reporting)))
+       (and (gemini-companion-rules-all)
+            (mapcar (lambda (client)
+                      (cons "Rules" (gemini-companion-tools--rules-finding
+                                     client directory)))
+                    (seq-filter #'gemini-companion-client-review-hook
+                                (seq-intersection
+                                 known (gemini-companion-cli-clients)))))
        (gemini-companion-part-findings 'errors directory)))))
+
+(defun gemini-companion-tools--rules-finding (client directory)
+  "Return the finding about what rules can do with CLIENT in DIRECTORY."
+  (gemini-companion-rules-finding
+   client
+   (cond ((not (gemini-companion-tools-linked-p client)) nil)
+         ((and (not (file-remote-p directory))
+               (gemini-companion-client-untrusted-p client directory))
+          'untrusted)
+         (t t))))
 
 (defun gemini-companion-tools--permission-finding (client directory)
   "Return the finding about what CLIENT in DIRECTORY asks permission for.

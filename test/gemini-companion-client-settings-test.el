@@ -20,6 +20,45 @@
   (pcase (gemini-companion-client-test-finding)
     (`(,_ ,_ ,_ (,_ . ,set)) (funcall set))))
 
+(ert-deftest gemini-companion-clients-settings-may-have-an-alternative ()
+  :tags '(pure)
+  (pcase-dolist
+      (`(,text ,mark . ,buttons)
+       '(("{}" bad "Set it" "Ask in mode auto")
+         ("{\"tools\": {\"approvalMode\": \"auto\"}}"
+          bad "Change it" "Ask in mode auto")
+         ("{\"tools\": {\"approvalMode\": \"yolo\"}}" bad "Change it")
+         ("{\"tools\": {\"approvalMode\": \"default\"}}" good)
+         ("{\"permissions\": {\"ask\": [\"Bash\", \"Edit\"]}}" good)
+         ("{\"permissions\": {\"ask\": [\"Edit(*.el)\"]}}"
+          bad "Set it" "Ask in mode auto")
+         ("{\"permissions\": {\"ask\": \"Edit\"}}" bad "Set it" "Ask in mode auto")
+         ;; In that mode, it has no effect.
+         ("{\"permissions\": {\"ask\": [\"Edit\"]},
+           \"tools\": {\"approvalMode\": \"yolo\"}}" bad "Change it")))
+    (ert-info (text :prefix "Settings: ")
+      (gemini-companion-test-with-directory '()
+        (let ((process-environment
+               (cons (concat "QWEN_HOME=" default-directory) process-environment)))
+          (gemini-companion-test-write "settings.json" text)
+          (cl-flet ((finding ()
+                      (nth 1 (gemini-companion-client-settings-findings
+                              "qwen" "/"))))
+            (should (equal (cons mark buttons)
+                           (cons (car (finding))
+                                 (mapcar #'car (nthcdr 3 (finding))))))
+            (when-let* ((set (alist-get "Ask in mode auto" (nthcdr 3 (finding))
+                                        nil nil #'equal)))
+              (should (string-search "In mode auto, \"Edit\" in permissions.ask"
+                                     (nth 2 (finding))))
+              (let ((inhibit-message t))
+                (funcall set))
+              (should (eq 'good (car (finding))))
+              (when (string-search "Edit(*.el)" text)
+                (should (equal ["Edit(*.el)" "Edit"]
+                               (gemini-companion-client-settings-get
+                                "settings.json" '("permissions" "ask"))))))))))))
+
 (ert-deftest gemini-companion-clients-reads-settings-as-the-clis-do ()
   :tags '(pure)
   (pcase-dolist

@@ -204,6 +204,21 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
         (becomes "{}")
         (set-default 'gemini-companion-review-rules '(("*.el" . always)))
         (becomes "BRIDGE")
+        ;; Its Python, or the extension, is gone.
+        (dolist (gone (list "then '?[^ ']*python[^ ']*'?"
+                            (regexp-quote
+                             (gemini-companion-install-extension-directory))))
+          (should (string-match-p gone (line)))
+          (should (equal "{}"
+                         (with-temp-buffer
+                           (call-process
+                            "sh" nil '(t nil) nil "-c"
+                            (replace-regexp-in-string
+                             gone (if (string-prefix-p "then" gone)
+                                      "then /no/such/python"
+                                    "/no/such/directory/")
+                             (line)))
+                           (string-trim (buffer-string))))))
         (set-default 'gemini-companion-review-rules nil)
         (becomes "{}")
         (set-default 'gemini-companion-rules-until-exit '(("*.el" . always)))
@@ -252,6 +267,75 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
                    (lambda (answer) (setq answered answer)))
           (should (equal (list :review review) answered)))))))
 
+(ert-deftest gemini-companion-tools-say-by-which-rule-a-cli-asks-in-its-terminal ()
+  :tags '(pure)
+  (gemini-companion-test-with-directory nil
+    (let ((gemini-companion-review-rules '(("*.el" . always)))
+          (session '(:id "one" :pid 1 :client "qwen")))
+      (unwind-protect
+          (progn
+            (gemini-companion-part-start 'state)
+            (gemini-companion-server-receive 'sessions-update (list session))
+            (cl-flet ((ask (kind &rest facts)
+                        (funcall (gemini-companion-server-receive
+                                  'ask kind (append facts '(:client "qwen" :pids (1))))
+                                 #'ignore))
+                      (labels ()
+                        (mapcar #'gemini-companion-request-label
+                                (gemini-companion-requests session))))
+              (ask 'turn :event "prompt" :prompt "p")
+              (ask 'review :path (expand-file-name "a.c"))
+              (ask 'turn :event "question")
+              (should (equal '("asks in its terminal") (labels)))
+              (ask 'turn :event "edit")
+              (ask 'review :path (expand-file-name "a.el"))
+              (should-not (labels))
+              (ask 'turn :event "question")
+              (should (equal '("asks in its terminal, by your rule *.el") (labels)))
+              (should (equal "asks, by your rule *.el"
+                             (gemini-companion-request-in-header
+                              (car (gemini-companion-requests session)))))
+              ;; It asks for another reason.
+              (ask 'turn :event "edit")
+              (ask 'turn :event "question")
+              (should (equal '("asks in its terminal") (labels)))))
+        (gemini-companion-part-stop 'session)
+        (gemini-companion-part-stop 'state)))))
+
+(ert-deftest gemini-companion-tools-leave-a-review-to-what-a-cli-asks-by-itself ()
+  :tags '(pure)
+  (gemini-companion-test-with-directory nil
+    (let* ((gemini-companion-review-rules '((t . always)))
+           (process-environment
+            (cons (concat "QWEN_HOME=" default-directory) process-environment))
+           (started (alist-get 'start (process-attributes (emacs-pid))))
+           (session (list :id "one" :pid (emacs-pid) :client "qwen"
+                          :directory default-directory))
+           (review (lambda (mode text seconds)
+                     (gemini-companion-test-write "settings.json" text)
+                     (set-file-times "settings.json" (time-add started seconds))
+                     (let ((answered nil))
+                       (funcall (gemini-companion-server-receive
+                                 'ask 'review
+                                 (list :path (expand-file-name "a") :client "qwen"
+                                       :pids (list (emacs-pid)) :mode mode))
+                                (lambda (answer) (setq answered answer)))
+                       (plist-get answered :review))))
+           (all "{\"permissions\": {\"ask\": [\"Edit\"]}}"))
+      (unwind-protect
+          (progn
+            (gemini-companion-server-receive 'sessions-update (list session))
+            (should (equal "-" (funcall review "auto" all -60)))
+            (should (equal "always" (funcall review "yolo" all -60)))
+            (should (equal "always" (funcall review "auto-edit" all -60)))
+            (should (equal "always" (funcall review "auto" "{}" -60)))
+            (should (equal "always"
+                           (funcall review "auto"
+                                    (string-replace "Edit" "Edit(**/*.el)" all) -60)))
+            ;; The CLI has not read it.
+            (should (equal "always" (funcall review "auto" all 60))))
+        (gemini-companion-part-stop 'session)))))
+
 (ert-deftest gemini-companion-tools-links-nothing-when-the-user-quits ()
   :tags '(pure)
   (gemini-companion-tools-test-with-home
@@ -276,6 +360,50 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
   "Return the status of the links, as in DIRECTORY, as a text."
   (format "%s" (seq-filter (lambda (finding) (equal "Links" (car finding)))
                            (gemini-companion-status-findings directory))))
+
+(ert-deftest gemini-companion-tools-status-shows-what-rules-can-do-in-which-mode ()
+  (gemini-companion-tools-test-with-home
+    (let ((gemini-companion-rules-until-exit nil)
+          (gemini-companion-review-rules nil))
+      (dolist (home '(".gemini" ".qwen" ".copilot"))
+        (make-directory home t))
+      (cl-flet ((rules ()
+                  (mapcar (lambda (finding)
+                            (concat (symbol-name (nth 1 finding)) " " (nth 2 finding)))
+                          (seq-filter (lambda (finding)
+                                        (equal "Rules" (car finding)))
+                                      (gemini-companion-status-findings
+                                       directory))))
+                (matches-p (regexps texts)
+                  (should (length= texts (length regexps)))
+                  (cl-every (lambda (regexp)
+                              (seq-some (apply-partially #'string-match-p regexp)
+                                        texts))
+                            regexps)))
+        (should-not (rules))
+        (setq gemini-companion-review-rules '(("*.el" . always)))
+        (should (matches-p '("note In auto_edit and yolo, Gemini CLI writes without"
+                             "note In auto, auto-edit and yolo, Qwen Code writes"
+                             "note In --yolo and --allow-tool, Copilot CLI writes")
+                           (rules)))
+        (gemini-companion-tools-test-call t nil)
+        (gemini-companion-test-write
+         ".gemini/trustedFolders.json"
+         (json-encode `((,(directory-file-name directory) . "TRUST_FOLDER"))))
+        (should (matches-p '("good Gemini CLI opens a review .*also in auto_edit"
+                             "note In auto, auto-edit and yolo, Qwen Code asks in"
+                             "note In --yolo and --allow-tool, Copilot CLI writes")
+                           (rules)))
+        ;; The hooks of an extension do not run there.
+        (gemini-companion-test-write
+         ".qwen/settings.json"
+         "{\"security\": {\"folderTrust\": {\"enabled\": true}}}")
+        (gemini-companion-test-write
+         ".qwen/trustedFolders.json"
+         (json-encode `((,(directory-file-name directory) . "DO_NOT_TRUST"))))
+        (should (seq-some (lambda (text)
+                            (string-search "Qwen Code writes without" text))
+                          (rules)))))))
 
 (ert-deftest gemini-companion-tools-status-shows-why-a-cli-does-not-ask ()
   (gemini-companion-tools-test-with-home

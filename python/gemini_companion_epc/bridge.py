@@ -100,8 +100,19 @@ HOMES = {
 }
 # The statuses, as of `Refused`, of a server that does not answer for a directory.
 NOT_HERE = ((b"400",), (b"404",))
-# The answer to the hook before an edit with which a CLI asks in any mode.
-ASK: dict[str, Facts] = {"gemini": {"decision": "ask"}}
+# The answers to the hook before an edit with which a CLI asks.
+ASK: dict[str, Facts] = {
+    "gemini": {"decision": "ask"},
+    "qwen": {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "ask",
+            "permissionDecisionReason": "A rule in Emacs is for this file",
+        }
+    },
+}
+# The modes in which Qwen Code asks by itself, and with that answer twice.
+ASKING_MODES = ("default", "plan")
 # The variable with the port of the Emacs in whose terminal a linked CLI runs.
 PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
 
@@ -353,6 +364,18 @@ def run_hook(client: str, limit: float) -> None:
     sys.stdout.buffer.write(answer)
 
 
+def asks_itself(client: str, body: bytes) -> bool:
+    """Return whether the CLI asks in its mode about the edit of the event in ``body``.
+
+    Gemini CLI does not report its mode, and asks once.
+    """
+    try:
+        mode = json.loads(body)["event"]["permission_mode"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
+    return client == "qwen" and mode in ASKING_MODES
+
+
 def run_review(client: str) -> None:
     """Print whether the CLI is to ask before the edit of the event on stdin.
 
@@ -360,7 +383,8 @@ def run_review(client: str) -> None:
     directory, none of their rules is for the file.  If an Emacs does not answer, or has
     ended without deleting its file of rules, the CLI asks: a rule may be for the file.
     """
-    body, answer = event("event"), ASK[client]
+    body = event("event")
+    answer = {} if asks_itself(client, body) else ASK[client]
     end = monotonic() + HOOK_SECONDS
     has_failed, has_refused = False, False
     for server, _ in nearest(client):

@@ -93,6 +93,10 @@ class Hooks(ABC):
         """
         return None
 
+    def mode(self, event: Facts) -> str:
+        """Return the mode of the CLI in the event of `announced`, "" if unknown."""
+        return ""
+
     def must_ask(self, event: Facts) -> Facts:
         """Return the answer to the event of `announced` with which the CLI asks."""
         return {}

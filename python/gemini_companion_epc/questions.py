@@ -113,7 +113,8 @@ class Questions:
         facts = {"client": client.name, "pids": pids}
         if announced is not None:
             path = os.path.join(directory, announced)
-            must_ask = await self._must_ask({**facts, "path": path})
+            announcement = {**facts, "path": path, "mode": hooks.mode(event)}
+            must_ask = await self._must_ask(announcement)
             return hooks.must_ask(event) if must_ask else {}
         # Gemini CLI asks the user only after this hook has returned.
         moment = self._config.notice_limit

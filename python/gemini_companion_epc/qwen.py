@@ -11,6 +11,9 @@ from .hooks import Asked, Edited, Turn, TurnEvent
 from .types import Facts
 
 PERMISSION = "PermissionRequest"
+PRE_TOOL = "PreToolUse"
+ASKING_MODES = ("default", "plan")
+"""The modes in which Qwen Code itself asks about an edit, or writes none."""
 SHELL = "run_shell_command"
 OTHERS = {
     "edit",
@@ -31,6 +34,28 @@ class QwenHooks(GeminiHooks):
         "Notification": "question",
     }
 
+    def announced(self, event: Facts) -> str | None:
+        given = event.get("tool_input")
+        if event.get("hook_event_name") != PRE_TOOL or not isinstance(given, dict):
+            return None
+        if event.get("permission_mode") in ASKING_MODES:
+            # This event comes after the yes there, and an answer would ask again.
+            return None
+        file = given.get("file_path")
+        return file if isinstance(file, str) else None
+
+    def mode(self, event: Facts) -> str:
+        return str(event.get("permission_mode", ""))
+
+    def must_ask(self, event: Facts) -> Facts:
+        # Qwen Code then asks in its terminal, with the diff, and opens no review.
+        output = {
+            "hookEventName": PRE_TOOL,
+            "permissionDecision": "ask",
+            "permissionDecisionReason": "A rule in Emacs is for this file",
+        }
+        return {"hookSpecificOutput": output}
+
     def asked(self, event: Facts) -> Asked | None:
         tool, arguments = event.get("tool_name"), event.get("tool_input")
         if event.get("hook_event_name") != PERMISSION or not isinstance(tool, str):
@@ -50,7 +75,7 @@ class QwenHooks(GeminiHooks):
         return {"hookSpecificOutput": output}
 
     def read(self, event: Facts) -> Turn | Edited | None:
-        if event.get("hook_event_name") == PERMISSION:
+        if event.get("hook_event_name") in (PERMISSION, PRE_TOOL):
             return None
         read = super().read(event)
         kind = event.get("notification_type")

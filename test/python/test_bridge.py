@@ -24,6 +24,7 @@ from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import DiscoveryFiles
 from gemini_companion_epc.port import UnixPort
 from gemini_companion_epc.questions import TOOLS
+from gemini_companion_epc.qwen import ASKING_MODES
 from gemini_companion_epc.types import Facts, Process
 
 # With longer limits, for a busy machine.
@@ -38,9 +39,11 @@ def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> 
 
 
 class Bridge:
+    client = "gemini"
+
     def __init__(self, directory: Path, tmp: Path, *arguments: str, **env: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", START, "gemini", *arguments],
+            [sys.executable, "-I", "-S", "-c", START, self.client, *arguments],
             cwd=directory,
             env={"TMPDIR": str(tmp), **env},
             stdin=subprocess.PIPE,
@@ -273,6 +276,23 @@ def review(tmp: Path, file: Path) -> Any:
     return json.loads(hook.end(json.dumps(announced)))
 
 
+class BridgeOfQwen(Bridge):
+    client = "qwen"
+
+
+def review_qwen(tmp: Path, mode: str) -> Any:
+    """Return the answer of the hook before Qwen Code, in ``mode``, writes a file."""
+    announced = {
+        "hook_event_name": "PreToolUse",
+        "cwd": str(tmp),
+        "permission_mode": mode,
+        "tool_name": "write_file",
+        "tool_input": {"file_path": str(tmp / "a.py"), "content": "new"},
+    }
+    hook = BridgeOfQwen(tmp, tmp, "--review", QWEN_HOME=str(tmp / "qwen"))
+    return json.loads(hook.end(json.dumps(announced)))
+
+
 ASKS = {"decision": "ask"}
 
 
@@ -287,6 +307,27 @@ def test_a_rule_of_emacs_decides_whether_the_cli_asks(
     assert (kind, facts["path"], list(texts)) == ("review", str(tmp_path / "a.py"), [])
     # What cannot be asked about may be what a rule is for.
     assert review(tmp_path, Path("a\x01.py")) == ASKS
+
+
+def test_a_rule_of_emacs_makes_qwen_code_ask_where_it_does_not(
+    alone: Alone, tmp_path: Path
+) -> None:
+    asks = program.ASK["qwen"]
+    modes: dict[str, Facts] = {"default": {}, "plan": {}}
+    modes |= dict.fromkeys(["auto", "auto-edit", "yolo", "new"], asks)
+    # Emacs has crashed, and its file of rules is left.
+    for mode, expected in modes.items():
+        assert review_qwen(tmp_path, mode) == expected
+    tmp_path.joinpath("qwen").mkdir()
+    homes = {"TMPDIR": str(tmp_path), "QWEN_HOME": str(tmp_path / "qwen")}
+    files = DiscoveryFiles(1, alone.port, alone.token, homes, UnixPort(alone.port))
+    assert files.update(()) == []
+    alone.answer({"review": "always"})
+    for mode, expected in modes.items():
+        assert review_qwen(tmp_path, mode) == expected
+    assert len(alone.emacs.asked) == 4
+    alone.answer({"review": "-"})
+    assert review_qwen(tmp_path, "yolo") == {}
 
 
 def test_a_cli_asks_if_no_emacs_says_that_it_has_no_rule(
@@ -410,3 +451,9 @@ def test_another_user_at_the_port_gets_nothing(address: str) -> None:
         with pytest.raises(program.Refused):
             program.post(port, "token", b"text", BOUND)
         assert other.stdout.readline() == "0\n"
+
+
+def test_the_bridge_and_the_server_make_a_cli_ask_by_the_same_answer() -> None:
+    asking = {c.name: c.hooks.must_ask({}) for c in CLIENTS if c.hooks}
+    assert program.ASK == {name: answer for name, answer in asking.items() if answer}
+    assert program.ASKING_MODES == ASKING_MODES
