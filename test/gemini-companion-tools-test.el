@@ -202,6 +202,10 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
         (gemini-companion-tools-test-call t t)
         (gemini-companion-part-ready 'tools 'started)
         (becomes "{}")
+        ;; No program is run: an edit costs only a look for the file.
+        (let ((process-environment (cons "PATH=/no/such/directory"
+                                         process-environment)))
+          (should (equal "{}" (runs))))
         (set-default 'gemini-companion-review-rules '(("*.el" . always)))
         (becomes "BRIDGE")
         ;; Its Python, or the extension, is gone.

@@ -3,16 +3,23 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
-from harness import gemini
-from harness.emacs import Emacs, Reviews
+from harness import gemini, qwen
+from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
-from harness.model import replace, say, write_file
+from harness.model import Part, read_file, replace, say, write_file
+from harness.needs import needs_qwen
+from harness.qwen import stays_connected
 from harness.world import World
 from test_tools import link
 
 RULES = "(setq gemini-companion-review-rules '({}))"
+LABELED = """
+(equal '("asks in its terminal, by your rule *.el")
+       (mapcar #'gemini-companion-request-label (gemini-companion-requests)))
+"""
 
 
 def linked(world: World, mode: str, rules: str) -> tuple[Emacs, Reviews, Gemini]:
@@ -118,3 +125,87 @@ def test_a_cli_asks_in_yolo_mode_while_emacs_hangs_and_after_its_crash(
     emacs.wait_until_exited()
     assert file.read_text() == "two\n"
     asks("three\n", "did after the crash")
+
+
+def test_the_mode_of_a_cli_decides_once_emacs_cannot(world: World) -> None:
+    emacs, reviews, cli = linked(world, "yolo", '("*.el" . always)')
+    file = world.file("b.el", "one\n")
+    directory = emacs.value("(gemini-companion-install-extension-directory)")
+    extension = Path(str(directory))
+    files = f"(directory-files {lisp(extension)} nil {lisp('^rules-')})"
+
+    # The rule holds while sharing is paused.
+    emacs.eval("(gemini-companion-pause)")
+    cli.model.script(replace(file, "one", "two"), say("did while paused"))
+    cli.prompt()
+    reviews.shown("b.el")
+    assert file.read_text() == "one\n"
+    reviews.accept()
+    cli.wait_for("did while paused")
+    assert file.read_text() == "two\n"
+    emacs.eval("(gemini-companion-pause)")
+
+    # The extension is gone.
+    gone = extension.with_name("gone")
+    extension.rename(gone)
+    cli.is_free(replace(file, "two", "three"))
+    assert file.read_text() == "three\n"
+    gone.rename(extension)
+
+    # Its file of rules is gone with the mode, and comes again with that.
+    emacs.eval("(gemini-companion-mode -1)")
+    emacs.becomes(files, None)
+    cli.is_free(replace(file, "three", "four"))
+    assert file.read_text() == "four\n"
+    emacs.eval("(gemini-companion-mode 1)")
+    emacs.holds(files)
+
+    # Emacs exits.
+    emacs.eval("(progn (run-at-time 0.1 nil #'kill-emacs) nil)")
+    emacs.wait_until_exited()
+    assert not list(extension.glob("rules-*"))
+    cli.is_free(replace(file, "four", "five"))
+    assert file.read_text() == "five\n"
+
+
+@needs_qwen
+@pytest.mark.contract("Qwen Code: reviews by rule")
+def test_a_rule_asks_in_the_terminal_of_qwen_code(world: World) -> None:
+    world.home.joinpath(".qwen").mkdir()
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link(world, emacs)
+    emacs.eval(RULES.format('("*.el" . always)'))
+    # By this setting, it asks in mode auto; it would save that it has explained it.
+    ui = {**qwen.UI, "autoModeAcknowledged": True}
+    cli = world.qwen(permissions={"ask": ["Edit"]}, ui=ui)
+    reviews = Reviews(emacs)
+    stays_connected(emacs, cli)
+    file, other = world.file("b.el", "one\n"), world.file("b.txt", "one\n")
+
+    def begin(mode: str, *turns: Part) -> None:
+        cli.type(f"/approval-mode  {mode}", lambda: "Approval mode set" in cli.screen())
+        cli.mark = "[*]" if mode == "yolo" else "[>]"
+        last = write_file(file, f"{mode}\n"), say(f"did {mode}")
+        cli.model.script(read_file(file), *turns, *last)
+        cli.prompt()
+
+    # It asks once, and Emacs reviews the edit.
+    for mode in ("auto", "default"):
+        begin(mode)
+        reviews.shown("b.el")
+        reviews.accept()
+        cli.wait_for(f"did {mode}")
+        assert file.read_text() == f"{mode}\n"
+        cli.reset()
+
+    for mode in ("auto-edit", "yolo"):
+        before = file.read_text()
+        begin(mode, read_file(other), write_file(other, mode))
+        cli.number("once")
+        assert (other.read_text(), file.read_text()) == (mode, before)
+        emacs.holds(LABELED)
+        assert emacs.value("(gemini-companion-edits-open)") is None
+        cli.answer("once")
+        cli.wait_for(f"did {mode}")
+        assert file.read_text() == f"{mode}\n"
+        cli.reset()
