@@ -3,7 +3,8 @@
 
 The hook is the bridge with an event on stdin, as the CLI starts it, about a file in
 which nothing is new; the comparator is a hook as one would write it, a Python that
-is started plainly, reads the event and prints {}.  Both are processor time.  The
+is started plainly, reads the event and prints {}.  Both are processor time.  So are
+those of the hook before an edit; without rules, its comparator is an echo.  The
 question is for the diagnostics of a file, by a bridge that runs: HTTP, EPC, Emacs,
 and back, without any language server; its limit is the start of an empty Python.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shlex
 import subprocess
 import time
 from collections.abc import Iterator
@@ -64,6 +66,7 @@ def measure(directory: Path) -> Iterator[Row]:
         emacs.wait_until_ready()
         emacs.ask(" ".join(START.split()))
         yield from _hook(emacs, file)
+        yield from _review(emacs, file)
         yield from _question(emacs, file)
         yield from _permission(emacs, file)
 
@@ -97,6 +100,47 @@ def _hook(emacs: Editor, file: Path) -> Iterator[Row]:
     yield row(what, samples, Goal(times=1.3), part=0.1)
     sizes: Samples = {"ours": added[::2], "comparator": added[1::2]}
     yield row("the same, in the context, bytes", sizes, Goal(more=0))
+
+
+def _review(emacs: Editor, file: Path) -> Iterator[Row]:
+    """Measure the hook before an edit, with a rule of the user and without one."""
+    event = {
+        "hook_event_name": "BeforeTool",
+        "cwd": str(file.parent),
+        "tool_name": "write_file",
+        "tool_input": {"file_path": str(file)},
+    }
+    extension = (emacs.scratch.home / BRIDGE).parent
+    hooks = json.loads(extension.joinpath("hooks", "hooks.json").read_text())
+    line = hooks["hooks"]["BeforeTool"][0]["hooks"][0]["command"]
+
+    def run(line: str) -> float:
+        began = _used()
+        subprocess.run(
+            ["sh", "-c", line],
+            cwd=file.parent,
+            env=emacs.scratch.environment,
+            input=json.dumps(event).encode(),
+            capture_output=True,
+            check=True,
+        )
+        return 1000 * (_used() - began)
+
+    def samples(rules: str, other: str) -> Samples:
+        emacs.ask(f"(progn (setq gemini-companion-review-rules '({rules})) t)")
+        until(
+            lambda: any(extension.glob("rules-*")) == bool(rules),
+            "the file of rules follows them",
+        )
+        return alternate(ROUNDS, ours=lambda: run(line), comparator=lambda: run(other))
+
+    # A program more takes twice the time of the shell.
+    what = "hook before an edit, no rules, p10, CPU, ms"
+    yield row(what, samples("", "echo {}"), Goal(times=1.6), part=0.1)
+    plain = shlex.join([Tools.find().python, "-c", TRIVIAL])
+    what = "the same, with rules, p10, CPU, ms"
+    yield row(what, samples('("*.c" . always)', plain), Goal(times=1.3), part=0.1)
+    emacs.ask("(progn (setq gemini-companion-review-rules nil) t)")
 
 
 def _permission(emacs: Editor, file: Path) -> Iterator[Row]:

@@ -455,5 +455,5 @@ def test_another_user_at_the_port_gets_nothing(address: str) -> None:
 
 def test_the_bridge_and_the_server_make_a_cli_ask_by_the_same_answer() -> None:
     asking = {c.name: c.hooks.must_ask({}) for c in CLIENTS if c.hooks}
-    assert program.ASK == {name: answer for name, answer in asking.items() if answer}
+    assert {name: answer for name, answer in asking.items() if answer} == program.ASK
     assert program.ASKING_MODES == ASKING_MODES
