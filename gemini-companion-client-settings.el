@@ -252,7 +252,7 @@ FILES and REQUIRED are as in `gemini-companion-client-settings-meet'."
 
 (defun gemini-companion-client-settings--alternative (client files runs-p required)
   "Return the remedy and the button of the alternative in REQUIRED, a list.
-It is nil if there is none that helps.  For the arguments, see
+It is nil if there is none that helps.  For CLIENT, FILES and RUNS-P, see
 `gemini-companion-client-settings--finding'."
   (pcase-let* ((`(,keys . ,_) required)
                (`(,values ,list-keys ,element ,label) (nth 4 required))

@@ -104,7 +104,7 @@ What Customize saves may then be overridden when Emacs starts."
     (user-error "Rules are set outside Customize, as in your init file; \
 add this one there, or set it without a prefix argument"))
   (unless (ignore-errors (custom-file t))
-    (user-error "Customize has no file to save to, as in emacs -Q; \
+    (user-error "Customize has no file to save to without an init file; \
 set the rule without a prefix argument")))
 
 (defun gemini-companion-rules-set--set (condition review save)

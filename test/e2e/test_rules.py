@@ -23,13 +23,26 @@ LABELED = """
 
 
 def linked(world: World, mode: str, rules: str) -> tuple[Emacs, Reviews, Gemini]:
-    """Return an Emacs with ``rules``, and a linked Gemini CLI in the ``mode``."""
+    """Return an Emacs with ``rules``, and a linked Gemini CLI in the ``mode``.
+
+    Its settings name no mode yolo, which a key begins.
+    """
     emacs = world.emacs(world.file("a.txt", "a\n"))
     link(world, emacs)
-    general = {"enableAutoUpdate": False, "defaultApprovalMode": mode}
+    begin = "auto_edit" if mode == "yolo" else mode
+    general = {"enableAutoUpdate": False, "defaultApprovalMode": begin}
     gemini.configure(world.scratch, general=general)
     emacs.eval(RULES.format(rules))
-    return emacs, Reviews(emacs), world.gemini()
+    cli = world.gemini()
+    if mode == "yolo":
+        begin_yolo(cli)
+    return emacs, Reviews(emacs), cli
+
+
+def begin_yolo(cli: Gemini) -> None:
+    cli.terminal.keys("C-y")
+    cli.terminal.wait_for("YOLO")
+    cli.mark = "[*]"
 
 
 @pytest.mark.contract("Gemini CLI: reviews by rule")
@@ -38,9 +51,7 @@ def test_a_rule_asks_in_each_mode_of_gemini_cli(world: World) -> None:
     file, other = world.file("b.el", "one\ntwo\n"), world.project / "b.txt"
     for mode in ("auto_edit", "yolo"):
         if mode == "yolo":
-            cli.terminal.keys("C-y")
-            cli.terminal.wait_for("YOLO")
-            cli.mark = "[*]"
+            begin_yolo(cli)
         file.write_text("one\ntwo\n")
         cli.model.script(
             write_file(other, mode), replace(file, "two", "TWO"), say(f"did {mode}")
