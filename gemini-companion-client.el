@@ -195,6 +195,11 @@ They are as CLIENT names them.")
   "Return non-nil if CLIENT opens no review when a hook makes it ask.
 It then shows the edit in its terminal only.")
 
+(gemini-companion-client--define gemini-companion-client-plan-files (client)
+  "Return globs for the files to which CLIENT writes plans, a list.
+They are as in .gitignore, for names below the directory of CLIENT.  The
+directory of such a file is named plans.")
+
 (gemini-companion-client--define gemini-companion-client-permission-hook (client)
   "Return the event whose hook may answer what CLIENT asks, a cons.
 It is (EVENT . TOOLS), as in `gemini-companion-client-hooks'.")

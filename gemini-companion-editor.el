@@ -28,9 +28,9 @@
 
 (defcustom gemini-companion-run-editor nil
   "Non-nil means that the editor key of a CLI opens its prompt in this Emacs.
-That is for CLIs that `gemini-companion-run' starts on this host, while
-the server of Emacs runs; see the command `server-start'.  Takes effect
-when a CLI is started."
+So does the key that edits a plan.  That is for CLIs that
+`gemini-companion-run' starts on this host, while the server of Emacs runs;
+see the command `server-start'.  Takes effect when a CLI is started."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-terminal)
@@ -42,7 +42,7 @@ when a CLI is started."
 # Written by gemini-companion: the editor of a CLI, and of what it runs.
 for file; do
     case $file in
-        $GEMINI_COMPANION_EDITOR_FILE)
+        $GEMINI_COMPANION_EDITOR_FILE | $GEMINI_COMPANION_EDITOR_PLAN)
             exec \"$GEMINI_COMPANION_EMACSCLIENT\" --quiet \\
                 \"$GEMINI_COMPANION_EDITOR_SERVER\" \"$file\" ;;
     esac
@@ -84,6 +84,14 @@ Return nil if it does not run."
       (let ((beside (expand-file-name "emacsclient" invocation-directory)))
         (and (file-executable-p beside) beside))))
 
+(defun gemini-companion-editor--plan (client)
+  "Return a pattern of the shell for the plans of CLIENT, or an empty string.
+There, a star matches slashes as well, so the last glob fits all of them."
+  (let ((glob (car (last (gemini-companion-client-plan-files client)))))
+    (if glob
+        (concat (gemini-companion-client-home client) glob)
+      "")))
+
 (defun gemini-companion-editor-environment (client environment)
   "Return ENVIRONMENT with variables for the editor key of CLIENT.
 It is ENVIRONMENT itself if `gemini-companion-run-editor' is nil, if this Emacs
@@ -100,6 +108,8 @@ runs no server, or if no file of that key is known for CLIENT."
                       (concat "GEMINI_COMPANION_VISUAL="
                               (or (getenv "VISUAL") (getenv "EDITOR")))
                       (concat "GEMINI_COMPANION_EDITOR_FILE=*/" pattern)
+                      (concat "GEMINI_COMPANION_EDITOR_PLAN="
+                              (gemini-companion-editor--plan client))
                       (concat "GEMINI_COMPANION_EDITOR_SERVER=" server)
                       (concat "GEMINI_COMPANION_EMACSCLIENT=" program))
                 environment)))))

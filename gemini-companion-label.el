@@ -12,6 +12,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-names)
+(require 'gemini-companion-review-plans)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-text)
 
@@ -20,14 +21,15 @@
 (cl-defstruct (gemini-companion-label-place
                (:noinline t)
                (:constructor gemini-companion-label--make-place
-                             (name host root link))
+                             (name host root link plan))
                (:copier nil))
   "Where a file is, for the CLI that writes it; see `gemini-companion-label-place'.
 NAME is its true name, relative to a root of its CLI, if that has one.  HOST
 is the remote host of a relative name, as an absolute name has its host.
 ROOT is the workspace root in which it is, or nil.  LINK is the name by
-which the file was named if that is a symbolic link to somewhere else."
-  name host root link)
+which the file was named if that is a symbolic link to somewhere else.
+PLAN is non-nil for the plan of a CLI."
+  name host root link plan)
 
 (defun gemini-companion-label-place (file &optional session)
   "Return where FILE is for the CLI of SESSION, or without one, for any.
@@ -48,7 +50,8 @@ for what shows more than one thing about a file."
                        (gemini-companion-label--below
                         file
                         (car (gemini-companion-roots-outermost file session))))))
-    (gemini-companion-label--make-place name host root link)))
+    (gemini-companion-label--make-place
+     name host root link (gemini-companion-review-plans-file-p true-name))))
 
 (defun gemini-companion-label-file (file &optional session plain)
   "Return a name of FILE to show to the user.
@@ -61,22 +64,29 @@ see `gemini-companion-label-place-text'."
 (defun gemini-companion-label-place-text (place &optional plain)
   "Return the name of the file at PLACE to show to the user.
 Unless PLAIN is non-nil, it includes that the file is outside all roots,
-or a symbolic link to somewhere else, and has the face of a warning.
-Invisible characters are escaped, and a long name is shortened in its
-middle.  Two examples are src/a.el and, without PLAIN:
-  a file outside your projects: /etc/hosts"
-  (pcase-let (((cl-struct gemini-companion-label-place name host root link) place))
+or a symbolic link to somewhere else, and has the face of a warning; the
+plan of a CLI is called that.  Invisible characters are escaped, and a long
+name is shortened in its middle.  Examples are src/a.el and, without PLAIN:
+  a file outside your projects: /etc/hosts
+  the plan: add-search.md"
+  (pcase-let (((cl-struct gemini-companion-label-place name host root link plan)
+               place))
     (let ((text (concat (and host
                              (concat (gemini-companion-names-title host) ":"))
                         (gemini-companion-names-shown name))))
-      (if (or plain (and root (not link)))
-          text
+      (cond
+       ((or plain (and root (not link)))
+        text)
+       ((and plan (not link))
+        (concat "the plan: "
+                (gemini-companion-names-shown (file-name-nondirectory name))))
+       (t
         (propertize
          (concat (unless root "a file outside your projects: ")
                  text
                  (and link (format " (by the symbolic link %s)"
                                    (gemini-companion-names-shown link))))
-         'face (if root 'warning 'error))))))
+         'face (if root 'warning 'error)))))))
 
 (defun gemini-companion-label-place-base (place columns)
   "Return the last component of the true name of the file at PLACE, as a text.
@@ -89,10 +99,13 @@ characters are escaped."
 (defun gemini-companion-label-place-warnings (place)
   "Return warnings about PLACE, a list of phrases in the face of a warning.
 It is nil for a file in a workspace root that is no symbolic link to
-somewhere else."
+somewhere else.  That a file outside of them is the plan of a CLI is in
+place of the warning."
   (delq nil
-        (list (unless (gemini-companion-label-place-root place)
-                (propertize "outside your projects" 'face '(bold error)))
+        (list (cond ((gemini-companion-label-place-root place) nil)
+                    ((gemini-companion-label-place-plan place)
+                     (propertize "the plan" 'face 'bold))
+                    (t (propertize "outside your projects" 'face '(bold error))))
               (when (gemini-companion-label-place-link place)
                 (propertize "by a symbolic link" 'face '(bold warning))))))
 

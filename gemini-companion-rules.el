@@ -19,6 +19,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-ignore)
 (require 'gemini-companion-names)
+(require 'gemini-companion-review-plans)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-text)
 
@@ -98,7 +99,8 @@ string if the rule has failed, else nil."
   "Return what the rules decide about an edit of FILE by SESSION.
 The value is a `gemini-companion-rules-verdict', or nil if no rule fits.
 This calls functions of the user, so ask once for an edit."
-  (when-let* ((rules (gemini-companion-rules-all)))
+  (when-let* ((rules (append (gemini-companion-rules-all)
+                             (gemini-companion-review-plans-rules file))))
     (let ((began (float-time))
           (tried nil))
       (condition-case problem
@@ -243,6 +245,8 @@ One of a glob in a project is: /docs/** in shop."
                    ,(and (pred stringp) glob))
              (format "%s in %s" glob
                      (file-name-nondirectory (directory-file-name project))))))
+         ((eq condition #'gemini-companion-review-plans-file-p)
+          "gemini-companion-review-plans")
          ((symbolp condition) (symbol-name condition))
          ((functionp condition) "that is a function")
          (t (let ((print-escape-newlines t))

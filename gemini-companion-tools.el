@@ -159,10 +159,15 @@ deleted, for the failure of the edit."
 
 (defun gemini-companion-tools--if-rules (line)
   "Return a line of a shell to run LINE while an Emacs has rules.
-Without one, an edit costs only a look for their files."
-  (format "set -- %s*; if [ -e \"$1\" ]; then %s; else echo {}; fi"
+Without one, an edit costs only a look for their files, and one at the text
+of the event: for a plan, the line runs with the option --plan instead."
+  (format "set -- %s*; if [ -e \"$1\" ]; then %s; else input=$(cat); \
+case $input in *%s*) printf %%s \"$input\" | { %s; } ;; *) echo {} ;; esac; fi"
           (shell-quote-argument (gemini-companion-tools--rules-file ""))
-          line))
+          line
+          ;; A longer pattern would cost time in a text that almost fits it.
+          (shell-quote-argument "/plans/")
+          (replace-regexp-in-string " --review " " --plan " line t t)))
 
 (defun gemini-companion-tools--notification-hooks (client)
   "Return the file of hooks that links CLIENT, an object for `json-encode'."

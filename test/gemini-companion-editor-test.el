@@ -55,10 +55,23 @@ Return what CALLED has then, a file, and delete that."
                                file)
                        (gemini-companion-editor-test-edit environment called file)))
         (dolist (other '("/src/.git/COMMIT_EDITMSG" "/src/buffer.txt"
-                         "/tmp/claude-edit-1/buffer.txt" "a b"))
+                         "/tmp/claude-edit-1/buffer.txt" "a b"
+                         "/src/tmp/shop/1a/plans/a.md"))
           (should (equal (concat "ed " other)
                          (gemini-companion-editor-test-edit environment called
                                                             other))))))
+    ;; So is the plan of a CLI that writes it to a file.
+    (let ((process-environment (append '("HOME=/home/me" "GEMINI_CLI_HOME")
+                                       process-environment))
+          (plan "/home/me/.gemini/tmp/shop/1a/plans/add search.md"))
+      (pcase-dolist (`(,client . ,program)
+                     '(("gemini" . "emacsclient --quiet --socket-name=/run/emacs/work ")
+                       ("qwen" . "ed ")))
+        (should (equal (concat program plan)
+                       (gemini-companion-editor-test-edit
+                        (gemini-companion-editor-environment client
+                                                             process-environment)
+                        called plan)))))
     ;; An editor may have arguments.
     (let ((process-environment (cons (concat "VISUAL=" (getenv "EDITOR") " -x")
                                      process-environment)))

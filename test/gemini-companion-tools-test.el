@@ -181,7 +181,8 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
   :tags '(pure)
   (gemini-companion-tools-test-with-home
     (let ((gemini-companion-review-rules nil)
-          (gemini-companion-rules-until-exit nil))
+          (gemini-companion-rules-until-exit nil)
+          (input "{\"file_path\": \"/src/a.md\"}"))
       (cl-flet* ((line ()
                    (let ((text (gemini-companion-client-settings-get
                                 (expand-file-name
@@ -193,19 +194,35 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
                  (runs ()
                    ;; The bridge is a program that says that it was run.
                    (with-temp-buffer
-                     (call-process "sh" nil t nil "-c"
-                                   (replace-regexp-in-string
-                                    "then .* --review" "then echo BRIDGE" (line)))
+                     (insert input)
+                     (call-process-region
+                      nil nil "sh" t t nil "-c"
+                      (replace-regexp-in-string
+                       "{ .* --plan" "{ echo PLAN; cat"
+                       (replace-regexp-in-string
+                        "then .* --review" "then echo BRIDGE" (line) t t)
+                       t t))
                      (string-trim (buffer-string))))
                  (becomes (expected)
                    (gemini-companion-test-eventually (equal expected (runs)))))
         (gemini-companion-tools-test-call t t)
         (gemini-companion-part-ready 'tools 'started)
         (becomes "{}")
-        ;; No program is run: an edit costs only a look for the file.
-        (let ((process-environment (cons "PATH=/no/such/directory"
-                                         process-environment)))
+        ;; No other program is run: an edit costs only a look for the file, and
+        ;; one at its text.
+        (let* ((cat (executable-find "cat"))
+               (only (expand-file-name "only" directory))
+               (process-environment (cons (concat "PATH=" only)
+                                          process-environment)))
+          (make-directory only)
+          (make-symbolic-link cat (expand-file-name "cat" only))
           (should (equal "{}" (runs))))
+        ;; The bridge for a plan gets the event as it is.
+        (setq input (concat "{\"file_path\": \"/a/.gemini/tmp/b/plans/c.md\","
+                            " \"content\": \"\\n%s 'x' \\\\ $(exit 3) ä"
+                            (make-string 300000 ?x) "\"}"))
+        (should (equal (concat "PLAN\n" input) (runs)))
+        (setq input "{}")
         (set-default 'gemini-companion-review-rules '(("*.el" . always)))
         (becomes "BRIDGE")
         ;; Its Python, or the extension, is gone.

@@ -2,8 +2,8 @@
 """The program that a CLI starts to ask Emacs: an MCP server on stdio, or a hook.
 
 Its arguments are CLIENT, and for a hook one option: --hook; --notice, if the CLI waits
-for the hook before it asks the user; --review, before it writes a file; or
---permission, if the hook waits for the user.
+for the hook before it asks the user; --review, before it writes a file, and --plan,
+if only a plan is to be reviewed; or --permission, if the hook waits for the user.
 It searches for Emacs again at each request, so it survives a restart of Emacs.
 
 It runs without this package, so it knows on its own where each CLI of `clients` finds
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Facts: TypeAlias = dict[str, Any]
 
-HOOKS = ("--hook", "--notice", "--review", "--permission")
+HOOKS = ("--hook", "--notice", "--review", "--plan", "--permission")
 if TYPE_CHECKING or not set(sys.argv).intersection(HOOKS):
     import threading
 
@@ -346,11 +346,12 @@ def post(
 # Hook
 
 
-def event(method: str) -> bytes:
+def event(method: str, only_plans: bool = False) -> bytes:
     """Return the request ``method`` with the event of a hook, which is on stdin."""
-    return b'{"method": "%s", "pid": %d, "event": %s}' % (
+    return b'{"method": "%s", "pid": %d, "only_plans": %s, "event": %s}' % (
         method.encode(),
         os.getppid(),
+        b"true" if only_plans else b"false",
         sys.stdin.buffer.read(),
     )
 
@@ -376,15 +377,16 @@ def asks_itself(client: str, body: bytes) -> bool:
     return client == "qwen" and mode in ASKING_MODES
 
 
-def run_review(client: str) -> None:
+def run_review(client: str, only_plans: bool) -> None:
     """Print whether the CLI is to ask before the edit of the event on stdin.
 
     It is run while an Emacs has rules for that.  If none of those that run knows the
     directory, none of their rules is for the file.  If an Emacs does not answer, or has
     ended without deleting its file of rules, the CLI asks: a rule may be for the file.
+    But if no Emacs has rules and ``only_plans`` are reviewed, its mode then decides.
     """
-    body = event("event")
-    answer = {} if asks_itself(client, body) else ASK[client]
+    body = event("event", only_plans)
+    failed = {} if only_plans or asks_itself(client, body) else ASK[client]
     end = monotonic() + HOOK_SECONDS
     has_failed, has_refused = False, False
     for server, _ in nearest(client):
@@ -400,7 +402,7 @@ def run_review(client: str) -> None:
                 has_failed = True
         except (OSError, ValueError, TypeError, RecursionError):
             has_failed = True
-    print(json.dumps({} if has_refused and not has_failed else answer))
+    print(json.dumps({} if has_refused and not has_failed else failed))
 
 
 def run_permission(client: str) -> None:
@@ -539,7 +541,9 @@ def main() -> None:
     elif options == ["--notice"]:
         run_hook(client, NOTICE_SECONDS)
     elif options == ["--review"]:
-        run_review(client)
+        run_review(client, only_plans=False)
+    elif options == ["--plan"]:
+        run_review(client, only_plans=True)
     elif options == ["--permission"]:
         run_permission(client)
     else:

@@ -114,7 +114,8 @@ class Questions:
         if announced is not None:
             path = os.path.join(directory, announced)
             announcement = {**facts, "path": path, "mode": hooks.mode(event)}
-            must_ask = await self._must_ask(announcement)
+            asks_if_failed = request.get("only_plans") is not True
+            must_ask = await self._must_ask(announcement, asks_if_failed)
             return hooks.must_ask(event) if must_ask else {}
         # Gemini CLI asks the user only after this hook has returned.
         moment = self._config.notice_limit
@@ -153,19 +154,21 @@ class Questions:
 
         return self.permissions.stream(answer())
 
-    async def _must_ask(self, facts: Facts) -> bool:
+    async def _must_ask(self, facts: Facts, asks_if_failed: bool) -> bool:
         """Return whether a rule of the user wants a review of the edit of ``facts``.
 
-        An Emacs that hangs may have a rule for it.  So may one that cannot be asked
-        about the name.
+        An Emacs that hangs may have a rule for it, and so may one that cannot be asked
+        about the name: the value is then ``asks_if_failed``.
         """
         try:
             file_name(facts["path"], "the file")
         except MalformedArgument:
-            return True
+            return asks_if_failed
         limit = self._config.review_limit
         answer = await self._hook("review", facts, limit=limit)
-        return answer is None or answer.get("review") != "-"
+        if answer is None:
+            return asks_if_failed
+        return answer.get("review") != "-"
 
     async def _edited(self, facts: Facts, edit: Edited, directory: str) -> str:
         """Return the errors that ``edit`` introduced, as a text for the model or ""."""

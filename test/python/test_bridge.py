@@ -264,7 +264,7 @@ def test_the_hook_is_silent_in_doubt(alone: Alone, tmp_path: Path) -> None:
         assert run_hook(tmp_path, text) == {}
 
 
-def review(tmp: Path, file: Path) -> Any:
+def review(tmp: Path, file: Path, option: str = "--review") -> Any:
     """Return the answer of the hook before Gemini CLI writes ``file``."""
     announced = {
         "hook_event_name": "BeforeTool",
@@ -272,7 +272,7 @@ def review(tmp: Path, file: Path) -> Any:
         "tool_name": "write_file",
         "tool_input": {"file_path": str(file), "content": "new"},
     }
-    hook = Bridge(tmp, tmp, "--review")
+    hook = Bridge(tmp, tmp, option)
     return json.loads(hook.end(json.dumps(announced)))
 
 
@@ -328,6 +328,31 @@ def test_a_rule_of_emacs_makes_qwen_code_ask_where_it_does_not(
     assert len(alone.emacs.asked) == 4
     alone.answer({"review": "-"})
     assert review_qwen(tmp_path, "yolo") == {}
+
+
+def test_a_plan_is_reviewed_if_emacs_says_so_and_never_else(
+    serve_alone: ServeAlone, tmp_path: Path
+) -> None:
+    file, crashed = tmp_path / "plans" / "a.md", discovery(tmp_path, closed_port(), "x")
+    # Emacs has crashed: no file of rules was left.
+    assert review(tmp_path, file, "--plan") == {}
+    crashed.unlink()
+    here = serve_alone(review_limit=0.2)
+    here.linked.turn(True)
+    discovery(tmp_path, here.port, here.token)
+    for answer, expected in (("always", ASKS), ("-", {})):
+        here.answer({"review": answer})
+        assert review(tmp_path, file, "--plan") == expected
+    assert review(tmp_path, Path("plans/a\x01.md"), "--plan") == {}
+    # It hangs.
+    silence = asyncio.Event()
+
+    async def silent() -> Facts:
+        await silence.wait()
+        return {}
+
+    here.emacs.on_question = silent
+    assert review(tmp_path, file, "--plan") == {}
 
 
 def test_a_cli_asks_if_no_emacs_says_that_it_has_no_rule(
