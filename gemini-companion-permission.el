@@ -13,6 +13,9 @@
 ;; once.  A yes is the answer of one key, in the buffer of that permission, when the
 ;; user has had the whole text on the screen and has typed nothing for half a second.
 ;; Whatever else happens, the CLI asks in its terminal.
+;;
+;; What else a CLI asks comes and ends in the same way: kinds that include the struct
+;; have methods of the generic functions here, and no yes.
 
 ;;; Code:
 
@@ -131,7 +134,7 @@ One is displayed at a time, so that its window is left as it was found.")
 (defvar gemini-companion-permission--end-ignoring #'ignore
   "Function that ends what `gemini-companion-permission--ignore-keys' began.")
 
-(defvar-local gemini-companion-permission--here nil
+(defvar-local gemini-companion-permission-here nil
   "The permission that the current buffer shows.")
 
 (defvar-local gemini-companion-permission--drawn nil
@@ -164,7 +167,7 @@ long to be shown whole."
                   (gemini-companion-permission-answer permission) answer)
           (funcall answer nil))
         (gemini-companion-permission--end-earlier permission)
-        (unless (gemini-companion-permission--decided-p permission)
+        (unless (gemini-companion-permission-superfluous-p permission)
           (cl-callf append gemini-companion-permission--open (list permission))
           (gemini-companion-permission--watch)
           (unless (gemini-companion-permission--reviewed-p permission)
@@ -175,23 +178,42 @@ long to be shown whole."
   (or gemini-companion-context-paused
       (gemini-companion-privacy-directory-hidden-p directory)))
 
+(cl-defgeneric gemini-companion-permission-new (kind parsed slots)
+  "Return a new request of KIND, a symbol, for what a CLI asks.
+PARSED is the plist that the server has sent, see
+`gemini-companion-permission--parse'.  SLOTS is a plist of those slots of a
+`gemini-companion-permission' that are the same for all kinds.")
+
+(cl-defmethod gemini-companion-permission-new ((_kind (eql 'permission)) parsed slots)
+  "Return the permission for PARSED and SLOTS."
+  (pcase-let* (((map :tool :command :arguments :file) parsed)
+               (cut (gemini-companion-permission-fit
+                     `(,tool ,command ,@(apply #'append arguments))))
+               (`(,shown-tool ,shown-command . ,rest) (car cut)))
+    (apply #'gemini-companion-permission--make
+           :tool (or shown-tool "") :command shown-command
+           :arguments (seq-partition rest 2) :cut (cdr cut)
+           :summary (gemini-companion-permission-summarize tool command arguments)
+           :file (and file (gemini-companion-text-true-name file))
+           slots)))
+
 (defun gemini-companion-permission--read (facts input)
-  "Return the permission that INPUT of the server describes.
+  "Return the request that INPUT of the server describes.
 For FACTS and INPUT, see `gemini-companion-permission-ask'."
-  (pcase-let (((map :tool :command :arguments :partial :file)
-               (gemini-companion-permission--parse input)))
-    (let ((cut (gemini-companion-permission--cut
-                `(,tool ,command ,@(apply #'append arguments)))))
-      (pcase-let ((`(,shown-tool ,shown-command . ,rest) (car cut))
-                  (session (gemini-companion-permission--session facts)))
-        (gemini-companion-permission--make
-         :session session
-         :started (gemini-companion-permission--started session)
-         :input input :tool (or shown-tool "") :command shown-command
-         :arguments (seq-partition rest 2) :partial partial :cut (cdr cut)
-         :summary (gemini-companion-permission--summary tool command arguments)
-         :file (and file (gemini-companion-text-true-name file))
-         :directory (plist-get facts :directory))))))
+  (let* ((parsed (gemini-companion-permission--parse input))
+         (session (gemini-companion-permission--session facts)))
+    (gemini-companion-permission-new
+     (pcase (plist-get parsed :kind)
+       ("plan" 'plan)
+       ("inquiry" 'inquiry)
+       ("start" 'start)
+       (_ 'permission))
+     parsed
+     (list :session session
+           :started (gemini-companion-permission--started session)
+           :input input
+           :partial (plist-get parsed :partial)
+           :directory (plist-get facts :directory)))))
 
 (defun gemini-companion-permission--parse (input)
   "Return the plist that INPUT has, JSON of the server."
@@ -207,7 +229,7 @@ For FACTS and INPUT, see `gemini-companion-permission-ask'."
             (json-key-type 'keyword))
         (json-read-from-string input))))
 
-(defun gemini-companion-permission--cut (texts)
+(defun gemini-companion-permission-fit (texts)
   "Return a cons of TEXTS, strings and nil, and how many characters are missing.
 What is beyond `gemini-companion-permission-largest' is missing: the end of
 one text, and all texts after that.  A missing empty text counts as one."
@@ -225,7 +247,7 @@ one text, and all texts after that.  A missing empty text counts as one."
         (cl-decf room (+ length 20))))
     (cons (nreverse kept) missing)))
 
-(defun gemini-companion-permission--summary (tool command arguments)
+(defun gemini-companion-permission-summarize (tool command arguments)
   "Return TOOL and the first line of COMMAND, or of ARGUMENTS, in one line."
   (let* ((text (or command (mapconcat #'cadr (seq-take arguments 10) " ")))
          (line (gemini-companion-text-escaped-line text 200))
@@ -259,9 +281,15 @@ A CLI that is linked and not connected gets one of its own, by its process."
     (setq gemini-companion-permission--open
           (remq permission gemini-companion-permission--open))
     (gemini-companion-request-notify permission 'closed)
+    (gemini-companion-permission-closed permission)
     (force-mode-line-update t)
     (push permission gemini-companion-permission--ended)
     (gemini-companion-permission--close-left)))
+
+(cl-defgeneric gemini-companion-permission-closed (_permission)
+  "Keep what the user has typed about a permission that has ended.
+By default, there is nothing."
+  nil)
 
 (defun gemini-companion-permission--follow-windows ()
   "Close the ended permissions that the user has left, outside of redisplay."
@@ -320,7 +348,7 @@ selected: quitting a window selects the one from which it was displayed."
 
 (defun gemini-companion-permission--shown-in (window)
   "Return the permission in WINDOW, or nil."
-  (buffer-local-value 'gemini-companion-permission--here (window-buffer window)))
+  (buffer-local-value 'gemini-companion-permission-here (window-buffer window)))
 
 (defun gemini-companion-permission--give-back (permission)
   "Let the CLI of PERMISSION ask in its terminal, if its hook waits."
@@ -365,10 +393,10 @@ have then ended."
   (seq-filter
    (lambda (permission)
      (and (null (gemini-companion-permission-answer permission))
-          (gemini-companion-permission--of-p permission session)))
+          (gemini-companion-permission-of-p permission session)))
    gemini-companion-permission--open))
 
-(defun gemini-companion-permission--of-p (permission session)
+(defun gemini-companion-permission-of-p (permission session)
   "Return non-nil if the CLI of SESSION asks PERMISSION."
   (let ((other (gemini-companion-permission-session permission)))
     (or (gemini-companion-session-same-p session other)
@@ -510,7 +538,7 @@ edit that has been decided."
   (and (gemini-companion-permission-file permission)
        (equal (gemini-companion-permission-file permission)
               (gemini-companion-edit-true-name edit))
-       (gemini-companion-permission--of-p permission
+       (gemini-companion-permission-of-p permission
                                           (gemini-companion-edit-session edit))))
 
 (defun gemini-companion-permission--edits (permission)
@@ -524,9 +552,10 @@ edit that has been decided."
   (seq-some #'gemini-companion-edit-open-p
             (gemini-companion-permission--edits permission)))
 
-(defun gemini-companion-permission--decided-p (permission)
-  "Return non-nil if the edit of PERMISSION, which is new, has been decided.
-That may be earlier: an edit may be accepted automatically."
+(cl-defgeneric gemini-companion-permission-superfluous-p (permission)
+  "Return non-nil if PERMISSION, which is new, need not be shown.
+By default, that is because its edit has been decided: an edit may be
+accepted automatically, and earlier."
   (when-let* ((edit (car (gemini-companion-permission--edits permission))))
     (and (gemini-companion-edit-decision edit)
          (< (- (float-time) (gemini-companion-request-since edit)) 2))))
@@ -604,7 +633,7 @@ while the user reads."
       (gemini-companion-permission--give-back permission)
       (user-error "Sharing is paused, or the project is excluded; %s asks in its \
 terminal"
-                  (gemini-companion-permission--title permission)))
+                  (gemini-companion-permission-title permission)))
      ((null send)
       (gemini-companion-permission--press permission answer))
      (t
@@ -655,12 +684,12 @@ for one."
       (gemini-companion-permission--show-terminal
        permission #'gemini-companion-terminal-display)
       (user-error "Nothing sent: %s; answer in the terminal of %s"
-                  why (gemini-companion-permission--title permission)))))
+                  why (gemini-companion-permission-title permission)))))
 
 (defun gemini-companion-permission--pressed (permission answer taken)
   "End PERMISSION, for which the key of ANSWER was sent, if it was TAKEN.
 A refusal ends the turn of the CLI, with its other calls."
-  (let ((title (gemini-companion-permission--title permission)))
+  (let ((title (gemini-companion-permission-title permission)))
     (if (not taken)
         ;; A busy CLI takes the key later.
         (message "A key was sent, and the question is still there; look at the \
@@ -685,58 +714,68 @@ terminal of %s" title)
 
 ;;;; Text
 
-(defun gemini-companion-permission--title (permission)
+(defun gemini-companion-permission-title (permission)
   "Return the title of the CLI of PERMISSION."
   (gemini-companion-session-title (gemini-companion-permission-session permission)))
 
-(defun gemini-companion-permission--insert (permission)
+(cl-defgeneric gemini-companion-permission-insert (permission)
   "Insert all that is known of PERMISSION: the command or the tool comes first.
 Only that text is bold, and arguments are indented, so that nothing of a CLI
 passes for a line of Emacs."
-  (pcase-let* (((cl-struct gemini-companion-permission session tool command
-                           arguments partial cut directory since)
+  (pcase-let* (((cl-struct gemini-companion-permission tool command
+                           arguments partial cut)
                 permission)
                (rest nil))
     (insert (gemini-companion-text-escaped (propertize (or command tool) 'face 'bold)
                                            nil (and command 'lines))
             "\n")
-    (when (< 0 cut)
-      (insert (propertize (format "%d more characters are not shown; answer in the \
-terminal\n"
-                                  cut)
-                          'face 'warning)))
+    (gemini-companion-permission-insert-cut cut)
     (insert "\n")
     (setq rest (point))
     (when arguments
-      (gemini-companion-permission--insert-row "Arguments" "")
+      (gemini-companion-permission-insert-row "Arguments" "")
       (pcase-dolist (`(,name ,text) arguments)
-        (gemini-companion-permission--insert-argument name (or text ""))))
+        (gemini-companion-permission-insert-argument name (or text ""))))
     (unless command
       (insert "\n")
       (setq rest (point)))
     (when partial
-      (gemini-companion-permission--insert-row "Arguments" "in the terminal"))
-    (gemini-companion-permission--insert-row
-     "Tool" (concat (gemini-companion-text-escaped-line tool 60)
-                    (format-time-string ", asked at %H:%M:%S" since)))
-    (gemini-companion-permission--insert-row
-     "CLI" (gemini-companion-session-name session))
-    (gemini-companion-permission--insert-row
-     "Project" (gemini-companion-text-escaped-line
-                (file-name-nondirectory (directory-file-name directory)) 60))
-    (gemini-companion-permission--insert-row
-     "Directory" (gemini-companion-text-escaped-line
-                  (abbreviate-file-name directory) 500))
+      (gemini-companion-permission-insert-row "Arguments" "in the terminal"))
+    (gemini-companion-permission-insert-facts permission)
     (add-face-text-property rest (point) 'shadow 'append)))
 
-(defun gemini-companion-permission--insert-row (name text)
+(defun gemini-companion-permission-insert-cut (cut)
+  "Insert that CUT characters are missing, unless that is 0."
+  (when (< 0 cut)
+    (insert (propertize (format "%d more characters are not shown; answer in the \
+terminal\n"
+                                cut)
+                        'face 'warning))))
+
+(defun gemini-companion-permission-insert-facts (permission)
+  "Insert lines with the tool, the CLI and the directory of PERMISSION."
+  (pcase-let (((cl-struct gemini-companion-permission session tool directory since)
+               permission))
+    (gemini-companion-permission-insert-row
+     "Tool" (concat (gemini-companion-text-escaped-line tool 60)
+                    (format-time-string ", asked at %H:%M:%S" since)))
+    (gemini-companion-permission-insert-row
+     "CLI" (gemini-companion-session-name session))
+    (gemini-companion-permission-insert-row
+     "Project" (gemini-companion-text-escaped-line
+                (file-name-nondirectory (directory-file-name directory)) 60))
+    (gemini-companion-permission-insert-row
+     "Directory" (gemini-companion-text-escaped-line
+                  (abbreviate-file-name directory) 500))))
+
+(defun gemini-companion-permission-insert-row (name text)
   "Insert a line of Emacs, with NAME and TEXT."
   (insert (propertize (concat name ":") 'face 'gemini-companion-permission-name)
           (if (string-empty-p text) "" " ")
           text
           "\n"))
 
-(defun gemini-companion-permission--insert-argument (name text)
+(defun gemini-companion-permission-insert-argument (name text)
   "Insert the argument NAME with TEXT, indented, with its newlines as escapes."
   (insert (propertize
            (concat "  "
@@ -768,30 +807,43 @@ terminal\n"
   (add-hook 'pre-redisplay-functions #'gemini-companion-permission--note-drawing nil t)
   (gemini-companion-commands-letters-are-keys 'gemini-companion-permission-mode))
 
+(cl-defgeneric gemini-companion-permission-major-mode (_permission)
+  "Return the major mode for the buffer of a permission, a symbol.
+It is derived from the mode that is the default."
+  'gemini-companion-permission-mode)
+
+(cl-defgeneric gemini-companion-permission-keys (_permission)
+  "Return the place of the keys for a permission, and those that answer.
+The value is a list of the place, as in `gemini-companion-commands', and of
+commands."
+  '(permission gemini-companion-permission-allow
+               gemini-companion-permission-refuse
+               gemini-companion-permission-refuse-with-reason))
+
 (defun gemini-companion-permission--get-buffer (permission)
   "Return the buffer of PERMISSION, a new one unless it has one."
   (or (gemini-companion-request-buffer permission)
       (let* ((directory (gemini-companion-permission-directory permission))
              (buffer (generate-new-buffer
                       (format "*%s asks: %s*"
-                              (gemini-companion-permission--title permission)
+                              (gemini-companion-permission-title permission)
                               (gemini-companion-names-shown
                                (file-name-nondirectory
                                 (directory-file-name directory))
                                30)))))
         (setf (gemini-companion-permission-buffer permission) buffer)
         (with-current-buffer buffer
-          (gemini-companion-permission-mode)
-          (setq gemini-companion-permission--here permission
+          (funcall (gemini-companion-permission-major-mode permission))
+          (setq gemini-companion-permission-here permission
                 default-directory "/")
           (let ((inhibit-read-only t))
-            (gemini-companion-permission--insert permission))
+            (gemini-companion-permission-insert permission))
           (goto-char (point-min)))
         buffer)))
 
 (defun gemini-companion-permission--header ()
   "Return the header line of the buffer of a permission."
-  (let* ((permission gemini-companion-permission--here)
+  (let* ((permission gemini-companion-permission-here)
          (name (propertize (gemini-companion-session-name
                             (gemini-companion-permission-session permission))
                            'face 'bold))
@@ -817,19 +869,16 @@ terminal\n"
 (defun gemini-companion-permission--header-keys (&optional answers)
   "Return the keys of this buffer for its header line, a list of texts.
 Those that answer are left out unless ANSWERS is non-nil."
-  (gemini-companion-header-keys-in
-   'permission
-   (cond
-    (answers nil)
-    ((gemini-companion-permission-outcome gemini-companion-permission--here)
-     '((gemini-companion-permission-allow)
-       (gemini-companion-permission-refuse)
-       (gemini-companion-permission-refuse-with-reason)
-       (gemini-companion-permission-answer-there)))
-    (t
-     '((gemini-companion-permission-allow)
-       (gemini-companion-permission-refuse)
-       (gemini-companion-permission-refuse-with-reason))))))
+  (pcase-let ((`(,place . ,answering)
+               (gemini-companion-permission-keys gemini-companion-permission-here)))
+    (gemini-companion-header-keys-in
+     place
+     (unless answers
+       (mapcar #'list
+               (if (gemini-companion-permission-outcome
+                    gemini-companion-permission-here)
+                   (cons #'gemini-companion-permission-answer-there answering)
+                 answering))))))
 
 ;;;; Only a key after a look is an answer
 
@@ -890,11 +939,11 @@ The key that answers must be the first one after that."
   (and (buffer-live-p buffer)
        (eq drawing (buffer-local-value 'gemini-companion-permission--drawn buffer))))
 
-(defun gemini-companion-permission--to-answer (&optional whole)
+(defun gemini-companion-permission-to-answer (&optional whole)
   "Return the open permission here, if the key that was typed may answer it.
 Signal a `user-error' otherwise, and require another quiet moment.  If WHOLE
 is non-nil and the end of the text is not in the window, scroll there instead."
-  (let ((permission gemini-companion-permission--here)
+  (let ((permission gemini-companion-permission-here)
         (drawing gemini-companion-permission--drawn))
     (gemini-companion-permission--forget-drawing (current-buffer) drawing)
     (cond
@@ -916,7 +965,7 @@ is non-nil and the end of the text is not in the window, scroll there instead."
       (user-error "Not answered: this is the end of it; type the key again"))
      (t permission))))
 
-(defun gemini-companion-permission--no-burst ()
+(defun gemini-companion-permission-no-burst ()
   "Signal a `user-error' if another key is typed within a moment."
   (unless (sit-for gemini-companion-request-burst-seconds)
     (user-error "Not answered: several keys were typed at once")))
@@ -942,7 +991,7 @@ is non-nil and the end of the text is not in the window, scroll there instead."
   (interactive)
   (message "This question has ended"))
 
-(defun gemini-companion-permission--answer (permission answer word)
+(defun gemini-companion-permission-decide (permission answer word)
   "Answer PERMISSION by ANSWER, report WORD, and close its buffer."
   (when (gemini-companion-permission-outcome permission)
     (user-error "This question has ended; q closes it"))
@@ -955,6 +1004,17 @@ is non-nil and the end of the text is not in the window, scroll there instead."
               (or (gemini-companion-permission-command permission)
                   (gemini-companion-permission-tool permission))
               60))))
+
+(defun gemini-companion-permission-go-there (permission)
+  "Let the CLI of PERMISSION ask in its terminal, and select that.
+Signal a `user-error' if another key is typed at once."
+  (gemini-companion-permission--give-back permission)
+  ;; A second RET, typed in the terminal, would be a yes.
+  (gemini-companion-permission-no-burst)
+  (unless (gemini-companion-permission--show-terminal
+           permission #'gemini-companion-terminal-show)
+    (message "%s asks in its terminal, which is not in this Emacs"
+             (gemini-companion-permission-title permission))))
 
 (defun gemini-companion-permission--show-terminal (permission function)
   "Show the terminal of PERMISSION by FUNCTION, if it is in this Emacs.
@@ -998,25 +1058,25 @@ Return its buffer, or nil."
 The key counts only after half a second without another one, and not in a
 keyboard macro.  If the end of the text is not in the window, scroll there."
   (interactive nil gemini-companion-permission-mode)
-  (let ((permission (gemini-companion-permission--to-answer 'whole)))
-    (gemini-companion-permission--no-burst)
-    (gemini-companion-permission--answer permission 'allow "Allowed once")))
+  (let ((permission (gemini-companion-permission-to-answer 'whole)))
+    (gemini-companion-permission-no-burst)
+    (gemini-companion-permission-decide permission 'allow "Allowed once")))
 
 (defun gemini-companion-permission-refuse ()
   "Refuse the permission of this buffer."
   (interactive nil gemini-companion-permission-mode)
-  (gemini-companion-permission--answer (gemini-companion-permission--to-answer)
+  (gemini-companion-permission-decide (gemini-companion-permission-to-answer)
                                        'refuse "Refused"))
 
 (defun gemini-companion-permission-refuse-with-reason ()
   "Refuse the permission of this buffer, and send the model a reason."
   (interactive nil gemini-companion-permission-mode)
-  (let* ((permission (gemini-companion-permission--to-answer))
+  (let* ((permission (gemini-companion-permission-to-answer))
          (reason (read-string "Reason for the model: ")))
     (when (string-blank-p reason)
       (user-error "Not answered: no reason was given"))
     (condition-case problem
-        (gemini-companion-permission--answer permission (cons 'refuse reason)
+        (gemini-companion-permission-decide permission (cons 'refuse reason)
                                              "Refused")
       ;; The question may have ended meanwhile.
       (user-error
@@ -1028,23 +1088,17 @@ If the CLI has not asked there, as it waits for Emacs, it asks now.  This
 sends no key to the terminal, and does not go there if another key is typed
 within a moment, which would be an answer."
   (interactive nil gemini-companion-permission-mode)
-  (let ((permission (or gemini-companion-permission--here
+  (let ((permission (or gemini-companion-permission-here
                         (user-error "No permission here"))))
-    (gemini-companion-permission--give-back permission)
-    ;; A second RET, typed in the terminal, would be a yes.
-    (gemini-companion-permission--no-burst)
-    (unless (gemini-companion-permission--show-terminal
-             permission #'gemini-companion-terminal-show)
-      (message "%s asks in its terminal, which is not in this Emacs"
-               (gemini-companion-permission--title permission)))))
+    (gemini-companion-permission-go-there permission)))
 
 (defun gemini-companion-permission-quit ()
   "Close this buffer; the question stays open.
 \\[gemini-companion-review] shows it again."
   (interactive nil gemini-companion-permission-mode)
-  (if (and gemini-companion-permission--here
-           (gemini-companion-permission-outcome gemini-companion-permission--here))
-      (gemini-companion-permission--kill gemini-companion-permission--here)
+  (if (and gemini-companion-permission-here
+           (gemini-companion-permission-outcome gemini-companion-permission-here))
+      (gemini-companion-permission--kill gemini-companion-permission-here)
     (gemini-companion-permission--leave (list (selected-window)) #'quit-window)))
 
 (provide 'gemini-companion-permission)
