@@ -7,9 +7,10 @@
 
 ;; What the core has to know of the add-on before it is used: its command, and that
 ;; CLIs can be linked.  The add-on answers what linked CLIs ask Emacs, questions of
-;; models and permissions: `gemini-companion-tools', `gemini-companion-lookup',
+;; models, permissions and plans: `gemini-companion-tools', `gemini-companion-lookup',
 ;; `gemini-companion-errors', `gemini-companion-code', `gemini-companion-eglot',
-;; `gemini-companion-permission' and `gemini-companion-keys'.
+;; `gemini-companion-permission', `gemini-companion-plan', `gemini-companion-inquiry'
+;; and `gemini-companion-keys'.
 
 ;;; Code:
 
@@ -27,12 +28,26 @@
                                 'gemini-companion-permission-refuse-with-reason
                                 'gemini-companion-permission-answer-there
                                 'gemini-companion-permission-quit)
+(gemini-companion-part-autoload 'plan
+                                'gemini-companion-plan-comment-here
+                                'gemini-companion-plan-revise
+                                'gemini-companion-plan-answer-there)
+(gemini-companion-part-autoload 'inquiry 'gemini-companion-inquiry-choose)
 
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-tools)))
   "Return the command that links CLIs, and the keys that answer a permission."
-  '((nil nil ("q" gemini-companion-permission-quit nil (permission) :header "close"))
-    (nil nil ("RET" gemini-companion-permission-answer-there nil (permission)
+  '((nil nil ("q" gemini-companion-permission-quit nil (permission plan inquiry)
+              :header "close"))
+    (nil nil ("RET" gemini-companion-permission-answer-there nil (permission inquiry)
               :header "terminal"))
+    (nil nil ("RET" gemini-companion-plan-answer-there nil (plan)
+              :header "approve in the terminal"))
+    (nil nil ("r" gemini-companion-plan-revise nil (plan)
+              :header "send the comments"))
+    (nil nil ("c" gemini-companion-plan-comment-here nil (plan)
+              :header "comment"))
+    (nil nil ("a" gemini-companion-inquiry-choose nil (inquiry)
+              :header "answer"))
     (nil nil ("R" gemini-companion-permission-refuse-with-reason nil (permission)
               :header "with a reason"))
     (nil nil ("r" gemini-companion-permission-refuse nil (permission)
@@ -58,7 +73,7 @@ The part `tools' knows more of linked CLIs, and is loaded then."
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))
   "Return the files of the add-on."
-  '(addon-tools tools lookup errors code eglot permission keys))
+  '(addon-tools tools lookup errors code eglot permission plan inquiry keys))
 
 (provide 'gemini-companion-addon-tools)
 ;;; gemini-companion-addon-tools.el ends here

@@ -50,7 +50,11 @@ if its directory is a workspace root, not below one.")
 
 (gemini-companion-client-values copilot
   (gemini-companion-client-silent-modes '("--yolo" "--allow-tool"))
-  (gemini-companion-client-notification-event "notification"))
+  (gemini-companion-client-notification-event "notification")
+  (gemini-companion-client-tool-hooks
+   ;; What the first one reports ends with the second one.
+   '((preToolUse . "ask_user|exit_plan_mode")
+     (postToolUse . "ask_user|exit_plan_mode"))))
 
 ;;;; Conversations
 

@@ -87,6 +87,7 @@ vim voice"))
      (BeforeAgent) (AfterAgent) (Notification)))
   (gemini-companion-client-silent-modes '("auto_edit" "yolo"))
   (gemini-companion-client-review-hook '(BeforeTool . "write_file|replace"))
+  (gemini-companion-client-inquiry-hook '(BeforeTool . "ask_user"))
   (gemini-companion-client-plan-files
    ;; The components are the project and, in most versions, the session.
    '("tmp/*/*/plans/*.md" "tmp/*/plans/*.md"))

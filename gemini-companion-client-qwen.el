@@ -91,9 +91,15 @@ voice workflows"))
   (gemini-companion-client-reviews-in-terminal-p t)
   (gemini-companion-client-permission-hook
    '(PermissionRequest
-     ;; These have a review, or are answered in the terminal.
-     . "^(?!(edit|write_file|notebook_edit|ask_user_question\
-|exit_plan_mode)$)")))
+     ;; These have a review.
+     . "^(?!(edit|write_file|notebook_edit)$)")))
+
+(cl-defmethod gemini-companion-client-answers-text ((_client (eql 'qwen)) answers)
+  "Return ANSWERS in the words of Qwen Code itself."
+  (concat "User has provided the following answers:\n\n"
+          (mapconcat (pcase-lambda (`(,header . ,texts))
+                       (format "**%s**: %s" header (string-join texts ", ")))
+                     answers "\n")))
 
 ;;;; Titles
 

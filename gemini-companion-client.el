@@ -204,6 +204,23 @@ directory of such a file is named plans.")
   "Return the event whose hook may answer what CLIENT asks, a cons.
 It is (EVENT . TOOLS), as in `gemini-companion-client-hooks'.")
 
+(gemini-companion-client--define gemini-companion-client-inquiry-hook (client)
+  "Return the event that has the text of a question of the model, a cons.
+It is (EVENT . TOOLS), as in `gemini-companion-client-hooks', for a CLI that
+asks it in its terminal only once the hook has returned.")
+
+(gemini-companion-client--define gemini-companion-client-answers-text
+    (client answers)
+  "Return the text by which the model of CLIENT is told ANSWERS of the user.
+ANSWERS is a list of lists of strings, (HEADER ANSWER...): the short name of
+a question, and what was chosen or typed.  It is nil for a CLI that is
+answered only in its terminal.")
+
+(gemini-companion-client--define gemini-companion-client-tool-hooks (client)
+  "Return hooks before and after tools in the file of hooks of CLIENT.
+The value is an alist as of `gemini-companion-client-hooks'; see
+`gemini-companion-client-notification-event'.")
+
 (gemini-companion-client--define gemini-companion-client-notification-event (client)
   "Return the event for which CLIENT is linked by a file of hooks, a string.
 The file is in the directory hooks of its directory.  It is nil for a CLI

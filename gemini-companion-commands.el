@@ -175,8 +175,8 @@ The places are `global', the map of all commands; `review', all buffers
 of a review; `view', those where no text is typed, or of them only the
 `panel' of Ediff or the `unified' diff; `list', the list of edits; `page',
 the changes of a turn on one page; `change', the next key after a
-command that goes to a change; and `permission', what a CLI asks before
-it runs a tool.
+command that goes to a change; `permission', what a CLI asks before it
+runs a tool; `plan', what it wants to do; and `inquiry', what its model asks.
 A group without a title is in no menu.
 
 In the plist, `:header' is the word beside the key in a header line, in

@@ -25,10 +25,12 @@
 (require 'gemini-companion-extension)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-install)
+(require 'gemini-companion-inquiry)
 (require 'gemini-companion-keys)
 (require 'gemini-companion-lookup)
 (require 'gemini-companion-part)
 (require 'gemini-companion-permission)
+(require 'gemini-companion-plan)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-rules)
@@ -113,7 +115,7 @@ or in a file of their own, as CLIENT reads them."
 (defun gemini-companion-tools--hooks (client command)
   "Return the hooks of CLIENT, an alist of events for `json-encode'.
 Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
-  (append
+  (gemini-companion-tools--by-event
    (mapcar (pcase-lambda (`(,event . ,matcher))
              (gemini-companion-tools--hook
               event matcher command
@@ -127,6 +129,9 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
       (list (gemini-companion-tools--hook
              event matcher command "--review" 60
              #'gemini-companion-tools--if-rules))))
+   (pcase (gemini-companion-client-inquiry-hook client)
+     (`(,event . ,matcher)
+      (list (gemini-companion-tools--hook event matcher command "--notice" 60))))
    (pcase (gemini-companion-client-permission-hook client)
      (`(,event . ,matcher)
       (list (if (gemini-companion-tools-answers-p client)
@@ -134,6 +139,12 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
                                               "--permission" 86400)
               (gemini-companion-tools--hook event matcher command
                                             "--notice" 60)))))))
+
+(defun gemini-companion-tools--by-event (&rest hooks)
+  "Return HOOKS, lists of (EVENT . VECTOR), as one alist with each event once."
+  (mapcar (pcase-lambda (`(,event . ,same))
+            (cons event (apply #'vconcat (mapcar #'cdr same))))
+          (seq-group-by #'car (apply #'append hooks))))
 
 (defun gemini-companion-tools--hook
     (event matcher command option seconds &optional line)
@@ -171,13 +182,18 @@ case $input in *%s*) printf %%s \"$input\" | { %s; } ;; *) echo {} ;; esac; fi"
 
 (defun gemini-companion-tools--notification-hooks (client)
   "Return the file of hooks that links CLIENT, an object for `json-encode'."
-  `((version . 1)
-    (hooks
-     (,(intern (gemini-companion-client-notification-event client))
-      . [((type . "command")
-          (bash . ,(gemini-companion-tools--shell-command
-                    (gemini-companion-tools--command client) "--notice"))
-          (timeoutSec . 60))]))))
+  (let ((line (gemini-companion-tools--shell-command
+               (gemini-companion-tools--command client) "--notice")))
+    `((version . 1)
+      (hooks
+       . ,(mapcar
+           (pcase-lambda (`(,event . ,matcher))
+             `(,event . [((type . "command")
+                          ,@(and matcher `((matcher . ,matcher)))
+                          (bash . ,line)
+                          (timeoutSec . 60))]))
+           (cons (list (intern (gemini-companion-client-notification-event client)))
+                 (gemini-companion-client-tool-hooks client)))))))
 
 (defun gemini-companion-tools--answers-file (client)
   "Return the name of the file that exists if Emacs answers what CLIENT asks."
@@ -547,9 +563,10 @@ It is about FACTS, a plist, and TEXTS."
   "Call ANSWER with the answer to a question of KIND, now or later.
 KIND is `review', which a hook asks before an edit; `edited', which one asks
 after it, with the TEXTS before and after; `turn', by which a hook reports
-an `:event'; or one of `gemini-companion-lookup'.  FACTS is a plist with
-some of `:path', `:symbol', `:line', `:after', `:event', `:client' and
-`:pids'."
+an `:event'; `permission' and `ended', by which one reports what the CLI
+asks, and that this has ended; or one of `gemini-companion-lookup'.  FACTS is
+a plist with some of `:path', `:symbol', `:line', `:after', `:event',
+`:client' and `:pids'."
   (pcase-let (((map :path :symbol :line :after :event) facts))
     (pcase kind
       ('edited
@@ -561,6 +578,9 @@ some of `:path', `:symbol', `:line', `:after', `:event', `:client' and
        (funcall answer (gemini-companion-tools--review facts)))
       ('permission
        (gemini-companion-permission-ask facts (car texts) answer))
+      ('ended
+       (gemini-companion-permission-progressed facts)
+       (funcall answer nil))
       (_
        (gemini-companion-lookup
         kind
@@ -702,6 +722,7 @@ paused, or the project is excluded" title)
   "Stop answering questions."
   (gemini-companion-tools--watch-rules nil)
   (gemini-companion-part-stop 'permission)
+  (gemini-companion-plan-forget)
   (gemini-companion-part-stop 'keys)
   (gemini-companion-server-call 'tools-update nil)
   (gemini-companion-part-stop 'errors))

@@ -15,10 +15,12 @@
 (defvar gemini-companion-compose-mode-map)
 (defvar gemini-companion-eglot-sendable)
 (defvar gemini-companion-errors-timeout)
+(defvar gemini-companion-inquiry-mode-map)
 (defvar gemini-companion-keys-quiet-seconds)
 (defvar gemini-companion-notify-turn-seconds)
 (defvar gemini-companion-permission-mode-map)
 (defvar gemini-companion-permission-quiet-seconds)
+(defvar gemini-companion-plan-mode-map)
 (defvar gemini-companion-terminal-ended-map)
 (defvar gemini-companion-terminal-map)
 (defvar gemini-companion-unified-draw-most-lines)
@@ -252,6 +254,8 @@ If SECTION is non-nil, only those of that section."
       ("Writing a prompt in Emacs" ,gemini-companion-compose-mode-map)
       ("What happens to a prompt" ,gemini-companion-compose-mode-map)
       ("Permissions" ,gemini-companion-permission-mode-map)
+      ("Plans" ,gemini-companion-plan-mode-map)
+      ("Questions to you" ,gemini-companion-inquiry-mode-map)
       ("Troubleshooting" ,(gemini-companion-manual-test-local-map
                            'gemini-companion-status-mode))
       ("Logs" ,(gemini-companion-manual-test-local-map

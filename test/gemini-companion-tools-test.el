@@ -77,13 +77,29 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (should (equal '("gemini" "qwen" "copilot")
                      (seq-filter #'gemini-companion-tools-linked-p
                                  (gemini-companion-cli-installed))))
-      ;; Copilot CLI refuses what another hook of it fails at.
-      (should (equal '("notification")
-                     (mapcar #'car
-                             (gemini-companion-client-settings-get
-                              (expand-file-name
-                               ".copilot/hooks/gemini-companion.json")
-                              '("hooks")))))
+      ;; Copilot CLI refuses what a hook before a tool fails at, so that there is
+      ;; one only for tools that ask the user.
+      (let ((hooks (gemini-companion-client-settings-get
+                    (expand-file-name ".copilot/hooks/gemini-companion.json")
+                    '("hooks"))))
+        (should (equal '(("notification") ("preToolUse" . "ask_user|exit_plan_mode")
+                         ("postToolUse" . "ask_user|exit_plan_mode"))
+                       (mapcar (pcase-lambda (`(,event . ,hooks))
+                                 (should (string-suffix-p
+                                          "|| echo {}"
+                                          (cdr (assoc "bash" (aref hooks 0)))))
+                                 (cons event (cdr (assoc "matcher" (aref hooks 0)))))
+                               hooks))))
+      ;; An event has all its hooks.
+      (should (equal ["write_file|replace" "ask_user"]
+                     (seq-into
+                      (seq-map (lambda (hook) (cdr (assoc "matcher" hook)))
+                               (gemini-companion-client-settings-get
+                                (expand-file-name
+                                 "hooks/hooks.json"
+                                 (gemini-companion-install-extension-directory))
+                                '("hooks" "BeforeTool")))
+                      'vector)))
       (should (file-exists-p ".gemini/policies/gemini-companion.toml"))
       ;; Python need not compile it again.
       (let* ((number (lambda ()
@@ -167,7 +183,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
         (should (string-search "another hook for PermissionRequest" messages)))
       (should (string-search "another hook for PermissionRequest" (status)))
       (delete-file ".qwen/settings.json")
-      (dolist (text '("--permission" "86400000" "ask_user_question"))
+      (dolist (text '("--permission" "86400000" "^(?!(edit|write_file|notebook_edit)$)"))
         (should (string-search text (hook))))
       (should (string-search "Permissions of Qwen Code are answered in Emacs"
                              (status)))

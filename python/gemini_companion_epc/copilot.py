@@ -8,6 +8,8 @@ has proposed, whatever the user has made of it in Emacs.
 import asyncio
 import json
 import os
+import re
+import stat
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from time import monotonic
 
 from .bridge import directory_in, this_host
 from .client import Client
-from .hooks import Asked, Edited, Hooks, Turn
+from .hooks import Asked, Choice, Edited, Hooks, Turn, field_of
 from .protocol import Protocol, Reviews, Tool
 from .types import Facts, File, Json, file_name, string
 
@@ -209,8 +211,56 @@ def _selection(file: File) -> tuple[dict[str, int], dict[str, int]]:
     return start, end
 
 
+LONGEST_PLAN = 400_000
+"""The number of bytes of the plan, which Emacs is told at most."""
+
+
+def _plan_of(session: object) -> str:
+    """Return the plan that the CLI has written in its ``session``, "" without one."""
+    if not isinstance(session, str) or not re.fullmatch(r"[\w-]+", session):
+        return ""
+    home = os.path.dirname(directory_in(*_HOME, os.environ))
+    path = os.path.join(home, "session-state", session, "plan.md")
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with open(path, "rb", opener=lambda *to: os.open(to[0], to[1] | flags)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return ""
+            return file.read(LONGEST_PLAN).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _choices_in(given: Facts) -> list[Choice]:
+    """Return the questions of the model in ``given``, the arguments of its tool.
+
+    They are a message, and the schema of an object whose properties are the answers.
+    """
+    message = str(given.get("message") or "")
+    properties = field_of(given.get("requestedSchema"), "properties")
+    if not isinstance(properties, dict) or not properties:
+        return [Choice(message, "", [], False)] if message else []
+    choices = []
+    for number, (name, schema) in enumerate(properties.items()):
+        items = field_of(schema, "items")
+        values = field_of(schema, "enum", field_of(items, "enum", []))
+        options = [
+            (str(value), "") for value in (values if isinstance(values, list) else [])
+        ]
+        description = str(field_of(schema, "description", ""))
+        header = str(field_of(schema, "title", name))
+        question = message if number == 0 else description
+        choices.append(Choice(question, header, options, items is not None))
+    return choices
+
+
 class CopilotHooks(Hooks):
-    """The notifications of Copilot CLI, its only events for which it is linked."""
+    """The events of Copilot CLI for which it is linked.
+
+    They are its notifications, and those before and after two tools.
+    """
+
+    INQUIRY, PLAN = "ask_user", "exit_plan_mode"
 
     # What its messages begin with.
     COMMAND, TOOL, PATH, EDIT = (
@@ -227,8 +277,32 @@ class CopilotHooks(Hooks):
         # Its turns have no events, so that nothing would end a question.
         return None
 
+    def has_ended(self, event: Facts) -> bool:
+        return "toolResult" in event
+
+    def _asked_by_tool(self, event: Facts) -> Asked | None:
+        """Return the question or the plan in ``event``, that before a tool, or None."""
+        tool, given = event.get("toolName"), event.get("toolArgs")
+        if self.has_ended(event) or not isinstance(given, dict):
+            return None
+        if tool == self.INQUIRY:
+            choices = _choices_in(given)
+            asked = Asked("Question", kind="inquiry", choices=choices)
+            return asked if choices else None
+        if tool == self.PLAN:
+            summary, plan = str(given.get("summary")), _plan_of(event.get("sessionId"))
+            others = {"summary": summary} if plan else {}
+            return Asked("Plan", None, others, kind="plan", plan=plan or summary)
+        return None
+
     def asked(self, event: Facts) -> Asked | None:
+        if "toolName" in event:
+            return self._asked_by_tool(event)
         message = event.get("message")
+        if event.get("notification_type") == "elicitation_dialog":
+            # The text of a question of the model has come before it.
+            choices = [Choice(str(message), "", [], False)]
+            return Asked("Question", None, {}, True, kind="inquiry", choices=choices)
         is_asked = event.get("notification_type") == "permission_prompt"
         if not is_asked or not isinstance(message, str):
             return None

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from .client import Client
 from .companion import COMPANION
-from .hooks import Asked, Edited, Hooks, Turn, TurnEvent
+from .hooks import Asked, Edited, Hooks, Turn, TurnEvent, choices_in
 from .types import Facts, MalformedArgument, string
 
 BEFORE_TOOL = "BeforeTool"
@@ -21,6 +21,9 @@ class GeminiHooks(Hooks):
         "Notification": "question",
     }
     """The events that are steps of a turn; others report edits."""
+
+    inquiry = "ask_user"
+    """The tool by which the model asks the user a question."""
 
     def directory(self, event: Facts) -> str:
         return string(event, "cwd")
@@ -68,7 +71,13 @@ class GeminiHooks(Hooks):
         return {"decision": "ask"}
 
     def asked(self, event: Facts) -> Asked | None:
+        if event.get("hook_event_name") == BEFORE_TOOL:
+            return self._inquiry(event)
         details = event.get("details")
+        if event.get("notification_type") == "ToolPermission" and (
+            isinstance(details, dict) and details.get("type") == "exit_plan_mode"
+        ):
+            return Asked("Plan", kind="start")
         is_asked = event.get("notification_type") == "ToolPermission"
         if not is_asked or not isinstance(details, dict):
             return None
@@ -88,6 +97,17 @@ class GeminiHooks(Hooks):
             names = "prompt", "urls"
             return Asked("URL", None, {name: details.get(name) for name in names})
         return None
+
+    def _inquiry(self, event: Facts) -> Asked | None:
+        """Return the questions of the model in ``event``, or None.
+
+        The notification about them, which comes after it, has none of their texts.
+        """
+        given = event.get("tool_input")
+        if event.get("tool_name") != self.inquiry or not isinstance(given, dict):
+            return None
+        choices = choices_in(given.get("questions"))
+        return Asked("Question", kind="inquiry", choices=choices) if choices else None
 
     def is_new(self, display: Facts, response: Facts) -> bool:
         """Return whether the edit that ``display`` shows has created the file."""

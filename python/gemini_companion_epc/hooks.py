@@ -6,7 +6,7 @@ A CLI whose events have another shape has a class of its own in its module.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -37,9 +37,24 @@ class Edited(NamedTuple):
     after: str
 
 
+class Choice(NamedTuple):
+    """A question of the model, and the answers that it offers."""
+
+    question: str
+    header: str
+    options: Sequence[tuple[str, str]]
+    """Labels and descriptions."""
+    is_multiple: bool
+
+
+AskedKind: TypeAlias = Literal["permission", "plan", "inquiry", "start"]
+"""What is asked: a permission, whether a plan is good, what the model wants to know of
+the user, or whether to start with a plan that was accepted."""
+
+
 @dataclass(frozen=True)
 class Asked:
-    """What a CLI asks permission for."""
+    """What a CLI asks: a permission, or something else of `AskedKind`."""
 
     tool: str
     """The name of the tool for the user."""
@@ -51,6 +66,16 @@ class Asked:
     """Whether the tool has arguments that the CLI does not report."""
     file: str | None = None
     """The absolute name of the file of an edit, which may have a review as well."""
+    kind: AskedKind = "permission"
+    plan: str | None = None
+    """The text of a plan."""
+    choices: Sequence[Choice] = ()
+    """The questions of the model."""
+
+    @property
+    def may_be_allowed(self) -> bool:
+        """Whether Emacs may answer by a yes."""
+        return self.kind == "permission"
 
     def as_text(self) -> str:
         """Return it in ASCII, so that nothing on the way to Emacs changes it."""
@@ -61,8 +86,40 @@ class Asked:
             "arguments": arguments,
             "partial": self.is_partial,
             "file": self.file,
+            "kind": self.kind,
+            "plan": self.plan,
+            "choices": [choice._asdict() for choice in self.choices],
         }
         return json.dumps(facts)
+
+
+def choices_in(questions: object) -> list[Choice]:
+    """Return the ``questions`` of a model, as Gemini CLI and Qwen Code report them.
+
+    The value is empty if any of them has another shape.
+    """
+    choices = []
+    for given in questions if isinstance(questions, list) else []:
+        question, options = field_of(given, "question"), field_of(given, "options", [])
+        if not isinstance(question, str) or not isinstance(options, list):
+            return []
+        labels = [
+            (
+                str(field_of(option, "label", "")),
+                str(field_of(option, "description", "")),
+            )
+            for option in options
+        ]
+        header = str(field_of(given, "header", ""))
+        is_multiple = field_of(given, "multiSelect") is True
+        choices.append(Choice(question, header, labels, is_multiple))
+    return choices
+
+
+def field_of(given: object, name: str, default: object = None) -> object:
+    """Return the field ``name`` of ``given``, ``default`` without one."""
+    value = given.get(name) if isinstance(given, dict) else None
+    return default if value is None else value
 
 
 def _shown(value: object) -> str:
@@ -102,12 +159,18 @@ class Hooks(ABC):
         return {}
 
     def asked(self, event: Facts) -> Asked | None:
-        """Return what the CLI asks permission for in ``event``, or None.
+        """Return what the CLI asks the user in ``event``, or None.
 
-        Questions of the model are left out, and edits, which have reviews, where the
-        event tells them.
+        Edits, which have reviews, are left out where the event tells them.
         """
         return None
+
+    def has_ended(self, event: Facts) -> bool:
+        """Return whether what the CLI asked has ended, as ``event`` reports.
+
+        The events of `read` report that as well.
+        """
+        return False
 
     def answer(self, decision: Facts) -> Facts | None:
         """Return the answer to the event of `asked` that has ``decision``.

@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 HEARTBEAT = b"\n"
 """What JSON may begin with: a sign of life of the server for the hook that waits."""
 
+ALLOW = {"behavior": "allow"}
+"""The decision that is a yes."""
+
 End: TypeAlias = Literal["ended", "returned"]
 """How a question ends that Emacs has not answered: the CLI no longer asks, or it asks
 in its terminal."""
@@ -102,6 +105,8 @@ class Permissions:
                 if end.done():
                     return self._withdraw(question_id, how)
             decision = answer.result() if answer.done() else {}
+            if not asked.may_be_allowed and decision == ALLOW:
+                decision = {}
             if not decision:
                 return self._withdraw(question_id, "returned")
             logger.info("permission: %s", decision["behavior"])
@@ -154,7 +159,7 @@ def decision_in(given: object, text: str) -> Facts:
     digest = hashlib.sha256(text.encode()).hexdigest()
     shown = [Symbol(":input"), digest]
     if given == [Symbol(":behavior"), "allow", *shown]:
-        return {"behavior": "allow"}
+        return dict(ALLOW)
     if not isinstance(given, list):
         return {}
     *others, reason = given or [None]

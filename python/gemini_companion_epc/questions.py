@@ -107,7 +107,8 @@ class Questions:
         directory = self._directory(hooks.directory(event))
         step, asked = hooks.read(event), hooks.asked(event)
         announced = hooks.announced(event)
-        if step is None and asked is None and announced is None:
+        has_ended = hooks.has_ended(event)
+        if not (step or asked or announced or has_ended):
             return {}
         pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
         facts = {"client": client.name, "pids": pids}
@@ -119,6 +120,8 @@ class Questions:
             return hooks.must_ask(event) if must_ask else {}
         # Gemini CLI asks the user only after this hook has returned.
         moment = self._config.notice_limit
+        if has_ended:
+            await self._hook("ended", facts, limit=moment)
         if asked is not None and len(text := asked.as_text()) <= LONGEST_ASKED:
             where = {**facts, "directory": directory}
             await self._hook("permission", where, text, limit=moment)

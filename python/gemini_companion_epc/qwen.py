@@ -15,14 +15,9 @@ PRE_TOOL = "PreToolUse"
 ASKING_MODES = ("default", "plan")
 """The modes in which Qwen Code itself asks about an edit, or writes none."""
 SHELL = "run_shell_command"
-OTHERS = {
-    "edit",
-    "write_file",
-    "notebook_edit",
-    "ask_user_question",
-    "exit_plan_mode",
-}
-"""The tools that have a review in Emacs, or are answered only in the terminal."""
+PLAN = "exit_plan_mode"
+EDITS = {"edit", "write_file", "notebook_edit"}
+"""The tools that have a review in Emacs."""
 
 
 class QwenHooks(GeminiHooks):
@@ -33,6 +28,8 @@ class QwenHooks(GeminiHooks):
         "Stop": "end",
         "Notification": "question",
     }
+
+    inquiry = "ask_user_question"
 
     def announced(self, event: Facts) -> str | None:
         given = event.get("tool_input")
@@ -60,8 +57,14 @@ class QwenHooks(GeminiHooks):
         tool, arguments = event.get("tool_name"), event.get("tool_input")
         if event.get("hook_event_name") != PERMISSION or not isinstance(tool, str):
             return None
-        if tool in OTHERS or not isinstance(arguments, dict):
+        if tool in EDITS or not isinstance(arguments, dict):
             return None
+        if tool == self.inquiry:
+            return self._inquiry(event)
+        if tool == PLAN:
+            plan = arguments.get("plan")
+            is_text = isinstance(plan, str)
+            return Asked("Plan", kind="plan", plan=plan) if is_text else None
         if tool != SHELL:
             return Asked(tool, None, arguments)
         others = dict(arguments)

@@ -4,12 +4,24 @@
 import re
 
 import pytest
-from harness import gemini
-from harness.emacs import Emacs, Reviews
+from harness import copilot, gemini
+from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import call, say, write_file
+from harness.needs import needs_copilot, needs_qwen
+from harness.qwen import stays_connected
 from harness.world import World
 from test_tools import link
+
+from test_permissions import (
+    BUFFER,
+    FIRST,
+    OPEN,
+    asks,
+    go_there,
+    link_copilot,
+    link_qwen,
+)
 
 START = "Ready to start"
 
@@ -22,10 +34,15 @@ def planning(world: World) -> tuple[Emacs, Gemini, str]:
     gemini.configure(world.scratch, general=general)
     cli = world.gemini()
     cli.is_free()
+    return emacs, cli, plan_in(cli)
+
+
+def plan_in(cli: Gemini) -> str:
+    """Return the name of a file for a plan of ``cli``, which has told it the model."""
     told = str(cli.model.requests[-1].get("systemInstruction"))
     found = re.search(r"[^\s`\"'<>]+/\.gemini/tmp/[^\s`\"'<>]+/plans\b", told)
     assert found
-    return emacs, cli, f"{found[0]}/add-search.md"
+    return f"{found[0]}/add-search.md"
 
 
 @pytest.mark.contract("Gemini CLI: plans as edits")
@@ -59,3 +76,139 @@ def test_a_plan_of_gemini_cli_is_reviewed_as_an_edit(world: World) -> None:
     cli.terminal.wait_for(START)
     cli.answer("manually accept")
     cli.wait_for("approved")
+
+
+@pytest.mark.contract("Gemini CLI: the start of a plan, and its editor key")
+def test_the_start_of_a_plan_is_a_row_and_ctrl_g_edits_it_here(world: World) -> None:
+    general = {"enableAutoUpdate": False, "defaultApprovalMode": "plan"}
+    gemini.configure(world.scratch, general=general, ui={"hideTips": True})
+    emacs = world.emacs(
+        world.file("a.txt", "a\n"),
+        extra="(setq gemini-companion-terminal 'term gemini-companion-run-editor t"
+        ' server-name "e2e") (server-start)',
+    )
+    link(world, emacs)
+    cli = world.run(emacs)
+    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    cli.is_free()
+    plan = plan_in(cli)
+    cli.model.script(
+        write_file(plan, "# Plan\n\n1. One.\n"),
+        call("exit_plan_mode", plan_filename="add-search.md"),
+        say("revised"),
+    )
+    cli.prompt()
+    reviews = Reviews(emacs)
+    reviews.shown("add-search.md")
+    reviews.accept()
+    cli.wait_for(START)
+    label = f"(gemini-companion-request-label {FIRST})"
+    emacs.holds(f'(equal "asks whether to start" {label})')
+    emacs.eval('(progn (switch-to-buffer "a.txt") nil)')
+    emacs.command("gemini-companion-review")
+    emacs.holds('(equal "*gemini: project*" (buffer-name (window-buffer)))')
+
+    # In its terminal, Ctrl+G opens the plan in this Emacs.
+    cli.terminal.keys("C-g")
+    emacs.holds('(equal "add-search.md" (buffer-name (window-buffer)))')
+    emacs.eval(
+        '(with-current-buffer "add-search.md" (goto-char (point-max))'
+        ' (insert "2. Two.\\n") (save-buffer) (server-edit) nil)'
+    )
+    cli.wait_for("revised")
+    assert "edited the plan" in cli.model.last_message()
+    emacs.holds(f"(null {OPEN})")
+
+
+def go_to(emacs: Emacs, text: str) -> None:
+    """Go to the last ``text`` in the buffer of the selected window."""
+    emacs.eval(
+        "(with-current-buffer (window-buffer) (goto-char (point-max))"
+        f" (search-backward {lisp(text)}) (set-window-point nil (point)) nil)"
+    )
+
+
+@needs_qwen
+@pytest.mark.contract("Qwen Code: comments on a plan")
+def test_comments_on_a_plan_of_qwen_reach_its_model(world: World) -> None:
+    world.home.joinpath(".qwen").mkdir()
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link_qwen(world, emacs)
+    cli = world.qwen(tools={"approvalMode": "plan"})
+    stays_connected(emacs, cli)
+    first = "# Plan\n\n1. Change `a.txt` äöü 日本.\n2. Run the tests.\n"
+    asks(cli, emacs, call("exit_plan_mode", plan=first), say("revised"))
+    assert "esc to cancel" in cli.screen()
+    go_there(emacs)
+    text = str(emacs.value("(buffer-substring-no-properties 1 (point-max))"))
+    assert text.endswith(first)
+    go_to(emacs, "1. Change")
+    emacs.keys("c")
+    emacs.wait_for("Comment on line 3:")
+    emacs.text("not a.txt but 'b.txt'")
+    emacs.keys("Enter")
+    emacs.wait_for("  not a.txt but 'b.txt'")
+    go_there(emacs)
+    emacs.keys("r")
+    cli.wait_for("revised")
+    told = cli.model.last_message()
+    assert "Line 3:\\n> 1. Change `a.txt`" in told
+    assert "not a.txt but 'b.txt'\\n" in told
+    emacs.holds(f"(null {OPEN})")
+
+    # The next version shows what has changed; it is approved in the terminal only.
+    second = first.replace("a.txt", "b.txt")
+    asks(cli, emacs, call("exit_plan_mode", plan=second), say("approved"))
+    go_there(emacs)
+    emacs.wait_for("+ 1. Change `b.txt`")
+    emacs.keys("a")
+    emacs.holds(f"(gemini-companion-permission-answer {FIRST})")
+    go_there(emacs)
+    emacs.keys("Enter")
+    cli.wait_for("Would you like to proceed")
+    emacs.holds(f"(null (gemini-companion-permission-answer {FIRST}))")
+    cli.answer("manually approve")
+    cli.wait_for("approved")
+    emacs.holds(f"(null {OPEN})")
+
+
+@needs_copilot
+@pytest.mark.contract("Copilot CLI: plans shown")
+def test_a_plan_of_copilot_cli_is_shown_and_answered_there(world: World) -> None:
+    copilot.configure(world.scratch)
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link_copilot(world, emacs)
+    cli = world.copilot()
+    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    cli.terminal.keys("BTab")
+    cli.wait_for("Plan · ")
+    cli.model.script(
+        call(
+            "exit_plan_mode",
+            summary="- Add a search\n- Then test",
+            actions=["interactive", "autopilot", "exit_only"],
+            recommendedAction="interactive",
+        ),
+        say("approved"),
+    )
+    cli.prompt()
+    cli.wait_for("Plan Ready for Review")
+    emacs.holds(f"(gemini-companion-plan-p {FIRST})")
+    emacs.command("gemini-companion-review")
+    emacs.holds(f"(eq (window-buffer) {BUFFER})")
+    text = str(emacs.value("(buffer-substring-no-properties 1 (point-max))"))
+    assert "- Add a search\n- Then test" in text
+    # A comment is to be pasted in the terminal.
+    go_to(emacs, "- Then")
+    emacs.keys("c")
+    emacs.wait_for("Comment on line 2:")
+    emacs.text("first test")
+    emacs.keys("Enter")
+    emacs.wait_for("  first test")
+    go_there(emacs)
+    emacs.keys("r")
+    emacs.says("Answer in the terminal of Copilot CLI")
+    emacs.holds('(string-search "first test" (car kill-ring))')
+    cli.terminal.keys("1")
+    cli.wait_for("approved")
+    emacs.holds(f"(null {OPEN})")

@@ -26,7 +26,7 @@ from fake_cli import BOUND
 from fake_emacs import NO_ANSWER, FakeEmacs, plist
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
-from gemini_companion_epc.hooks import LONGEST_ASKED, Asked, Hooks
+from gemini_companion_epc.hooks import LONGEST_ASKED, Asked, Choice, Hooks
 from gemini_companion_epc.types import Facts
 
 COMMAND = "rm -rf build && echo 'ä 日本 \u202e'\n\techo \"done\" \x07"
@@ -353,7 +353,11 @@ NOT_ASKED: list[Facts] = [
     event("edit", file_path="/a", old_string="a", new_string="b"),
     event("write_file", file_path="/a", content="b"),
     event("ask_user_question", questions=[]),
-    event("exit_plan_mode", plan="x"),
+    event("ask_user_question", questions=[{"question": 1}]),
+    event("ask_user_question", questions="Which one?"),
+    event("exit_plan_mode", plan=1),
+    event("exit_plan_mode", plan="x\ud800"),
+    event("exit_plan_mode", plan=LONGEST_ASKED * "x"),
 ]
 
 
@@ -364,6 +368,29 @@ def test_what_emacs_is_not_asked(emacs: FakeEmacs, ask: AskHook) -> None:
         assert ask({"cwd": "/usr", **asked}).output() == {}, asked
     assert all(name != "ask" for name, _ in emacs.epc.calls.queue)
     assert ask({**event(), "cwd": "/usr"}).output() == decision("allow")
+
+
+QUESTION = {
+    "question": "Which one?",
+    "header": "Pick",
+    "options": [{"label": "red", "description": "r"}, {"label": "blue"}],
+    "multiSelect": True,
+}
+
+
+def test_a_plan_and_a_question_have_no_yes(emacs: FakeEmacs, ask: AskHook) -> None:
+    for asked, kind in (
+        (event("exit_plan_mode", plan="# One\u202e"), "plan"),
+        (event("ask_user_question", questions=[QUESTION]), "inquiry"),
+    ):
+        asked_by(emacs, allow)
+        assert ask(asked).output() == {}
+        facts, shown, _ = asked_in(emacs)
+        assert shown["kind"] == kind
+        assert withdrawn(emacs, facts["id"]) == "returned"
+        asked_by(emacs, refuse("word for\nword"))
+        assert ask(asked).output() == decision("deny", message="word for\nword")
+        asked_in(emacs)
 
 
 def test_no_emacs_is_asked_without_a_process(emacs: FakeEmacs, ask: AskHook) -> None:
@@ -438,6 +465,66 @@ def test_what_each_cli_asks() -> None:
     other = Asked("Permission", None, {"message": "What now?"}, is_partial=True)
     assert copilot_asks(copilot, "What now?") == other
     assert copilot.asked({"notification_type": "agent_idle", "message": "m"}) is None
+
+
+def test_what_each_cli_asks_besides_permissions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gemini, qwen, copilot = (client.hooks for client in CLIENTS)
+    assert gemini
+    assert qwen
+    assert copilot
+    pick = Choice("Which one?", "Pick", [("red", "r"), ("blue", "")], True)
+    inquiry = Asked("Question", kind="inquiry", choices=[pick])
+    start = notice({"type": "exit_plan_mode", "title": "Plan"})
+    assert gemini.asked(start) == Asked("Plan", kind="start")
+    before: Facts = {"hook_event_name": "BeforeTool", "tool_name": "ask_user"}
+    before["tool_input"] = {"questions": [QUESTION]}
+    assert gemini.asked(before) == inquiry
+    assert gemini.read(before) is None
+    assert gemini.asked({**before, "tool_name": "write_file"}) is None
+    odd: Any
+    for odd in (None, [], "x", {"questions": [1]}, {"questions": {"question": "x"}}):
+        assert gemini.asked({**before, "tool_input": odd}) is None
+
+    assert qwen.asked(event("ask_user_question", questions=[QUESTION])) == inquiry
+    plan = Asked("Plan", kind="plan", plan="# One")
+    assert qwen.asked(event("exit_plan_mode", plan="# One")) == plan
+
+    color = {"title": "Color", "enum": ["red", 1]}
+    sizes = {"description": "How large?", "items": {"enum": ["S"]}}
+    schema = {"properties": {"color": color, "sizes": sizes}}
+    tool: Facts = {"cwd": "/", "toolName": "ask_user"}
+    tool["toolArgs"] = {"message": "Which one?", "requestedSchema": schema}
+    asked = copilot.asked(tool)
+    assert asked
+    assert asked.choices == [
+        Choice("Which one?", "Color", [("red", ""), ("1", "")], False),
+        Choice("How large?", "sizes", [("S", "")], True),
+    ]
+    assert copilot.asked({**tool, "toolResult": {}}) is None
+    assert copilot.has_ended({**tool, "toolResult": {}})
+    assert not copilot.has_ended(tool)
+    for odd in (None, {}, {"message": ""}, {"requestedSchema": 1}):
+        assert copilot.asked({**tool, "toolArgs": odd}) is None
+    notified = {"notification_type": "elicitation_dialog", "message": "Information"}
+    asked = copilot.asked(notified)
+    assert asked
+    assert asked.is_partial
+
+    # Its plan is in a file, which may be missing.
+    monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
+    leave: Facts = {"sessionId": "1a-b", "toolName": "exit_plan_mode"}
+    leave["toolArgs"] = {"summary": "Do it"}
+    assert copilot.asked(leave) == Asked("Plan", kind="plan", plan="Do it")
+    (tmp_path / "session-state" / "1a-b").mkdir(parents=True)
+    (tmp_path / "session-state" / "1a-b" / "plan.md").write_text("# One")
+    both = Asked("Plan", None, {"summary": "Do it"}, kind="plan", plan="# One")
+    assert copilot.asked(leave) == both
+    (tmp_path / "plan.md").write_text("elsewhere")
+    asked = copilot.asked({**leave, "sessionId": "../"})
+    assert asked
+    assert asked.plan == "Do it"
 
 
 def copilot_asks(hooks: Hooks, message: str) -> Asked | None:

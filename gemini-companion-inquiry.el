@@ -1,0 +1,276 @@
+;;; gemini-companion-inquiry.el --- What a model asks the user  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; An inquiry is a request: the model of a linked CLI asks the user one or more
+;; questions, and offers answers to choose from.  It comes and ends like a permission.
+;; There is no default answer.  Where the hook of the CLI waits, the user can choose
+;; here, or type another answer; the others are answered in their terminals.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-clients)
+(require 'gemini-companion-commands)
+(require 'gemini-companion-permission)
+(require 'gemini-companion-request)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+
+;;;; Keys
+
+(defvar gemini-companion-inquiry-mode-map
+  (let ((map (make-sparse-keymap)))
+    ;; Not that of permissions, whose keys allow and refuse.
+    (set-keymap-parent map special-mode-map)
+    (gemini-companion-commands-bind map 'inquiry))
+  "Keys in the buffer of a question of the model.")
+
+;;;; State
+
+(cl-defstruct (gemini-companion-inquiry-choice
+               (:noinline t)
+               (:constructor gemini-companion-inquiry--make-choice
+                             (question header options multiple))
+               (:copier nil))
+  "A QUESTION of the model, a string, with a short name, HEADER, maybe empty.
+OPTIONS are the answers that it offers, lists (LABEL DESCRIPTION) of strings.
+MULTIPLE is non-nil if several of them may be chosen."
+  question header options multiple)
+
+(cl-defstruct (gemini-companion-inquiry
+               (:noinline t)
+               (:include gemini-companion-permission (kind 'inquiry))
+               (:constructor gemini-companion-inquiry--make)
+               (:copier nil))
+  "What the model of a CLI asks the user: CHOICES, in their order."
+  choices)
+
+(defvar gemini-companion-inquiry-longest 2000
+  "Number of characters of the longest text of a question that is shown whole.")
+
+(defvar gemini-companion-inquiry-most 50
+  "The most questions, and the most options of one, that are shown.")
+
+(cl-defmethod gemini-companion-permission-new ((_kind (eql 'inquiry)) parsed slots)
+  "Return the inquiry for PARSED and SLOTS."
+  (pcase-let* ((all (plist-get parsed :choices))
+               (`(,choices . ,cut) (gemini-companion-inquiry--fit all)))
+    (apply #'gemini-companion-inquiry--make
+           :tool (plist-get parsed :tool)
+           :choices choices
+           :cut cut
+           :summary (gemini-companion-inquiry--summary choices (length all))
+           slots)))
+
+(defun gemini-companion-inquiry--fit (choices)
+  "Return a cons of CHOICES, as far as they are shown, and what is missing.
+CHOICES are plists of the server.  What is missing is a number of characters,
+in which a whole question or option counts as one."
+  (let ((missing 0))
+    (cl-flet ((fit (text)
+                (let ((more (- (length text) gemini-companion-inquiry-longest)))
+                  (if (<= more 0)
+                      text
+                    (cl-incf missing more)
+                    (substring text 0 gemini-companion-inquiry-longest))))
+              (most (list)
+                (cl-incf missing
+                         (max 0 (- (length list) gemini-companion-inquiry-most)))
+                (seq-take list gemini-companion-inquiry-most)))
+      (cons (mapcar (pcase-lambda ((map :question :header :options :is_multiple))
+                      (gemini-companion-inquiry--make-choice
+                       (fit question) (fit header)
+                       (mapcar (lambda (option) (mapcar #'fit option))
+                               (most options))
+                       is_multiple))
+                    (most choices))
+            missing))))
+
+(defun gemini-companion-inquiry--summary (choices count)
+  "Return one line for the first of CHOICES, with its options.
+COUNT is the number of all questions."
+  (let ((choice (car choices)))
+    (string-join
+     (delq nil
+           (list
+            (propertize "Question" 'face 'gemini-companion-permission-name)
+            (gemini-companion-text-escaped-line
+             (gemini-companion-inquiry-choice-question choice) 200)
+            (when-let* ((options (gemini-companion-inquiry-choice-options choice)))
+              (format "(%s)"
+                      (mapconcat (lambda (option)
+                                   (gemini-companion-text-escaped-line
+                                    (car option) 40))
+                                 (seq-take options 10) ", ")))
+            (when (< 1 count)
+              (format "+%d more" (1- count)))))
+     "  ")))
+
+;;;; What it does as a request
+
+(cl-defmethod gemini-companion-permission-superfluous-p
+  ((inquiry gemini-companion-inquiry))
+  "Return non-nil if more is known of INQUIRY already.
+Copilot CLI notifies of a question, without its options, after its hook."
+  (and (gemini-companion-permission-partial inquiry)
+       (seq-some (lambda (other)
+                   (and (gemini-companion-inquiry-p other)
+                        (not (eq other inquiry))
+                        (gemini-companion-permission-of-p
+                         other (gemini-companion-permission-session inquiry))))
+                 (gemini-companion-permissions-open))))
+
+(cl-defmethod gemini-companion-permission-major-mode
+  ((_inquiry gemini-companion-inquiry))
+  "Return the mode for a question of the model."
+  'gemini-companion-inquiry-mode)
+
+(cl-defmethod gemini-companion-permission-keys ((_inquiry gemini-companion-inquiry))
+  "Return the place of the keys, and the command that answers."
+  '(inquiry gemini-companion-inquiry-choose))
+
+(cl-defmethod gemini-companion-request-answer
+  ((inquiry gemini-companion-inquiry) answer)
+  "Send ANSWER to INQUIRY, a cons (refuse . TEXT) with the words of the user.
+Nothing else answers it."
+  (unless (and (consp answer)
+               (gemini-companion-permission-answer inquiry))
+    (user-error "Answer in the terminal of %s"
+                (gemini-companion-permission-title inquiry)))
+  (cl-call-next-method))
+
+;;;; Text
+
+(define-derived-mode gemini-companion-inquiry-mode gemini-companion-permission-mode
+  "Question"
+  "The buffer of what a model asks the user.
+
+\\{gemini-companion-inquiry-mode-map}"
+  :interactive nil
+  (gemini-companion-commands-letters-are-keys 'gemini-companion-inquiry-mode))
+
+(cl-defmethod gemini-companion-permission-insert ((inquiry gemini-companion-inquiry))
+  "Insert the questions of INQUIRY with their options, and where they come from.
+What the model has written is indented, so that none of it passes for a line
+of Emacs."
+  (dolist (choice (gemini-companion-inquiry-choices inquiry))
+    (gemini-companion-inquiry--insert choice))
+  (gemini-companion-permission-insert-cut
+   (gemini-companion-permission-cut inquiry))
+  (let ((start (point)))
+    (gemini-companion-permission-insert-facts inquiry)
+    (add-face-text-property start (point) 'shadow 'append)))
+
+(defun gemini-companion-inquiry--insert (choice)
+  "Insert CHOICE, its options by number, and how many may be chosen."
+  (pcase-let (((cl-struct gemini-companion-inquiry-choice
+                          question header options multiple)
+               choice))
+    (gemini-companion-permission-insert-row
+     "Question" (cond ((null options) "")
+                      (multiple "any number of answers")
+                      (t "one answer")))
+    (gemini-companion-permission-insert-argument header
+                                                 (propertize question 'face 'bold))
+    (seq-do-indexed
+     (pcase-lambda (`(,label ,description) index)
+       (gemini-companion-permission-insert-argument
+        (format "%d. %s" (1+ index) label) description))
+     options)
+    (insert "\n")))
+
+;;;; Answers
+
+(defun gemini-companion-inquiry--candidates (choice)
+  "Return the options of CHOICE as an alist of (TEXT . LABEL).
+TEXT is what the user chooses from, with a number, so that no two are equal."
+  (seq-map-indexed
+   (pcase-lambda (`(,label ,_) index)
+     (cons (format "%d. %s" (1+ index)
+                   (gemini-companion-text-escaped-line label 60))
+           label))
+   (gemini-companion-inquiry-choice-options choice)))
+
+(defun gemini-companion-inquiry--take-text ()
+  "Make blanks and question marks text in the minibuffer.
+There, they would complete the names of options."
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map (current-local-map))
+    (define-key map " " #'self-insert-command)
+    (define-key map "?" #'self-insert-command)
+    (use-local-map map)))
+
+(defun gemini-companion-inquiry--read-one (prompt candidates)
+  "Return an answer that the user chooses or types at PROMPT, a string, or nil.
+CANDIDATES are as `gemini-companion-inquiry--candidates' returns them.  It is
+nil for an empty answer; a number is that of an option."
+  (let* ((typed (string-trim
+                 (minibuffer-with-setup-hook #'gemini-companion-inquiry--take-text
+                   (completing-read prompt (mapcar #'car candidates)))))
+         (number (and (string-match-p "\\`[0-9]+\\'" typed)
+                      (string-to-number typed))))
+    (cond ((string-empty-p typed) nil)
+          ((cdr (assoc typed candidates)))
+          ((and number (< 0 number))
+           (or (cdr (nth (1- number) candidates)) typed))
+          (t typed))))
+
+(defun gemini-companion-inquiry--read (choice)
+  "Return the answers of the user to CHOICE, a list of strings.
+If several may be chosen, an empty answer ends them.  Signal a `user-error'
+without any: there is no default."
+  (let* ((name (gemini-companion-text-escaped-line
+                (if (string-blank-p (gemini-companion-inquiry-choice-header choice))
+                    (gemini-companion-inquiry-choice-question choice)
+                  (gemini-companion-inquiry-choice-header choice))
+                60))
+         (multiple (gemini-companion-inquiry-choice-multiple choice))
+         (left (gemini-companion-inquiry--candidates choice))
+         (answers nil)
+         (answer t))
+    (while (and answer (or multiple (null answers)))
+      (setq answer (gemini-companion-inquiry--read-one
+                    (format (if answers "%s (empty ends): " "%s: ") name) left))
+      (when answer
+        (push answer answers)
+        (setq left (cl-remove answer left :key #'cdr :test #'equal))))
+    (or (nreverse answers)
+        (user-error "Not answered: nothing was chosen"))))
+
+(defun gemini-companion-inquiry-choose ()
+  "Answer the question of this buffer: choose, or type another answer.
+You are asked before anything is sent, as some completions choose the first
+option for an empty input."
+  (interactive nil gemini-companion-inquiry-mode)
+  (let ((inquiry (gemini-companion-permission-to-answer)))
+    (unless (gemini-companion-permission-answer inquiry)
+      (user-error "Answer in the terminal of %s"
+                  (gemini-companion-permission-title inquiry)))
+    (let* ((answers (mapcar
+                     (lambda (choice)
+                       (cons (if (string-blank-p
+                                  (gemini-companion-inquiry-choice-header choice))
+                                 (gemini-companion-inquiry-choice-question choice)
+                               (gemini-companion-inquiry-choice-header choice))
+                             (gemini-companion-inquiry--read choice)))
+                     (gemini-companion-inquiry-choices inquiry)))
+           (said (mapconcat (lambda (answer) (string-join (cdr answer) ", "))
+                            answers "; "))
+           (text (gemini-companion-client-answers-text
+                  (plist-get (gemini-companion-permission-session inquiry) :client)
+                  answers)))
+      (unless (y-or-n-p (format "Send the answer %s? "
+                                (gemini-companion-text-escaped-line said 200)))
+        (user-error "Not answered"))
+      (condition-case problem
+          (gemini-companion-permission-decide inquiry (cons 'refuse text) "Answered")
+        ;; The question may have ended meanwhile.
+        (user-error
+         (gemini-companion-text-keep said (error-message-string problem)))))))
+
+(provide 'gemini-companion-inquiry)
+;;; gemini-companion-inquiry.el ends here

@@ -1,0 +1,393 @@
+;;; gemini-companion-plan.el --- Plans that CLIs ask about  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A plan is a request: a linked CLI asks whether its plan is good.  It comes and ends
+;; like a permission.  The user comments on its lines; where the hook of the CLI waits,
+;; the comments go to the model, which plans again.  It is approved in the terminal
+;; only, where the user also chooses in which mode the CLI goes on.
+;;
+;; A CLI that writes its plan to a file has a review in place of this, and asks then
+;; whether to start, which is a request of a simpler kind.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-commands)
+(require 'gemini-companion-highlight)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-lines)
+(require 'gemini-companion-permission)
+(require 'gemini-companion-request)
+(require 'gemini-companion-server-log)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+
+(declare-function markdown-mode "ext:markdown-mode")
+(defvar markdown-fontify-code-blocks-natively)
+(defvar markdown-hide-markup)
+
+;;;; Keys
+
+(defvar gemini-companion-plan-mode-map
+  (let ((map (make-sparse-keymap)))
+    ;; Not that of permissions, whose keys allow and refuse.
+    (set-keymap-parent map special-mode-map)
+    (gemini-companion-commands-bind map 'plan))
+  "Keys in the buffer of a plan.")
+
+;;;; State
+
+(cl-defstruct (gemini-companion-plan-comment
+               (:noinline t)
+               (:constructor gemini-companion-plan--make-comment (lines))
+               (:copier nil))
+  "A comment on LINES of a plan, a cons (FIRST . LAST) of numbers from 1 on.
+TEXT is what the user has typed, and OVERLAY displays it."
+  lines text overlay)
+
+(cl-defstruct (gemini-companion-plan
+               (:noinline t)
+               (:include gemini-companion-permission (kind 'plan))
+               (:constructor gemini-companion-plan--make)
+               (:copier nil))
+  "What a CLI wants to do.
+TEXT is the plan, as far as it is shown, and PREVIOUS the last one of that
+CLI, or nil.  COMMENTS are those of the user that were not sent, in any
+order.  BEGINNING is where the plan begins in its buffer, a position."
+  text previous comments beginning)
+
+(cl-defstruct (gemini-companion-plan-start
+               (:noinline t)
+               (:include gemini-companion-permission (kind 'start))
+               (:constructor gemini-companion-plan--make-start)
+               (:copier nil))
+  "That a CLI asks in its terminal whether to start with what it has planned.")
+
+(defvar gemini-companion-plan-largest 100000
+  "Number of characters of the largest plan that is shown whole.")
+
+(defvar gemini-companion-plan-largest-highlighted 20000
+  "Number of characters of the largest plan that is highlighted.")
+
+(defvar gemini-companion-plan--last nil
+  "The last plans of CLIs, a list of (SESSION . TEXT), the last one first.")
+
+(cl-defmethod gemini-companion-permission-new ((_kind (eql 'plan)) parsed slots)
+  "Return the plan for PARSED and SLOTS, compared with the one before."
+  (let* ((whole (plist-get parsed :plan))
+         (text (substring whole 0 (min (length whole)
+                                       gemini-companion-plan-largest)))
+         (cut (gemini-companion-permission-fit
+               (apply #'append (plist-get parsed :arguments))))
+         (plan (apply #'gemini-companion-plan--make
+                      :tool (plist-get parsed :tool)
+                      :text text
+                      :cut (+ (cdr cut) (- (length whole) (length text)))
+                      :arguments (seq-partition (car cut) 2)
+                      :summary (gemini-companion-permission-summarize
+                                (plist-get parsed :tool) text nil)
+                      slots)))
+    (setf (gemini-companion-plan-previous plan)
+          (cdr (seq-find (lambda (last)
+                           (gemini-companion-permission-of-p plan (car last)))
+                         gemini-companion-plan--last)))
+    (setq gemini-companion-plan--last
+          (seq-take (cons (cons (gemini-companion-permission-session plan) text)
+                          gemini-companion-plan--last)
+                    20))
+    plan))
+
+(cl-defmethod gemini-companion-permission-new ((_kind (eql 'start)) parsed slots)
+  "Return the request for PARSED and SLOTS."
+  (apply #'gemini-companion-plan--make-start
+         :tool (plist-get parsed :tool) :cut 0 :summary "" slots))
+
+;;;; What it does as a request
+
+(cl-defmethod gemini-companion-permission-major-mode ((_plan gemini-companion-plan))
+  "Return the mode for a plan."
+  'gemini-companion-plan-mode)
+
+(cl-defmethod gemini-companion-permission-keys ((_plan gemini-companion-plan))
+  "Return the place of the keys, and the command that answers."
+  '(plan gemini-companion-plan-revise))
+
+(cl-defmethod gemini-companion-permission-closed ((plan gemini-companion-plan))
+  "Add the comments on PLAN that were not sent to the kill ring."
+  (when (gemini-companion-plan-comments plan)
+    (gemini-companion-text-keep (gemini-companion-plan--comments-text plan)
+                                "The plan is no longer asked about")
+    (setf (gemini-companion-plan-comments plan) nil)))
+
+(cl-defmethod gemini-companion-request-answer ((plan gemini-companion-plan) answer)
+  "Send ANSWER to PLAN, a cons (refuse . TEXT) with the words of the user.
+Nothing else answers it: a yes is only given in the terminal."
+  (unless (and (consp answer)
+               (gemini-companion-permission-answer plan))
+    (user-error "Answer in the terminal of %s"
+                (gemini-companion-permission-title plan)))
+  (cl-call-next-method))
+
+(cl-defmethod gemini-companion-request-label ((start gemini-companion-plan-start))
+  "Return that the CLI of START asks whether to start, maybe since when."
+  (if (gemini-companion-request-certain-p start)
+      "asks whether to start"
+    (format-time-string "asked at %H:%M whether to start"
+                        (gemini-companion-permission-since start))))
+
+(cl-defmethod gemini-companion-request-show ((start gemini-companion-plan-start))
+  "Select the terminal of START, unless another key is typed at once."
+  (gemini-companion-permission-go-there start)
+  (message "The first choice there accepts all edits that follow"))
+
+;;;; Text
+
+(define-derived-mode gemini-companion-plan-mode gemini-companion-permission-mode
+  "Plan"
+  "The buffer of a plan that a CLI asks about.
+
+\\{gemini-companion-plan-mode-map}"
+  :interactive nil
+  ;; It is prose, in which accents are letters.
+  (setq-local auto-composition-mode t
+              word-wrap t)
+  (gemini-companion-commands-letters-are-keys 'gemini-companion-plan-mode))
+
+(cl-defmethod gemini-companion-permission-insert ((plan gemini-companion-plan))
+  "Insert where PLAN comes from, and then its text, with a bar before each line.
+No line of Emacs follows or has a bar, so that nothing of the CLI passes for
+one.  Lines that the last version did not have are marked."
+  (let ((start (point))
+        (changed (gemini-companion-plan--changed plan)))
+    (gemini-companion-permission-insert-facts plan)
+    (gemini-companion-permission-insert-row
+     "Approve" "in the terminal, which offers the mode that was on before first: \
+after yolo, that is yolo")
+    (when (gemini-companion-plan-previous plan)
+      (gemini-companion-permission-insert-row
+       "Changed" (format (ngettext "%d line since the last version"
+                                   "%d lines since the last version"
+                                   (length changed))
+                         (length changed))))
+    (pcase-dolist (`(,name ,text) (gemini-companion-permission-arguments plan))
+      (gemini-companion-permission-insert-argument name (or text "")))
+    (add-face-text-property start (point) 'shadow 'append)
+    (gemini-companion-permission-insert-cut (gemini-companion-permission-cut plan))
+    (insert "\n")
+    (setf (gemini-companion-plan-beginning plan) (point))
+    (insert (gemini-companion-plan--highlighted
+             (gemini-companion-text-escaped (gemini-companion-plan-text plan)
+                                            'composed 'lines)))
+    (gemini-companion-plan--mark plan changed)
+    (goto-char (point-min))))
+
+(defun gemini-companion-plan--changed (plan)
+  "Return the numbers of lines of PLAN that its last version did not have.
+They are from 0 on, in order; nil without a last version."
+  (when-let* ((previous (gemini-companion-plan-previous plan)))
+    (seq-mapcat (lambda (region)
+                  (number-sequence (gemini-companion-lines-region-new region)
+                                   (1- (gemini-companion-lines-region-new-end
+                                        region))))
+                (gemini-companion-lines-compare
+                 (gemini-companion-lines-split previous)
+                 (gemini-companion-lines-split (gemini-companion-plan-text plan))))))
+
+(defun gemini-companion-plan--mark (plan changed)
+  "Put a bar before the lines of PLAN, and a plus before those of CHANGED.
+CHANGED are as for `gemini-companion-plan--changed'."
+  (let ((start (gemini-companion-plan-beginning plan))
+        (bar (concat (gemini-companion-text-sign ?\u2502 "|") " "))
+        (plus (propertize "+ " 'face 'gemini-companion-added))
+        (line 0))
+    (put-text-property start (point-max) 'line-prefix bar)
+    (put-text-property start (point-max) 'wrap-prefix bar)
+    (goto-char start)
+    (dolist (number changed)
+      (forward-line (- number line))
+      (setq line number)
+      (let ((end (min (point-max) (1+ (line-end-position)))))
+        (add-text-properties (point) end `(line-prefix ,plus wrap-prefix ,plus))
+        (add-face-text-property (point) end 'gemini-companion-added 'append)))))
+
+(defun gemini-companion-plan--highlighted (text)
+  "Return TEXT with the faces of Markdown mode, if that is installed.
+All of TEXT stays visible, and no hook of that mode runs."
+  (or (and (<= (length text) gemini-companion-plan-largest-highlighted)
+           (or (fboundp 'markdown-mode)
+               (require 'markdown-mode nil 'noerror))
+           (gemini-companion-server-log-guarded "Mode for the plan"
+             (gemini-companion-plan--with-faces text)))
+      text))
+
+(defun gemini-companion-plan--with-faces (text)
+  "Return a copy of TEXT with the faces of Markdown mode behind its own."
+  (let ((copy (copy-sequence text)))
+    (with-temp-buffer
+      (insert text)
+      (let ((enable-local-variables nil)
+            (inhibit-interaction t)
+            (inhibit-message t)
+            (default-directory "/")
+            ;; The modes of blocks are named by the CLI.
+            (markdown-fontify-code-blocks-natively nil)
+            (markdown-hide-markup nil))
+        (delay-mode-hooks (markdown-mode))
+        (font-lock-ensure))
+      (let ((start (point-min)))
+        (while (< start (point-max))
+          (let ((end (next-single-property-change start 'face nil (point-max)))
+                (face (get-text-property start 'face)))
+            (when face
+              (add-face-text-property (1- start) (1- end) face 'append copy))
+            (setq start end)))))
+    copy))
+
+;;;; Comments
+
+(defun gemini-companion-plan--here ()
+  "Return the plan of this buffer that is open, or signal a `user-error'."
+  (let ((plan gemini-companion-permission-here))
+    (cond ((not (gemini-companion-plan-p plan))
+           (user-error "No plan here"))
+          ((gemini-companion-permission-outcome plan)
+           (user-error "This plan is no longer asked about; q closes it"))
+          (t plan))))
+
+(defun gemini-companion-plan--lines (plan)
+  "Return the lines of PLAN at point or in the region, (FIRST . LAST)."
+  (let* ((start (gemini-companion-plan-beginning plan))
+         (beg (if (use-region-p) (region-beginning) (point)))
+         (end (if (use-region-p)
+                  ;; A region of whole lines ends at the beginning of the next one.
+                  (max beg (1- (region-end)))
+                (point))))
+    (when (< end start)
+      (user-error "No line of the plan here"))
+    (let ((before (1- (line-number-at-pos start t))))
+      (cons (- (line-number-at-pos (max beg start) t) before)
+            (- (line-number-at-pos end t) before)))))
+
+(defun gemini-companion-plan--show-comment (plan comment)
+  "Display COMMENT below its lines of PLAN, in the current buffer."
+  (when (gemini-companion-plan-comment-overlay comment)
+    (delete-overlay (gemini-companion-plan-comment-overlay comment)))
+  (save-excursion
+    (goto-char (gemini-companion-plan-beginning plan))
+    (forward-line (1- (cdr (gemini-companion-plan-comment-lines comment))))
+    (let ((overlay (make-overlay (line-beginning-position) (line-end-position))))
+      (overlay-put overlay 'after-string
+                   (propertize (concat "\n  " (gemini-companion-plan-comment-text
+                                               comment))
+                               'face '(italic warning)))
+      (setf (gemini-companion-plan-comment-overlay comment) overlay))))
+
+(defun gemini-companion-plan--sorted (plan)
+  "Return the comments on PLAN in the order of their lines."
+  (seq-sort-by (lambda (comment)
+                 (car (gemini-companion-plan-comment-lines comment)))
+               #'< (gemini-companion-plan-comments plan)))
+
+(defun gemini-companion-plan--comments-text (plan)
+  "Return the comments on PLAN for the model, each with its lines."
+  (let ((lines (gemini-companion-lines-split (gemini-companion-plan-text plan))))
+    (concat
+     "Comments of the user on the plan:\n\n"
+     (mapconcat
+      (lambda (comment)
+        (pcase-let ((`(,first . ,last) (gemini-companion-plan-comment-lines comment)))
+          (concat
+           (format (if (= first last) "Line %s:\n" "Lines %s:\n")
+                   (gemini-companion-hunk-range (cons first last)))
+           (mapconcat (lambda (line)
+                        (concat "> " (string-remove-suffix "\n" line) "\n"))
+                      (seq-subseq lines (min (1- first) (length lines))
+                                  (min last (length lines)))
+                      "")
+           (gemini-companion-plan-comment-text comment))))
+      (gemini-companion-plan--sorted plan) "\n\n")
+     "\n\nRevise the plan and present it again.")))
+
+;;;; Life
+
+(defun gemini-companion-plan-forget ()
+  "Forget the last versions of plans, as the mode is turned off."
+  (setq gemini-companion-plan--last nil))
+
+;;;; Commands
+
+(defun gemini-companion-plan-comment-here ()
+  "Comment on the line of the plan at point, or on the lines of the region.
+An empty comment removes the one that is there.
+\\<gemini-companion-plan-mode-map>\\[gemini-companion-plan-revise] sends all."
+  (interactive nil gemini-companion-plan-mode)
+  (let* ((plan (gemini-companion-plan--here))
+         (lines (gemini-companion-plan--lines plan))
+         (comment (or (seq-find (lambda (comment)
+                                  (equal lines (gemini-companion-plan-comment-lines
+                                                comment)))
+                                (gemini-companion-plan-comments plan))
+                      (gemini-companion-plan--make-comment lines)))
+         (text (read-string
+                (format (if (= (car lines) (cdr lines))
+                            "Comment on line %s: "
+                          "Comment on lines %s: ")
+                        (gemini-companion-hunk-range lines))
+                (gemini-companion-plan-comment-text comment))))
+    (when (gemini-companion-permission-outcome plan)
+      (gemini-companion-text-keep text "The plan is no longer asked about")
+      (user-error "This plan is no longer asked about; your text is in the kill ring"))
+    (setf (gemini-companion-plan-comments plan)
+          (remq comment (gemini-companion-plan-comments plan)))
+    (cond ((not (string-blank-p text))
+           (setf (gemini-companion-plan-comment-text comment) text)
+           (push comment (gemini-companion-plan-comments plan))
+           (gemini-companion-plan--show-comment plan comment))
+          ((gemini-companion-plan-comment-overlay comment)
+           (delete-overlay (gemini-companion-plan-comment-overlay comment))))
+    (deactivate-mark)))
+
+(defun gemini-companion-plan-revise ()
+  "Send your comments on the plan of this buffer, for a new version.
+Without a comment, ask what to change.  If the CLI takes no answer from
+Emacs, add them to the kill ring, to be pasted in its terminal."
+  (interactive nil gemini-companion-plan-mode)
+  (let* ((plan (gemini-companion-permission-to-answer))
+         (comments (gemini-companion-plan-comments plan))
+         (text (if comments
+                   (gemini-companion-plan--comments-text plan)
+                 (read-string "What should the plan have instead: "))))
+    (when (string-blank-p text)
+      (user-error "Nothing sent: there is no comment"))
+    (if (null (gemini-companion-permission-answer plan))
+        (gemini-companion-text-keep
+         text (format "Answer in the terminal of %s"
+                      (gemini-companion-permission-title plan)))
+      ;; What is sent need not be kept.
+      (setf (gemini-companion-plan-comments plan) nil)
+      (condition-case problem
+          (gemini-companion-permission-decide plan (cons 'refuse text) "Sent")
+        (user-error
+         (gemini-companion-text-keep text (error-message-string problem)))))))
+
+(defun gemini-companion-plan-answer-there ()
+  "Approve the plan of this buffer in the terminal of the CLI.
+Ask first if there are comments that were not sent."
+  (interactive nil gemini-companion-plan-mode)
+  (let* ((plan (gemini-companion-plan--here))
+         (count (length (gemini-companion-plan-comments plan))))
+    (when (and (< 0 count)
+               (not (y-or-n-p
+                     (format (ngettext "%d comment was not sent; go there? "
+                                       "%d comments were not sent; go there? "
+                                       count)
+                             count))))
+      (user-error "The plan waits for your answer"))
+    (gemini-companion-permission-answer-there)))
+
+(provide 'gemini-companion-plan)
+;;; gemini-companion-plan.el ends here

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the models of the real CLIs ask the user, shown and answered in Emacs."""
+
+import pytest
+from harness import copilot, gemini
+from harness.emacs import Emacs, lisp
+from harness.model import Part, call, say
+from harness.needs import needs_copilot, needs_qwen
+from harness.world import World
+from test_tools import link
+
+from test_permissions import (
+    BUFFER,
+    FIRST,
+    OPEN,
+    asks,
+    go_there,
+    link_copilot,
+    pair,
+)
+
+ROW = "Question  Which one?  (red, blue)"
+
+
+def questions(**more: object) -> list[object]:
+    options = [
+        {"label": "red", "description": "like fire"},
+        {"label": "blue", "description": "like the sea"},
+    ]
+    return [{"question": "Which one?", "header": "Pick", "options": options, **more}]
+
+
+def is_shown(emacs: Emacs) -> None:
+    """Wait until the question of the model is in its row, and shown whole."""
+    emacs.holds(
+        f"(and {FIRST} (string-suffix-p {lisp(ROW)}"
+        f" (substring-no-properties (gemini-companion-request-label {FIRST}))))"
+    )
+    emacs.command("gemini-companion-review")
+    emacs.holds(f"(eq (window-buffer) {BUFFER})")
+    text = str(emacs.value("(buffer-substring-no-properties 1 (point-max))"))
+    assert "Which one?\n" in text
+    assert "  1. red" in text
+    assert "  2. blue" in text
+
+
+@needs_qwen
+@pytest.mark.contract("Qwen Code: questions answered in Emacs")
+def test_the_user_answers_in_emacs_what_the_model_of_qwen_asks(world: World) -> None:
+    emacs, cli = pair(world)
+
+    def question() -> Part:
+        return call("ask_user_question", questions=questions(multiSelect=False))
+
+    asks(cli, emacs, question(), say("first done"))
+    is_shown(emacs)
+    go_there(emacs)
+    emacs.keys("a")
+    emacs.wait_for("Pick:")
+    emacs.text("2")
+    emacs.keys("Enter")
+    emacs.wait_for("Send the answer blue?")
+    emacs.keys("y")
+    cli.wait_for("first done")
+    said = "User has provided the following answers:\\n\\n**Pick**: blue"
+    assert said in cli.model.last_message()
+    emacs.holds(f"(null {OPEN})")
+
+    # Other words.
+    asks(cli, emacs, question(), say("second done"))
+    go_there(emacs)
+    emacs.keys("a")
+    emacs.wait_for("Pick:")
+    emacs.text("no, green")
+    emacs.keys("Enter")
+    emacs.wait_for("Send the answer no, green?")
+    emacs.keys("y")
+    cli.wait_for("second done")
+    assert "**Pick**: no, green" in cli.model.last_message()
+
+    # Back to the terminal.
+    asks(cli, emacs, question(), say("third done"))
+    go_there(emacs)
+    emacs.keys("Enter")
+    cli.wait_for("Which one?")
+    cli.answer("red")
+    cli.wait_for("third done")
+    assert "**Pick**: red" in cli.model.last_message()
+    emacs.holds(f"(null {OPEN})")
+
+    # Escape in the terminal.
+    asks(cli, emacs, question(), say("never"))
+    cli.interrupt("Escape", "esc to cancel")
+    emacs.holds(f"(null {OPEN})")
+
+
+@pytest.mark.contract("Gemini CLI: questions shown")
+def test_what_the_model_of_gemini_cli_asks_is_shown(world: World) -> None:
+    gemini.configure(world.scratch, ui={"hideTips": True})
+    emacs = world.emacs(
+        world.file("a.txt", "a\n"), extra="(setq gemini-companion-terminal 'term)"
+    )
+    link(world, emacs)
+    cli = world.run(emacs)
+    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    cli.model.script(
+        call("ask_user", questions=questions(type="choice")), say("answered")
+    )
+    cli.prompt()
+    cli.wait_for("Which one?")
+    is_shown(emacs)
+    emacs.holds(f"(gemini-companion-request-certain-p {FIRST})")
+    emacs.keys("a")
+    assert emacs.value(f"(null {OPEN})") is None
+    go_there(emacs)
+    emacs.keys("Enter")
+    emacs.holds('(equal "*gemini: project*" (buffer-name (window-buffer)))')
+    cli.terminal.keys("1")
+    cli.wait_for("answered")
+    emacs.holds(f"(null {OPEN})")
+
+
+@needs_copilot
+@pytest.mark.contract("Copilot CLI: questions shown")
+def test_what_the_model_of_copilot_cli_asks_is_shown(world: World) -> None:
+    copilot.configure(world.scratch)
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link_copilot(world, emacs)
+    cli = world.copilot()
+    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    schema = {
+        "type": "object",
+        "properties": {"pick": {"type": "string", "enum": ["red", "blue"]}},
+        "required": ["pick"],
+    }
+    cli.model.script(
+        call("ask_user", message="Which one?", requestedSchema=schema), say("answered")
+    )
+    cli.prompt()
+    cli.wait_for("Which one?")
+    is_shown(emacs)
+    emacs.becomes(f"(length {OPEN})", 1)
+    cli.terminal.keys("Enter")
+    cli.wait_for("answered")
+    emacs.holds(f"(null {OPEN})")

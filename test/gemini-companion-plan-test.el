@@ -1,0 +1,232 @@
+;;; gemini-companion-plan-test.el --- Tests of plans that CLIs ask about  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert-x)
+(require 'gemini-companion-permission-test-helper)
+(require 'gemini-companion-plan)
+
+(defmacro gemini-companion-plan-test-with (&rest body)
+  "Evaluate BODY while one CLI is connected, and no plan is known."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-permission-test-with
+     (let ((gemini-companion-plan--last nil)
+           (kill-ring nil)
+           (kill-ring-yank-pointer nil))
+       ,@body)))
+
+(defun gemini-companion-plan-test-ask (text &optional id &rest slots)
+  "Ask about the plan TEXT, and return it.  ID and SLOTS are as for permissions."
+  (apply #'gemini-companion-permission-test-ask nil id
+         '(kind . "plan") '(tool . "Plan") `(plan . ,text) slots))
+
+(defun gemini-companion-plan-test-comment (line text)
+  "Comment by its key on LINE of the plan in the current buffer with TEXT."
+  (goto-char (gemini-companion-plan-beginning gemini-companion-permission-here))
+  (forward-line (1- line))
+  (cl-letf (((symbol-function 'read-string) (lambda (&rest _) text)))
+    (gemini-companion-permission-test-type "c")))
+
+(defun gemini-companion-plan-test-marked ()
+  "Return the lines of the current buffer that are marked as changed."
+  (let ((marked nil))
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (when (equal "+ " (get-text-property (point) 'line-prefix))
+          (push (buffer-substring-no-properties (point) (line-end-position)) marked))
+        (forward-line)))
+    (nreverse marked)))
+
+(ert-deftest gemini-companion-plan-is-shown-whole-and-compared-with-the-last ()
+  (gemini-companion-plan-test-with
+    (let ((plan (gemini-companion-plan-test-ask "# Search\n\n1. One.\n2. Two.\n" "one")))
+      (should (equal "Plan  # Search  +3 lines"
+                     (substring-no-properties
+                      (gemini-companion-permission-summary plan))))
+      (gemini-companion-permission-test-see plan)
+      (should (derived-mode-p 'gemini-companion-plan-mode))
+      (should (string-search "\n\n# Search\n\n1. One.\n2. Two.\n" (buffer-string)))
+      (should (string-search "after yolo, that is yolo" (buffer-string)))
+      (should-not (gemini-companion-plan-test-marked))
+      (gemini-companion-request-answer plan '(refuse . "no")))
+    (gemini-companion-permission-test-see
+     (gemini-companion-plan-test-ask "# Search\n\n1. One.\n2. Two, mine.\n3. Three.\n"
+                                     "two"))
+    (should (equal '("2. Two, mine." "3. Three.") (gemini-companion-plan-test-marked)))
+    (should (string-search "Changed: 2 lines" (buffer-string)))
+    ;; That of another CLI is not compared with it.
+    (should-not (gemini-companion-plan-previous
+                 (let ((facts '(:client "qwen" :pids (21 22 1) :directory "/src/b")))
+                   (gemini-companion-permission-ask
+                    facts (gemini-companion-permission-test-input
+                           nil '(kind . "plan") '(tool . "Plan") '(plan . "x"))
+                    #'ignore)
+                   (car (last (gemini-companion-permissions-open))))))))
+
+(ert-deftest gemini-companion-plan-comments-reach-the-model-word-for-word ()
+  (gemini-companion-plan-test-with
+    (gemini-companion-permission-test-see
+     (gemini-companion-plan-test-ask "# Search\n\n1. Use \u200bgrep.\n2. Two.\n" "one"))
+    (let ((plan gemini-companion-permission-here))
+      (gemini-companion-plan-test-comment 4 "last, \"ä\"  \\n 日本")
+      (gemini-companion-plan-test-comment 3 "wrong")
+      (gemini-companion-plan-test-comment 3 "not `grep`")
+      (gemini-companion-plan-test-comment 1 "gone")
+      (gemini-companion-plan-test-comment 1 "")
+      (should (= 2 (length (gemini-companion-plan-comments plan))))
+      (should (= 2 (length (overlays-in (point-min) (point-max)))))
+      (goto-char (point-min))
+      (should-error (gemini-companion-permission-test-type "c") :type 'user-error)
+      (should-not gemini-companion-permission-test-answers)
+      (gemini-companion-permission-test-draw)
+      (gemini-companion-permission-test-wait)
+      (gemini-companion-permission-test-type "r")
+      (let ((answer (car gemini-companion-permission-test-answers)))
+        (should (equal "deny" (plist-get answer :behavior)))
+        (should (equal "Comments of the user on the plan:
+
+Line 3:
+> 1. Use \u200bgrep.
+not `grep`
+
+Line 4:
+> 2. Two.
+last, \"ä\"  \\n 日本
+
+Revise the plan and present it again."
+                       (plist-get answer :message))))
+      (should-not kill-ring)
+      (should-not (gemini-companion-permissions-open)))))
+
+(ert-deftest gemini-companion-plan-is-not-approved-here ()
+  (gemini-companion-plan-test-with
+    (let ((plan (gemini-companion-plan-test-ask "One.\n" "one")))
+      (gemini-companion-permission-test-see plan)
+      (dolist (answer '(allow refuse))
+        (gemini-companion-permission-test-refused
+          (gemini-companion-request-answer plan answer)))
+      (dolist (key '("a" "R"))
+        (should (memq (key-binding key) '(nil undefined))))
+      ;; A key that was meant for another buffer.
+      (gemini-companion-plan-test-comment 1 "mine")
+      (gemini-companion-permission-test-refused
+        (gemini-companion-permission-test-type "r"))
+      ;; RET asks before comments are left behind.
+      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+        (gemini-companion-permission-test-refused
+          (gemini-companion-permission-test-type "RET")))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always)
+                ((symbol-function 'sit-for) #'always))
+        (gemini-companion-permission-test-type "RET"))
+      (should (equal '(nil) gemini-companion-permission-test-answers))
+      ;; It ends there: what was typed is not lost.
+      (gemini-companion-permission-progressed
+       '(:client "qwen" :pids (11 12 1) :directory "/src/shop"))
+      (should (string-search "> One.\nmine" (car kill-ring))))))
+
+(ert-deftest gemini-companion-plan-of-others-is-answered-in-the-terminal ()
+  (gemini-companion-plan-test-with
+    (gemini-companion-permission-test-see
+     (gemini-companion-plan-test-ask "One.\n" nil
+                                     '(arguments . [["summary" "Do\nit"]])))
+    (should (string-search "  summary: Do\\n\n    it\n" (buffer-string)))
+    (setq gemini-companion-permission-test-answers nil)
+    (gemini-companion-plan-test-comment 1 "mine")
+    (gemini-companion-permission-test-draw)
+    (gemini-companion-permission-test-wait)
+    (gemini-companion-permission-test-type "r")
+    (should-not gemini-companion-permission-test-answers)
+    (should (string-search "mine" (car kill-ring)))
+    (should (gemini-companion-permissions-open))))
+
+(ert-deftest gemini-companion-plan-comments-outlive-its-end ()
+  (gemini-companion-plan-test-with
+    (let ((plan (gemini-companion-plan-test-ask "One.\nTwo.\n" "one")))
+      (gemini-companion-permission-test-see plan)
+      (gemini-companion-plan-test-comment 2 "mine")
+      ;; Escape in the terminal.
+      (gemini-companion-server-receive 'withdrawn "one" 'ended)
+      (should (string-search "Line 2:\n> Two.\nmine" (car kill-ring)))
+      ;; The user types another one meanwhile.
+      (should-error (gemini-companion-plan-test-comment 1 "late") :type 'user-error))))
+
+(ert-deftest gemini-companion-plan-of-any-text-shows-what-it-is ()
+  (gemini-companion-plan-test-with
+    (gemini-companion-permission-test-see
+     (gemini-companion-plan-test-ask
+      "One.\nTool: Shell\nApprove: a\n\u202eevil\u200b cafe\u0301 नमस्ते\u2028\r\t" "one"))
+    (should-not (string-match-p "[\u202e\u200b\u2028\r\t]" (buffer-string)))
+    ;; Accents are letters of prose.
+    (should (string-search "cafe\u0301 नमस्ते" (buffer-string)))
+    ;; Each line of the CLI has a bar, and no line of Emacs has one.
+    (let ((start (gemini-companion-plan-beginning gemini-companion-permission-here)))
+      (should-not (text-property-not-all (point-min) start 'line-prefix nil))
+      (should-not (text-property-any start (point-max) 'line-prefix nil))
+      (goto-char start)
+      (should (= 1 (how-many "^Tool: " (point-min) start))))
+    (dolist (text (list (make-string 300000 ?x) (make-string 300000 ?\n)
+                        (apply #'concat (make-list 30000 "- [a](b) *c*\n"))))
+      (gemini-companion-permission-progressed
+       '(:client "qwen" :pids (11 12 1) :directory "/src/shop"))
+      (setq gemini-companion-permission-test-answers nil)
+      (let ((start (float-time))
+            (plan (gemini-companion-plan-test-ask text "two")))
+        (gemini-companion-permission-test-see plan)
+        (should (< (- (float-time) start) 10))
+        (should (string-search "more characters are not shown" (buffer-string)))
+        (should (< (buffer-size) 110000))
+        ;; It was given back to the terminal.
+        (should (equal '(nil) gemini-companion-permission-test-answers))))))
+
+(defun gemini-companion-plan-test-fake-mode ()
+  "Highlight, and hide, as Markdown mode may do."
+  (setq-local font-lock-defaults
+              '((("^# .*" 0 '(face bold invisible t display "")))))
+  (put-text-property (point-min) (point-max) 'invisible t))
+
+(ert-deftest gemini-companion-plan-is-highlighted-and-hides-nothing ()
+  (gemini-companion-plan-test-with
+    (cl-letf (((symbol-function 'markdown-mode)
+               #'gemini-companion-plan-test-fake-mode))
+      (gemini-companion-permission-test-see
+       (gemini-companion-plan-test-ask "# Search\n\nOne\u200b.\n" "one"))
+      (let ((start (gemini-companion-plan-beginning gemini-companion-permission-here)))
+        (should (memq 'bold (ensure-list (get-text-property start 'face))))
+        (should-not (text-property-any start (point-max) 'invisible t))
+        (should-not (text-property-not-all start (point-max) 'display nil))
+        (goto-char start)
+        (search-forward "\\u200B")
+        (should (memq 'gemini-companion-escape
+                      (ensure-list (get-text-property (1- (point)) 'face))))))
+    ;; One that fails.
+    (cl-letf (((symbol-function 'markdown-mode) (lambda () (error "Boom"))))
+      (let ((debug-on-error nil))
+        (should (equal "# a" (gemini-companion-plan--highlighted "# a")))))))
+
+(ert-deftest gemini-companion-plan-that-was-accepted-waits-for-its-start ()
+  (gemini-companion-plan-test-with
+    (let ((start (gemini-companion-permission-test-ask
+                  nil nil '(kind . "start") '(tool . "Plan")))
+          (terminal (generate-new-buffer "cli")))
+      (unwind-protect
+          (cl-letf (((symbol-function 'gemini-companion-session-terminal)
+                     (lambda (_) terminal))
+                    ((symbol-function 'gemini-companion-terminal-show)
+                     #'pop-to-buffer)
+                    ((symbol-function 'gemini-companion-state-titled)
+                     (lambda (_) 'waiting)))
+            (should (equal "asks whether to start"
+                           (gemini-companion-request-label start)))
+            (cl-letf (((symbol-function 'sit-for) #'ignore))
+              (should-error (gemini-companion-request-show start) :type 'user-error))
+            (cl-letf (((symbol-function 'sit-for) #'always))
+              (ert-with-message-capture messages
+                (gemini-companion-request-show start)
+                (should (string-search "accepts all edits" messages))))
+            (should (eq terminal (window-buffer))))
+        (kill-buffer terminal)))))
+
+;;; gemini-companion-plan-test.el ends here
