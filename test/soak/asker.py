@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A process in the place of Qwen Code: it asks by its hook before it runs a command.
 
-Its arguments are the line of the shell for the hook, and the directory of the project.
+Its arguments are the line of the shell for the hook, the directory of the project, and
+the kind: for "plans", it asks about plans and questions of the model in place of
+commands, whose texts are then those of the commands.
 It reads lines of JSON: {"ask": [COMMAND...]} for the commands of one answer of the
 model; {"key": "yes" | "no"}, which answers the dialog that it shows; {"key": "escape"}.
 It prints {"dialog": COMMAND}, and {"idle": true} once it has run the allowed commands.
@@ -22,11 +24,23 @@ from typing import Any
 
 from recorder import record
 
-HOOK, DIRECTORY = sys.argv[1:3]
+HOOK, DIRECTORY, KIND = sys.argv[1:4]
 
 
 def tell(**facts: object) -> None:
     print(json.dumps(facts), flush=True)
+
+
+def asked_of(text: str) -> dict[str, Any]:
+    """Return the tool and its input by which the model asks about ``text``."""
+    if KIND != "plans":
+        given = {"command": text, "description": "Do it"}
+        return {"tool_name": "run_shell_command", "tool_input": given}
+    if len(text) % 2:
+        return {"tool_name": "exit_plan_mode", "tool_input": {"plan": text}}
+    options = [{"label": label, "description": text} for label in ("red", "blue")]
+    question = {"question": text, "header": "Pick", "options": options}
+    return {"tool_name": "ask_user_question", "tool_input": {"questions": [question]}}
 
 
 class Asker:
@@ -84,8 +98,7 @@ class Asker:
         event: dict[str, Any] = {
             "hook_event_name": "PermissionRequest",
             "cwd": DIRECTORY,
-            "tool_name": "run_shell_command",
-            "tool_input": {"command": command, "description": "Do it"},
+            **asked_of(command),
         }
         self._hook = subprocess.Popen(
             ["bash", "-c", HOOK],

@@ -9,23 +9,34 @@
 
 ;;; Code:
 
+(require 'gemini-companion-inquiry)
 (require 'gemini-companion-permission)
+(require 'gemini-companion-plan)
 (require 'json)
 
 ;; Five crashes within minutes would turn the mode off.
 (setq gemini-companion-server-delays (make-list 100000 0)
       create-lockfiles nil)
 
+(defun asking-text (permission)
+  "Return the text that PERMISSION is about: a command, a plan or a question."
+  (cond ((gemini-companion-plan-p permission)
+         (gemini-companion-plan-text permission))
+        ((gemini-companion-inquiry-p permission)
+         (gemini-companion-inquiry-choice-question
+          (car (gemini-companion-inquiry-choices permission))))
+        (t (gemini-companion-permission-command permission))))
+
 (defun asking-find (command)
   "Return the open permission about COMMAND, or nil."
   (seq-find (lambda (permission)
-              (equal command (gemini-companion-permission-command permission)))
+              (equal command (asking-text permission)))
             (gemini-companion-permissions-open)))
 
 (defun asking-open ()
   "Return the open permissions, a vector of (COMMAND HOOK-WAITS)."
   (vconcat (mapcar (lambda (permission)
-                     (vector (gemini-companion-permission-command permission)
+                     (vector (asking-text permission)
                              (and (gemini-companion-permission-answer permission)
                                   t)))
                    (gemini-companion-permissions-open))))

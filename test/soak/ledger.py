@@ -57,11 +57,19 @@ class Question:
     @property
     def behavior(self) -> str:
         """What the hook has answered: "allow", "deny", or "" if the CLI is to ask."""
+        return self._decided("behavior")
+
+    @property
+    def message(self) -> str:
+        """What the hook has answered with "deny", for the model, or ""."""
+        return self._decided("message")
+
+    def _decided(self, name: str) -> str:
         if self.hook is None or not self.hook["text"].strip():
             return ""
         try:
             answer = json.loads(self.hook["text"])
-            return str(answer["hookSpecificOutput"]["decision"]["behavior"])
+            return str(answer["hookSpecificOutput"]["decision"][name])
         except (ValueError, LookupError, TypeError):
             return ""
 
@@ -190,6 +198,16 @@ class Ledger:
         """Await no hooks of ``questions``, whose CLI has gone or has ended them."""
         self._gone.update(questions)
 
+    def finish_plans(self) -> None:
+        """Check that no plan or question was allowed, and what models were told."""
+        self.update()
+        for question in self.questions.values():
+            said = [key["said"] for key in question.keys if "said" in key]
+            if question.behavior == "allow":
+                self.problem(f"{question.token} was allowed by its hook")
+            if question.message and not any(text in question.message for text in said):
+                self.problem(f"{question.token}: its model was told what nobody typed")
+
     def finish(self) -> None:
         """Check that what was allowed has run, and what was refused has not."""
         self.update()
@@ -224,6 +242,12 @@ class Ledger:
 def _command_of(event: Record) -> str:
     """Return the command of a shell in ``event`` of a hook that asks, or ""."""
     if event.get("hook_event_name") == "PermissionRequest":
-        return str(event["tool_input"].get("command", ""))
+        given = event["tool_input"]
+        questions = given.get("questions") or [{}]
+        return str(
+            given.get("command")
+            or given.get("plan")
+            or questions[0].get("question", "")
+        )
     details = event.get("details") or {}
     return str(details.get("command", ""))

@@ -3,7 +3,9 @@
 
 Run by hand: python test/soak/permissions.py CLI COUNT [SEED].  CLI is "hooks" for the
 real hook program, started by processes in the place of CLIs (asker.py), which is fast;
-"qwen" or "gemini" for the real CLI.  The server, Emacs and the terminals are real.
+"plans" for the same with plans and questions of the model in place of commands, of
+which none may be allowed; "qwen" or "gemini" for the real CLI.  The server, Emacs and
+the terminals are real.
 
 At random, the user allows or refuses by keys in Emacs, types in bursts, or answers in
 the terminal, while the server, Emacs or a CLI is killed, stopped or restarted, or
@@ -165,7 +167,7 @@ class Asker(Cli):
         self._shown = ""
         self._is_idle = True
         self._process = subprocess.Popen(
-            [sys.executable, HERE / "asker.py", hook, scratch.project],
+            [sys.executable, HERE / "asker.py", hook, scratch.project, self.judge.kind],
             env={**scratch.environment, "JUDGE_RECORDS": os.environ["JUDGE_RECORDS"]},
             cwd=scratch.project,
             stdin=subprocess.PIPE,
@@ -394,6 +396,7 @@ def wait(condition: Callable[[], object], limit: float = PATIENCE) -> bool:
 
 KINDS: dict[str, Callable[["Judge", str], Cli]] = {
     "hooks": Asker,
+    "plans": Asker,
     "qwen": RealQwen,
     "gemini": RealGemini,
 }
@@ -405,6 +408,7 @@ class Judge:
     def __init__(self, kind: str, count: int, seed: int, directory: Path) -> None:
         self.random = random.Random(seed)
         self.kind, self.count_to_ask = kind, count
+        self.is_fast = kind in ("hooks", "plans")
         self.ledger = Ledger(directory)
         self.world = World(recording_tools(directory, self.ledger.file))
         self.world.home.joinpath(".qwen").mkdir()
@@ -414,7 +418,7 @@ class Judge:
         self._lock = Lock()
         self._start_emacs()
         (link if kind == "gemini" else link_qwen)(self.world, self.emacs)
-        number = {"hooks": 3, "qwen": 2, "gemini": 1}[kind]
+        number = {"hooks": 3, "plans": 3, "qwen": 2, "gemini": 1}[kind]
         self.clis = [KINDS[kind](self, f"{kind}-{n}") for n in range(number)]
         self.progress = time.monotonic()
 
@@ -522,7 +526,7 @@ class Judge:
         plain = [self.allow, self.allow, self.allow, self.refuse, self.burst,
                  self.macro, self.give_back, self.escape]  # fmt: skip
         # A real CLI on a busy machine takes long to recover.
-        if self.random.random() < (0.7 if self.kind == "hooks" else 0.85):
+        if self.random.random() < (0.7 if self.is_fast else 0.85):
             action = self.random.choice(plain)
             action(question)
             self.say(action.__name__, question)
@@ -655,10 +659,10 @@ class Judge:
             *(ServerKilled, ServerStopped, ServerRestarted),
             *(EmacsStopped, EmacsHangs, Paused),
         ]
-        if self.kind == "hooks":
+        if self.is_fast:
             found.append(CliStopped)
         # A real CLI takes long to start.
-        if self.kind == "hooks" or self.random.random() < 0.2:
+        if self.is_fast or self.random.random() < 0.2:
             found += [EmacsKilled, CliKilled]
         return found
 
@@ -710,6 +714,61 @@ class Judge:
         for cli in self.clis:
             cli.kill()
         self.world.close()
+
+
+class PlansJudge(Judge):
+    """A user who is asked about plans, and by models, and can only say something."""
+
+    def allow(self, question: Question) -> None:
+        """Comment on a plan, or answer a question, by keys."""
+        if not self.select(question):
+            return
+        if len(question.command) % 2:
+            self._typed(
+                question, "r", "What should the plan have", f"not {question.token}"
+            )
+        elif self._typed(question, "a", "Pick:", f"or {question.token}"):
+            self.emacs.keys("y")
+        if not wait(lambda: (question, True) not in self.open(), 20):
+            self.count("not taken")
+
+    refuse = allow
+
+    def _typed(self, question: Question, key: str, prompt: str, said: str) -> bool:
+        """Type ``key`` and ``said`` at its ``prompt``; return whether that came."""
+        self.note_key([question], where="emacs", key=key, said=said, shows=False)
+        self.emacs.keys(key)
+        if not wait(lambda: prompt in self.emacs.screen(), 5):
+            return False
+        self.emacs.text(said)
+        self.emacs.keys("Enter")
+        return True
+
+    def burst(self, question: Question) -> None:
+        super().burst(question)
+        self._leave_minibuffer()
+
+    def macro(self, question: Question) -> None:
+        super().macro(question)
+        self._leave_minibuffer()
+
+    def disturbed(self, question: Question, trouble: "Trouble", raced: bool) -> None:
+        super().disturbed(question, trouble, raced)
+        with suppress(AssertionError):
+            self._leave_minibuffer()
+
+    def there(self, cli: Cli, shown: list[Question]) -> None:
+        super().there(cli, shown)
+        self._leave_minibuffer()
+
+    def _leave_minibuffer(self) -> None:
+        """End what ``a`` has begun to ask."""
+        if self.emacs.eval("(active-minibuffer-window)") != "nil":
+            self.emacs.keys("C-g")
+
+    def run(self) -> None:
+        super().run()
+        self.ledger.finish_plans()
 
 
 class Trouble(ABC):
@@ -869,7 +928,7 @@ def main() -> None:
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(10**6)
     directory = Path(tempfile.mkdtemp(prefix="judge"))
     print(f"seed {seed}, records in {directory}", flush=True)
-    judge = Judge(kind, count, seed, directory)
+    judge = (PlansJudge if kind == "plans" else Judge)(kind, count, seed, directory)
     try:
         judge.run()
     except BaseException:
