@@ -6,28 +6,34 @@
 ;;; Commentary:
 
 ;; What a CLI has written without a review is a change, until the user keeps or
-;; undoes it, over any number of turns.  Each file with changes has one record,
-;; `gemini-companion-changes-file', whose baseline says what nobody has reviewed;
-;; see `gemini-companion-baseline'.  The record is set by a write of a CLI, and by
-;; the user who keeps a change.  Nothing else is recorded: the changes are computed
-;; from the text now, and what was undone, or is gone with another branch, is a
-;; change again when its lines are back.  The texts take at most 64 MB.
+;; undoes it, over any number of turns.  Each file that a CLI has written has one
+;; record, `gemini-companion-changes-file': its weave says which hunk of which edit
+;; has written and removed each line, and its facts say that of line ends and coding;
+;; see `gemini-companion-weave' and `gemini-companion-facts'.
+;;
+;; The record is set by a write of a CLI, and by the decisions of the user: to keep
+;; hunks, to undo them, and to take that back.  Nothing else is recorded: a look
+;; computes the changes from the text now, and what is gone with another branch is a
+;; change again when its lines are back.  An undone hunk stays undone.  The texts take
+;; at most 64 MB.
 ;;
 ;; `gemini-companion-marks' displays the changes of a buffer, and
 ;; `gemini-companion-walk' goes from one to the next.
 
 ;;; Code:
 
-(require 'gemini-companion-baseline)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-facts)
 (require 'gemini-companion-format)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
+(require 'gemini-companion-weave)
 (require 'gemini-companion-written)
 
 ;;;; State
@@ -36,29 +42,50 @@
                (:noinline t)
                (:constructor gemini-companion-changes--make (name edit))
                (:copier nil))
-  "A file with changes by CLIs that nobody has reviewed.
+  "The record of a file that CLIs have written.
 NAME is its true name, and EDIT is the last edit that was written there."
   name edit
   (edits nil :documentation "The edits that were written there, last one first.")
-  (baseline nil :documentation "The `gemini-companion-baseline' of the file.")
+  (writes nil :documentation "Lists of an edit, the text that it was recorded with,
+and its hunks; the last write first.")
+  (weave nil :documentation "The `gemini-companion-weave' of the file.")
+  (facts nil :documentation "The `gemini-companion-facts' of the file.")
+  (size 0 :documentation "About how many bytes of memory the weave takes.")
   (new nil :documentation "Non-nil if the file did not exist before.")
+  (version 0 :documentation "A number that is greater after each write and decision.")
+  (unreviewed nil :documentation "Non-nil if a hunk was not reviewed.")
   (known nil :documentation "The changes at the last look, in order.")
-  (stamp nil :documentation "The stamp of the file at the last look."))
+  (stamp nil :documentation "The stamp of the file at the last look.")
+  (noted nil :documentation "What Emacs has undone or redone since the last look: a
+list of (UNDONE . HUNKS), the last one first."))
+
+(cl-defstruct (gemini-companion-changes--conversion
+               (:include gemini-companion-weave-change)
+               (:noinline t)
+               (:constructor gemini-companion-changes--conversion
+                             (hunks edits from to &aux (start 0) (end 0)))
+               (:copier nil))
+  "The change by which CLIs have converted a file; it has no lines.
+FROM and TO are the `gemini-companion-format's without it and now."
+  from to)
+
+(defun gemini-companion-changes-conversion (change)
+  "Return a cons of the formats without CHANGE and now, or nil if it has lines."
+  (and (gemini-companion-changes--conversion-p change)
+       (cons (gemini-companion-changes--conversion-from change)
+             (gemini-companion-changes--conversion-to change))))
+
+(defun gemini-companion-changes-conversion-text (change)
+  "Return a text about how CHANGE has converted the file, or nil if it has lines."
+  (pcase (gemini-companion-changes-conversion change)
+    (`(,from . ,to)
+     (or (gemini-companion-format-conversion from to)
+         (if (gemini-companion-format-open to)
+             "last newline removed"
+           "last newline added")))))
 
 (defvar gemini-companion-changes--files nil
   "The records of files, the one that was written first is the first.")
-
-(defvar gemini-companion-changes--recorded (make-hash-table :test 'eq :weakness 'key)
-  "Table from edits to the texts with which they were recorded.
-An edit may be reported by its CLI, and found in its file, too.")
-
-(defvar gemini-companion-changes--lines (make-hash-table :test 'eq :weakness 'key)
-  "Table from edits to conses of a text that they wrote, and their lines.
-The lines are a table; see `gemini-companion-changes--lines-of'.  To compare
-the texts again for each change of a file would take seconds.")
-
-(defvar gemini-companion-changes--kept (make-hash-table :test 'eq :weakness 'key)
-  "Table whose keys are the edits of which the user has kept all that was left.")
 
 (defconst gemini-companion-changes--most-bytes (* 64 1024 1024)
   "How many bytes of memory the texts of all records may take.")
@@ -72,16 +99,16 @@ the buffer that visits the file, or nil.")
   "Functions called when the user undoes what a CLI has written.
 The first argument is the record of the file, or the edit if that is undone as
 a whole, or a hunk of it.  The second one is a list of what is undone,
-`gemini-companion-baseline-change's, or `deleted' if the file, which was new,
+`gemini-companion-lines-change's, or `deleted' if the file, which was new,
 is deleted.  The third one are the lines that had these changes, a vector.")
 
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last look, in order.
 If ALL is non-nil, include those whose changes are not in the text now."
-  (if all
-      (copy-sequence gemini-companion-changes--files)
-    (seq-filter #'gemini-companion-changes-file-known
-                gemini-companion-changes--files)))
+  (seq-filter (if all
+                  #'gemini-companion-changes-file-unreviewed
+                #'gemini-companion-changes-file-known)
+              gemini-companion-changes--files))
 
 (defun gemini-companion-changes-left ()
   "Return how many changes were left at the last look, or nil if there are none."
@@ -90,10 +117,12 @@ If ALL is non-nil, include those whose changes are not in the text now."
     (and (< 0 count) count)))
 
 (defun gemini-companion-changes-here ()
-  "Return the record of the file that the current buffer visits, or nil."
+  "Return the record of the file that the current buffer visits, or nil.
+So it is if all of its changes were reviewed."
   (seq-find (lambda (record)
-              (gemini-companion-names-visited-here-p
-               (gemini-companion-changes-file-name record)))
+              (and (gemini-companion-changes-file-unreviewed record)
+                   (gemini-companion-names-visited-here-p
+                    (gemini-companion-changes-file-name record))))
             gemini-companion-changes--files))
 
 (defun gemini-companion-changes-buffer (record)
@@ -113,10 +142,7 @@ If ALL is non-nil, include those whose changes are not in the text now."
 
 (defun gemini-companion-changes--follow (edit event)
   "Record what EDIT has written, if that is the EVENT, and look at its file."
-  (when (and (eq event 'written)
-             (not (equal (gemini-companion-edit-after edit)
-                         (gethash edit gemini-companion-changes--recorded))))
-    (puthash edit (gemini-companion-edit-after edit) gemini-companion-changes--recorded)
+  (when (eq event 'written)
     (gemini-companion-changes--record edit))
   (when (memq event '(written reverted))
     (when-let* ((record (gemini-companion-changes--find edit)))
@@ -133,52 +159,110 @@ The user has accepted it, in Emacs or in the terminal, or wants no marks."
   (or (eq 'accepted (gemini-companion-edit-status edit))
       (not (eq 'marks gemini-companion-after-write))))
 
+(defun gemini-companion-changes--lines (text)
+  "Return the lines of TEXT for a weave, a vector of strings with newlines.
+Whether the last one has a newline is a fact of the file."
+  (let* ((lines (gemini-companion-lines-split text))
+         (last (1- (length lines))))
+    (unless (or (< last 0) (string-suffix-p "\n" (aref lines last)))
+      (aset lines last (concat (aref lines last) "\n")))
+    lines))
+
 (defun gemini-companion-changes--record (edit)
-  "Record what EDIT has written."
+  "Record what EDIT has written, unless that is recorded already.
+An edit may be reported by its CLI, and found in its file, too."
   (let* ((record (or (gemini-companion-changes--find edit)
                      (gemini-companion-changes--make
                       (gemini-companion-edit-true-name edit) edit)))
-         (previous (gemini-companion-changes-file-baseline record))
+         (write (assq edit (gemini-companion-changes-file-writes record)))
          (before (gemini-companion-changes--before edit)))
-    (when before
-      (let* ((old (gemini-companion-lines-split before))
-             (written (gemini-companion-changes--written edit))
-             (written-format (gemini-companion-edit-format edit))
-             (format (if (eq 'marks gemini-companion-after-write)
-                         (gemini-companion-edit-texts-format
-                          edit (gemini-companion-edit-before edit))
-                       written-format))
-             (baseline (funcall (if (gemini-companion-changes--reviewed-p edit)
-                                    #'gemini-companion-baseline-after-review
-                                  #'gemini-companion-baseline-after-write)
-                                previous old (car written) format written-format)))
-        (when (cdr written)
-          (setq baseline (gemini-companion-baseline-after-write
-                          baseline (car written) (cdr written)
-                          written-format written-format)))
-        (unless previous
+    (unless (or (null before)
+                (and write (equal (gemini-companion-edit-after edit) (cadr write))))
+      (pcase-let* ((old (if (or (null write)
+                                (eq write (car (gemini-companion-changes-file-writes
+                                                record))))
+                            (gemini-companion-changes--lines before)
+                          ;; Others have written since; a part of it was wrong.
+                          (gemini-companion-weave-text
+                           (gemini-companion-changes-file-weave record))))
+                   (`(,accepted . ,written) (gemini-companion-changes--written edit))
+                   (reviewed (gemini-companion-changes--reviewed-p edit))
+                   (`(,weave . ,hunks)
+                    (gemini-companion-weave-write
+                     (or (gemini-companion-changes-file-weave record)
+                         (gemini-companion-weave-start old))
+                     edit old (or written accepted)
+                     :accepted (and reviewed accepted)))
+                   (facts (gemini-companion-changes--facts-after
+                           record edit weave hunks)))
+        (unless (gemini-companion-changes-file-known record)
           (setf (gemini-companion-changes-file-new record)
                 (eq 'new (gemini-companion-edit-before edit))))
-        (setf (gemini-companion-changes-file-edit record) edit)
+        (setf (gemini-companion-changes-file-edit record) edit
+              (gemini-companion-changes-file-weave record) weave
+              (gemini-companion-changes-file-facts record) (car facts)
+              (gemini-companion-changes-file-size record)
+              (gemini-companion-weave-size weave))
         (cl-pushnew edit (gemini-companion-changes-file-edits record))
-        (gemini-companion-changes--set-baseline record baseline)
+        (push (cons edit (cons (gemini-companion-edit-after edit)
+                               (append hunks (cdr facts) (cddr write))))
+              (gemini-companion-changes-file-writes record))
+        (unless (memq record gemini-companion-changes--files)
+          (setq gemini-companion-changes--files
+                (append gemini-companion-changes--files (list record))))
+        (gemini-companion-changes--decided record)
         (gemini-companion-changes--make-room record)))))
+
+(defun gemini-companion-changes--facts-after (record edit weave hunks)
+  "Return the facts of RECORD after EDIT, and its hunks of facts, a cons.
+WEAVE is that of RECORD after EDIT, whose HUNKS have lines."
+  (let* ((marks (eq 'marks gemini-companion-after-write))
+         (before (gemini-companion-edit-texts-format
+                  edit (gemini-companion-edit-before edit)))
+         (after (gemini-companion-edit-format edit))
+         ;; What a review does not show, a conversion, is not kept.
+         (hunk (gemini-companion-weave-hunk-of-edit edit (length hunks) (not marks)))
+         (last (gemini-companion-weave-hunk-at-end weave))
+         (used nil))
+    (cons (gemini-companion-facts-write
+           (or (gemini-companion-changes-file-facts record)
+               (gemini-companion-facts-start before))
+           before after
+           (lambda (fact)
+             (if (and (eq fact 'open) (memq last hunks))
+                 last
+               (setq used hunk))))
+          (and used (list used)))))
+
+(defun gemini-companion-changes--decided (record)
+  "Note that RECORD was set: by a write, or by a decision of the user."
+  (cl-incf (gemini-companion-changes-file-version record))
+  (setf (gemini-companion-changes-file-unreviewed record)
+        (seq-some (pcase-lambda (`(,_ ,_ . ,hunks))
+                    (seq-some (lambda (hunk)
+                                (not (gemini-companion-weave-hunk-reviewed hunk)))
+                              hunks))
+                  (gemini-companion-changes-file-writes record))))
 
 (defun gemini-companion-changes--make-room (record)
   "Drop the oldest records, but not RECORD, if the texts take too much memory.
-Report which files have no marks any more."
-  (let ((size 0))
-    (dolist (other (reverse gemini-companion-changes--files))
-      (cl-incf size (gemini-companion-baseline-size
-                     (gemini-companion-changes-file-baseline other)))
-      (when (and (< gemini-companion-changes--most-bytes size)
-                 (not (eq other record)))
+Those in which nothing is left to review go first.  Report which files have
+no marks any more."
+  (let* ((bytes (cl-loop for other in gemini-companion-changes--files
+                         sum (gemini-companion-changes-file-size other)))
+         (others (remq record gemini-companion-changes--files)))
+    (dolist (other (append
+                    (seq-remove #'gemini-companion-changes-file-unreviewed others)
+                    (seq-filter #'gemini-companion-changes-file-unreviewed others)))
+      (when (< gemini-companion-changes--most-bytes bytes)
+        (cl-decf bytes (gemini-companion-changes-file-size other))
         (gemini-companion-changes--drop other)
-        (message "Changes of %s are no longer marked, as the texts of all changed \
+        (when (gemini-companion-changes-file-unreviewed other)
+          (message "Changes of %s are no longer marked, as the texts of all changed \
 files take more than %d MB"
-                 (gemini-companion-edit-name
-                  (gemini-companion-changes-file-edit other))
-                 (/ gemini-companion-changes--most-bytes 1024 1024))))))
+                   (gemini-companion-edit-name
+                    (gemini-companion-changes-file-edit other))
+                   (/ gemini-companion-changes--most-bytes 1024 1024)))))))
 
 (defun gemini-companion-changes--before (edit)
   "Return the text that the file of EDIT had, or nil if it was not kept."
@@ -192,23 +276,15 @@ files take more than %d MB"
 It is a cons of these and nil.  If the user has accepted other lines than the
 file has, as those are of the CLI or of a formatter, it is a cons of the
 accepted lines and of the lines of the file."
-  (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
+  (let* ((lines (gemini-companion-changes--lines (gemini-companion-edit-after edit)))
          (bytes (gemini-companion-edit-texts-bytes edit))
-         (now (and bytes (gemini-companion-lines-split
+         (now (and bytes (gemini-companion-changes--lines
                           (gemini-companion-edit-texts-decode edit bytes)))))
-    (cond ((null now) (list lines))
-          ;; A CLI leaves the newline at the end of a file as it is.
-          ((equal (gemini-companion-changes--without-end lines)
-                  (gemini-companion-changes--without-end now))
-           (list now))
+    (cond ((or (null now) (equal lines now)) (list lines))
           ((not (gemini-companion-changes--alone-p edit)) (list lines))
           ;; Qwen Code merges two edits of a file.
           ((gemini-companion-changes--another-accepted-p edit) (list now))
           (t (cons lines now)))))
-
-(defun gemini-companion-changes--without-end (lines)
-  "Return the text of LINES without a newline at its end."
-  (string-remove-suffix "\n" (gemini-companion-lines-join lines)))
 
 (defun gemini-companion-changes--alone-p (edit)
   "Return non-nil if what the file of EDIT has now was not written by the user.
@@ -226,17 +302,8 @@ EDIT was accepted in Emacs, which has not saved the file since."
                        (gemini-companion-edit-turn other))))
             (gemini-companion-edit-others-of-file edit)))
 
-(defun gemini-companion-changes--set-baseline (record baseline)
-  "Make BASELINE that of RECORD, which is dropped if nothing is left to review."
-  (setf (gemini-companion-changes-file-baseline record) baseline)
-  (if (gemini-companion-baseline-reviewed-p baseline)
-      (gemini-companion-changes--drop record)
-    (unless (memq record gemini-companion-changes--files)
-      (setq gemini-companion-changes--files
-            (append gemini-companion-changes--files (list record))))))
-
 (defun gemini-companion-changes--drop (record)
-  "Forget RECORD, in whose file nothing is left to review."
+  "Forget RECORD."
   (setq gemini-companion-changes--files (remq record gemini-companion-changes--files))
   (setf (gemini-companion-changes-file-known record) nil)
   (run-hook-with-args 'gemini-companion-changes-functions
@@ -246,25 +313,61 @@ EDIT was accepted in Emacs, which has not saved the file since."
 
 (defun gemini-companion-changes-look (record)
   "Compute the changes of RECORD again from the text now, and return them.
-The value is a list of `gemini-companion-baseline-change's, in order.  If
-the file is gone, or cannot be read, it is nil."
+The value is a list of `gemini-companion-weave-change's, in order.  If the
+file is gone, or cannot be read, it is nil."
   (let ((buffer (gemini-companion-changes-buffer record)))
     (setf (gemini-companion-changes-file-stamp record)
           (gemini-companion-watch-stamp (gemini-companion-changes-path record)))
     (with-current-buffer (or buffer (current-buffer))
-      (let ((now (gemini-companion-changes--now record buffer))
-            (baseline (gemini-companion-changes-file-baseline record)))
+      (let ((now (and (memq record gemini-companion-changes--files)
+                      (or (gemini-companion-changes-file-unreviewed record)
+                          (gemini-companion-changes-file-noted record))
+                      (gemini-companion-changes--now record buffer))))
+        (when now
+          (gemini-companion-changes--apply-noted record (car now)))
         (setf (gemini-companion-changes-file-known record)
               (and now
-                   (memq record gemini-companion-changes--files)
-                   (gemini-companion-baseline-changes
-                    (if buffer
-                        (gemini-companion-changes--as-visited record baseline)
-                      baseline)
-                    (car now) (cdr now))))))
+                   (gemini-companion-changes--in record buffer (car now) (cdr now))))))
     (run-hook-with-args 'gemini-companion-changes-functions record buffer)
     (force-mode-line-update t)
     (gemini-companion-changes-file-known record)))
+
+(defun gemini-companion-changes--in (record buffer lines format)
+  "Return the changes of RECORD in LINES, which have FORMAT.
+BUFFER, the current one, visits its file, or is nil."
+  (let* ((look (gemini-companion-weave-look
+                (gemini-companion-changes-file-weave record) lines))
+         (changes (gemini-companion-weave-changes look))
+         (conversion (gemini-companion-changes--converted
+                      (gemini-companion-facts-look
+                       (gemini-companion-changes-file-facts record) format)
+                      changes)))
+    (dolist (change changes)
+      (setf (gemini-companion-weave-change-edits change)
+            (seq-filter (lambda (edit)
+                          (memq edit (gemini-companion-weave-change-edits change)))
+                        (gemini-companion-changes-file-edits record)))
+      (when buffer
+        (setf (gemini-companion-lines-change-lines change)
+              (mapcar (apply-partially #'gemini-companion-edit-texts-as-visited
+                                       (gemini-companion-changes-file-edit record))
+                      (gemini-companion-lines-change-lines change)))))
+    (if conversion
+        (cons conversion changes)
+      changes)))
+
+(defun gemini-companion-changes--converted (facts changes)
+  "Return the change by which CLIs have converted a file with FACTS, or nil.
+What a hunk of CHANGES, which have lines, has done to them is left out."
+  (when-let* ((hunks (seq-difference
+                      (gemini-companion-facts-hunks facts)
+                      (seq-mapcat #'gemini-companion-weave-change-hunks changes)
+                      #'eq)))
+    (gemini-companion-changes--conversion
+     hunks (seq-uniq (mapcar #'gemini-companion-weave-hunk-edit (reverse hunks)) #'eq)
+     (gemini-companion-facts-format
+      (gemini-companion-facts-set-undone facts hunks t))
+     (gemini-companion-facts-format facts))))
 
 (defun gemini-companion-changes-look-at-buffer (&optional buffer)
   "Compute the changes of the file of BUFFER again, if it has a record.
@@ -292,76 +395,68 @@ Return nil if it is gone, or cannot be read."
 
 (defun gemini-companion-changes--now (record buffer)
   "Return the lines of the file of RECORD now, and their format, a cons.
-BUFFER is the one that visits it, or nil.  Return nil if it cannot be read."
-  (if buffer
-      (cons (gemini-companion-lines-split (gemini-companion-revert-text buffer))
-            (gemini-companion-format-of-buffer buffer))
-    (let ((edit (gemini-companion-changes-file-edit record)))
+The lines are as the CLI reads them.  BUFFER, the current one, visits the
+file, or is nil.  Return nil if it cannot be read."
+  (let ((edit (gemini-companion-changes-file-edit record)))
+    (if buffer
+        (cons (gemini-companion-changes--lines
+               (gemini-companion-edit-texts-from-visited
+                edit (gemini-companion-revert-text buffer)))
+              (gemini-companion-format-of-buffer buffer))
       (when-let* ((bytes (gemini-companion-changes--bytes record)))
-        (cons (gemini-companion-lines-split
+        (cons (gemini-companion-changes--lines
                (gemini-companion-edit-texts-decode edit bytes))
               (gemini-companion-edit-texts-format edit bytes))))))
 
-(defun gemini-companion-changes--as-visited (record baseline)
-  "Return BASELINE of RECORD as the current buffer has its lines.
-The CLI may have read the file in another coding system than Emacs."
-  (let* ((edit (gemini-companion-changes-file-edit record))
-         (probe "é"))
-    ;; Most files are in the coding system of the buffer: then no line is mapped.
-    (if (eq probe (gemini-companion-edit-texts-as-visited edit probe))
-        baseline
-      (gemini-companion-baseline-mapped
-       baseline (apply-partially #'gemini-companion-edit-texts-as-visited edit)))))
-
-;;;; Keeping and undoing
+;;;; Keeping
 
 (defun gemini-companion-changes-keep (record changes)
   "Keep CHANGES of RECORD, some of those of the last look.
 Undoing in the buffer of the file makes them changes again."
-  (let ((previous (gemini-companion-changes-file-baseline record))
-        (buffer (gemini-companion-changes-buffer record))
-        (edits (seq-uniq (seq-mapcat
-                          (apply-partially #'gemini-companion-changes-edits record)
-                          changes)
-                         #'eq)))
-    (gemini-companion-changes--set-baseline
-     record (gemini-companion-baseline-keep previous changes))
-    (dolist (edit edits)
-      (unless (gemini-companion-changes--left-of-p record edit)
-        (puthash edit t gemini-companion-changes--kept)))
+  (let ((hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+        (buffer (gemini-companion-changes-buffer record)))
+    (gemini-companion-changes--set-kept record hunks t)
     (when buffer
       (with-current-buffer buffer
         (when (listp buffer-undo-list)
           (undo-boundary)
-          (push (gemini-companion-changes--undo-entry
-                 record (gemini-companion-changes-file-baseline record) previous)
+          (push (list 'apply #'gemini-companion-changes--set-kept record hunks nil)
                 buffer-undo-list)
           (undo-boundary))))
     (gemini-companion-changes-look record)))
 
-(defun gemini-companion-changes--undo-entry (record now baseline)
-  "Return an undo entry to give RECORD the BASELINE again, in place of NOW."
-  (list 'apply #'gemini-companion-changes--unkeep record now baseline))
-
-(defun gemini-companion-changes--unkeep (record now baseline)
-  "Make BASELINE that of RECORD again, unless another than NOW is by now."
-  (when (eq now (gemini-companion-changes-file-baseline record))
-    (push (gemini-companion-changes--undo-entry record baseline now)
+(defun gemini-companion-changes--set-kept (record hunks kept)
+  "Record that HUNKS of RECORD are KEPT, or not any more.
+In Emacs' undo, let that be undone, and look at the file."
+  (dolist (hunk hunks)
+    (unless (eq t (gemini-companion-weave-hunk-reviewed hunk))
+      (setf (gemini-companion-weave-hunk-reviewed hunk) (and kept 'kept))))
+  (gemini-companion-changes--decided record)
+  (when undo-in-progress
+    (push (list 'apply #'gemini-companion-changes--set-kept record hunks (not kept))
           buffer-undo-list)
-    (gemini-companion-changes--set-baseline record baseline)
-    (gemini-companion-changes--unkept record)
     (gemini-companion-changes-look record)))
 
-(defun gemini-companion-changes--unkept (record)
-  "Record that edits of which RECORD has changes again are not kept."
-  (dolist (edit (gemini-companion-changes-file-edits record))
-    (when (and (gethash edit gemini-companion-changes--kept)
-               (gemini-companion-changes--left-of-p record edit))
-      (remhash edit gemini-companion-changes--kept))))
+(defun gemini-companion-changes--hunks (edit)
+  "Return the record of EDIT's file and the hunks of EDIT there, a cons, or nil."
+  (when-let* ((record (gemini-companion-changes--find edit))
+              (write (assq edit (gemini-companion-changes-file-writes record))))
+    (cons record (cddr write))))
 
 (defun gemini-companion-changes-kept-p (edit)
   "Return non-nil if the user has kept all that was left to review of EDIT."
-  (gethash edit gemini-companion-changes--kept))
+  (pcase (gemini-companion-changes--hunks edit)
+    (`(,record . ,hunks)
+     (and (seq-some (lambda (hunk)
+                      (eq 'kept (gemini-companion-weave-hunk-reviewed hunk)))
+                    hunks)
+          (null (gemini-companion-weave-left
+                 (gemini-companion-changes-file-weave record) edit))
+          (null (seq-intersection
+                 hunks
+                 (gemini-companion-facts-hunks
+                  (gemini-companion-changes-file-facts record))
+                 #'eq))))))
 
 (defun gemini-companion-changes-of-edit (edit)
   "Return the record of EDIT's file, and the changes with lines of EDIT, a cons.
@@ -376,44 +471,26 @@ They are those of the last look.  Return nil if there are none."
 (defun gemini-companion-changes-unkeep (edit)
   "Let what is in the file of EDIT, and the user has kept, be changes again.
 Return the number of changes of that file."
-  (let* ((record (or (gemini-companion-changes--find edit)
-                     (gemini-companion-changes--make
-                      (gemini-companion-edit-true-name edit) edit)))
-         (buffer (gemini-companion-changes-buffer record))
-         (now (or (gemini-companion-changes--now record buffer)
-                  (user-error "%s cannot be read" (gemini-companion-edit-name edit)))))
-    (cl-pushnew edit (gemini-companion-changes-file-edits record))
-    (gemini-companion-changes--set-baseline
-     record
-     (gemini-companion-baseline-unkeep
-      (and (memq record gemini-companion-changes--files)
-           (gemini-companion-changes-file-baseline record))
-      (gemini-companion-baseline-between
-       (gemini-companion-lines-split (gemini-companion-changes--before edit))
-       (gemini-companion-lines-split (gemini-companion-edit-after edit))
-       (gemini-companion-edit-texts-format edit (gemini-companion-edit-before edit))
-       (gemini-companion-edit-format edit))
-      (car now) (cdr now)))
-    (remhash edit gemini-companion-changes--kept)
-    (length (gemini-companion-changes-look record))))
+  (pcase (gemini-companion-changes--hunks edit)
+    (`(,record . ,hunks)
+     (gemini-companion-changes--set-kept record hunks nil)
+     (length (gemini-companion-changes-look record)))
+    (_ (user-error "%s is no longer known line by line"
+                   (gemini-companion-edit-name edit)))))
 
-(defun gemini-companion-changes--left-of-p (record edit)
-  "Return non-nil if RECORD has a line of EDIT that nobody has reviewed.
-Lines without a word, such as closing braces, do not count if there are others:
-they may be of another edit."
-  (let* ((baseline (gemini-companion-changes-file-baseline record))
-         (table (gemini-companion-changes--lines-of edit))
-         (telling-p (apply-partially #'string-match-p "[[:alnum:]]"))
-         (lines (gemini-companion-baseline-lines-of
-                 (gemini-companion-baseline-text baseline)
-                 (gemini-companion-baseline-written baseline)
-                 (gemini-companion-baseline-regions baseline))))
-    (and (memq record gemini-companion-changes--files)
-         (gemini-companion-changes--any-of-p
-          (if (seq-some telling-p (hash-table-keys table))
-              (seq-filter telling-p lines)
-            lines)
-          table))))
+(defun gemini-companion-changes-edits (_record change)
+  "Return the edits that have written lines of CHANGE, last one first."
+  (gemini-companion-weave-change-edits change))
+
+(defun gemini-companion-changes-share (record change predicate)
+  "Return `all' if all edits that wrote CHANGE of RECORD satisfy PREDICATE.
+Return `some' if some of them do, or else nil."
+  (let* ((edits (gemini-companion-changes-edits record change))
+         (own (seq-count predicate edits)))
+    (cond ((= own (length edits)) 'all)
+          ((< 0 own) 'some))))
+
+;;;; Undoing
 
 (defun gemini-companion-changes-undo (record changes)
   "Undo CHANGES, some of those of RECORD at the last look, in its buffer.
@@ -425,12 +502,22 @@ conversion is undone.  If that is impossible, signal an error after the rest."
                        (gemini-companion-revert-text (current-buffer))))
   (undo-boundary)
   (let ((group (prepare-change-group))
-        (conversion (seq-some #'gemini-companion-baseline-change-conversion changes))
+        (text (gemini-companion-revert-text (current-buffer)))
+        (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+        (conversion (seq-some #'gemini-companion-changes-conversion changes))
         (why nil))
     (activate-change-group group)
+    (pcase (gemini-companion-changes--now record (current-buffer))
+      (`(,lines . ,format)
+       (gemini-companion-changes--set-undone record hunks t lines format)))
+    (when (listp buffer-undo-list)
+      (push (list 'apply #'gemini-companion-changes--note record hunks nil)
+            buffer-undo-list))
     (gemini-companion-revert-replace-text
-     (gemini-companion-lines-undo-in-text
-      changes (gemini-companion-revert-text (current-buffer))))
+     (gemini-companion-changes--with-end
+      (gemini-companion-lines-undo-in-text changes text)
+      text
+      (gemini-companion-facts-format (gemini-companion-changes-file-facts record))))
     (when conversion
       (setq why (gemini-companion-format-convert-buffer (car conversion))))
     (accept-change-group group)
@@ -442,47 +529,45 @@ conversion is undone.  If that is impossible, signal an error after the rest."
                   (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
                   why))))
 
-(defun gemini-companion-changes-edits (record change)
-  "Return the edits that have written lines of CHANGE of RECORD, last one first.
-If none is known to have done so, return all edits of the file."
-  (let ((lines (gemini-companion-baseline-change-lines-of
-                (gemini-companion-changes-file-baseline record) change))
-        (edits (gemini-companion-changes-file-edits record)))
-    (or (seq-filter (lambda (edit)
-                      (gemini-companion-changes--any-of-p
-                       lines (gemini-companion-changes--lines-of edit)))
-                    edits)
-        edits)))
+(defun gemini-companion-changes--with-end (text was format)
+  "Return TEXT with a newline at its end as FORMAT has it.
+WAS is the text before: a last line that was there without one, and is last no
+more, has one already."
+  (let ((open (gemini-companion-format-open format))
+        (now (not (string-suffix-p "\n" text))))
+    (cond ((or (string-empty-p text) (eq (and open t) now)) text)
+          (open (string-remove-suffix "\r" (string-remove-suffix "\n" text)))
+          ((string-search "\r\n" was) (concat text "\r\n"))
+          (t (concat text "\n")))))
 
-(defun gemini-companion-changes--any-of-p (lines table)
-  "Return non-nil if one of LINES is a key of TABLE."
-  (seq-some (lambda (line) (gethash line table)) lines))
+(defun gemini-companion-changes--set-undone (record hunks undone lines format)
+  "Record that HUNKS of RECORD are UNDONE, or not any more, in LINES with FORMAT."
+  (setf (gemini-companion-changes-file-weave record)
+        (funcall (if undone
+                     #'gemini-companion-weave-undo
+                   #'gemini-companion-weave-restore)
+                 (gemini-companion-changes-file-weave record) hunks lines)
+        (gemini-companion-changes-file-facts record)
+        (gemini-companion-facts-set-undone
+         (gemini-companion-facts-look
+          (gemini-companion-changes-file-facts record) format)
+         hunks undone))
+  (gemini-companion-changes--decided record))
 
-(defun gemini-companion-changes--lines-of (edit)
-  "Return a table whose keys are the lines that EDIT has added and removed."
-  (pcase (gethash edit gemini-companion-changes--lines)
-    ((and `(,text . ,lines) (guard (eq text (gemini-companion-edit-after edit))))
-     lines)
-    (_
-     (let ((lines (make-hash-table :test 'equal)))
-       (when-let* ((before (gemini-companion-changes--before edit)))
-         (let ((old (gemini-companion-lines-split before))
-               (new (gemini-companion-lines-split
-                     (gemini-companion-edit-after edit))))
-           (dolist (line (gemini-companion-baseline-lines-of
-                          old new (gemini-companion-lines-compare old new)))
-             (puthash line t lines))))
-       (puthash edit (cons (gemini-companion-edit-after edit) lines)
-                gemini-companion-changes--lines)
-       lines))))
+(defun gemini-companion-changes--note (record hunks undone)
+  "Note that Emacs has UNDONE HUNKS of RECORD again, or has brought them back.
+That is recorded at the next look, which the change of the text brings about:
+only then is the text complete."
+  (push (cons undone hunks) (gemini-companion-changes-file-noted record))
+  (push (list 'apply #'gemini-companion-changes--note record hunks (not undone))
+        buffer-undo-list))
 
-(defun gemini-companion-changes-share (record change predicate)
-  "Return `all' if all edits that wrote CHANGE of RECORD satisfy PREDICATE.
-Return `some' if some of them do, or else nil."
-  (let* ((edits (gemini-companion-changes-edits record change))
-         (own (seq-count predicate edits)))
-    (cond ((= own (length edits)) 'all)
-          ((< 0 own) 'some))))
+(defun gemini-companion-changes--apply-noted (record lines)
+  "Record what Emacs has undone or redone in RECORD, whose file has LINES now."
+  (let ((noted (reverse (gemini-companion-changes-file-noted record))))
+    (setf (gemini-companion-changes-file-noted record) nil)
+    (pcase-dolist (`(,undone . ,hunks) noted)
+      (gemini-companion-changes--set-undone record hunks undone lines nil))))
 
 ;;;; Life
 
@@ -508,8 +593,6 @@ only.  A file that is visited is looked at when its buffer changes."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Forget all changes."
-  (clrhash gemini-companion-changes--recorded)
-  (clrhash gemini-companion-changes--kept)
   (mapc #'gemini-companion-changes--drop gemini-companion-changes--files))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))

@@ -100,22 +100,37 @@ system."
         'unknown
       bytes)))
 
+(defun gemini-companion-edit-texts--visited-coding (edit)
+  "Return the coding system of the current buffer, which visits the file of EDIT.
+Return nil if the CLI reads the file in the same one."
+  (let ((coding (gemini-companion-edit-coding edit))
+        (own (gemini-companion-coding-of-buffer (current-buffer))))
+    (unless (or (null own)
+                (eq (coding-system-base own) (coding-system-base coding))
+                (and (eq 'utf-8-unix coding)
+                     ;; A buffer with unsaved text may be in another coding system
+                     ;; than the file.  The file of one without has lines of both, as
+                     ;; after an undo of one hunk: the changes in its other hunks
+                     ;; would count as edited by the user.
+                     (or (buffer-modified-p)
+                         (eq 'utf-8 (coding-system-type own)))))
+      own)))
+
 (defun gemini-companion-edit-texts-as-visited (edit text)
   "Return TEXT, of EDIT, as the current buffer has it, which visits its file.
 The CLI may read the file in another coding system than Emacs."
-  (let ((coding (gemini-companion-edit-coding edit))
-        (own (gemini-companion-coding-of-buffer (current-buffer))))
-    (if (or (null own)
-            (eq (coding-system-base own) (coding-system-base coding))
-            (and (eq 'utf-8-unix coding)
-                 ;; A buffer with unsaved text may be in another coding system
-                 ;; than the file.  The file of one without has lines of both, as
-                 ;; after an undo of one hunk: the changes in its other hunks
-                 ;; would count as edited by the user.
-                 (or (buffer-modified-p)
-                     (eq 'utf-8 (coding-system-type own)))))
-        text
-      (decode-coding-string (encode-coding-string text coding) own))))
+  (if-let* ((own (gemini-companion-edit-texts--visited-coding edit)))
+      (decode-coding-string
+       (encode-coding-string text (gemini-companion-edit-coding edit)) own)
+    text))
+
+(defun gemini-companion-edit-texts-from-visited (edit text)
+  "Return TEXT of the current buffer as the CLI of EDIT reads it.
+It is the reverse of `gemini-companion-edit-texts-as-visited'."
+  (if-let* ((own (gemini-companion-edit-texts--visited-coding edit)))
+      (decode-coding-string
+       (encode-coding-string text own) (gemini-companion-edit-coding edit))
+    text))
 
 ;;;; The text before
 

@@ -155,6 +155,39 @@ That includes whether the last line has a newline."
       (and (null (gemini-companion-format-conversion a b))
            (eq (gemini-companion-format-open a) (gemini-companion-format-open b)))))
 
+;;;; Facts
+
+(defconst gemini-companion-format-facts '(coding ends mark open)
+  "What a format consists of, its slots.")
+
+(defun gemini-companion-format-fact (format fact)
+  "Return the value of FACT of FORMAT, one of `gemini-companion-format-facts'.
+Return `unknown' if FORMAT is nil, or does not show it."
+  (if (null format)
+      'unknown
+    (pcase fact
+      ('coding (gemini-companion-format-coding format))
+      ('ends (or (gemini-companion-format-ends format) 'unknown))
+      ('mark (gemini-companion-format-mark format))
+      ('open (gemini-companion-format-open format)))))
+
+(defun gemini-companion-format-fact-same-p (fact a b)
+  "Return non-nil if the values A and B of FACT do not differ, as far as is known."
+  (or (eq 'unknown a)
+      (eq 'unknown b)
+      (if (eq fact 'coding)
+          (not (gemini-companion-format--converted-p a b))
+        (eq a b))))
+
+(defun gemini-companion-format-of-facts (facts)
+  "Return the format of FACTS, an alist from facts to their values."
+  (cl-flet ((value (fact)
+              (let ((value (alist-get fact facts)))
+                (and (not (eq value 'unknown)) value))))
+    (gemini-companion-format--make
+     :coding (value 'coding) :mark (value 'mark)
+     :ends (value 'ends) :open (value 'open))))
+
 ;;;; Conversion of a buffer
 
 (defun gemini-companion-format-convert-buffer (format)

@@ -198,6 +198,17 @@ It is a list of pairs of indices in order."
 
 ;;;; Texts without changes
 
+(defun gemini-companion-lines-without (changes lines)
+  "Return LINES without CHANGES, some of the changes in them, in order.
+Both are as `gemini-companion-lines-change's have them; the value is a vector."
+  (let ((parts nil)
+        (from 0))
+    (dolist (change changes)
+      (push (substring lines from (gemini-companion-lines-change-start change)) parts)
+      (push (gemini-companion-lines-change-lines change) parts)
+      (setq from (gemini-companion-lines-change-end change)))
+    (apply #'vconcat (nreverse (cons (substring lines from) parts)))))
+
 (defun gemini-companion-lines-undo-in-text (changes text &optional as-there)
   "Return TEXT without CHANGES, some of the changes in its lines, in order.
 All that stays is as it was, also line ends and a byte order mark.  A line

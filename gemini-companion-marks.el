@@ -76,10 +76,10 @@ The last sign is for terminals that cannot display the other one.")
 
 (defun gemini-companion-marks-kind (change)
   "Return what CHANGE does: `added', `changed' or `removed'."
-  (cond ((gemini-companion-baseline-change-conversion change) 'changed)
-        ((null (gemini-companion-baseline-change-lines change)) 'added)
-        ((= (gemini-companion-baseline-change-start change)
-            (gemini-companion-baseline-change-end change))
+  (cond ((gemini-companion-changes-conversion change) 'changed)
+        ((null (gemini-companion-lines-change-lines change)) 'added)
+        ((= (gemini-companion-lines-change-start change)
+            (gemini-companion-lines-change-end change))
          'removed)
         (t 'changed)))
 
@@ -90,7 +90,7 @@ BUFFER may be nil."
     (with-current-buffer buffer
       (gemini-companion-marks--draw-here
        (gemini-companion-changes-file-known record)
-       (gemini-companion-changes-file-baseline record)))))
+       (gemini-companion-changes-file-unreviewed record)))))
 
 (defun gemini-companion-marks--draw-here (changes watched)
   "Mark CHANGES in the current buffer, and nothing else.
@@ -108,8 +108,8 @@ If WATCHED is non-nil, mark them again after edits."
         (goto-char (point-min))
         (dolist (change changes)
           ;; To count from the first line for each would take long.
-          (forward-line (- (gemini-companion-baseline-change-start change) line))
-          (setq line (gemini-companion-baseline-change-start change))
+          (forward-line (- (gemini-companion-lines-change-start change) line))
+          (setq line (gemini-companion-lines-change-start change))
           (push (gemini-companion-marks--make change) marks))))
     (when (or marks watched (local-variable-p 'gemini-companion-marks-here))
       (setq gemini-companion-marks-here (nreverse marks))
@@ -125,8 +125,8 @@ If WATCHED is non-nil, mark them again after edits."
 (defun gemini-companion-marks--make (change)
   "Mark the lines of CHANGE, the first of which begins at point."
   (pcase-let*
-      ((count (- (gemini-companion-baseline-change-end change)
-                 (gemini-companion-baseline-change-start change)))
+      ((count (- (gemini-companion-lines-change-end change)
+                 (gemini-companion-lines-change-start change)))
        ;; Behind a last line without an end, no line is that line again.
        (end (max (point) (save-excursion (forward-line count) (point))))
        (mark (make-overlay (point) end nil t))

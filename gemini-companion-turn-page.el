@@ -18,7 +18,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-comment)
@@ -138,7 +137,7 @@ Of a turn, so are those that were written after the first comments on it."
 (defun gemini-companion-turn-page--version (record)
   "Return a value that differs, by `equal', after a change of RECORD or its file."
   (let ((buffer (gemini-companion-changes-buffer record)))
-    (list (gemini-companion-changes-file-baseline record)
+    (list (gemini-companion-changes-file-version record)
           (if buffer
               (list buffer (buffer-chars-modified-tick buffer)
                     (buffer-modified-p buffer))
@@ -375,10 +374,10 @@ Those on its file are below the last edit of that only."
     (if (gemini-companion-turn-page--part-record part)
         (gemini-companion-hunk-lines
          (cl-loop for change in changes
-                  sum (- (gemini-companion-baseline-change-end change)
-                         (gemini-companion-baseline-change-start change)))
+                  sum (- (gemini-companion-lines-change-end change)
+                         (gemini-companion-lines-change-start change)))
          (cl-loop for change in changes
-                  sum (length (gemini-companion-baseline-change-lines change))))
+                  sum (length (gemini-companion-lines-change-lines change))))
       (unless (eq 'comments (gemini-companion-turn-page--part-kind part))
         (gemini-companion-edit-hunks-lines
          (list (gemini-companion-turn-page--part-edit part)))))))
@@ -405,8 +404,7 @@ Those on its file are below the last edit of that only."
                            'face 'gemini-companion-file-remark))
           (and (gemini-companion-changes-file-new record) "new file")
           ;; No line of a diff shows that.
-          (pcase (seq-some #'gemini-companion-baseline-change-conversion changes)
-            (`(,from . ,to) (gemini-companion-format-conversion from to)))
+          (seq-some #'gemini-companion-changes-conversion-text changes)
           (and (< 0 shared)
                (format (if (gemini-companion-turn-page--subject-turn subject)
                            "%d of another turn, too"
@@ -458,7 +456,7 @@ UNFOLDED are the folds whose lines are shown."
         (now (gemini-companion-turn-page--part-now part)))
     (with-temp-buffer
       (insert (gemini-companion-lines-join
-               (gemini-companion-baseline-undo changes now)))
+               (gemini-companion-lines-without changes now)))
       (let ((old (current-buffer)))
         (with-temp-buffer
           (insert (gemini-companion-lines-join now))
@@ -504,29 +502,29 @@ have is at its end."
 
 (defun gemini-companion-turn-page--insert-conversion (changes)
   "Insert a line at the beginning for the conversion of the file in CHANGES."
-  (pcase (seq-some #'gemini-companion-baseline-change-conversion changes)
-    (`(,from . ,to)
+  (pcase (seq-some #'gemini-companion-changes-conversion-text changes)
+    ((and text (pred stringp))
      (goto-char (point-min))
      (insert (propertize (format "Converted: %s\n"
-                                 (gemini-companion-format-conversion from to))
+                                 text)
                          'face 'gemini-companion-fold
                          'gemini-companion-turn-page-conversion t))
      (put-text-property (point-min) (1+ (point-min)) 'gemini-companion-change t))))
 
 (defun gemini-companion-turn-page--hunks (changes)
-  "Return CHANGES, `gemini-companion-baseline-change's in order, as hunks.
+  "Return CHANGES, `gemini-companion-weave-change's in order, as hunks.
 They are between the text without CHANGES, and the one with them.  A
 conversion is none."
   (let ((offset 0))
     (mapcar (lambda (change)
-              (let* ((start (gemini-companion-baseline-change-start change))
-                     (count (- (gemini-companion-baseline-change-end change) start))
-                     (old-count (length (gemini-companion-baseline-change-lines
+              (let* ((start (gemini-companion-lines-change-start change))
+                     (count (- (gemini-companion-lines-change-end change) start))
+                     (old-count (length (gemini-companion-lines-change-lines
                                          change))))
                 (prog1 (gemini-companion-hunk-make (+ 1 start offset) old-count
                                                    (1+ start) count)
                   (setq offset (+ offset (- old-count count))))))
-            (seq-remove #'gemini-companion-baseline-change-conversion changes))))
+            (seq-remove #'gemini-companion-changes-conversion changes))))
 
 (defun gemini-companion-turn-page--title (subject)
   "Return the lines above the parts: what SUBJECT is, and how much is left."
@@ -654,7 +652,7 @@ removed line, `+' for an added one.
   (let* ((part (gemini-companion-turn-page--part-here))
          (now (gemini-companion-turn-page--part-now part)))
     (if now
-        (cons now (gemini-companion-baseline-undo
+        (cons now (gemini-companion-lines-without
                    (gemini-companion-turn-page--part-changes part) now))
       (gemini-companion-edit-texts-call
        (gemini-companion-turn-page--part-edit part)
@@ -683,23 +681,23 @@ LINES are its lines now."
               (changes (gemini-companion-turn-page--part-changes part))
               (change (if (get-text-property (point)
                                              'gemini-companion-turn-page-conversion)
-                          (seq-find #'gemini-companion-baseline-change-conversion
+                          (seq-find #'gemini-companion-changes-conversion
                                     changes)
                         (gemini-companion-turn-page--change-of-hunk
                          (get-text-property (point) 'gemini-companion-hunk)
                          changes))))
     (list part change
           (substring (gemini-companion-turn-page--part-now part)
-                     (gemini-companion-baseline-change-start change)
-                     (gemini-companion-baseline-change-end change)))))
+                     (gemini-companion-lines-change-start change)
+                     (gemini-companion-lines-change-end change)))))
 
 (defun gemini-companion-turn-page--change-of-hunk (hunk changes)
   "Return the one of CHANGES that is drawn as HUNK, or nil if that is nil."
   (and hunk
        (seq-find (lambda (change)
-                   (and (= (gemini-companion-baseline-change-start change)
+                   (and (= (gemini-companion-lines-change-start change)
                            (1- (gemini-companion-hunk-new hunk)))
-                        (null (gemini-companion-baseline-change-conversion change))))
+                        (null (gemini-companion-changes-conversion change))))
                  changes)))
 
 (defun gemini-companion-turn-page--change-here ()
@@ -715,8 +713,8 @@ Signal an error if there is none, or another than the user has seen."
       ((and found
             `(,_ ,change ,now)
             (guard (equal lines now))
-            (guard (equal (gemini-companion-baseline-change-lines seen)
-                          (gemini-companion-baseline-change-lines change))))
+            (guard (equal (gemini-companion-lines-change-lines seen)
+                          (gemini-companion-lines-change-lines change))))
        found)
       (_ (user-error "This change is not as you have seen it; the page was updated")))))
 
@@ -969,8 +967,8 @@ A removed line is where it was.  A proposal is reviewed instead."
          (line (or (get-text-property (point) 'gemini-companion-line)
                    (when-let* ((change (car (gemini-companion-turn-page--part-changes
                                              part)))
-                               ((gemini-companion-baseline-change-p change)))
-                     (1+ (gemini-companion-baseline-change-start change))))))
+                               ((gemini-companion-lines-change-p change)))
+                     (1+ (gemini-companion-lines-change-start change))))))
     (if (gemini-companion-turn-page--proposal-here)
         (gemini-companion-review-enter)
       (when-let* ((why (or (gemini-companion-text-unreadable-reason file)

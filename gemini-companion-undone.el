@@ -12,7 +12,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-lines)
@@ -49,16 +48,16 @@ call loads this file."
                   source
                 (gemini-companion-changes-file-edit source)))
     ;; The model knows nothing of a conversion.
-    (dolist (change (seq-remove #'gemini-companion-baseline-change-conversion changes))
-      (let ((start (gemini-companion-baseline-change-start change))
-            (end (gemini-companion-baseline-change-end change)))
+    (dolist (change (seq-remove #'gemini-companion-changes-conversion changes))
+      (let ((start (gemini-companion-lines-change-start change))
+            (end (gemini-companion-lines-change-end change)))
         (gemini-companion-undone--push
          source
          (if (gemini-companion-edit-p source)
              source
            (car (gemini-companion-changes-edits source change)))
          :first (1+ start) :last end
-         :old (gemini-companion-baseline-change-lines change)
+         :old (gemini-companion-lines-change-lines change)
          :new (append (substring now start end) nil))))))
 
 (defun gemini-companion-undone--push (source edit &rest slots)
@@ -109,10 +108,10 @@ These are the lines without and with a change, lists of strings."
                    (gemini-companion-undo-changes-now source)
                  (gemini-companion-undone--there-of-record source))))
     (mapcar (lambda (change)
-              (cons (gemini-companion-baseline-change-lines change)
+              (cons (gemini-companion-lines-change-lines change)
                     (append (substring now
-                                       (gemini-companion-baseline-change-start change)
-                                       (gemini-companion-baseline-change-end change))
+                                       (gemini-companion-lines-change-start change)
+                                       (gemini-companion-lines-change-end change))
                             nil)))
             changes)))
 

@@ -11,7 +11,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
@@ -160,7 +159,7 @@ line.  A conversion is at the first line; of two changes there, it is meant if
 the walk has gone to it."
   (let ((changes (if (and (= 0 line) (not gemini-companion-walk--at-conversion))
                      (seq-sort-by (lambda (change)
-                                    (if (gemini-companion-baseline-change-conversion
+                                    (if (gemini-companion-changes-conversion
                                          change)
                                         1
                                       0))
@@ -172,8 +171,8 @@ the walk has gone to it."
                   (goto-char (point-max))
                   (1- (line-number-at-pos (if (bolp) (max 1 (1- (point))) (point))))))))
     (seq-find (lambda (change)
-                (let ((start (gemini-companion-baseline-change-start change))
-                      (end (gemini-companion-baseline-change-end change)))
+                (let ((start (gemini-companion-lines-change-start change))
+                      (end (gemini-companion-lines-change-end change)))
                   (or (and (<= start line) (< line (max end (1+ start))))
                       (and (= start end) (< last start) (<= last line)))))
               changes)))
@@ -202,9 +201,9 @@ list of the record, the change, and a text about files that were skipped."
          (changes (and here (gemini-companion-changes-look here)))
          (beyond (seq-filter
                   (lambda (change)
-                    (let ((start (gemini-companion-baseline-change-start change))
+                    (let ((start (gemini-companion-lines-change-start change))
                           (conversion
-                           (gemini-companion-baseline-change-conversion change)))
+                           (gemini-companion-changes-conversion change)))
                       ;; The first line may have two changes.
                       (cond ((not (and here (= 0 line start) (not at)))
                              (cond (back (< start line))
@@ -270,7 +269,7 @@ text before the report, and SUFFIX one after its number."
     (gemini-companion-walk--close-before)
     (gemini-companion-walk--select (gemini-companion-changes-buffer record))
     (setq gemini-companion-walk--at-conversion
-          (gemini-companion-baseline-change-conversion change))
+          (gemini-companion-changes-conversion change))
     (gemini-companion-walk--reveal change)
     (gemini-companion-walk--report
      (concat prefix (gemini-companion-walk--label record change suffix) skipped))))
@@ -288,12 +287,11 @@ SUFFIX, if non-nil, is a text after its number."
           (or suffix "")
           (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                       'plain)
-          (pcase (gemini-companion-baseline-change-conversion change)
-            (`(,from . ,to) (gemini-companion-format-conversion from to))
-            (_ (gemini-companion-hunk-lines
-                (- (gemini-companion-baseline-change-end change)
-                   (gemini-companion-baseline-change-start change))
-                (length (gemini-companion-baseline-change-lines change)))))))
+          (or (gemini-companion-changes-conversion-text change)
+              (gemini-companion-hunk-lines
+               (- (gemini-companion-lines-change-end change)
+                  (gemini-companion-lines-change-start change))
+               (length (gemini-companion-lines-change-lines change))))))
 
 ;;;; Display
 
@@ -315,7 +313,7 @@ SUFFIX, if non-nil, is a text after its number."
 It is visible with two lines above it, or its beginning if it is longer
 than the window."
   (let ((start (gemini-companion-walk--position
-                (gemini-companion-baseline-change-start change))))
+                (gemini-companion-lines-change-start change))))
     (unless (<= (point-min) start (point-max))
       (widen))
     (goto-char start)
@@ -343,7 +341,7 @@ Stay if that is visible, as it is unless the line is a long one."
 (defun gemini-companion-walk--same (change)
   "Return what the first line of CHANGE, at point, begins with as before."
   (or (fill-common-string-prefix
-       (or (car (gemini-companion-baseline-change-lines change)) "")
+       (or (car (gemini-companion-lines-change-lines change)) "")
        (buffer-substring-no-properties (point) (line-end-position)))
       ""))
 
@@ -355,8 +353,8 @@ of the buffer.  If all of it is visible already, do not scroll."
     (let* ((above (min 2 (count-lines (point-min) (point))))
            (top (save-excursion (forward-line (- above)) (point)))
            (height (window-body-height))
-           (count (- (gemini-companion-baseline-change-end change)
-                     (gemini-companion-baseline-change-start change)))
+           (count (- (gemini-companion-lines-change-end change)
+                     (gemini-companion-lines-change-start change)))
            (end (save-excursion (forward-line (max 1 count)) (point))))
       (unless (and (<= (window-start) top)
                    (<= (+ more (max 1 count)) height)
@@ -390,9 +388,9 @@ If the window has no room for it, display it in another window."
   (pcase-let*
       ((`(,lines . ,words) (gemini-companion-walk--colored change))
        (start (gemini-companion-walk--position
-               (gemini-companion-baseline-change-start change)))
+               (gemini-companion-lines-change-start change)))
        (end (gemini-companion-walk--position
-             (gemini-companion-baseline-change-end change)))
+             (gemini-companion-lines-change-end change)))
        (rows (gemini-companion-walk--rows lines)))
     (setq gemini-companion-walk--before (make-overlay start end))
     (overlay-put gemini-companion-walk--before 'face 'gemini-companion-added)
@@ -453,13 +451,13 @@ lines and of where the words that differ are in the lines now, a list of
   (let* ((file buffer-file-name)
          (now (gemini-companion-lines-split
                (gemini-companion-revert-text (current-buffer))))
-         (start (gemini-companion-baseline-change-start change))
+         (start (gemini-companion-lines-change-start change))
          (text (gemini-companion-lines-join
-                (gemini-companion-baseline-undo (list change) now)))
+                (gemini-companion-lines-without (list change) now)))
          (old (gemini-companion-lines-join
-               (vconcat (gemini-companion-baseline-change-lines change))))
+               (vconcat (gemini-companion-lines-change-lines change))))
          (new (gemini-companion-lines-join
-               (substring now start (gemini-companion-baseline-change-end change))))
+               (substring now start (gemini-companion-lines-change-end change))))
          (buffer (generate-new-buffer "*gemini before*")))
     (unwind-protect
         (with-current-buffer buffer
@@ -532,7 +530,7 @@ GROUPS are a list of (RECORD . CHANGES).  The marker of a file that no
 buffer visits has no buffer."
   (mapcar (pcase-lambda (`(,record . ,changes))
             (let ((buffer (gemini-companion-changes-buffer record))
-                  (start (gemini-companion-baseline-change-start (car changes))))
+                  (start (gemini-companion-lines-change-start (car changes))))
               (if buffer
                   (with-current-buffer buffer
                     (copy-marker (gemini-companion-walk--position start)))
@@ -577,7 +575,7 @@ The current buffer visits the file."
                  (gemini-companion-changes-file-edit record))))
       (when-let* ((why (gemini-companion-revert-obstacle (current-buffer))))
         (user-error "%s %s" name why))
-      (when (and (seq-some #'gemini-companion-baseline-change-mixed changes)
+      (when (and (seq-some #'gemini-companion-weave-change-mixed changes)
                  (not (y-or-n-p (format "Lines of the CLI in %s have changed since; \
 undo all the same? " name))))
         (user-error "Not undone")))))
@@ -626,7 +624,7 @@ Return what was done."
   "Return non-nil if nothing would be left of RECORD's file without CHANGES.
 The file was new, and the current buffer visits it."
   (and (gemini-companion-changes-file-new record)
-       (= 0 (length (gemini-companion-baseline-undo
+       (= 0 (length (gemini-companion-lines-without
                      changes (gemini-companion-lines-split
                               (gemini-companion-revert-text (current-buffer))))))))
 
@@ -722,13 +720,13 @@ The next command of the walk hides it, too."
     (gemini-companion-walk--close-before)
     (unless shown
       (let ((change (cdr (gemini-companion-walk--here))))
-        (unless (gemini-companion-baseline-change-conversion change)
+        (unless (gemini-companion-changes-conversion change)
           (gemini-companion-walk--show-before change))
         (gemini-companion-walk--report
-         (pcase (gemini-companion-baseline-change-conversion change)
-           (`(,from . ,to)
-            (concat "Converted: " (gemini-companion-format-conversion from to)))
-           ((guard (null (gemini-companion-baseline-change-lines change)))
+         (pcase (gemini-companion-changes-conversion-text change)
+           ((and text (pred stringp))
+            (concat "Converted: " text))
+           ((guard (null (gemini-companion-lines-change-lines change)))
             "Nothing was here")
            (_ "Before the change")))))))
 

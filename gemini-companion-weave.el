@@ -60,8 +60,18 @@ that is greater after each recorded write."
                (:copier nil))
   "What one write of EDIT did at one position.
 NUMBER counts the hunks of EDIT from 0.  EDIT is nil for others.  REVIEWED is
-non-nil once the user has reviewed the hunk; it is the only slot that is set."
+non-nil once the user has reviewed the hunk, and `kept' if that was after it
+was written; it is the only slot that is set."
   edit number reviewed)
+
+(defun gemini-companion-weave-hunk-of-edit (edit number reviewed)
+  "Return a hunk of EDIT that has no lines, with its NUMBER.
+REVIEWED is non-nil if the user has reviewed it."
+  (gemini-companion-weave--hunk edit number reviewed))
+
+(defun gemini-companion-weave-hunk-of-others ()
+  "Return a hunk of others that has no lines."
+  (gemini-companion-weave--hunk nil 0 t))
 
 (cl-defstruct (gemini-companion-weave-mark
                (:noinline t)
@@ -81,16 +91,16 @@ WHEN are the steps at which it came, went, came again, the last one first."
   text marks when)
 
 (cl-defstruct (gemini-companion-weave-change
+               (:include gemini-companion-lines-change)
                (:noinline t)
-               (:constructor gemini-companion-weave--change
+               (:constructor gemini-companion-weave-change
                              (start end lines hunks edits mixed))
                (:copier nil))
   "A change in the text now that the user has not reviewed.
-It has the lines now from index START to END, exclusive; without it, LINES,
-a list, would be there.  HUNKS are kept and undone with it, and EDITS have
-written or removed its lines.  If MIXED is non-nil, others have removed
-lines there that a CLI has written."
-  start end lines hunks edits mixed)
+HUNKS are kept and undone with it, and EDITS have written or removed its
+lines.  If MIXED is non-nil, others have removed lines there that a CLI has
+written."
+  hunks edits mixed)
 
 (defconst gemini-companion-weave--base
   (list (gemini-companion-weave--mark (gemini-companion-weave--hunk nil 0 t) t))
@@ -880,6 +890,21 @@ That concerns those of HUNKS only that are there in the text NOW."
              mark))))
       (gemini-companion-weave-lines weave)))))
 
+;;;; Memory
+
+(defun gemini-companion-weave-size (weave)
+  "Return about how many bytes of memory WEAVE takes."
+  (let ((bytes 0))
+    (cl-loop for line across (gemini-companion-weave-lines weave)
+             do (setq bytes
+                      ;; A string and the line have headers, a mark takes four words.
+                      (+ bytes 88 (string-bytes (gemini-companion-weave-line-text line))
+                         (if (eq gemini-companion-weave--base
+                                 (gemini-companion-weave-line-marks line))
+                             0
+                           (* 64 (length (gemini-companion-weave-line-marks line)))))))
+    bytes))
+
 ;;;; Texts
 
 (defun gemini-companion-weave--set (hunks)
@@ -958,7 +983,7 @@ If REVIEWED is non-nil, that is the text without what was not reviewed."
                          (edit (gemini-companion-weave-hunk-edit hunk)))
                     (when (and edit
                                (not (gethash hunk seen))
-                               (or (null edits) (member edit edits)))
+                               (or (null edits) (memql edit edits)))
                       (puthash hunk t seen)
                       (push hunk hunks)))))
     (nreverse hunks)))
@@ -1059,7 +1084,7 @@ What is between two lines of a hunk belongs to it."
                        (gemini-companion-weave--common
                         (reverse (nthcdr head now)) (reverse (nthcdr head without))))))
           (unless (equal now without)
-            (push (gemini-companion-weave--change
+            (push (gemini-companion-weave-change
                    (+ n head) (- (+ n count) tail)
                    (butlast (nthcdr head without) tail) hunks edits mixed)
                   changes))
@@ -1086,7 +1111,7 @@ What is between two lines of a hunk belongs to it."
                         (null (gemini-companion-weave--reviewed-p marks)))
              do (cl-pushnew (gemini-companion-weave--edit
                              (gemini-companion-weave--decider marks))
-                            edits :test #'equal))
+                            edits))
     edits))
 
 (defun gemini-companion-weave--extents (lines)
@@ -1125,6 +1150,29 @@ LOW and HIGH are as far as that goes.  The value is a cons."
     (while (and (< to high) (beside-p to))
       (setq to (1+ to)))
     (cons from to)))
+
+(defun gemini-companion-weave-left (weave &optional edit)
+  "Return the hunks of WEAVE that are on somewhere and were not reviewed.
+If EDIT is non-nil, return only its hunks."
+  (let ((hunks nil))
+    (cl-loop for line across (gemini-companion-weave-lines weave)
+             for marks = (gemini-companion-weave-line-marks line)
+             unless (eq marks gemini-companion-weave--base)
+             do (dolist (hunk (gemini-companion-weave--left marks))
+                  (when (or (null edit) (eq edit (gemini-companion-weave-hunk-edit hunk)))
+                    (cl-pushnew hunk hunks))))
+    hunks))
+
+(defun gemini-companion-weave-hunk-at-end (weave)
+  "Return the hunk that wrote the last line of WEAVE, or removed one behind it.
+Return nil if that was none of an edit."
+  (cl-loop for p downfrom (1- (length (gemini-companion-weave-lines weave))) to 0
+           for marks = (gemini-companion-weave-line-marks
+                        (aref (gemini-companion-weave-lines weave) p))
+           for mark = (gemini-companion-weave--decider marks)
+           when (and mark (gemini-companion-weave--edit mark))
+           return (gemini-companion-weave-mark-hunk mark)
+           until (gemini-companion-weave--there-p marks)))
 
 (defun gemini-companion-weave-conflicts (look hunks)
   "Return those of HUNKS that cannot be undone in LOOK without a question.
@@ -1259,7 +1307,8 @@ In LOOK, they are on top of others that were not reviewed."
           (remhash hunk wanted)
           (push hunk left)
           (setq more t))))
-    (maphash (lambda (hunk _) (setf (gemini-companion-weave-hunk-reviewed hunk) t))
+    (maphash (lambda (hunk _)
+               (setf (gemini-companion-weave-hunk-reviewed hunk) 'kept))
              wanted)
     left))
 

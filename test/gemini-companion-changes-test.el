@@ -319,7 +319,7 @@ TEXT is what it has proposed.  Visit the file a before."
   :tags '(pure)
   (gemini-companion-test-with-changes '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
     (let ((text (apply #'concat (make-list 1000 "0123456789\n")))
-          (gemini-companion-changes--most-bytes 150000))
+          (gemini-companion-changes--most-bytes 250000))
       (dolist (file '("a" "b" "c"))
         (gemini-companion-test-write file text))
       (should (string-search
@@ -418,8 +418,8 @@ line of the CLI was deleted: undoing that asks, and brings both back."
   (when-let* ((record (gemini-companion-changes-here)))
     (not (seq-some (lambda (written)
                      (string-prefix-p (concat line " ") written))
-                   (gemini-companion-baseline-written
-                    (gemini-companion-changes-file-baseline record))))))
+                   (gemini-companion-weave-text
+                    (gemini-companion-changes-file-weave record))))))
 
 (defun gemini-companion-changes-test-type (world)
   "Insert, change or delete a line of the current buffer, as a user of WORLD."
@@ -444,10 +444,10 @@ line of the CLI was deleted: undoing that asks, and brings both back."
     (let* ((change (seq-random-elt changes))
            (now (gemini-companion-lines-split
                  (gemini-companion-text-of-buffer)))
-           (without (gemini-companion-baseline-undo (list change) now))
+           (without (gemini-companion-lines-without (list change) now))
            (words (lambda (lines)
                     (mapcar #'gemini-companion-changes-test-line (append lines nil)))))
-      (pcase (gemini-companion-baseline-change-conversion change)
+      (pcase (gemini-companion-changes-conversion change)
         (`(,_ . ,_)
          (setf (gemini-companion-changes-test-world-coding world)
                (gemini-companion-changes-test-disk))))
@@ -469,22 +469,22 @@ write.  Where git has a conflict, nothing is compared."
   (when-let* ((record (gemini-companion-changes-here))
               (changes (gemini-companion-changes-look record))
               ((executable-find "git")))
-    (let* ((baseline (gemini-companion-changes-file-baseline record))
+    (let* ((weave (gemini-companion-changes-file-weave record))
            (lines (gemini-companion-lines-split
                    (gemini-companion-text-of-buffer)))
            (join #'gemini-companion-lines-join)
            (coding-system-for-read 'utf-8-unix))
       (pcase-dolist (`(,name ,text)
                      `(("now" ,lines)
-                       ("base" ,(gemini-companion-baseline-written baseline))
-                       ("without" ,(gemini-companion-baseline-text baseline))))
+                       ("base" ,(gemini-companion-weave-text weave))
+                       ("without" ,(gemini-companion-weave-text weave 'reviewed))))
         (gemini-companion-test-write (concat "git/" name) (funcall join text)))
       (with-temp-buffer
         (when (eql 0 (call-process "git" nil t nil "merge-file" "-p" "-q"
                                    "git/now" "git/base" "git/without"))
           (cl-incf gemini-companion-changes-test-merged)
           (should (equal (buffer-string)
-                         (funcall join (gemini-companion-baseline-undo
+                         (funcall join (gemini-companion-lines-without
                                         changes lines)))))))))
 
 (defun gemini-companion-changes-test-step (world)
@@ -510,7 +510,7 @@ write.  Where git has a conflict, nothing is compared."
            (let ((record (gemini-companion-changes-here)))
              (should-not (and record
                               (seq-remove
-                               #'gemini-companion-baseline-change-conversion
+                               #'gemini-companion-changes-conversion
                                (gemini-companion-changes-file-known record)))))
            (gemini-companion-changes-test-on-disk text)
            (should (equal left (gemini-companion-test-left))))))

@@ -1,0 +1,166 @@
+;;; gemini-companion-facts.el --- Who has converted a file  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The lines of a file are in its weave; how they are stored are its facts: the coding
+;; system, the line ends, the byte order mark, and whether the last line has a newline.
+;; A fact has marks as a line has.  Each says that a hunk has given it a value, and is
+;; off if others, or the user who undid the hunk, have taken that back.  The last mark
+;; that counts has the value:
+;;
+;;     marks that count                      the value
+;;     those that are on                     as it is known
+;;     those on whose hunks were reviewed    without what the user has not reviewed
+;;
+;; Facts are never modified, and only writes of CLIs and decisions of the user are
+;; recorded; see `gemini-companion-weave'.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-format)
+(require 'gemini-companion-weave)
+
+(cl-defstruct (gemini-companion-facts--mark
+               (:noinline t)
+               (:constructor gemini-companion-facts--mark (hunk value &optional off))
+               (:copier nil))
+  "A statement that HUNK has given a fact the VALUE.
+OFF is nil, `others' or `undone', as of a `gemini-companion-weave-mark'."
+  hunk value off)
+
+;;;; Marks
+
+(defun gemini-companion-facts--last (marks &optional reviewed)
+  "Return the value of the last one of MARKS that is on.
+If REVIEWED is non-nil, only reviewed hunks count."
+  (cl-loop for mark in marks
+           unless (or (gemini-companion-facts--mark-off mark)
+                      (and reviewed
+                           (not (gemini-companion-weave-hunk-reviewed
+                                 (gemini-companion-facts--mark-hunk mark)))))
+           return (gemini-companion-facts--mark-value mark)))
+
+(defun gemini-companion-facts--with-off (mark off)
+  "Return MARK with OFF in that slot."
+  (if (eq off (gemini-companion-facts--mark-off mark))
+      mark
+    (gemini-companion-facts--mark (gemini-companion-facts--mark-hunk mark)
+                                  (gemini-companion-facts--mark-value mark)
+                                  off)))
+
+(defun gemini-companion-facts--as-others (marks fact value)
+  "Return MARKS of FACT after others have given it VALUE.
+The last mark with that value counts, and those above it are off; if there is
+none, others have a mark of their own."
+  (if (gemini-companion-format-fact-same-p
+       fact value (gemini-companion-facts--last marks))
+      marks
+    (let ((back (cl-find-if
+                 (lambda (mark)
+                   (and (not (eq 'undone (gemini-companion-facts--mark-off mark)))
+                        (gemini-companion-format-fact-same-p
+                         fact value (gemini-companion-facts--mark-value mark))))
+                 marks)))
+      (if back
+          (let ((above t))
+            (mapcar (lambda (mark)
+                      (cond ((eq mark back)
+                             (setq above nil)
+                             (gemini-companion-facts--with-off mark nil))
+                            ((and above (null (gemini-companion-facts--mark-off mark)))
+                             (gemini-companion-facts--with-off mark 'others))
+                            (t mark)))
+                    marks))
+        (cons (gemini-companion-facts--mark (gemini-companion-weave-hunk-of-others)
+                                            value)
+              marks)))))
+
+;;;; Recording
+
+(defun gemini-companion-facts-start (format)
+  "Return the facts of a file with FORMAT before any edit, an alist.
+A key is one of `gemini-companion-format-facts', a value a list of marks, the
+last one first."
+  (mapcar (lambda (fact)
+            (list fact (gemini-companion-facts--mark
+                        (gemini-companion-weave-hunk-of-others)
+                        (gemini-companion-format-fact format fact))))
+          gemini-companion-format-facts))
+
+(defun gemini-companion-facts-look (facts format)
+  "Return FACTS as they are in a text with FORMAT, which is nil if unknown."
+  (if (null format)
+      facts
+    (mapcar (pcase-lambda (`(,fact . ,marks))
+              (cons fact (gemini-companion-facts--as-others
+                          marks fact (gemini-companion-format-fact format fact))))
+            facts)))
+
+(defun gemini-companion-facts-write (facts before after hunk-of)
+  "Return FACTS after a CLI has made a file with format AFTER of one with BEFORE.
+Each may be nil if it is unknown.  HUNK-OF is called with each fact that has
+changed, and returns its `gemini-companion-weave-hunk'."
+  (let ((facts (gemini-companion-facts-look facts before)))
+    (if (null after)
+        facts
+      (mapcar (pcase-lambda (`(,fact . ,marks))
+                (let ((value (gemini-companion-format-fact after fact)))
+                  (cons fact
+                        (if (gemini-companion-format-fact-same-p
+                             fact value (gemini-companion-facts--last marks))
+                            marks
+                          (cons (gemini-companion-facts--mark
+                                 (funcall hunk-of fact) value)
+                                marks)))))
+              facts))))
+
+(defun gemini-companion-facts-set-undone (facts hunks undone)
+  "Return FACTS after the user has undone HUNKS.
+If UNDONE is nil, the user has undone that."
+  (mapcar (pcase-lambda (`(,fact . ,marks))
+            (cons fact
+                  (mapcar (lambda (mark)
+                            (cond ((not (memq (gemini-companion-facts--mark-hunk mark)
+                                              hunks))
+                                   mark)
+                                  (undone (gemini-companion-facts--with-off
+                                           mark 'undone))
+                                  ((eq 'undone (gemini-companion-facts--mark-off mark))
+                                   (gemini-companion-facts--with-off mark nil))
+                                  (t mark)))
+                          marks)))
+          facts))
+
+;;;; What is read off
+
+(defun gemini-companion-facts-format (facts &optional reviewed)
+  "Return the format that FACTS say; if REVIEWED, without what was not reviewed."
+  (gemini-companion-format-of-facts
+   (mapcar (pcase-lambda (`(,fact . ,marks))
+             (cons fact (gemini-companion-facts--last marks reviewed)))
+           facts)))
+
+(defun gemini-companion-facts-hunks (facts)
+  "Return the hunks by which FACTS differ from what was reviewed, oldest first.
+If they do, these are all that are on and were not reviewed: to keep only one
+of two that a fact has from both would leave a conversion that is not there."
+  (when (cl-loop for (fact . marks) in facts
+                 thereis (not (gemini-companion-format-fact-same-p
+                               fact
+                               (gemini-companion-facts--last marks)
+                               (gemini-companion-facts--last marks 'reviewed))))
+    (let ((hunks nil))
+      (pcase-dolist (`(,_ . ,marks) facts)
+        (dolist (mark (reverse marks))
+          (let ((hunk (gemini-companion-facts--mark-hunk mark)))
+            (unless (or (gemini-companion-facts--mark-off mark)
+                        (gemini-companion-weave-hunk-reviewed hunk))
+              (cl-pushnew hunk hunks)))))
+      (nreverse hunks))))
+
+(provide 'gemini-companion-facts)
+;;; gemini-companion-facts.el ends here
