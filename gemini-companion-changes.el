@@ -540,6 +540,52 @@ more, has one already."
           ((string-search "\r\n" was) (concat text "\r\n"))
           (t (concat text "\n")))))
 
+;; The list undoes an edit, or a hunk of it, by its own texts.
+(defun gemini-companion-changes-seen (edit)
+  "Return how the record of EDIT's file sees the file now, or nil.
+It is for `gemini-companion-changes-undone-since'."
+  (when-let* ((record (gemini-companion-changes--find edit))
+              (buffer (or (gemini-companion-changes-buffer record) t)))
+    (with-current-buffer (if (bufferp buffer) buffer (current-buffer))
+      (gemini-companion-changes--now record (and (bufferp buffer) buffer)))))
+
+(defun gemini-companion-changes-undone-since (edit seen)
+  "Record that the user has undone what of EDIT is not in its file any more.
+SEEN is the value of `gemini-companion-changes-seen' before that."
+  (pcase (and seen (gemini-companion-changes--hunks edit))
+    (`(,record . ,hunks)
+     (let* ((now (gemini-companion-changes-seen edit))
+            (there-p (lambda (seen)
+                       (gemini-companion-changes--there-p record seen)))
+            (was (funcall there-p seen))
+            (is (and now (funcall there-p now)))
+            (undone (seq-filter (lambda (hunk)
+                                  (and (funcall was hunk)
+                                       (not (and is (funcall is hunk)))))
+                                hunks))
+            (buffer (gemini-companion-changes-buffer record)))
+       (when undone
+         (gemini-companion-changes--set-undone record undone t (car seen) (cdr seen))
+         (when buffer
+           (with-current-buffer buffer
+             (when (listp buffer-undo-list)
+               (push (list 'apply #'gemini-companion-changes--note record undone nil)
+                     buffer-undo-list))))
+         (gemini-companion-changes-look record))))))
+
+(defun gemini-companion-changes--there-p (record seen)
+  "Return a predicate for hunks of RECORD of which something is in SEEN.
+SEEN is a cons of lines and their format."
+  (let ((states (gemini-companion-weave-states
+                 (gemini-companion-weave-look
+                  (gemini-companion-changes-file-weave record) (car seen))))
+        (converted (gemini-companion-facts-hunks
+                    (gemini-companion-facts-look
+                     (gemini-companion-changes-file-facts record) (cdr seen)))))
+    (lambda (hunk)
+      (or (memq hunk converted)
+          (memq (gethash hunk states) '(there partly))))))
+
 (defun gemini-companion-changes--set-undone (record hunks undone lines format)
   "Record that HUNKS of RECORD are UNDONE, or not any more, in LINES with FORMAT."
   (setf (gemini-companion-changes-file-weave record)

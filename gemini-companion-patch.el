@@ -13,7 +13,6 @@
 ;;; Code:
 
 (require 'diff-mode)
-(require 'gemini-companion-baseline)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
@@ -82,7 +81,7 @@ are left out."
    for changes = (and text (gemini-companion-changes-look record))
    when changes
    collect (let ((before (gemini-companion-lines-join
-                          (gemini-companion-baseline-undo
+                          (gemini-companion-lines-without
                            changes (gemini-companion-lines-split text)))))
              (gemini-companion-patch--make-file
               :name (gemini-companion-changes-file-name record)

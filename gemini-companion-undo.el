@@ -11,12 +11,10 @@
 ;; gemini-companion-baseline.el: the lines of others stay, and where others have
 ;; changed or deleted lines of the CLI, the user is asked.
 ;;
-;; What of an edit is undone is recorded by nobody.  It is computed from the text
-;; before the edit, the one after it, and the text now, at a look: when the list is
-;; drawn, and when something is to be undone.
-;;
-;; The changes that are marked in the buffer of a file are another matter: they
-;; are what is left of all edits of that file, see `gemini-companion-changes'.
+;; What of an edit is undone is computed from the text before the edit, the one after
+;; it, and the text now, at a look: when the list is drawn, and when something is to
+;; be undone.  The record of the file is told which hunks the user has undone, as these
+;; are no changes any more; see `gemini-companion-changes'.
 
 ;;; Code:
 
@@ -352,8 +350,9 @@ NOW is the `gemini-companion-undo--text' of before, and CHANGES are those
 of NOW that will be undone.  TEXT is the text after, a string, or bytes, or
 nil if the file is to be deleted.  CONFLICT is the number of the first line
 that others have changed, or nil.  CONVERTED is a text about how others have
-converted the file, or nil."
-  edit hunk now changes text conflict converted)
+converted the file, or nil.  SEEN is the value of
+`gemini-companion-changes-seen' just before."
+  edit hunk now changes text conflict converted seen)
 
 (defun gemini-companion-undo-edit (edit &optional hunk done)
   "Undo what EDIT has changed in its file, or only its HUNK.
@@ -370,6 +369,8 @@ is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
     (gemini-companion-undo-check edit hunk)
     (let ((plan (gemini-companion-undo--planned edit hunk now)))
       (gemini-companion-undo--ask plan (null done))
+      (setf (gemini-companion-undo--plan-seen plan)
+            (gemini-companion-changes-seen edit))
       (if (gemini-companion-undo--plan-conflict plan)
           (gemini-companion-undo--in-buffer plan)
         (gemini-companion-undo--write
@@ -525,6 +526,7 @@ The buffer is not saved: there the user sees the lines of both."
          (now (gemini-companion-undo--now edit buffer))
          (plan (gemini-companion-undo--planned
                 edit (gemini-companion-undo--plan-hunk plan) now)))
+    (setf (gemini-companion-undo--plan-seen plan) (gemini-companion-changes-seen edit))
     (gemini-companion-windows-at-once
       (pop-to-buffer buffer '(nil (category . gemini-companion-file))))
     (gemini-companion-revert-lock)
@@ -594,6 +596,8 @@ Return a message."
             ((and buffer (not (buffer-modified-p buffer)))
              (gemini-companion-windows-at-once
                (kill-buffer buffer))))
+      (gemini-companion-changes-undone-since
+       edit (gemini-companion-undo--plan-seen plan))
       ;; From A to B, C and B: without the first, none of them is in the file.
       (dolist (other (gemini-companion-edits-of-file
                       (gemini-companion-edit-true-name edit)))

@@ -264,6 +264,122 @@ TEXT is what it has proposed.  Visit the file a before."
       (save-buffer)
       (should (equal "1\n2\n" (gemini-companion-text-bytes file))))))
 
+;;;; Undone changes
+
+;; They were changes again, though no line of the CLI was there.
+(ert-deftest gemini-companion-changes-undone-stay-undone ()
+  (pcase-dolist (`(,what . ,touch)
+                 `(("typed behind it" . ,(lambda () (end-of-line) (insert " mine")))
+                   ("deleted" . ,(lambda ()
+                                   (delete-region (point)
+                                                  (line-beginning-position 2))))
+                   ("blanks deleted" . ,(lambda ()
+                                          (delete-trailing-whitespace)))))
+    (dolist (how '(walk list))
+      (dolist (saved '(before after nil))
+        (ert-info ((format "%s, %s, saved %s" what how saved))
+          (gemini-companion-test-with-changes '(("a" "one\ntwo  \nthree\n"))
+            (find-file "a")
+            (buffer-enable-undo)
+            (let ((edit (gemini-companion-test-writes
+                         "a" "one\nzwei\nthree\n" session)))
+              (if (eq how 'list)
+                  (gemini-companion-undo-edit edit)
+                (gemini-companion-test-walk 'gemini-companion-undo-changes))
+              (when (eq saved 'before)
+                (save-buffer))
+              (should-not (gemini-companion-test-left))
+              (goto-char (point-min))
+              (forward-line 1)
+              (funcall touch)
+              (when (eq saved 'after)
+                (save-buffer))
+              (gemini-companion-changes-look-at-buffer)
+              (should-not (gemini-companion-test-left))
+              (should-not (gemini-companion-test-marked "a"))
+              ;; The CLI writes there again.
+              (save-buffer)
+              (let ((text (buffer-string)))
+                (gemini-companion-test-writes "a" "one\nvier\nthree\n" session)
+                (should (eql 1 (gemini-companion-test-left)))
+                (gemini-companion-test-walk 'gemini-companion-undo-changes)
+                (should (equal text (buffer-string)))))))))))
+
+(ert-deftest gemini-companion-changes-undone-are-back-by-emacs-undo ()
+  (dolist (text '("one\nzwei\nthree\n" "one\nthree\n" "one\ntwo\nnew\nthree\n"))
+    (ert-info (text)
+      (gemini-companion-test-with-changes '(("a" "one\ntwo\nthree\n"))
+        (find-file "a")
+        (buffer-enable-undo)
+        (gemini-companion-test-writes "a" text session)
+        (gemini-companion-test-walk 'gemini-companion-undo-changes)
+        (should (equal "one\ntwo\nthree\n" (buffer-string)))
+        (should-not (gemini-companion-test-left))
+        (dotimes (_ 2)
+          (let ((last-command 'ignore))
+            (undo-boundary)
+            (undo))
+          (gemini-companion-changes-look-at-buffer)
+          (should (equal text (buffer-string)))
+          (should (eql 1 (gemini-companion-test-left)))
+          (let ((last-command 'ignore))
+            (undo-boundary)
+            (undo))
+          (gemini-companion-changes-look-at-buffer)
+          (should (equal "one\ntwo\nthree\n" (buffer-string)))
+          (should-not (gemini-companion-test-left)))))))
+
+;; Undoing the file left a1 and two, or nothing to review.
+(ert-deftest gemini-companion-changes-of-an-earlier-edit-stay-when-a-later-is-undone ()
+  (dolist (saved '(t nil))
+    (gemini-companion-test-with-changes '(("a" "one\ntwo\nthree\n"))
+      (find-file "a")
+      (buffer-enable-undo)
+      (let ((first (gemini-companion-test-writes "a" "one\na1\nthree\n" session))
+            (second (gemini-companion-test-writes "a" "one\nb1\nthree\n" session)))
+        ;; The first one has removed a line, and the second one has added one.
+        (should (equal (list second first)
+                       (gemini-companion-changes-edits
+                        nil (car (gemini-companion-changes-file-known
+                                  (gemini-companion-changes-here))))))
+        (gemini-companion-undo-edit second)
+        (should (equal "one\na1\nthree\n" (buffer-string)))
+        (when saved
+          (save-buffer))
+        (should (eql 1 (gemini-companion-test-left)))
+        (should (equal (list first)
+                       (gemini-companion-changes-edits
+                        nil (car (gemini-companion-changes-file-known
+                                  (gemini-companion-changes-here))))))
+        (gemini-companion-test-walk 'gemini-companion-undo-changes)
+        (should (equal "one\ntwo\nthree\n" (buffer-string)))))))
+
+;; The last line was taken for another one with the newline behind it.
+(ert-deftest gemini-companion-changes-at-the-end-are-those-of-the-cli ()
+  (pcase-dolist (`(,before ,written ,mine ,left ,undone)
+                 '(;; Emacs or the user puts a newline behind the line of the CLI.
+                   ("one\ntwo" "one\ntwo\nthree" "one\ntwo\nthree\n" 1 "one\ntwo\n")
+                   ;; The user's last line got its newline from the CLI.
+                   ("one\ntwo" "one\ntwo\nthree\n" nil 1 "one\ntwo")
+                   ("one\ntwo" "one\nzwei" nil 1 "one\ntwo")
+                   ("one\ntwo\n" "one\nzwei" nil 1 "one\ntwo\n")
+                   ("one\ntwo" "one\ntwo\n" nil 1 "one\ntwo")))
+    (ert-info ((format "%S" (list before written mine)))
+      (gemini-companion-test-with-changes `(("a" ,before))
+        (let ((require-final-newline nil)
+              (mode-require-final-newline nil))
+          (find-file "a")
+          (buffer-enable-undo)
+          (gemini-companion-test-writes "a" written session)
+          (when mine
+            (erase-buffer)
+            (insert mine))
+          (gemini-companion-changes-look-at-buffer)
+          (should (eql left (gemini-companion-test-left)))
+          (gemini-companion-test-walk 'gemini-companion-undo-changes)
+          (should (equal undone (buffer-string)))
+          (should-not (gemini-companion-test-left)))))))
+
 ;;;; Kept edits, and memory
 
 (ert-deftest gemini-companion-changes-of-an-edit-are-kept-and-unkept ()
