@@ -1,17 +1,16 @@
-;;; gemini-companion-baseline.el --- A file without what nobody has reviewed  -*- lexical-binding: t; -*-
+;;; gemini-companion-baseline.el --- What is left of an edit in its file  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; The changes by CLIs that nobody has reviewed are computed from three texts of a
-;; file: the baseline, which is the text as it would be without them; the text as
-;; the last write of a CLI left it; and the text now.  Only the first two are kept,
-;; and only a write of a CLI and the user who keeps a change set them.  Whatever
-;; else happens to the file (typing, undo, a formatter, git) is what differs
-;; between the last write and now, and belongs into the baseline: that is folding.
-;; What still differs between the folded baseline and the text now is the changes.
+;; What is left of an edit that is undone in the list is computed from three texts of
+;; its file: the baseline, which is the text before the edit; the text after it; and
+;; the text now.  Whatever else happens to the file (typing, undo, a formatter, git)
+;; is what differs between the text after it and now, and belongs into the baseline:
+;; that is folding.  What still differs between the folded baseline and the text now
+;; is the changes.
 ;;
 ;;                 by CLIs                    by others
 ;;     baseline  ----------->  last write  ---------------->  now
@@ -19,15 +18,13 @@
 ;;        +----- by others ----->  folded baseline  - changes -+
 ;;
 ;; All functions are pure: they take and return vectors of lines (see
-;; gemini-companion-lines.el), and never look at a file or a buffer.  Whether a file
-;; has CRLF or a byte order mark is its format, of which there are three as of the
-;; text, and which is changed as a whole.
+;; gemini-companion-lines.el), and never look at a file or a buffer.  The changes of
+;; all edits of a file are another matter, see `gemini-companion-weave'.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'seq)
-(require 'gemini-companion-format)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
 
@@ -36,31 +33,27 @@
 (cl-defstruct (gemini-companion-baseline
                (:noinline t)
                (:constructor gemini-companion-baseline--make
-                             (text written regions &optional format written-format))
+                             (text written regions))
                (:copier nil))
   "The texts of a file with changes by CLIs that nobody has reviewed.
 TEXT is the text without them, a vector of lines.  WRITTEN is the text
 as the last write of a CLI left it.  REGIONS are where the second differs
 from the first, a list of `gemini-companion-lines-region's in order.
-FORMAT and WRITTEN-FORMAT are the formats of both, or nil if unknown.
 No slot is ever set."
-  text written regions format written-format)
+  text written regions)
 
 (cl-defstruct (gemini-companion-baseline-change
                (:include gemini-companion-lines-change)
                (:noinline t)
                (:constructor gemini-companion-baseline--change
-                             (start end lines regions mixed &optional conversion))
+                             (start end lines regions mixed))
                (:copier nil))
-  "A change in the text now by CLIs that nobody has reviewed.
+  "A change in the text now by an edit of a CLI.
 It has the lines now from index START to END, exclusive; without it, LINES,
 a list, would be there.  REGIONS are those of the baseline from which it
 comes.  If MIXED is non-nil, others have changed or deleted lines there
-that a CLI has written, so that what is there now is not the CLI's alone.
-A change by which a CLI has converted the file has no lines, and START and
-END are 0.  Its CONVERSION is a cons of the `gemini-companion-format's
-without it and now."
-  regions mixed conversion)
+that a CLI has written, so that what is there now is not the CLI's alone."
+  regions mixed)
 
 (defconst gemini-companion-baseline-context 3
   "How many lines around a change are replaced if the change is not there.
@@ -390,7 +383,7 @@ theirs belong to it: the user is to see both."
               start end (nreverse last)
               (gemini-companion-baseline-change-regions change) nil)))))
 
-;;;; Writes, changes, and what the user does with them
+;;;; The changes of an edit
 
 (defun gemini-companion-baseline-of-hunks (before after hunks left)
   "Return the baseline of the lines AFTER, which HUNKS have made of BEFORE.
@@ -427,47 +420,12 @@ In a hunk, a text of a byte order mark only has a line."
      (index (gemini-companion-hunk-new hunk) after)
      (index (gemini-companion-hunk-new-end hunk) after))))
 
-(defun gemini-companion-baseline-changes (baseline now &optional format)
+(defun gemini-companion-baseline-changes (baseline now)
   "Return the changes in the lines NOW that BASELINE does not have.
-The value is a list of `gemini-companion-baseline-change's in order.  FORMAT
-is that of the text now; a conversion is the first change."
-  (delq nil (cons
-             (gemini-companion-baseline--conversion baseline format)
-             (mapcar (lambda (change)
-                       (gemini-companion-baseline--shrunk change now))
-                     (gemini-companion-baseline--all baseline now)))))
-
-(defun gemini-companion-baseline--conversion (baseline format)
-  "Return the change of BASELINE that has converted the file to FORMAT, or nil.
-If others have converted it since, nothing of that is left."
-  (let ((from (gemini-companion-baseline-format baseline))
-        (to (gemini-companion-baseline-written-format baseline)))
-    (when (and format
-               (gemini-companion-format-conversion from to)
-               (null (gemini-companion-format-conversion to format)))
-      (gemini-companion-baseline--change 0 0 nil nil nil (cons from to)))))
-
-(defun gemini-companion-baseline-reviewed-p (baseline)
-  "Return non-nil if nobody has to review anything in BASELINE."
-  (and (null (gemini-companion-baseline-regions baseline))
-       (null (gemini-companion-format-conversion
-              (gemini-companion-baseline-format baseline)
-              (gemini-companion-baseline-written-format baseline)))))
-
-(defun gemini-companion-baseline-folded (baseline now)
-  "Return the text of BASELINE with all that others did, up to the lines NOW.
-The value is a vector of lines."
-  (gemini-companion-baseline-undo (gemini-companion-baseline--all baseline now) now))
-
-(defun gemini-companion-baseline-undo (changes now)
-  "Return the lines NOW without CHANGES, some of its changes in order."
-  (let ((parts nil)
-        (from 0))
-    (dolist (change changes)
-      (push (substring now from (gemini-companion-baseline-change-start change)) parts)
-      (push (gemini-companion-baseline-change-lines change) parts)
-      (setq from (gemini-companion-baseline-change-end change)))
-    (apply #'vconcat (nreverse (cons (substring now from) parts)))))
+The value is a list of `gemini-companion-baseline-change's in order."
+  (delq nil (mapcar (lambda (change)
+                      (gemini-companion-baseline--shrunk change now))
+                    (gemini-companion-baseline--all baseline now))))
 
 (defun gemini-companion-baseline-change-without-lines (change)
   "Return CHANGE as if nothing had been in its place."
@@ -478,125 +436,8 @@ The value is a vector of lines."
    (gemini-companion-baseline-change-regions change)
    (gemini-companion-baseline-change-mixed change)))
 
-(defun gemini-companion-baseline-after-write
-    (baseline before after &optional format written-format)
-  "Return BASELINE after a CLI has written AFTER where the lines BEFORE were.
-BASELINE may be nil: nobody has to review anything in BEFORE.  FORMAT is that
-of before, and WRITTEN-FORMAT the one that the CLI has written; each may be
-nil if it is unknown."
-  (gemini-companion-baseline-between
-   (if baseline
-       (gemini-companion-baseline-folded baseline before)
-     before)
-   after
-   (gemini-companion-baseline--format-before baseline format)
-   written-format))
-
-(defun gemini-companion-baseline--format-before (baseline format)
-  "Return the format of a file, which has FORMAT, without what CLIs did to it.
-It is the one that BASELINE, which may be nil, has from before the CLIs,
-unless others have converted the file since they have written it."
-  (if (and baseline
-           (null (gemini-companion-format-conversion
-                  (gemini-companion-baseline-written-format baseline) format)))
-      (gemini-companion-baseline-format baseline)
-    format))
-
-(defun gemini-companion-baseline-between (text written &optional format written-format)
-  "Return the baseline of the lines WRITTEN that has the lines TEXT.
-FORMAT and WRITTEN-FORMAT are the formats of both."
-  (let ((regions (gemini-companion-lines-compare text written))
-        (written (copy-sequence written)))
-    ;; Most lines are the same, and are to be in memory once.
-    (pcase-dolist (`(,i . ,j) (gemini-companion-lines-pairs-between
-                               regions (length text)))
-      (aset written j (aref text i)))
-    (gemini-companion-baseline--make text written regions format written-format)))
-
-(defun gemini-companion-baseline-size (baseline)
-  "Return about how many bytes of memory the lines of BASELINE take."
-  (apply #'+
-         (gemini-companion-lines-size (gemini-companion-baseline-text baseline))
-         (mapcar (lambda (region)
-                   (gemini-companion-lines-size
-                    (substring (gemini-companion-baseline-written baseline)
-                               (gemini-companion-lines-region-new region)
-                               (gemini-companion-lines-region-new-end region))))
-                 (gemini-companion-baseline-regions baseline))))
-
-(defun gemini-companion-baseline-after-review
-    (baseline before after &optional format written-format)
-  "Return BASELINE after a CLI has written AFTER, which the user has accepted.
-What the user has accepted of the changes to the lines BEFORE is kept, but
-where one overlaps it that nobody has reviewed.  What a review does not show,
-a conversion, is not kept.  BASELINE may be nil; see
-`gemini-companion-baseline-after-write', also for the formats."
-  (let* ((made (gemini-companion-baseline-after-write baseline before after
-                                                      format written-format))
-         (unreviewed (and baseline
-                          (gemini-companion-baseline-changes baseline before)))
-         (accepted (gemini-companion-lines-compare before after)))
-    (gemini-companion-baseline--keep
-     made
-     (seq-remove
-      (lambda (region)
-        (let ((start (gemini-companion-baseline--place-before
-                      (gemini-companion-lines-region-new region) accepted nil))
-              (end (gemini-companion-baseline--place-before
-                    (gemini-companion-lines-region-new-end region) accepted t)))
-          (seq-some (lambda (change)
-                      (and (<= (gemini-companion-baseline-change-start change) end)
-                           (<= start (gemini-companion-baseline-change-end change))))
-                    unreviewed)))
-      (gemini-companion-baseline-regions made)))))
-
-(defun gemini-companion-baseline--place-before (index regions end)
-  "Return where the line INDEX of the second text is in the first one.
-REGIONS are those between the two.  For a line in a region, that is the
-beginning of the region, or its end if END is non-nil."
-  (let ((offset 0))
-    (catch 'place
-      (dolist (region regions)
-        (cond ((< index (gemini-companion-lines-region-new region))
-               (throw 'place (+ index offset)))
-              ((<= index (gemini-companion-lines-region-new-end region))
-               (throw 'place (if end
-                                 (gemini-companion-lines-region-old-end region)
-                               (gemini-companion-lines-region-old region))))
-              (t (setq offset (- (gemini-companion-lines-region-old-end region)
-                                 (gemini-companion-lines-region-new-end region))))))
-      (+ index offset))))
-
-(defun gemini-companion-baseline-keep (baseline changes)
-  "Return BASELINE with what CLIs have written in CHANGES, some of its changes.
-What others did there is found again by folding."
-  (gemini-companion-baseline--keep
-   baseline (seq-mapcat #'gemini-companion-baseline-change-regions changes)
-   (seq-some #'gemini-companion-baseline-change-conversion changes)))
-
-(defun gemini-companion-baseline-unkeep (baseline edit now format)
-  "Return BASELINE without what EDIT did, a baseline of it alone.
-What is left of that in the lines NOW, which have FORMAT, is to be reviewed
-again.  BASELINE may be nil: then all else in NOW is reviewed."
-  (let ((text (if baseline
-                  (gemini-companion-baseline-folded baseline now)
-                now))
-        (reviewed (gemini-companion-baseline--format-before baseline format)))
-    (gemini-companion-baseline-between
-     (gemini-companion-baseline-undo
-      (gemini-companion-baseline-changes edit text)
-      text)
-     now
-     ;; Of a conversion, both formats are known.
-     (if (and (gemini-companion-baseline-format edit)
-              (gemini-companion-baseline-written-format edit))
-         (gemini-companion-baseline--format-before edit reviewed)
-       reviewed)
-     format)))
-
-(defun gemini-companion-baseline--keep (baseline kept &optional conversion)
-  "Return BASELINE with what CLIs have written in KEPT, some of its regions.
-If CONVERSION is non-nil, their conversion of the file is kept, too."
+(defun gemini-companion-baseline--keep (baseline kept)
+  "Return BASELINE with what the CLI has written in KEPT, some of its regions."
   (let ((text (gemini-companion-baseline-text baseline))
         (written (gemini-companion-baseline-written baseline))
         (parts nil)
@@ -618,40 +459,7 @@ If CONVERSION is non-nil, their conversion of the file is kept, too."
     (gemini-companion-baseline--make
      (apply #'vconcat (nreverse (cons (substring text from) parts)))
      written
-     (nreverse regions)
-     (if conversion
-         (gemini-companion-baseline-written-format baseline)
-       (gemini-companion-baseline-format baseline))
-     (gemini-companion-baseline-written-format baseline))))
-
-(defun gemini-companion-baseline-mapped (baseline function)
-  "Return BASELINE with the values of FUNCTION in place of its lines."
-  (let ((mapped (lambda (lines)
-                  (vconcat (mapcar function lines)))))
-    (gemini-companion-baseline--make
-     (funcall mapped (gemini-companion-baseline-text baseline))
-     (funcall mapped (gemini-companion-baseline-written baseline))
-     (gemini-companion-baseline-regions baseline)
-     (gemini-companion-baseline-format baseline)
-     (gemini-companion-baseline-written-format baseline))))
-
-(defun gemini-companion-baseline-lines-of (old new regions)
-  "Return the lines that the texts OLD and NEW have in REGIONS, a list."
-  (seq-mapcat
-   (lambda (region)
-     (append (substring old (gemini-companion-lines-region-old region)
-                        (gemini-companion-lines-region-old-end region))
-             (substring new (gemini-companion-lines-region-new region)
-                        (gemini-companion-lines-region-new-end region))
-             nil))
-   regions))
-
-(defun gemini-companion-baseline-change-lines-of (baseline change)
-  "Return the lines that CLIs have removed and written in CHANGE of BASELINE."
-  (gemini-companion-baseline-lines-of
-   (gemini-companion-baseline-text baseline)
-   (gemini-companion-baseline-written baseline)
-   (gemini-companion-baseline-change-regions change)))
+     (nreverse regions))))
 
 (provide 'gemini-companion-baseline)
 ;;; gemini-companion-baseline.el ends here

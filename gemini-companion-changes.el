@@ -51,6 +51,8 @@ and its hunks; the last write first.")
   (weave nil :documentation "The `gemini-companion-weave' of the file.")
   (facts nil :documentation "The `gemini-companion-facts' of the file.")
   (size 0 :documentation "About how many bytes of memory the weave takes.")
+  (path nil :documentation "The name of the file if it was renamed in Emacs.")
+  (visited nil :documentation "The buffer that visited the file at the last look.")
   (new nil :documentation "Non-nil if the file did not exist before.")
   (version 0 :documentation "A number that is greater after each write and decision.")
   (unreviewed nil :documentation "Non-nil if a hunk was not reviewed.")
@@ -135,8 +137,9 @@ So it is if all of its changes were reviewed."
            buffer))))
 
 (defun gemini-companion-changes-path (record)
-  "Return the name of the file of RECORD, as its CLI sent it."
-  (gemini-companion-edit-file (gemini-companion-changes-file-edit record)))
+  "Return the name of the file of RECORD: as its CLI sent it, or the new one."
+  (or (gemini-companion-changes-file-path record)
+      (gemini-companion-edit-file (gemini-companion-changes-file-edit record))))
 
 ;;;; Writes
 
@@ -256,13 +259,14 @@ no marks any more."
                     (seq-filter #'gemini-companion-changes-file-unreviewed others)))
       (when (< gemini-companion-changes--most-bytes bytes)
         (cl-decf bytes (gemini-companion-changes-file-size other))
-        (gemini-companion-changes--drop other)
-        (when (gemini-companion-changes-file-unreviewed other)
-          (message "Changes of %s are no longer marked, as the texts of all changed \
+        (let ((unreviewed (gemini-companion-changes-file-unreviewed other)))
+          (gemini-companion-changes--drop other)
+          (when unreviewed
+            (message "Changes of %s are no longer marked, as the texts of all changed \
 files take more than %d MB"
-                   (gemini-companion-edit-name
-                    (gemini-companion-changes-file-edit other))
-                   (/ gemini-companion-changes--most-bytes 1024 1024)))))))
+                     (gemini-companion-edit-name
+                      (gemini-companion-changes-file-edit other))
+                     (/ gemini-companion-changes--most-bytes 1024 1024))))))))
 
 (defun gemini-companion-changes--before (edit)
   "Return the text that the file of EDIT had, or nil if it was not kept."
@@ -305,9 +309,11 @@ EDIT was accepted in Emacs, which has not saved the file since."
 (defun gemini-companion-changes--drop (record)
   "Forget RECORD."
   (setq gemini-companion-changes--files (remq record gemini-companion-changes--files))
-  (setf (gemini-companion-changes-file-known record) nil)
-  (run-hook-with-args 'gemini-companion-changes-functions
-                      record (gemini-companion-changes-buffer record)))
+  (setf (gemini-companion-changes-file-known record) nil
+        (gemini-companion-changes-file-unreviewed record) nil)
+  (let ((buffer (gemini-companion-changes-buffer record)))
+    (gemini-companion-changes--watch-saves record buffer)
+    (run-hook-with-args 'gemini-companion-changes-functions record buffer)))
 
 ;;;; Changes
 
@@ -317,7 +323,8 @@ The value is a list of `gemini-companion-weave-change's, in order.  If the
 file is gone, or cannot be read, it is nil."
   (let ((buffer (gemini-companion-changes-buffer record)))
     (setf (gemini-companion-changes-file-stamp record)
-          (gemini-companion-watch-stamp (gemini-companion-changes-path record)))
+          (gemini-companion-watch-stamp (gemini-companion-changes-path record))
+          (gemini-companion-changes-file-visited record) buffer)
     (with-current-buffer (or buffer (current-buffer))
       (let ((now (and (memq record gemini-companion-changes--files)
                       (or (gemini-companion-changes-file-unreviewed record)
@@ -328,6 +335,7 @@ file is gone, or cannot be read, it is nil."
         (setf (gemini-companion-changes-file-known record)
               (and now
                    (gemini-companion-changes--in record buffer (car now) (cdr now))))))
+    (gemini-companion-changes--watch-saves record buffer)
     (run-hook-with-args 'gemini-companion-changes-functions record buffer)
     (force-mode-line-update t)
     (gemini-companion-changes-file-known record)))
@@ -388,10 +396,12 @@ Return nil if it is gone, or cannot be read."
 
 (defun gemini-companion-changes--bytes (record)
   "Return the bytes of the file of RECORD, or nil if it cannot be read."
-  (let ((edit (gemini-companion-changes-file-edit record)))
+  (let ((path (gemini-companion-changes-path record)))
     (and (equal (gemini-companion-changes-file-name record)
-                (gemini-companion-text-true-name (gemini-companion-edit-file edit)))
-         (gemini-companion-edit-texts-bytes edit))))
+                (gemini-companion-text-true-name path))
+         (gemini-companion-edit-texts-keepable-p path)
+         (ignore-error file-error
+           (gemini-companion-text-bytes path)))))
 
 (defun gemini-companion-changes--now (record buffer)
   "Return the lines of the file of RECORD now, and their format, a cons.
@@ -586,6 +596,20 @@ SEEN is a cons of lines and their format."
       (or (memq hunk converted)
           (memq (gethash hunk states) '(there partly))))))
 
+(defun gemini-companion-changes-without (record changes lines)
+  "Return LINES of RECORD's file now without CHANGES, some of those of its last look.
+A line that is last then has a newline if the file would have one."
+  (let* ((without (gemini-companion-lines-without changes lines))
+         (last (1- (length without)))
+         (open (gemini-companion-format-open
+                (gemini-companion-facts-format
+                 (gemini-companion-facts-set-undone
+                  (gemini-companion-changes-file-facts record)
+                  (seq-mapcat #'gemini-companion-weave-change-hunks changes) t)))))
+    (when (and open (<= 0 last))
+      (aset without last (string-remove-suffix "\n" (aref without last))))
+    without))
+
 (defun gemini-companion-changes--set-undone (record hunks undone lines format)
   "Record that HUNKS of RECORD are UNDONE, or not any more, in LINES with FORMAT."
   (setf (gemini-companion-changes-file-weave record)
@@ -615,6 +639,59 @@ only then is the text complete."
     (pcase-dolist (`(,undone . ,hunks) noted)
       (gemini-companion-changes--set-undone record hunks undone lines nil))))
 
+;;;; Saving, and other names
+
+(defvar-local gemini-companion-changes--saving nil
+  "The record of the file that is being saved, and its lines before, a cons.")
+
+(defun gemini-companion-changes--watch-saves (record buffer)
+  "Let BUFFER, that of RECORD's file or nil, be looked at before hooks format it.
+The function is local, as the hooks that are local to a buffer come first."
+  (when buffer
+    (with-current-buffer buffer
+      (if (gemini-companion-changes-file-unreviewed record)
+          (add-hook 'before-save-hook #'gemini-companion-changes--before-save -100 t)
+        (remove-hook 'before-save-hook #'gemini-companion-changes--before-save t)))))
+
+(defun gemini-companion-changes--before-save ()
+  "Note the lines of the current buffer before the hooks that format it."
+  (when-let* ((record (gemini-companion-changes-here))
+              (now (gemini-companion-changes--now record (current-buffer))))
+    (setq gemini-companion-changes--saving (cons record (car now)))))
+
+(defun gemini-companion-changes--after-save ()
+  "Let what hooks have done to lines of a CLI be the CLI's."
+  (pcase gemini-companion-changes--saving
+    (`(,record . ,before)
+     (setq gemini-companion-changes--saving nil)
+     (when-let* (((memq record gemini-companion-changes--files))
+                 (after (car (gemini-companion-changes--now record (current-buffer))))
+                 ((not (equal before after)))
+                 (weave (gemini-companion-weave-adopt
+                         (gemini-companion-changes-file-weave record) before after)))
+       (setf (gemini-companion-changes-file-weave record) weave)
+       (gemini-companion-changes--decided record)))))
+
+(defun gemini-companion-changes--follow-name ()
+  "Let the record of the file of the current buffer follow its new name.
+Where the file with the old name is still there, the record stays with that."
+  (when-let* ((file (and buffer-file-name (gemini-companion-names-file)))
+              (true-name (gemini-companion-text-true-name file))
+              (record (seq-find
+                       (lambda (record)
+                         (eq (current-buffer)
+                             (gemini-companion-changes-file-visited record)))
+                       gemini-companion-changes--files))
+              ((not (equal true-name (gemini-companion-changes-file-name record))))
+              ((not (gemini-companion-text-attributes
+                     (gemini-companion-changes-path record)))))
+    (setq gemini-companion-changes--files
+          (cl-remove true-name gemini-companion-changes--files
+                     :key #'gemini-companion-changes-file-name :test #'equal))
+    (setf (gemini-companion-changes-file-name record) true-name
+          (gemini-companion-changes-file-path record) file)
+    (gemini-companion-changes-look record)))
+
 ;;;; Life
 
 (defun gemini-companion-changes--look-at-end (_session state)
@@ -633,6 +710,8 @@ only.  A file that is visited is looked at when its buffer changes."
   "Record what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
     (gemini-companion-state-functions gemini-companion-changes--look-at-end)
+    (after-save-hook gemini-companion-changes--after-save -100)
+    (after-set-visited-file-name-hook gemini-companion-changes--follow-name -100)
     (find-file-hook gemini-companion-changes-look-at-buffer)
     (after-revert-hook gemini-companion-changes-look-at-buffer)
     (gemini-companion-revert-merged-hook gemini-companion-changes-look-at-buffer)))

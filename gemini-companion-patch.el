@@ -81,8 +81,8 @@ are left out."
    for changes = (and text (gemini-companion-changes-look record))
    when changes
    collect (let ((before (gemini-companion-lines-join
-                          (gemini-companion-lines-without
-                           changes (gemini-companion-lines-split text)))))
+                          (gemini-companion-changes-without
+                           record changes (gemini-companion-lines-split text)))))
              (gemini-companion-patch--make-file
               :name (gemini-companion-changes-file-name record)
               :before (unless (and (gemini-companion-changes-file-new record)

@@ -456,7 +456,8 @@ UNFOLDED are the folds whose lines are shown."
         (now (gemini-companion-turn-page--part-now part)))
     (with-temp-buffer
       (insert (gemini-companion-lines-join
-               (gemini-companion-lines-without changes now)))
+               (gemini-companion-changes-without
+                (gemini-companion-turn-page--part-record part) changes now)))
       (let ((old (current-buffer)))
         (with-temp-buffer
           (insert (gemini-companion-lines-join now))

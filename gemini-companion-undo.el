@@ -438,7 +438,7 @@ text about how others have converted the file, which stays so, or nil."
      (cond (converted text)
            ((and before
                  (equal (gemini-companion-undo--text-lines before)
-                        (gemini-companion-baseline-undo
+                        (gemini-companion-lines-without
                          changes (gemini-companion-undo--text-lines now))))
             (gemini-companion-undo--bytes-before edit now))
            ((and (or whole (gemini-companion-undo--of-mark-p edit hunk))

@@ -852,6 +852,63 @@ REGIONS are the hunks that the user was shown: a list of
       (cons (gemini-companion-weave--make (car made) (+ 2 step))
             (append hunks (cdr made))))))
 
+;; What a save hook does to a line of a CLI, and nobody typed, is the CLI's.
+(defun gemini-companion-weave-adopt (weave before after)
+  "Return WEAVE after lines of hunks in BEFORE were formatted to those in AFTER.
+Both are vectors of lines.  A changed line of a hunk stays one of it; the lines
+of nobody that were changed are by others.  Return nil if no hunk has a changed
+line."
+  (let* ((look (gemini-companion-weave-look weave before))
+         (lines (gemini-companion-weave-lines look))
+         (indices (gemini-companion-weave--indices lines))
+         ;; For each line, those in its place; `same' where it stays.
+         (instead (make-vector (length lines) 'same))
+         (adopted nil))
+    (cl-flet* ((line-at (i) (aref lines (aref indices i)))
+               (own-p (i)
+                 (let ((mark (gemini-companion-weave--decider
+                              (gemini-companion-weave-line-marks (line-at i)))))
+                   (and (gemini-companion-weave--edit mark) mark)))
+               (put (i texts)
+                 (setq adopted t)
+                 (aset instead (aref indices i)
+                       (mapcar (lambda (text)
+                                 (gemini-companion-weave--line
+                                  text
+                                  (gemini-companion-weave-line-marks (line-at i))
+                                  (gemini-companion-weave-line-when (line-at i))))
+                               texts))))
+      (dolist (region (gemini-companion-lines-compare before after))
+        (let* ((from (gemini-companion-lines-region-old region))
+               (to (gemini-companion-lines-region-old-end region))
+               (texts (append (substring after
+                                         (gemini-companion-lines-region-new region)
+                                         (gemini-companion-lines-region-new-end region))
+                              nil))
+               (hunks (seq-uniq
+                       (cl-loop for i from from below to
+                                for mark = (own-p i)
+                                collect (and mark
+                                             (gemini-companion-weave-mark-hunk mark)))
+                       #'eq)))
+          (cond
+           ;; Line by line, also where lines of nobody are between them.
+           ((= (- to from) (length texts))
+            (cl-loop for i from from below to
+                     for text in texts
+                     when (own-p i) do (put i (list text))))
+           ;; One hunk has all lines, which are joined or split.
+           ((and hunks (null (cdr hunks)) (car hunks))
+            (cl-loop for i from from below to
+                     do (put i (cond ((= i (1- to)) (prog1 texts (setq texts nil)))
+                                     (texts (list (pop texts)))))))))))
+    (when adopted
+      (gemini-companion-weave--make
+       (vconcat (cl-loop for line across lines
+                         for new across instead
+                         append (if (eq new 'same) (list line) new)))
+       (gemini-companion-weave-step look)))))
+
 (defun gemini-companion-weave-undo (weave hunks now)
   "Return WEAVE after the user has undone HUNKS in the text NOW.
 `gemini-companion-weave-text' of the value is the text without them."

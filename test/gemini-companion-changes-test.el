@@ -380,6 +380,54 @@ TEXT is what it has proposed.  Visit the file a before."
           (should (equal undone (buffer-string)))
           (should-not (gemini-companion-test-left)))))))
 
+;;;; Saving, and other names
+
+;; A formatter made the lines of the CLI others'.
+(ert-deftest gemini-companion-changes-formatted-as-the-file-is-saved-are-the-clis ()
+  (pcase-dolist (`(,written ,format)
+                 `(("one  \n'zwei'  \nthree\nnew  \n4\n5\n" delete-trailing-whitespace)
+                   ("one  \nf('zwei',\n  2)\nthree\n4\n5\n"
+                    ,(lambda ()
+                       (goto-char (point-min))
+                       (while (search-forward ",\n  " nil t)
+                         (replace-match ", "))))
+                   ("one  \nf(2)\nthree\n4\n5\n"
+                    ,(lambda ()
+                       (goto-char (point-min))
+                       (while (search-forward "(2)" nil t)
+                         (replace-match "(\n2\n)"))))))
+    (ert-info (written)
+      (gemini-companion-test-with-changes '(("a" "one  \ntwo\nthree\n4\n5\n"))
+        (find-file "a")
+        (buffer-enable-undo)
+        (gemini-companion-test-writes "a" written session)
+        (let ((left (gemini-companion-test-left)))
+          (add-hook 'before-save-hook format nil t)
+          (set-buffer-modified-p t)
+          (save-buffer)
+          (should-not (equal written (buffer-string)))
+          (gemini-companion-changes-look-at-buffer)
+          (should (eql left (gemini-companion-test-left)))
+          (gemini-companion-test-walk 'gemini-companion-undo-changes)
+          (should (equal (if (eq format #'delete-trailing-whitespace)
+                             "one\ntwo\nthree\n4\n5\n"
+                           "one  \ntwo\nthree\n4\n5\n")
+                         (buffer-string)))
+          (should-not (gemini-companion-test-left)))))))
+
+;; Its change had no mark, was not walked, and was forgotten.
+(ert-deftest gemini-companion-changes-follow-the-name-of-their-file ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (rename-file "a" "b")
+    (set-visited-file-name (expand-file-name "b") t t)
+    (rename-buffer "a")
+    (should (equal '(1 9) (gemini-companion-test-marked (current-buffer))))
+    (should (eql 2 (gemini-companion-test-left)))
+    (gemini-companion-test-walk 'gemini-companion-undo-changes)
+    (should (equal gemini-companion-test-lines (buffer-string)))
+    (save-buffer)
+    (kill-buffer)))
+
 ;;;; Kept edits, and memory
 
 (ert-deftest gemini-companion-changes-of-an-edit-are-kept-and-unkept ()
