@@ -22,7 +22,7 @@
   (bound-and-true-p gemini-companion-remote-directories))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-remote)))
-  "Return the part of the add-on, which starts with the mode for known hosts."
+  "Return the part of the add-on; for known hosts, the mode has it."
   '((remote install gemini-companion-addon-remote-used-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-remote)))

@@ -597,7 +597,7 @@ SEEN is a cons of lines and their format."
           (memq (gethash hunk states) '(there partly))))))
 
 (defun gemini-companion-changes-without (record changes lines)
-  "Return LINES of RECORD's file now without CHANGES, some of those of its last look.
+  "Return LINES of RECORD's file now without CHANGES, some of its last look.
 A line that is last then has a newline if the file would have one."
   (let* ((without (gemini-companion-lines-without changes lines))
          (last (1- (length without)))

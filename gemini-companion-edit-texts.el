@@ -125,7 +125,7 @@ The CLI may read the file in another coding system than Emacs."
     text))
 
 (defun gemini-companion-edit-texts-from-visited (edit text)
-  "Return TEXT of the current buffer as the CLI of EDIT reads it.
+  "Return TEXT of the current buffer as it is for the CLI of EDIT.
 It is the reverse of `gemini-companion-edit-texts-as-visited'."
   (if-let* ((own (gemini-companion-edit-texts--visited-coding edit)))
       (decode-coding-string
