@@ -470,7 +470,7 @@ def test_what_each_cli_asks() -> None:
 def test_what_each_cli_asks_besides_permissions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gemini, qwen, copilot = (client.hooks for client in CLIENTS)
+    gemini, qwen, copilot, _ = (client.hooks for client in CLIENTS)
     assert gemini
     assert qwen
     assert copilot
