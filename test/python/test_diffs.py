@@ -238,11 +238,11 @@ async def test_an_extension_has_the_reason_of_a_rejection_and_prompts(rig: Rig) 
 
 async def test_a_prompt_is_not_sent_if_the_session_ends(rig: Rig) -> None:
     session, stream = rig.session(EXTENDED)
-    rig.diffs.sessions.close_stream(session, stream)
+    rig.sessions.close_stream(session, stream)
     sent = asyncio.ensure_future(session.prompt("why?"))
     await asyncio.sleep(0)
     assert not sent.done()
-    rig.diffs.sessions.end(session.id)
+    rig.sessions.end(session.id)
     assert not await sent
 
 
