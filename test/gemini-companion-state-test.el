@@ -228,7 +228,7 @@ reported states, the last first."
           ;; Which frees the CLI.
           (should (equal (and ended (list diff)) sent)))))))
 
-(defmacro gemini-companion-state-test-with (&rest body)
+(defmacro gemini-companion-state-test-with-events (&rest body)
   "Run BODY with `session', a CLI whose terminal is elsewhere.
 `events' has what happened to questions, the last one first."
   (declare (indent 0) (debug t))
@@ -245,7 +245,7 @@ reported states, the last first."
            ,@body)))))
 
 (ert-deftest gemini-companion-state-question-is-open-while-the-cli-waits ()
-  (gemini-companion-state-test-with
+  (gemini-companion-state-test-with-events
     (gemini-companion-state-report session 'prompt "Do it")
     (should-not (gemini-companion-requests))
     (dotimes (_ 2)
@@ -263,7 +263,7 @@ reported states, the last first."
     (should-not (gemini-companion-requests))))
 
 (ert-deftest gemini-companion-state-question-ends-with-an-edit-and-with-its-cli ()
-  (gemini-companion-state-test-with
+  (gemini-companion-state-test-with-events
     (gemini-companion-state-report session 'question nil)
     (gemini-companion-proposal-open 1 session (expand-file-name "a") "new\n")
     (should (equal '(edit) (mapcar #'gemini-companion-request-kind
@@ -276,7 +276,7 @@ reported states, the last first."
     (should (equal '(closed opened closed opened) events))))
 
 (ert-deftest gemini-companion-state-question-of-a-terminal-elsewhere-says-so ()
-  (gemini-companion-state-test-with
+  (gemini-companion-state-test-with-events
     (gemini-companion-state-report session 'question nil)
     (let ((question (car (gemini-companion-requests))))
       (should (gemini-companion-request-problem question))
@@ -287,7 +287,7 @@ reported states, the last first."
                               :type 'user-error)))))))
 
 (ert-deftest gemini-companion-state-question-takes-no-second-key-to-the-terminal ()
-  (gemini-companion-state-test-with
+  (gemini-companion-state-test-with-events
     (gemini-companion-state-report session 'question nil)
     (let ((question (car (gemini-companion-requests))))
       (with-temp-buffer
