@@ -66,13 +66,6 @@ selected one."
                  (const right) (const left) (const bottom))
   :package-version '(gemini-companion . "0.1.0"))
 
-;;;; Header line
-
-(defvar gemini-companion-terminal-header-function #'ignore
-  "Function that returns the header line of the terminal of a CLI.
-It is called without arguments in the buffer of the terminal, while the
-header line is displayed; gemini-companion-notify.el sets it.")
-
 ;;;; Keys
 
 (defvar gemini-companion-terminal-map
@@ -93,6 +86,11 @@ header line is displayed; gemini-companion-notify.el sets it.")
   "Keys in the buffer of a CLI that has ended.")
 
 ;;;; State
+
+(defvar gemini-companion-terminal-header-function #'ignore
+  "Function that returns the header line of the terminal of a CLI.
+It is called without arguments in the buffer of the terminal, while the
+header line is displayed; gemini-companion-notify.el sets it.")
 
 (cl-defstruct (gemini-companion-terminal-cli
                (:noinline t)
