@@ -579,8 +579,12 @@ SEEN is the value of `gemini-companion-changes-seen' before that."
          (when buffer
            (with-current-buffer buffer
              (when (listp buffer-undo-list)
+               ;; It belongs to the change of the text, which has ended.
+               (while (and buffer-undo-list (null (car buffer-undo-list)))
+                 (pop buffer-undo-list))
                (push (list 'apply #'gemini-companion-changes--note record undone nil)
-                     buffer-undo-list))))
+                     buffer-undo-list)
+               (undo-boundary))))
          (gemini-companion-changes-look record))))))
 
 (defun gemini-companion-changes--there-p (record seen)

@@ -122,7 +122,7 @@ set the rule without a prefix argument")))
        'gemini-companion-review-rules
        (gemini-companion-rules-set--with saved condition review nil)))))
 
-;;;; Command
+;;;; Commands
 
 (defun gemini-companion-rules-set--read (file session)
   "Ask for a rule for FILE of SESSION; return its condition and review, a list."

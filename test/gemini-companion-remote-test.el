@@ -269,7 +269,7 @@ another user")
 
 (ert-deftest gemini-companion-remote-names-no-command-without-discovery-file ()
   (pcase-dolist (`(,problems ,wanted)
-                 '((nil "Connected to ssh:far; run gemini or qwen in /srv/p there")
+                 '((nil "Connected to ssh:far; run gemini or qwen or pi in /srv/p there")
                    (("EACCES: /tmp/gemini" "EROFS: /home")
                     "could not be written there (EACCES: /tmp/gemini; EROFS")))
     (let ((gemini-companion-remote-names-hosts
