@@ -50,7 +50,7 @@ NAME is its true name, and EDIT is the last edit that was written there."
 and its hunks; the last write first.")
   (weave nil :documentation "The `gemini-companion-weave' of the file.")
   (facts nil :documentation "The `gemini-companion-facts' of the file.")
-  (size 0 :documentation "About how many bytes of memory the weave takes.")
+  (size 0 :documentation "About how many bytes of memory the record takes.")
   (path nil :documentation "The name of the file if it was renamed in Emacs.")
   (visited nil :documentation "The buffer that visited the file at the last look.")
   (new nil :documentation "Non-nil if the file did not exist before.")
@@ -191,11 +191,9 @@ An edit may be reported by its CLI, and found in its file, too."
                    (`(,accepted . ,written) (gemini-companion-changes--written edit))
                    (reviewed (gemini-companion-changes--reviewed-p edit))
                    (`(,weave . ,hunks)
-                    (gemini-companion-weave-write
-                     (or (gemini-companion-changes-file-weave record)
-                         (gemini-companion-weave-start old))
-                     edit old (or written accepted)
-                     :accepted (and reviewed accepted)))
+                    (gemini-companion-changes--woven
+                     (gemini-companion-changes-file-weave record)
+                     edit old (or written accepted) (and reviewed accepted)))
                    (facts (gemini-companion-changes--facts-after
                            record edit weave hunks)))
         (unless (gemini-companion-changes-file-known record)
@@ -205,7 +203,8 @@ An edit may be reported by its CLI, and found in its file, too."
               (gemini-companion-changes-file-weave record) weave
               (gemini-companion-changes-file-facts record) (car facts)
               (gemini-companion-changes-file-size record)
-              (gemini-companion-weave-size weave))
+              (+ (gemini-companion-weave-size weave)
+                 (gemini-companion-changes--size-of-edits record)))
         (cl-pushnew edit (gemini-companion-changes-file-edits record))
         (push (cons edit (cons (gemini-companion-edit-after edit)
                                (append hunks (cdr facts) (cddr write))))
@@ -215,6 +214,29 @@ An edit may be reported by its CLI, and found in its file, too."
                 (append gemini-companion-changes--files (list record))))
         (gemini-companion-changes--decided record)
         (gemini-companion-changes--make-room record)))))
+
+(defun gemini-companion-changes--woven (weave edit before after accepted)
+  "Return WEAVE after EDIT has made AFTER of BEFORE, and its hunks, a cons.
+WEAVE is nil for a file without one.  For ACCEPTED, see
+`gemini-companion-weave-write'.  A wrong mark would stay: if the lines are not
+those that were written, that is recorded, and a new weave begins."
+  (let ((write (lambda (weave)
+                 (gemini-companion-weave-write weave edit before after
+                                               :accepted accepted))))
+    (or (and weave
+             (let ((made (funcall write weave)))
+               (if (equal after (gemini-companion-weave-text (car made)))
+                   made
+                 (ignore (gemini-companion-server-log-record
+                          'failed "Recording an edit")))))
+        (funcall write (gemini-companion-weave-start before)))))
+
+(defun gemini-companion-changes--size-of-edits (record)
+  "Return how many bytes the texts of the edits of RECORD take."
+  (cl-loop for edit in (gemini-companion-changes-file-edits record)
+           sum (cl-loop for text in (list (gemini-companion-edit-before edit)
+                                          (gemini-companion-edit-after edit))
+                        when (stringp text) sum (string-bytes text))))
 
 (defun gemini-companion-changes--facts-after (record edit weave hunks)
   "Return the facts of RECORD after EDIT, and its hunks of facts, a cons.
