@@ -145,10 +145,11 @@ A definition is its first line.  Return nil if there are none."
 
 ;;;; Symbols
 
-(defun gemini-companion-code-occurrences (symbol)
+(defun gemini-companion-code-occurrences (symbol &optional units)
   "Return the locations of SYMBOL, a string, after point in this buffer.
 That is a list of (LINE . COLUMN), one for each line, in order.  Lines
-begin at 1, columns at 0, in UTF-16 code units, as language servers count."
+begin at 1.  Columns begin at 0, and are what the function UNITS returns
+for the text before SYMBOL in its line, by default UTF-16 code units."
   (let ((case-fold-search nil)
         (line 1)
         (counted (point-min))
@@ -160,8 +161,8 @@ begin at 1, columns at 0, in UTF-16 code units, as language servers count."
                     (gemini-companion-code--inside-word-p (point)))
           (setq line (+ line (count-lines counted (line-beginning-position)))
                 counted (line-beginning-position))
-          (push (cons line (gemini-companion-text-units
-                            (buffer-substring counted beginning)))
+          (push (cons line (funcall (or units #'gemini-companion-text-units)
+                                    (buffer-substring counted beginning)))
                 locations)
           (forward-line))))
     (nreverse locations)))

@@ -60,6 +60,16 @@ Before Emacs 30, some of the names had two hyphens."
     (decode-coding-string
      (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))
 
+(defun gemini-companion-eglot-units (buffer)
+  "Return the function by which the server of BUFFER counts columns.
+It returns the number of units of a text: characters, bytes in UTF-8 or,
+unless the server has chosen otherwise, UTF-16 code units."
+  (with-current-buffer buffer
+    (pcase (gemini-companion-eglot-call 'eglot-server-capable :positionEncoding)
+      ("utf-32" #'length)
+      ("utf-8" #'string-bytes)
+      (_ #'gemini-companion-text-units))))
+
 (defun gemini-companion-eglot--language (file)
   "Return the extension of FILE, or \"c\" for all those of C and C++.
 A header of C++ may be named as one of C."

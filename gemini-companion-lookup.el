@@ -118,15 +118,16 @@ They are lists of FILE, whose true name is given to THEN, and maybe LINE."
 
 ;;;; Symbols
 
-(defun gemini-companion-lookup--find (file symbol line)
+(defun gemini-companion-lookup--find (file symbol line units)
   "Return the location of SYMBOL in FILE, the parameters of a request.
 It is the whole word SYMBOL that is nearest to LINE, or the first one if
-LINE is nil.  Signal an error if FILE does not have it, or is too large."
+LINE is nil; its column is counted by UNITS, a function of a text.  Signal
+an error if FILE does not have SYMBOL, or is too large."
   (with-temp-buffer
     (unless (gemini-companion-lookup--insert file)
       (user-error "%s is too large; use grep_search" file))
     (pcase (car (seq-sort-by (lambda (place) (abs (- (car place) (or line 0))))
-                             #'< (gemini-companion-code-occurrences symbol)))
+                             #'< (gemini-companion-code-occurrences symbol units)))
       ('nil (user-error "The word %s is not in %s" symbol file))
       (`(,at . ,column)
        `( :textDocument (:uri ,(gemini-companion-eglot-uri file))
@@ -146,7 +147,8 @@ use grep_search"))))
      server
      (lambda ()
        (gemini-companion-lookup--guarded answer
-         (let* ((location (gemini-companion-lookup--find file symbol line))
+         (let* ((location (gemini-companion-lookup--find
+                           file symbol line (gemini-companion-eglot-units buffer)))
                 (text (unless (gemini-companion-names-buffer file)
                         (gemini-companion-text-read file)))
                 (open (and text (<= (string-bytes text)

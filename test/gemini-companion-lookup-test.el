@@ -142,6 +142,17 @@ print(os.getcwd())
         (gemini-companion-test-with-far-host
           (should-not (funcall asked "b.py")))))))
 
+;; Eglot offers all three from Emacs 30 on.
+(ert-deftest gemini-companion-lookup-counts-columns-as-the-server-does ()
+  (dolist (flags '(() ("utf-8") ("utf-32")))
+    (gemini-companion-test-in-project
+        (apply #'gemini-companion-test-server flags)
+        '(("a.py" "\"\N{GRINNING FACE}\u00e4\u20ac\", word, other\n"))
+      (dolist (word '("word" "other"))
+        (ert-info ((format "%s %s" flags word))
+          (should (equal '(1) (gemini-companion-lookup-test-references
+                               "a.py" word))))))))
+
 ;;;; Texts that a language server does not have
 
 (ert-deftest gemini-companion-lookup-asks-about-large-files-without-their-text ()

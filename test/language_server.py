@@ -11,7 +11,7 @@ The references to a word are all its places in the same file.  The answer to
 it gets a signal, and `test/forget` makes it forget a text.
 
 Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [saved]
-                          [open] [stale] [includes] [loads]
+                          [open] [stale] [includes] [loads] [utf-8] [utf-32]
 
 versions   name the version of the text in each report, unless it is 0
 pull       report nothing unless asked
@@ -23,6 +23,8 @@ open       know no text that is not open
 stale      read a text that is not open only once
 includes   report no errors of an open text that includes other files than before
 loads      report an error that there is not with the second text
+utf-8      count columns in bytes
+utf-32     count columns in characters
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ REPORTED: list[str] = []
 READ: dict[str, str] = {}
 TIMERS: list[threading.Timer] = []
 LOCK = threading.Lock()
+ENCODINGS = {"utf-8": ("utf-8", 1), "utf-32": ("utf-32-le", 4)}
 LEVELS = {"error": 1, "warning": 2}
 INCLUDE = re.compile("#include.*")
 
@@ -133,11 +136,19 @@ def known_text(uri: str) -> str:
     return READ[uri]
 
 
+def characters(line: str, units: int) -> int:
+    """Return the number of characters before the column `units` of `line`."""
+    flag = next((flag for flag in FLAGS if flag in ENCODINGS), "")
+    encoding, size = ENCODINGS.get(flag, ("utf-16-le", 2))
+    return len(line.encode(encoding)[: units * size].decode(encoding, "replace"))
+
+
 def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
     lines = known_text(uri).split("\n")
     if position["line"] >= len(lines):
         return []
-    word = re.match(r"\w+", lines[position["line"]][position["character"] :])
+    column = characters(lines[position["line"]], position["character"])
+    word = re.match(r"\w+", lines[position["line"]][column:])
     return [
         {
             "uri": uri,
@@ -158,6 +169,8 @@ def handle(message: dict[str, Any]) -> None:
         can: dict[str, Any] = {"textDocumentSync": {"openClose": True, "change": 1}}
         if "pull" in FLAGS:
             can["diagnosticProvider"] = {"interFileDependencies": False}
+        for encoding in set(FLAGS) & set(ENCODINGS):
+            can["positionEncoding"] = encoding
         if "pyright" in FLAGS:
             can["executeCommandProvider"] = {"commands": ["pyright.createtypestub"]}
         send(id=message["id"], result={"capabilities": can})
