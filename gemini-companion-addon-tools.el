@@ -9,8 +9,8 @@
 ;; CLIs can be linked.  The add-on answers what linked CLIs ask Emacs, questions of
 ;; models, permissions and plans: `gemini-companion-tools', `gemini-companion-lookup',
 ;; `gemini-companion-errors', `gemini-companion-code', `gemini-companion-eglot',
-;; `gemini-companion-permission', `gemini-companion-plan', `gemini-companion-inquiry'
-;; and `gemini-companion-keys'.
+;; `gemini-companion-words', `gemini-companion-permission', `gemini-companion-plan',
+;; `gemini-companion-inquiry' and `gemini-companion-keys'.
 
 ;;; Code:
 
@@ -73,7 +73,7 @@ The part `tools' knows more of linked CLIs, and is loaded then."
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))
   "Return the files of the add-on."
-  '(addon-tools tools lookup errors code eglot permission plan inquiry keys))
+  '(addon-tools tools lookup errors code eglot words permission plan inquiry keys))
 
 (provide 'gemini-companion-addon-tools)
 ;;; gemini-companion-addon-tools.el ends here

@@ -70,13 +70,13 @@ unless the server has chosen otherwise, UTF-16 code units."
       ("utf-8" #'string-bytes)
       (_ #'gemini-companion-text-units))))
 
-(defun gemini-companion-eglot--language (file)
+(defun gemini-companion-eglot-language (file)
   "Return the extension of FILE, or \"c\" for all those of C and C++.
 A header of C++ may be named as one of C."
   (replace-regexp-in-string "\\`[ch]\\(?:[ch]\\|pp\\|xx\\|\\+\\+\\)?\\'" "c"
                             (or (file-name-extension file) "")))
 
-(defun gemini-companion-eglot--root (buffer)
+(defun gemini-companion-eglot-root (buffer)
   "Return the root of the language server of BUFFER, or nil without a server."
   (when-let* ((server (gemini-companion-eglot-server buffer))
               (folders (gemini-companion-eglot-call
@@ -87,15 +87,15 @@ A header of C++ may be named as one of C."
   "Return a buffer with the language server of FILE, or nil.
 It visits a local file of the same language, and FILE is below the root
 of its server; if there are several such roots, take the innermost."
-  (let ((language (gemini-companion-eglot--language file))
+  (let ((language (gemini-companion-eglot-language file))
         (best nil)
         (innermost ""))
     (dolist (buffer (buffer-list) best)
       (let ((other (buffer-file-name buffer)))
         (when-let* ((other)
                     ((not (file-remote-p other)))
-                    ((equal language (gemini-companion-eglot--language other)))
-                    (root (gemini-companion-eglot--root buffer))
+                    ((equal language (gemini-companion-eglot-language other)))
+                    (root (gemini-companion-eglot-root buffer))
                     ((gemini-companion-text-in-directory-p file root))
                     ((< (length innermost) (length root))))
           (setq best buffer

@@ -226,11 +226,15 @@ LEVEL is one of Flymake, or a number of Flycheck.  For example,
              gemini-companion-errors--last-report)
             (buffer-chars-modified-tick))))
 
+(defun gemini-companion-errors-busy-p (server)
+  "Return non-nil if the language SERVER has reported work that has not ended."
+  (assq server gemini-companion-errors--busy))
+
 (defun gemini-companion-errors-current ()
   "Return a list of the errors of this buffer, or nil if they are not known.
 It has one element, a list of (LINE TEXT SOURCE), so (nil) means none."
-  (cond ((assq (gemini-companion-eglot-server (current-buffer))
-               gemini-companion-errors--busy)
+  (cond ((gemini-companion-errors-busy-p
+          (gemini-companion-eglot-server (current-buffer)))
          nil)
         ((gemini-companion-errors--reported-p)
          (list (gemini-companion-errors--report-errors
@@ -531,8 +535,8 @@ After the last text, wait for the other files, and finish CHECK."
                (gemini-companion-errors--text-asked text)))
       (gemini-companion-errors--ask check text))
      ;; A server that is loading files reports errors that it takes back.
-     ((assq (gemini-companion-errors--check-server check)
-            gemini-companion-errors--busy))
+     ((gemini-companion-errors-busy-p
+       (gemini-companion-errors--check-server check)))
      (t
       (gemini-companion-errors--take-report check text)
       (when (gemini-companion-errors--text-found text)

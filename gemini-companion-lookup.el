@@ -19,6 +19,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-text)
+(require 'gemini-companion-words)
 
 ;;;; Questions
 
@@ -133,16 +134,22 @@ an error if FILE does not have SYMBOL, or is too large."
        `( :textDocument (:uri ,(gemini-companion-eglot-uri file))
           :position (:line ,(1- at) :character ,column))))))
 
+(defun gemini-companion-lookup--buffer (file)
+  "Return a buffer with the language server of FILE.
+Signal an error if there is none."
+  (let ((buffer (or (gemini-companion-names-buffer file)
+                    (gemini-companion-eglot-neighbor file))))
+    (unless (and buffer (gemini-companion-eglot-server buffer))
+      (user-error "No language server runs for this file; use grep_search"))
+    buffer))
+
 (defun gemini-companion-lookup--query-server (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS), without the location of SYMBOL.
 FILE is open in the server meanwhile, unless it is too large.  Call THEN
 with the results, some of which may be (error MESSAGE), or else ANSWER."
-  (let* ((buffer (or (gemini-companion-names-buffer file)
-                     (gemini-companion-eglot-neighbor file)))
-         (server (or (and buffer (gemini-companion-eglot-server buffer))
-                     (user-error "No language server runs for this file; \
-use grep_search"))))
+  (let* ((buffer (gemini-companion-lookup--buffer file))
+         (server (gemini-companion-eglot-server buffer)))
     (gemini-companion-eglot-when-read
      server
      (lambda ()
@@ -178,21 +185,54 @@ grep_search"))))))
   ((_kind (eql 'references)) answer file symbol line after)
   "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
 The plist for ANSWER has `:total', their number, and `:locations', lists
-of FILE, LINE and TEXT, 100 at most, without the first AFTER."
+of FILE, LINE and TEXT, 100 at most, without the first AFTER.  If that is
+nil or 0, it also has `:busy' and `:elsewhere', of
+`gemini-companion-lookup--limits'."
   (gemini-companion-lookup--guarded answer
-    (gemini-companion-lookup--query-server
-     (gemini-companion-lookup--true-name file) symbol line
-     '((:textDocument/references :context (:includeDeclaration t)))
-     answer
-     (lambda (results)
-       (gemini-companion-lookup--shared
-        (gemini-companion-eglot-locations (car results))
-        (lambda (locations)
-          (gemini-companion-lookup--texts
-           (seq-take (seq-drop locations (or after 0)) 100)
-           (lambda (found)
-             (funcall answer
-                      (list :total (length locations) :locations found))))))))))
+    (let ((file (gemini-companion-lookup--true-name file)))
+      (gemini-companion-lookup--query-server
+       file symbol line
+       '((:textDocument/references :context (:includeDeclaration t)))
+       answer
+       (lambda (results)
+         (gemini-companion-lookup--shared
+          (gemini-companion-eglot-locations (car results))
+          (lambda (locations)
+            (gemini-companion-lookup--texts
+             (seq-take (seq-drop locations (or after 0)) 100)
+             (lambda (found)
+               (let ((facts (list :total (length locations) :locations found)))
+                 (if (< 0 (or after 0))
+                     (funcall answer facts)
+                   (gemini-companion-lookup--limits
+                    file symbol (mapcar #'car locations) answer
+                    (lambda (limits)
+                      (funcall answer (append facts limits)))))))))))))))
+
+(defun gemini-companion-lookup--limits (file symbol known answer then)
+  "Call THEN with what the server of FILE may not know of SYMBOL, a plist.
+KNOWN are the files that it has named.  `:busy' is non-nil if it is still at
+work, and `:elsewhere' are the other files of its language with the word
+SYMBOL that may be shared, in order; nil if none was found.  If that fails,
+call ANSWER."
+  (gemini-companion-lookup--guarded answer
+    (let* ((buffer (gemini-companion-lookup--buffer file))
+           (busy (gemini-companion-errors-busy-p
+                  (gemini-companion-eglot-server buffer)))
+           (language (gemini-companion-eglot-language file)))
+      (gemini-companion-words-search
+       symbol (gemini-companion-eglot-root buffer)
+       (lambda (files)
+         (gemini-companion-lookup--guarded answer
+           (gemini-companion-lookup--shared
+            (cl-loop for name in (and (listp files) files)
+                     when (equal language (gemini-companion-eglot-language name))
+                     collect (list name))
+            (lambda (shared)
+              (funcall then
+                       (list :busy (and busy t)
+                             :elsewhere (seq-difference (mapcar #'car shared)
+                                                        known)))))))))))
 
 (cl-defmethod gemini-companion-lookup
   ((_kind (eql 'definition)) answer file symbol line &rest _)

@@ -142,6 +142,26 @@ print(os.getcwd())
         (gemini-companion-test-with-far-host
           (should-not (funcall asked "b.py")))))))
 
+;; jedi stops at 30 files, and clangd answers while it builds its index.
+(ert-deftest gemini-companion-lookup-names-files-of-which-a-server-says-nothing ()
+  (skip-unless (executable-find "git"))
+  (gemini-companion-test-in-project (gemini-companion-test-server "busy")
+      '(("a.py" "word\nword\n") ("z.py" "word\n") ("b.py" "x = word\n")
+        ("c.py" "words\n") (".env.py" "word\n") ("read.me" "word\n"))
+    (let ((gemini-companion-words-seconds 3600)
+          (ask (lambda (&optional after)
+                 (gemini-companion-test-answer-of
+                  'references "a.py" "word" nil after)))
+          (elsewhere (mapcar #'expand-file-name '("b.py" "z.py"))))
+      (gemini-companion-test-eventually (plist-get (funcall ask) :busy))
+      (let ((answer (funcall ask)))
+        (should (= 2 (plist-get answer :total)))
+        (should (equal elsewhere (plist-get answer :elsewhere))))
+      ;; It has been said with the first lines.
+      (should (equal '(:total 2 :locations nil) (funcall ask 2)))
+      (let ((exec-path nil))
+        (should-not (plist-get (funcall ask) :elsewhere))))))
+
 ;; Eglot offers all three from Emacs 30 on.
 (ert-deftest gemini-companion-lookup-counts-columns-as-the-server-does ()
   (dolist (flags '(() ("utf-8") ("utf-32")))

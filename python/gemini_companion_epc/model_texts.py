@@ -20,7 +20,8 @@ def _references_text(facts: Facts, directory: str, checked: Facts) -> str:
     total, shown = facts.get("total") or 0, checked.get("after", 0)
     symbol, locations = checked.get("symbol", ""), facts.get("locations") or []
     lines = [f"{total} reference" if total == 1 else f"{total} references"]
-    size = sum(map(len, lines)) + 200
+    limits = _limits(facts, directory)
+    size = sum(map(len, lines + limits)) + 200
     files: dict[str, dict[str, list[str]]] = {}
     for path, line, text in locations:
         path, text = _relative(path, directory), _around(symbol, text)
@@ -37,7 +38,22 @@ def _references_text(facts: Facts, directory: str, checked: Facts) -> str:
             lines.append(",".join(numbers) + (f":{text}" if text else ""))
     if shown < total:
         lines.append(f"… {total - shown} more; ask with after: {shown}")
-    return "\n".join(lines)
+    return "\n".join(lines + limits)
+
+
+def _limits(facts: Facts, directory: str) -> list[str]:
+    """Return what the language server may not know, for the model."""
+    lines, others = [], facts.get("elsewhere") or []
+    if facts.get("busy"):
+        lines.append("The language server is still loading; ask again for all uses.")
+    if others:
+        names = ", ".join(_relative(path, directory) for path in others[:MOST_FILES])
+        more = f" and {len(others) - MOST_FILES} more" * (len(others) > MOST_FILES)
+        lines.append(
+            "The language server found no use in other files that have this word: "
+            f"{names}{more}. It may not have read them; search there."
+        )
+    return lines
 
 
 def _around(symbol: str, text: str) -> str:

@@ -147,6 +147,18 @@ def test_a_long_answer_is_cut_and_can_be_resumed(alone: Alone, tmp_path: Path) -
             "def word() -> int\nReturn it.\n\ndef word():\n    return 1",
         ),
         (
+            "references", {"file": "a.py", "symbol": "x"},
+            {
+                "total": 1, "locations": [["{root}/a.py", 1, "x = 1"]], "busy": True,
+                "elsewhere": [f"{{root}}/{n}.py" for n in range(7)],
+            },
+            "1 reference\na.py\n1:x = 1\n"
+            "The language server is still loading; ask again for all uses.\n"
+            "The language server found no use in other files that have this word: "
+            "0.py, 1.py, 2.py, 3.py, 4.py and 2 more. It may not have read them; "
+            "search there.",
+        ),
+        (
             "diagnostics", {"file": "a.py"},
             {"rows": [[1, "warning", "y"], [4, "error", "x"], [3, "error", "x"]]},
             "3: error: x\n4: error: x\n1: warning: y",

@@ -1,0 +1,82 @@
+;;; gemini-companion-words.el --- Files that contain a word  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Which files of a project contain a word, by a text search of Git.  A language
+;; server does not say that it has read a part of the files only: jedi stops after
+;; 30 files, and clangd answers while it builds its index.  The files with the word
+;; of which it says nothing are the only sign of that.
+
+;;; Code:
+
+(require 'seq)
+
+(defvar gemini-companion-words-seconds 1
+  "Seconds after which a search is ended without a result.")
+
+(defconst gemini-companion-words--most-files 500
+  "Number of files after which the others are left out of a result.")
+
+(defun gemini-companion-words-search (word directory then)
+  "Find the files below DIRECTORY in which WORD is a whole word.
+Call THEN, later, with their absolute names, in no order and 500 at most;
+or with `unknown', if Git is missing, fails or takes longer than
+`gemini-companion-words-seconds'.  Binary files and those that Git ignores
+are left out; hidden ones are not."
+  (if (or (string-match-p "[\n\0]" word)
+          (not (executable-find "git")))
+      (run-at-time 0 nil then 'unknown)
+    (let* ((default-directory (file-name-as-directory directory))
+           (timer nil)
+           (process
+            (make-process
+             :name "gemini-companion-words"
+             :buffer (generate-new-buffer " *gemini-companion-words*" t)
+             :command (gemini-companion-words--command word)
+             :noquery t :connection-type 'pipe
+             :coding (cons (or file-name-coding-system
+                               default-file-name-coding-system 'utf-8-unix)
+                           'utf-8-unix)
+             :sentinel
+             (lambda (process _event)
+               (unless (process-live-p process)
+                 (cancel-timer timer)
+                 (let ((found (gemini-companion-words--found process)))
+                   (kill-buffer (process-buffer process))
+                   (funcall then found)))))))
+      (setq timer (run-at-time gemini-companion-words-seconds nil
+                               #'delete-process process)))))
+
+(defun gemini-companion-words--command (word)
+  "Return the command that prints the names of the files with WORD.
+They are relative to `default-directory', each with a null byte at its end."
+  `("git" "--no-optional-locks"
+    ;; The project may name a program there.
+    "-c" "core.fsmonitor=false"
+    "grep" "-zlIwF" "--no-color"
+    ,@(if (locate-dominating-file default-directory ".git")
+          '("--untracked")
+        '("--no-index" "--exclude-standard"))
+    "-e" ,(encode-coding-string word 'utf-8-unix) "--" "."))
+
+(defun gemini-companion-words--found (process)
+  "Return the files that PROCESS, which has exited, has found, or `unknown'."
+  (let ((output (with-current-buffer (process-buffer process)
+                  (buffer-string))))
+    (cond ((or (not (memql (process-exit-status process) '(0 1)))
+               (not (eq 'exit (process-status process)))
+               ;; A line of output is a warning, not the name of a file.
+               (string-search "\n" output))
+           'unknown)
+          (t (mapcar (lambda (name)
+                       (expand-file-name
+                        name (buffer-local-value 'default-directory
+                                                 (process-buffer process))))
+                     (seq-take (split-string output "\0" t)
+                               gemini-companion-words--most-files))))))
+
+(provide 'gemini-companion-words)
+;;; gemini-companion-words.el ends here
