@@ -273,7 +273,7 @@
     (let ((said (gemini-companion-test-walk 'gemini-companion-next-change)))
       (should (string-prefix-p "Change 1 of 1, new" said))
       (should (string-search "d is not a regular file" said)))
-    (should-not (get-buffer "d"))))
+    (should-not (get-file-buffer "d"))))
 
 (ert-deftest gemini-companion-walk-undoes-behind-the-last-line ()
   (gemini-companion-test-with-changes '(("a" "1\n2\n3"))
