@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -26,6 +27,10 @@ pytestmark = needs_copilot
 
 SESSIONS = "(length (gemini-companion-sessions))"
 LAST = "(car (last (gemini-companion-edits)))"
+CALLS = """(cl-loop for buffer in (buffer-list)
+  when (string-prefix-p " *gemini-companion output*" (buffer-name buffer))
+  sum (with-current-buffer buffer
+        (how-many "Diff: copilot" (point-min) (point-max))))"""
 
 
 def pair(world: World) -> tuple[Path, Emacs, Reviews, Copilot]:
@@ -116,10 +121,29 @@ def survives(world: World, name: str, end: Callable[[Emacs], object]) -> Copilot
     emacs.becomes(SESSIONS, 1)
     assert emacs.value("(eq e2e-edit (car (gemini-companion-edits-open)))")
     assert reviews.proposal() == "mine\n"
+    has_called(emacs)
     reviews.accept()
     cli.wait_for("copilot done")
     is_written(emacs, file, "mine\n", "e2e-edit")
     return cli
+
+
+def has_called(emacs: Emacs) -> None:
+    """Wait until the CLI has opened no diff for two seconds.
+
+    As it connects again, it opens the diff several times, and hears no answer but
+    that to its last call; a user is not that fast.
+    """
+    calls, since = 0, time.monotonic()
+
+    def is_quiet() -> bool:
+        nonlocal calls, since
+        now = emacs.value(CALLS)
+        if now != calls:
+            calls, since = now, time.monotonic()
+        return calls > 0 and time.monotonic() - since > 2
+
+    eventually(is_quiet, "the CLI has opened its diff again")
 
 
 @pytest.mark.contract("Copilot CLI: accept with edits")
