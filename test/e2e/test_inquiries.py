@@ -2,7 +2,7 @@
 """What the models of the real CLIs ask the user, shown and answered in Emacs."""
 
 import pytest
-from harness import copilot, gemini
+from harness import gemini
 from harness.emacs import Emacs, lisp
 from harness.model import Part, call, say
 from harness.needs import needs_copilot, needs_qwen
@@ -15,7 +15,7 @@ from test_permissions import (
     OPEN,
     asks,
     go_there,
-    link_copilot,
+    linked_copilot,
     pair,
 )
 
@@ -123,11 +123,7 @@ def test_what_the_model_of_gemini_cli_asks_is_shown(world: World) -> None:
 @needs_copilot
 @pytest.mark.contract("Copilot CLI: questions shown")
 def test_what_the_model_of_copilot_cli_asks_is_shown(world: World) -> None:
-    copilot.configure(world.scratch)
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link_copilot(world, emacs)
-    cli = world.copilot()
-    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    emacs, cli = linked_copilot(world)
     schema = {
         "type": "object",
         "properties": {"pick": {"type": "string", "enum": ["red", "blue"]}},

@@ -133,6 +133,16 @@ def link_copilot(world: World, emacs: Emacs) -> None:
     emacs.says("Linked Copilot CLI")
 
 
+def linked_copilot(world: World) -> tuple[Emacs, Copilot]:
+    """Return an Emacs that visits a.txt, and a connected Copilot CLI that it links."""
+    copilot.configure(world.scratch)
+    emacs = world.emacs(world.file("a.txt", "a\n"))
+    link_copilot(world, emacs)
+    cli = world.copilot()
+    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    return emacs, cli
+
+
 def what_copilot_asks_is_shown_and_answered_there(
     world: World, emacs: Emacs, cli: Copilot
 ) -> None:

@@ -119,9 +119,7 @@ def is_kept_over_restarts(
 @pytest.mark.contract("Pi: /emacs")
 def test_pi_answers_in_its_terminal_only_by_the_command(world: World) -> None:
     file = world.file("a.txt", "one\n")
-    emacs = world.emacs(file)
-    cli = world.pi()
-    reviews = Reviews(emacs)
+    _, reviews, cli = world.pi_pair(file)
     reviews.proposed(cli, file, replace(file, "one", "uno"), say("typed done"))
     cli.is_reviewing("a.txt")
     # Keys that were typed ahead do not answer.
@@ -186,9 +184,7 @@ def killed(emacs: Emacs) -> None:
 @pytest.mark.contract("Pi: end of Emacs")
 def test_a_review_of_pi_survives_the_end_of_emacs(world: World) -> None:
     file = world.file("a.txt", "one\n")
-    emacs = world.emacs(file)
-    cli = world.pi()
-    reviews = Reviews(emacs)
+    emacs, reviews, cli = world.pi_pair(file)
     reviews.proposed(cli, file, replace(file, "one", "uno"), say("ends done"))
     ends = (killed, Emacs.quit)
     for number, end in enumerate(ends):
@@ -220,9 +216,7 @@ def test_a_review_of_pi_survives_the_end_of_emacs(world: World) -> None:
 def test_pi_has_one_session_after_new_and_reload(world: World) -> None:
     file = world.file("a.txt", "one\n")
     world.file("b.env", "secret\n")
-    emacs = world.emacs(world.project / "b.env", file)
-    cli = world.pi()
-    reviews = Reviews(emacs)
+    emacs, reviews, cli = world.pi_pair(world.project / "b.env", file)
     connected = (
         "(mapcar (lambda (one) (plist-get one :id)) (gemini-companion-sessions))"
     )

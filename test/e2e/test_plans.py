@@ -4,7 +4,7 @@
 import re
 
 import pytest
-from harness import copilot, gemini
+from harness import gemini
 from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import call, say, write_file
@@ -19,8 +19,8 @@ from test_permissions import (
     OPEN,
     asks,
     go_there,
-    link_copilot,
     link_qwen,
+    linked_copilot,
 )
 
 START = "Ready to start"
@@ -175,11 +175,7 @@ def test_comments_on_a_plan_of_qwen_reach_its_model(world: World) -> None:
 @needs_copilot
 @pytest.mark.contract("Copilot CLI: plans shown")
 def test_a_plan_of_copilot_cli_is_shown_and_answered_there(world: World) -> None:
-    copilot.configure(world.scratch)
-    emacs = world.emacs(world.file("a.txt", "a\n"))
-    link_copilot(world, emacs)
-    cli = world.copilot()
-    emacs.becomes("(length (gemini-companion-sessions))", 1)
+    emacs, cli = linked_copilot(world)
     cli.terminal.keys("BTab")
     cli.wait_for("Plan · ")
     cli.model.script(

@@ -108,6 +108,11 @@ class World:
         pi.configure(self.scratch, is_extended)
         return self._start(pi, Pi, name, connects=connects)
 
+    def pi_pair(self, *files: Path) -> tuple[Emacs, Reviews, Pi]:
+        """Return an Emacs that visits ``files``, and a Pi that connects to it."""
+        emacs = self.emacs(*files)
+        return emacs, Reviews(emacs), self.pi()
+
     def copilot_pair(self, *files: Path) -> tuple[Emacs, Reviews, Copilot]:
         """Return an Emacs that visits ``files``, and a connected Copilot CLI.
 
