@@ -288,7 +288,7 @@ paused, as nothing is sent to the model."
 (defun gemini-companion-tools--asks-by-setting-p (session mode)
   "Return non-nil if the CLI of SESSION asks about all edits in MODE by itself.
 That is by a setting that it has read when it started, and it then opens a
-review, which the answer of a hook would prevent.  MODE is as the CLI names it."
+review; a hook that asks, too, might not.  MODE is as the CLI names it."
   (pcase-let (((map :client :directory :remote :pid) session))
     (when-let* (((not remote))
                 (directory)

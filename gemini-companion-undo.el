@@ -13,8 +13,8 @@
 ;;
 ;; What of an edit is undone is computed from the text before the edit, the one after
 ;; it, and the text now, at a look: when the list is drawn, and when something is to
-;; be undone.  The record of the file is told which hunks the user has undone, as these
-;; are no changes any more; see `gemini-companion-changes'.
+;; be undone.  The hunks that the user has undone are recorded for the file as well, as
+;; they are no changes any more; see `gemini-companion-changes-undone-since'.
 
 ;;; Code:
 
