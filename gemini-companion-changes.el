@@ -341,8 +341,8 @@ EDIT was accepted in Emacs, which has not saved the file since."
 
 (defun gemini-companion-changes-look (record)
   "Compute the changes of RECORD again from the text now, and return them.
-The value is a list of `gemini-companion-weave-change's, in order.  If the
-file is gone, or cannot be read, it is nil."
+The value is a list of `gemini-companion-weave-change's, in order, whose edits
+are the last one first.  If the file is gone, or cannot be read, it is nil."
   (let ((buffer (gemini-companion-changes-buffer record)))
     (setf (gemini-companion-changes-file-stamp record)
           (gemini-companion-watch-stamp (gemini-companion-changes-path record))
@@ -365,7 +365,11 @@ file is gone, or cannot be read, it is nil."
 (defun gemini-companion-changes--in (record buffer lines format)
   "Return the changes of RECORD in LINES, which have FORMAT.
 BUFFER, the current one, visits its file, or is nil."
-  (let* ((look (gemini-companion-weave-look
+  (let* ((edit (gemini-companion-changes-file-edit record))
+         ;; Most files are in the coding system of the buffer: no line is mapped then.
+         (visited-otherwise
+          (and buffer (gemini-companion-edit-texts-visited-coding edit)))
+         (look (gemini-companion-weave-look
                 (gemini-companion-changes-file-weave record) lines))
          (changes (gemini-companion-weave-changes look))
          (conversion (gemini-companion-changes--converted
@@ -374,13 +378,12 @@ BUFFER, the current one, visits its file, or is nil."
                       changes)))
     (dolist (change changes)
       (setf (gemini-companion-weave-change-edits change)
-            (seq-filter (lambda (edit)
-                          (memq edit (gemini-companion-weave-change-edits change)))
+            (seq-filter (lambda (written)
+                          (memq written (gemini-companion-weave-change-edits change)))
                         (gemini-companion-changes-file-edits record)))
-      (when buffer
+      (when visited-otherwise
         (setf (gemini-companion-lines-change-lines change)
-              (mapcar (apply-partially #'gemini-companion-edit-texts-as-visited
-                                       (gemini-companion-changes-file-edit record))
+              (mapcar (apply-partially #'gemini-companion-edit-texts-as-visited edit)
                       (gemini-companion-lines-change-lines change)))))
     (if conversion
         (cons conversion changes)
@@ -427,14 +430,15 @@ Return nil if it is gone, or cannot be read."
 
 (defun gemini-companion-changes--now (record buffer)
   "Return the lines of the file of RECORD now, and their format, a cons.
-The lines are as the CLI reads them.  BUFFER, the current one, visits the
-file, or is nil.  Return nil if it cannot be read."
+The lines are as the CLI reads them.  BUFFER visits the file, or is nil.
+Return nil if it cannot be read."
   (let ((edit (gemini-companion-changes-file-edit record)))
     (if buffer
-        (cons (gemini-companion-changes--lines
-               (gemini-companion-edit-texts-from-visited
-                edit (gemini-companion-revert-text buffer)))
-              (gemini-companion-format-of-buffer buffer))
+        (with-current-buffer buffer
+          (cons (gemini-companion-changes--lines
+                 (gemini-companion-edit-texts-from-visited
+                  edit (gemini-companion-revert-text buffer)))
+                (gemini-companion-format-of-buffer buffer)))
       (when-let* ((bytes (gemini-companion-changes--bytes record)))
         (cons (gemini-companion-changes--lines
                (gemini-companion-edit-texts-decode edit bytes))
@@ -496,7 +500,7 @@ They are those of the last look.  Return nil if there are none."
   (when-let* ((record (gemini-companion-changes--find edit))
               (changes (seq-filter
                         (lambda (change)
-                          (memq edit (gemini-companion-changes-edits record change)))
+                          (memq edit (gemini-companion-weave-change-edits change)))
                         (gemini-companion-changes-file-known record))))
     (cons record changes)))
 
@@ -510,14 +514,10 @@ Return the number of changes of that file."
     (_ (user-error "%s is no longer known line by line"
                    (gemini-companion-edit-name edit)))))
 
-(defun gemini-companion-changes-edits (_record change)
-  "Return the edits that have written lines of CHANGE, last one first."
-  (gemini-companion-weave-change-edits change))
-
-(defun gemini-companion-changes-share (record change predicate)
-  "Return `all' if all edits that wrote CHANGE of RECORD satisfy PREDICATE.
+(defun gemini-companion-changes-share (change predicate)
+  "Return `all' if all edits that wrote CHANGE satisfy PREDICATE.
 Return `some' if some of them do, or else nil."
-  (let* ((edits (gemini-companion-changes-edits record change))
+  (let* ((edits (gemini-companion-weave-change-edits change))
          (own (seq-count predicate edits)))
     (cond ((= own (length edits)) 'all)
           ((< 0 own) 'some))))
@@ -576,10 +576,8 @@ more, has one already."
 (defun gemini-companion-changes-seen (edit)
   "Return how the record of EDIT's file sees the file now, or nil.
 It is for `gemini-companion-changes-undone-since'."
-  (when-let* ((record (gemini-companion-changes--find edit))
-              (buffer (or (gemini-companion-changes-buffer record) t)))
-    (with-current-buffer (if (bufferp buffer) buffer (current-buffer))
-      (gemini-companion-changes--now record (and (bufferp buffer) buffer)))))
+  (when-let* ((record (gemini-companion-changes--find edit)))
+    (gemini-companion-changes--now record (gemini-companion-changes-buffer record))))
 
 (defun gemini-companion-changes-undone-since (edit seen)
   "Record that the user has undone what of EDIT is not in its file any more.

@@ -100,7 +100,7 @@ system."
         'unknown
       bytes)))
 
-(defun gemini-companion-edit-texts--visited-coding (edit)
+(defun gemini-companion-edit-texts-visited-coding (edit)
   "Return the coding system of the current buffer, which visits the file of EDIT.
 Return nil if the CLI reads the file in the same one."
   (let ((coding (gemini-companion-edit-coding edit))
@@ -119,7 +119,7 @@ Return nil if the CLI reads the file in the same one."
 (defun gemini-companion-edit-texts-as-visited (edit text)
   "Return TEXT, of EDIT, as the current buffer has it, which visits its file.
 The CLI may read the file in another coding system than Emacs."
-  (if-let* ((own (gemini-companion-edit-texts--visited-coding edit)))
+  (if-let* ((own (gemini-companion-edit-texts-visited-coding edit)))
       (decode-coding-string
        (encode-coding-string text (gemini-companion-edit-coding edit)) own)
     text))
@@ -127,7 +127,7 @@ The CLI may read the file in another coding system than Emacs."
 (defun gemini-companion-edit-texts-from-visited (edit text)
   "Return TEXT of the current buffer as it is for the CLI of EDIT.
 It is the reverse of `gemini-companion-edit-texts-as-visited'."
-  (if-let* ((own (gemini-companion-edit-texts--visited-coding edit)))
+  (if-let* ((own (gemini-companion-edit-texts-visited-coding edit)))
       (decode-coding-string
        (encode-coding-string text own) (gemini-companion-edit-coding edit))
     text))

@@ -39,6 +39,7 @@
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-view)
 (require 'gemini-companion-walk)
+(require 'gemini-companion-weave)
 (require 'gemini-companion-windows)
 (require 'map)
 (require 'outline)
@@ -770,7 +771,7 @@ Those with lines of another turn are not kept if EDITS are several."
                            (seq-every-p
                             (lambda (other)
                               (eq turn (gemini-companion-edit-turn other)))
-                            (gemini-companion-changes-edits record change)))
+                            (gemini-companion-weave-change-edits change)))
                          changes)
                       changes)))
            (cl-incf kept (length own))

@@ -226,7 +226,7 @@ Those that another CLI has changed since count, too."
                        #'gemini-companion-session-same-p)))
           (t (let ((count (seq-count (lambda (change)
                                        (gemini-companion-changes-share
-                                        record change of-session-p))
+                                        change of-session-p))
                                      changes)))
                (push (cons session count)
                      (gethash changes gemini-companion-notify--counts))

@@ -164,7 +164,7 @@ The one that is displayed stays if nothing that it depends on has changed."
         (let* ((own-p (apply-partially #'gemini-companion-turn-page--own-p subject))
                (changes (seq-filter
                          (lambda (change)
-                           (gemini-companion-changes-share record change own-p))
+                           (gemini-companion-changes-share change own-p))
                          (gemini-companion-changes-look record))))
           (when changes
             (gemini-companion-turn-page--drawn
@@ -389,13 +389,13 @@ Those on its file are below the last edit of that only."
          (own-p (apply-partially #'gemini-companion-turn-page--own-p subject))
          (shared (seq-count
                   (lambda (change)
-                    (eq 'some (gemini-companion-changes-share record change own-p)))
+                    (eq 'some (gemini-companion-changes-share change own-p)))
                   changes))
          (count (length changes))
          (new (seq-count
                (lambda (change)
                  (gemini-companion-changes-share
-                  record change
+                  change
                   (apply-partially #'gemini-companion-turn-page--new-p subject)))
                changes)))
     (list (format (ngettext "%d change" "%d changes" count) count)

@@ -19,6 +19,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-undo)
+(require 'gemini-companion-weave)
 
 ;;;; State
 
@@ -55,7 +56,7 @@ call loads this file."
          source
          (if (gemini-companion-edit-p source)
              source
-           (car (gemini-companion-changes-edits source change)))
+           (car (gemini-companion-weave-change-edits change)))
          :first (1+ start) :last end
          :old (gemini-companion-lines-change-lines change)
          :new (append (substring now start end) nil))))))

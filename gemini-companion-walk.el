@@ -26,6 +26,7 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-watch)
+(require 'gemini-companion-weave)
 (require 'gemini-companion-windows)
 (require 'gemini-companion-windows-at-once)
 
@@ -501,9 +502,9 @@ lines and of where the words that differ are in the lines now, a list of
 The value is a cons of a list of (RECORD . CHANGES), and of the number of
 changes that are left out, as an edit of another turn has written some of
 their lines, too."
-  (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
+  (pcase-let* ((`(,_ . ,change) (gemini-companion-walk--here))
                (turn (gemini-companion-edit-turn
-                      (car (gemini-companion-changes-edits record change)))))
+                      (car (gemini-companion-weave-change-edits change)))))
     (gemini-companion-walk-changes-of
      (lambda (edit) (eq turn (gemini-companion-edit-turn edit))))))
 
@@ -516,7 +517,7 @@ changes of which only some edits do."
     (dolist (record (gemini-companion-changes-files))
       (let ((changes (seq-filter
                       (lambda (change)
-                        (pcase (gemini-companion-changes-share record change predicate)
+                        (pcase (gemini-companion-changes-share change predicate)
                           ('all t)
                           ('some (ignore (cl-incf shared)))))
                       (gemini-companion-changes-file-known record))))

@@ -339,8 +339,8 @@ TEXT is what it has proposed.  Visit the file a before."
             (second (gemini-companion-test-writes "a" "one\nb1\nthree\n" session)))
         ;; The first one has removed a line, and the second one has added one.
         (should (equal (list second first)
-                       (gemini-companion-changes-edits
-                        nil (car (gemini-companion-changes-file-known
+                       (gemini-companion-weave-change-edits
+                        (car (gemini-companion-changes-file-known
                                   (gemini-companion-changes-here))))))
         (gemini-companion-undo-edit second)
         (should (equal "one\na1\nthree\n" (buffer-string)))
@@ -348,8 +348,8 @@ TEXT is what it has proposed.  Visit the file a before."
           (save-buffer))
         (should (eql 1 (gemini-companion-test-left)))
         (should (equal (list first)
-                       (gemini-companion-changes-edits
-                        nil (car (gemini-companion-changes-file-known
+                       (gemini-companion-weave-change-edits
+                        (car (gemini-companion-changes-file-known
                                   (gemini-companion-changes-here))))))
         (gemini-companion-test-walk 'gemini-companion-undo-changes)
         (should (equal "one\ntwo\nthree\n" (buffer-string)))))))
