@@ -17,6 +17,7 @@
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-file-state)
+(require 'gemini-companion-guard)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-names)
@@ -230,7 +231,7 @@ After an answer, return what follows it.  The value is a list of texts for
 `gemini-companion-label-fit'.  EXCLUDED is non-nil if the hunk at point is
 excluded."
   (let* (;; Include the keys that a new review ignores for a moment.
-         (gemini-companion-view-new-until 0)
+         (gemini-companion-guard-new-until 0)
          (edit gemini-companion-edit-here)
          (decision (and edit (gemini-companion-edit-decision edit)))
          (view (and edit (gemini-companion-edit-view edit)))
@@ -295,7 +296,7 @@ appeared."
                 (lambda (event)
                   (interactive "e")
                   (select-window (posn-window (event-start event)))
-                  (if (gemini-companion-view-new-p)
+                  (if (gemini-companion-guard-new-p)
                       (message "Click ignored: the review has just appeared")
                     (call-interactively command))))
     map))

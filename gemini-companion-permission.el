@@ -23,6 +23,7 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-context)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-guard)
 (require 'gemini-companion-header)
 (require 'gemini-companion-keys)
 (require 'gemini-companion-label)
@@ -55,19 +56,7 @@
   (gemini-companion-commands-bind (make-sparse-keymap) 'permission)
   "Keys in the buffer of a permission.")
 
-(defvar gemini-companion-permission--answered-map
-  (let ((map (make-sparse-keymap)))
-    (dolist (key '("a" "r" "R") map)
-      (define-key map key #'gemini-companion-permission--ignore-key)))
-  "Keys in the second after an answer.
-The buffer is gone by then, and a key that is typed once too often would
-become text of another one.")
-
 ;;;; State
-
-(defvar gemini-companion-permission-quiet-seconds 0.5
-  "Seconds without a key before a key answers a permission.
-They begin when it has been drawn.")
 
 (defvar gemini-companion-permission-largest 20000
   "Number of characters of the largest question that is answered in Emacs.
@@ -113,16 +102,6 @@ It may ask in its terminal a moment after its hook has returned.")
   "The permissions that have ended while the user was in their buffers.
 A buffer is closed once the user has left it.")
 
-(cl-defstruct (gemini-companion-permission--drawing
-               (:noinline t)
-               (:constructor gemini-companion-permission--make-drawing (since))
-               (:copier nil))
-  "That the buffer of a permission has been drawn in the selected window.
-SINCE is the time of that, in seconds.  KEYS is the number of keys that
-had been typed when nothing had been typed for a while, or nil until then.
-TIMER records that, after each such while."
-  since keys timer)
-
 (defconst gemini-companion-permission--display-action
   '((display-buffer-reuse-window gemini-companion-windows-display-instead)
     (category . gemini-companion-permission)
@@ -131,14 +110,8 @@ TIMER records that, after each such while."
   "Action of `display-buffer' for the buffer of a permission.
 One is displayed at a time, so that its window is left as it was found.")
 
-(defvar gemini-companion-permission--end-ignoring #'ignore
-  "Function that ends what `gemini-companion-permission--ignore-keys' began.")
-
 (defvar-local gemini-companion-permission-here nil
   "The permission that the current buffer shows.")
-
-(defvar-local gemini-companion-permission--drawn nil
-  "The `gemini-companion-permission--drawing' of this buffer, or nil.")
 
 (defun gemini-companion-permissions-open ()
   "Return the open permissions.
@@ -804,7 +777,7 @@ terminal\n"
   (setq-local truncate-partial-width-windows nil
               auto-composition-mode nil
               glyphless-char-display gemini-companion-text-glyphless)
-  (add-hook 'pre-redisplay-functions #'gemini-companion-permission--note-drawing nil t)
+  (gemini-companion-guard-watch-reading)
   (gemini-companion-commands-letters-are-keys 'gemini-companion-permission-mode))
 
 (cl-defgeneric gemini-companion-permission-major-mode (_permission)
@@ -882,70 +855,13 @@ Those that answer are left out unless ANSWERS is non-nil."
 
 ;;;; Only a key after a look is an answer
 
-(defun gemini-companion-permission--note-drawing (window)
-  "Record that the buffer of a permission is drawn in WINDOW, if it is selected.
-Called before each redisplay of WINDOW.  Its keys answer after half a second."
-  (when (and (eq window (selected-window))
-             (null gemini-companion-permission--drawn))
-    (let ((drawing (gemini-companion-permission--make-drawing (float-time)))
-          (seconds gemini-companion-permission-quiet-seconds))
-      (setq gemini-companion-permission--drawn drawing)
-      (setf (gemini-companion-permission--drawing-timer drawing)
-            (run-with-idle-timer seconds t
-                                 #'gemini-companion-permission--note-quiet
-                                 (current-buffer) drawing))
-      ;; If Emacs has been idle for longer, that timer waits for the next key.
-      (run-at-time seconds nil #'gemini-companion-permission--await-quiet
-                   (current-buffer) drawing))))
-
-(defun gemini-companion-permission--await-quiet (buffer drawing)
-  "Record once that no key has been typed for a while since DRAWING of BUFFER.
-If input is pending, or Emacs has been busy, check again after that while."
-  (gemini-companion-permission--note-quiet buffer drawing)
-  (when (and (gemini-companion-permission--last-drawing-p buffer drawing)
-             (null (gemini-companion-permission--drawing-keys drawing)))
-    (run-at-time gemini-companion-permission-quiet-seconds nil
-                 #'gemini-companion-permission--await-quiet buffer drawing)))
-
-(defun gemini-companion-permission--note-quiet (buffer drawing)
-  "Record that no key has been typed for a while since DRAWING of BUFFER.
-The key that answers must be the first one after that."
-  (let ((seconds gemini-companion-permission-quiet-seconds)
-        (idle (current-idle-time)))
-    (cond
-     ((not (and (gemini-companion-permission--last-drawing-p buffer drawing)
-                (eq buffer (window-buffer (selected-window)))))
-      (gemini-companion-permission--forget-drawing buffer drawing)
-      ;; Another window may be selected for a moment only, without a redisplay.
-      (when (buffer-live-p buffer)
-        (force-window-update buffer)))
-     ((and idle
-           (not (input-pending-p))
-           (<= seconds (float-time idle))
-           (<= seconds (- (float-time)
-                          (gemini-companion-permission--drawing-since drawing))))
-      (setf (gemini-companion-permission--drawing-keys drawing) num-input-keys)))))
-
-(defun gemini-companion-permission--forget-drawing (buffer drawing)
-  "Forget DRAWING of BUFFER, if there is one: it must be drawn again."
-  (when drawing
-    (cancel-timer (gemini-companion-permission--drawing-timer drawing)))
-  (when (gemini-companion-permission--last-drawing-p buffer drawing)
-    (with-current-buffer buffer
-      (setq gemini-companion-permission--drawn nil))))
-
-(defun gemini-companion-permission--last-drawing-p (buffer drawing)
-  "Return non-nil if BUFFER is live, and DRAWING is the one that counts there."
-  (and (buffer-live-p buffer)
-       (eq drawing (buffer-local-value 'gemini-companion-permission--drawn buffer))))
-
 (defun gemini-companion-permission-to-answer (&optional whole)
   "Return the open permission here, if the key that was typed may answer it.
 Signal a `user-error' otherwise, and require another quiet moment.  If WHOLE
 is non-nil and the end of the text is not in the window, scroll there instead."
   (let ((permission gemini-companion-permission-here)
-        (drawing gemini-companion-permission--drawn))
-    (gemini-companion-permission--forget-drawing (current-buffer) drawing)
+        (read (gemini-companion-guard-read-p)))
+    (gemini-companion-guard-read-again)
     (cond
      ((null permission)
       (user-error "No permission here"))
@@ -953,43 +869,13 @@ is non-nil and the end of the text is not in the window, scroll there instead."
       (user-error "This question has ended; q closes it"))
      (executing-kbd-macro
       (user-error "A keyboard macro cannot answer this"))
-     ((not (and drawing
-                (eq (window-buffer) (current-buffer))
-                (eql (gemini-companion-permission--drawing-keys drawing)
-                     (1- num-input-keys))
-                (not (input-pending-p))))
+     ((not read)
       (user-error "Not answered: read it first; keys answer after half a second"))
      ((and whole (not (pos-visible-in-window-p (point-max))))
       (goto-char (point-max))
       (recenter -1)
       (user-error "Not answered: this is the end of it; type the key again"))
      (t permission))))
-
-(defun gemini-companion-permission-no-burst ()
-  "Signal a `user-error' if another key is typed within a moment."
-  (unless (sit-for gemini-companion-request-burst-seconds)
-    (user-error "Not answered: several keys were typed at once")))
-
-(defun gemini-companion-permission--ignore-keys ()
-  "Ignore the keys of a permission for a second, until another key is typed."
-  (funcall gemini-companion-permission--end-ignoring)
-  (setq gemini-companion-permission--end-ignoring
-        (set-transient-map gemini-companion-permission--answered-map
-                           (lambda ()
-                             (eq this-command
-                                 #'gemini-companion-permission--ignore-key))))
-  (cancel-function-timers #'gemini-companion-permission--heed-keys)
-  (run-at-time 1 nil #'gemini-companion-permission--heed-keys))
-
-(defun gemini-companion-permission--heed-keys ()
-  "Ignore no keys any more."
-  (funcall gemini-companion-permission--end-ignoring)
-  (setq gemini-companion-permission--end-ignoring #'ignore))
-
-(defun gemini-companion-permission--ignore-key ()
-  "Report that a key was ignored, as the permission was answered."
-  (interactive)
-  (message "This question has ended"))
 
 (defun gemini-companion-permission-decide (permission answer word)
   "Answer PERMISSION by ANSWER, report WORD, and close its buffer."
@@ -998,7 +884,7 @@ is non-nil and the end of the text is not in the window, scroll there instead."
   (gemini-companion-request-answer permission answer)
   (when (gemini-companion-permission-outcome permission)
     (gemini-companion-permission--kill permission)
-    (gemini-companion-permission--ignore-keys)
+    (gemini-companion-guard-ignore-keys '("a" "r" "R") "This question has ended")
     (message "%s: %s" word
              (gemini-companion-text-escaped-line
               (or (gemini-companion-permission-command permission)
@@ -1010,7 +896,8 @@ is non-nil and the end of the text is not in the window, scroll there instead."
 Signal a `user-error' if another key is typed at once."
   (gemini-companion-permission--give-back permission)
   ;; A second RET, typed in the terminal, would be a yes.
-  (gemini-companion-permission-no-burst)
+  (gemini-companion-guard-no-burst
+   "Not answered: several keys were typed at once")
   (unless (gemini-companion-permission--show-terminal
            permission #'gemini-companion-terminal-show)
     (message "%s asks in its terminal, which is not in this Emacs"
@@ -1046,8 +933,7 @@ Return its buffer, or nil."
   (mapc #'gemini-companion-permission--kill gemini-companion-permission--ended)
   (setq gemini-companion-permission--answered nil)
   (gemini-companion-permission--end-watch)
-  (gemini-companion-permission--heed-keys)
-  (cancel-function-timers #'gemini-companion-permission--heed-keys)
+  (gemini-companion-guard-heed-keys)
   (cancel-function-timers #'gemini-companion-permission--close-left)
   (cancel-function-timers #'gemini-companion-permission--end-answered))
 
@@ -1059,7 +945,8 @@ The key counts only after half a second without another one, and not in a
 keyboard macro.  If the end of the text is not in the window, scroll there."
   (interactive nil gemini-companion-permission-mode)
   (let ((permission (gemini-companion-permission-to-answer 'whole)))
-    (gemini-companion-permission-no-burst)
+    (gemini-companion-guard-no-burst
+     "Not answered: several keys were typed at once")
     (gemini-companion-permission-decide permission 'allow "Allowed once")))
 
 (defun gemini-companion-permission-refuse ()

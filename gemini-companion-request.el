@@ -33,11 +33,6 @@ shown, a string."
   kind
   problem)
 
-(defvar gemini-companion-request-burst-seconds 0.2
-  "Seconds after a key in which another one makes it count for none.
-That is for the keys after which the next one could be a yes that nobody
-meant: those that allow a command, or go to the terminal that asks.")
-
 (defvar gemini-companion-request-list-functions nil
   "Functions that return the open requests of one kind each, a list.
 They are called without arguments, often, and in redisplay.  The part that

@@ -17,6 +17,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-guard)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
@@ -85,7 +86,7 @@ the keys that accept, are ignored in it for the first second."
   "Return a binding of COMMAND that does nothing just after a review appears."
   (list 'menu-item "" command
         :filter (lambda (command)
-                  (if (gemini-companion-view-new-p)
+                  (if (gemini-companion-guard-new-p)
                       #'gemini-companion-review--too-soon
                     command))))
 
@@ -205,7 +206,7 @@ LINE is counted in the proposal, or nil."
     ('file-changed (gemini-companion-view-compare view)
                    (force-mode-line-update t))
     ;; The keys of a review that is selected work at once.
-    ('select (setq gemini-companion-view-new-until 0)
+    ('select (gemini-companion-guard-set-new nil)
              (gemini-companion-windows-at-once
                (gemini-companion-review--select view 'lay-out)))
     ('toggled (gemini-companion-view-mark view t))
@@ -345,7 +346,7 @@ VIEW, some of its keys do nothing for a second."
                                    (gemini-companion-view-edit view))))
                    (wanted wanted))))
     (unless (eq select 'select)
-      (setq gemini-companion-view-new-until (1+ (float-time))))
+      (gemini-companion-guard-set-new t))
     (gemini-companion-review--select view)))
 
 (defun gemini-companion-review--kind (edit)

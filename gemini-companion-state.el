@@ -16,6 +16,7 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-guard)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-request)
 (require 'gemini-companion-session)
@@ -501,9 +502,8 @@ question."
          (terminal (or (gemini-companion-request-buffer question)
                        (user-error
                         "%s asks in its terminal, which is not in this Emacs" name))))
-    (unless (sit-for gemini-companion-request-burst-seconds)
-      (user-error "Several keys were typed at once; the last one would answer %s"
-                  name))
+    (gemini-companion-guard-no-burst
+     (format "Several keys were typed at once; the last one would answer %s" name))
     (gemini-companion-terminal-show terminal)))
 
 ;;;; Life

@@ -107,12 +107,5 @@ It need not await an answer; see `gemini-companion-view-edits'.")
 The value is a cons of two vectors of lines, each with its newline: the
 text with the changes that are displayed, and the one without them.")
 
-(defvar gemini-companion-view-new-until 0
-  "Time until which keys that answer are ignored in a new review.")
-
-(defun gemini-companion-view-new-p ()
-  "Return non-nil if a review has appeared within the last second."
-  (< 0 (- gemini-companion-view-new-until (float-time)) 1))
-
 (provide 'gemini-companion-view)
 ;;; gemini-companion-view.el ends here

@@ -169,7 +169,7 @@ class Scene:
         """Wait for the review of ``file``, until it takes keys."""
         self.reviews.shown(file.name)
         self.cli.wait_for(QUESTION)
-        self.emacs.holds("(< gemini-companion-view-new-until (float-time))")
+        self.emacs.holds("(< gemini-companion-guard-new-until (float-time))")
 
     def accept(self, file: Path) -> None:
         """Accept the review, and wait for the next one, that of ``file``."""

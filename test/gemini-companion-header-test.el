@@ -161,10 +161,10 @@
            (key (lookup-key (get-text-property (string-search "reject" header)
                                                'local-map header)
                             [header-line mouse-1])))
-      (let ((gemini-companion-view-new-until (+ 0.5 (float-time))))
+      (let ((gemini-companion-guard-new-until (+ 0.5 (float-time))))
         (funcall key click)
         (should (gemini-companion-edit-open-p edit)))
-      (let ((gemini-companion-view-new-until 0))
+      (let ((gemini-companion-guard-new-until 0))
         (funcall key click))
       (should (eq 'rejected (gemini-companion-edit-decision edit))))))
 

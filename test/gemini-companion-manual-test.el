@@ -19,7 +19,7 @@
 (defvar gemini-companion-keys-quiet-seconds)
 (defvar gemini-companion-notify-turn-seconds)
 (defvar gemini-companion-permission-mode-map)
-(defvar gemini-companion-permission-quiet-seconds)
+(defvar gemini-companion-guard-quiet-seconds)
 (defvar gemini-companion-plan-mode-map)
 (defvar gemini-companion-terminal-ended-map)
 (defvar gemini-companion-terminal-map)
@@ -511,7 +511,7 @@ TEXT has no line breaks."
                    ("or 128 KB if it is not open"
                     . ,(= (* 128 1024) gemini-companion-eglot-sendable))
                    ("typed nothing for half a second"
-                    . ,(= 0.5 gemini-companion-permission-quiet-seconds))
+                    . ,(= 0.5 gemini-companion-guard-quiet-seconds))
                    ("nothing was typed there for a second"
                     . ,(= 1 gemini-companion-keys-quiet-seconds))
                    ("within three seconds" . ,(< 2 gemini-companion-errors-timeout 3))))

@@ -70,10 +70,10 @@ With ID, a string, the hook of the CLI waits.  For SLOTS, see
     (gemini-companion-permission-test-run-timers)))
 
 (defun gemini-companion-permission-test-run-timers ()
-  "Run the timers of permissions as if their times had come."
+  "Run the timers of permissions and guards as if their times had come."
   (dolist (timer (append timer-list timer-idle-list))
-    (when (string-prefix-p "gemini-companion-permission-"
-                           (format "%s" (timer--function timer)))
+    (when (string-match-p "\\`gemini-companion-\\(?:guard\\|permission\\)-"
+                          (format "%s" (timer--function timer)))
       (apply (timer--function timer) (timer--args timer)))))
 
 (defun gemini-companion-permission-test-type (key)

@@ -153,7 +153,7 @@
   (gemini-companion-permission-test-with
     (let* ((permission (gemini-companion-permission-test-ask "make" "id"))
            (input (gemini-companion-permission-test-input "make"))
-           (burst gemini-companion-request-burst-seconds))
+           (burst gemini-companion-guard-burst-seconds))
       (gemini-companion-permission-test-see permission)
       (gemini-companion-permission-test-type "a")
       (should (equal `((:behavior "allow" :input ,(secure-hash 'sha256 input)))
@@ -188,7 +188,7 @@
 (ert-deftest gemini-companion-permission-is-answered-once-no-other-input-is-pending ()
   (gemini-companion-permission-test-with
     (let ((permission (gemini-companion-permission-test-ask "make" "id"))
-          (gemini-companion-permission-quiet-seconds 0.02)
+          (gemini-companion-guard-quiet-seconds 0.02)
           (pending t))
       (gemini-companion-request-show permission)
       (set-buffer (window-buffer))
@@ -334,7 +334,7 @@
       ;; What is typed after a second, or after another key, is a text.
       (should (eq #'self-insert-command (key-binding "x")))
       (dolist (timer (copy-sequence timer-list))
-        (when (string-prefix-p "gemini-companion-permission-"
+        (when (string-prefix-p "gemini-companion-guard-"
                                (format "%s" (timer--function timer)))
           (timer-event-handler timer)))
       (should (eq #'self-insert-command (key-binding "r"))))))

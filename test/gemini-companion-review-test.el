@@ -227,7 +227,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (gemini-companion-test-eventually
         (eq 'shown (gemini-companion-edit-status next)))
       (cl-letf (((symbol-function 'float-time) (lambda (&rest _) 9.5))
-                (gemini-companion-view-new-until 10))
+                (gemini-companion-guard-new-until 10))
         (funcall press next "C-c C-c")
         (funcall press next "C-x C-s")
         (should (string-search " accept  "
@@ -235,7 +235,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
                                 (gemini-companion-review-main-buffer next)))))
       (should (eq 'shown (gemini-companion-edit-status next)))
       ;; The clock was set back.
-      (let ((gemini-companion-view-new-until most-positive-fixnum))
+      (let ((gemini-companion-guard-new-until most-positive-fixnum))
         (funcall press next "C-x C-s"))
       (should (eq 'accepted (gemini-companion-edit-status next))))))
 

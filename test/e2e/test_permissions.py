@@ -56,9 +56,9 @@ def go_there(emacs: Emacs) -> None:
     """Select the oldest request; its keys answer when it has been seen."""
     emacs.command("gemini-companion-review")
     emacs.holds(f"(eq (window-buffer) {BUFFER})")
-    emacs.holds("""(let ((drawn gemini-companion-permission--drawn))
+    emacs.holds("""(let ((drawn gemini-companion-guard--reading))
       (and drawn (eql num-input-keys
-                      (gemini-companion-permission--drawing-keys drawn))))""")
+                      (gemini-companion-guard--reading-keys drawn))))""")
 
 
 @needs_qwen

@@ -50,7 +50,7 @@
 (defun asking-showing ()
   "Return what the selected window shows: its TEXT, whether the end, and keys answer."
   (with-current-buffer (window-buffer)
-    (let ((drawn gemini-companion-permission--drawn))
+    (let ((drawn gemini-companion-guard--reading))
       (list
        (cons 'buffer (buffer-name))
        (cons 'text (and (derived-mode-p 'gemini-companion-permission-mode)
@@ -58,7 +58,7 @@
        (cons 'end (and (pos-visible-in-window-p (point-max)) t))
        (cons 'answers (and drawn
                            (eql num-input-keys
-                                (gemini-companion-permission--drawing-keys drawn))
+                                (gemini-companion-guard--reading-keys drawn))
                            t))))))
 
 (defun asking-record (&rest facts)
