@@ -52,9 +52,11 @@ if its directory is a workspace root, not below one.")
   (gemini-companion-client-silent-modes '("--yolo" "--allow-tool"))
   (gemini-companion-client-notification-event "notification")
   (gemini-companion-client-tool-hooks
-   ;; What the first one reports ends with the second one.
+   ;; What the first one reports ends with the second one, and what the CLI asked
+   ;; before with the next prompt.
    '((preToolUse . "ask_user|exit_plan_mode")
-     (postToolUse . "ask_user|exit_plan_mode"))))
+     (postToolUse . "ask_user|exit_plan_mode")
+     (userPromptSubmitted))))
 
 ;;;; Conversations
 

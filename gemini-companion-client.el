@@ -217,7 +217,7 @@ a question, and what was chosen or typed.  It is nil for a CLI that is
 answered only in its terminal.")
 
 (gemini-companion-client--define gemini-companion-client-tool-hooks (client)
-  "Return hooks before and after tools in the file of hooks of CLIENT.
+  "Return hooks about tools and prompts in the file of hooks of CLIENT.
 The value is an alist as of `gemini-companion-client-hooks'; see
 `gemini-companion-client-notification-event'.")
 

@@ -83,7 +83,8 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
                     (expand-file-name ".copilot/hooks/gemini-companion.json")
                     '("hooks"))))
         (should (equal '(("notification") ("preToolUse" . "ask_user|exit_plan_mode")
-                         ("postToolUse" . "ask_user|exit_plan_mode"))
+                         ("postToolUse" . "ask_user|exit_plan_mode")
+                         ("userPromptSubmitted"))
                        (mapcar (pcase-lambda (`(,event . ,hooks))
                                  (should (string-suffix-p
                                           "|| echo {}"

@@ -257,7 +257,7 @@ def _choices_in(given: Facts) -> list[Choice]:
 class CopilotHooks(Hooks):
     """The events of Copilot CLI for which it is linked.
 
-    They are its notifications, and those before and after two tools.
+    They are its notifications, its prompts, and those before and after two tools.
     """
 
     INQUIRY, PLAN = "ask_user", "exit_plan_mode"
@@ -278,7 +278,8 @@ class CopilotHooks(Hooks):
         return None
 
     def has_ended(self, event: Facts) -> bool:
-        return "toolResult" in event
+        # A prompt is submitted only once nothing is asked.
+        return "toolResult" in event or "prompt" in event
 
     def _asked_by_tool(self, event: Facts) -> Asked | None:
         """Return the question or the plan in ``event``, that before a tool, or None."""

@@ -505,6 +505,8 @@ def test_what_each_cli_asks_besides_permissions(
     assert copilot.asked({**tool, "toolResult": {}}) is None
     assert copilot.has_ended({**tool, "toolResult": {}})
     assert not copilot.has_ended(tool)
+    # The next prompt ends what nothing else has ended.
+    assert copilot.has_ended({"cwd": "/", "sessionId": "1a-b", "prompt": "Go on"})
     for odd in (None, {}, {"message": ""}, {"requestedSchema": 1}):
         assert copilot.asked({**tool, "toolArgs": odd}) is None
     notified = {"notification_type": "elicitation_dialog", "message": "Information"}
