@@ -51,7 +51,8 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
   (setq-local global-hl-line-mode nil)
   ;; The numbers stay before a line in Hebrew.
   (setq-local bidi-paragraph-direction 'left-to-right
-              glyphless-char-display gemini-companion-text-glyphless)
+              glyphless-char-display gemini-companion-text-glyphless
+              imenu-create-index-function #'gemini-companion-unified-index)
   (gemini-companion-commands-letters-are-keys 'gemini-companion-unified-mode))
 
 ;;;; State
@@ -331,6 +332,22 @@ If BACK is non-nil, return where the previous one begins."
         (push position positions))
       (setq position (funcall next (1+ position))))
     (nreverse positions)))
+
+(defun gemini-companion-unified-index ()
+  "Return the visible hunks and changes of this diff as an index of Imenu.
+The value is a list of (NAME . POSITION), in order.  NAME is the number of
+the line in the proposal, or in the file if it was removed, and its text."
+  (mapcar (lambda (position)
+            (save-excursion
+              (goto-char position)
+              (cons (format "%s: %s"
+                            (or (get-text-property position 'gemini-companion-line)
+                                (get-text-property position 'gemini-companion-old)
+                                "-")
+                            (string-trim (buffer-substring-no-properties
+                                          position (line-end-position))))
+                    position)))
+          (gemini-companion-unified--changes)))
 
 (defun gemini-companion-unified--show-more ()
   "Draw more of a long diff, and return t; return nil if all is drawn."

@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'imenu)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-unified-draw)
@@ -146,6 +147,21 @@
       (gemini-companion-arrival-view
        (gemini-companion-test-open "a" "one\n2\n3\n4\n5\nsix\n")))
     (should (= 1 (window-start)))))
+
+(ert-deftest gemini-companion-unified-is-indexed-hunk-by-hunk ()
+  (gemini-companion-unified-test-with
+      `(("a" ,(string-join (gemini-companion-unified-test-lines 1 60) "\n")))
+    (gemini-companion-test-show
+     "a" (string-replace
+          "\n40\n" "\n" (string-replace "\n20\n" "\n  new\n"
+                                        (gemini-companion-test-file-text "a"))))
+    (with-current-buffer (window-buffer)
+      (let ((index (funcall imenu-create-index-function)))
+        (should (equal '("20: 20" "40: 40") (mapcar #'car index)))
+        (dolist (entry index)
+          (goto-char (cdr entry))
+          (should (get-text-property (point) 'gemini-companion-hunk)))))
+    (gemini-companion-edit-reject)))
 
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
   (let* ((gemini-companion-unified-draw-most-lines 20)
