@@ -27,10 +27,10 @@
 (require 'gemini-companion-facts)
 (require 'gemini-companion-format)
 (require 'gemini-companion-lines)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-weave)
@@ -227,7 +227,7 @@ those that were written, that is recorded, and a new weave begins."
              (let ((made (funcall write weave)))
                (if (equal after (gemini-companion-weave-text (car made)))
                    made
-                 (ignore (gemini-companion-server-log-record
+                 (ignore (gemini-companion-log-record
                           'failed "Recording an edit")))))
         (funcall write (gemini-companion-weave-start before)))))
 

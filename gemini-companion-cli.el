@@ -28,11 +28,11 @@
 (require 'gemini-companion-extension)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-install)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-server)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-windows-at-once)
@@ -153,7 +153,7 @@ may be installed there."
 
 (defun gemini-companion-cli-save (option value)
   "Set OPTION to VALUE, and save that if the user's file can be written."
-  (gemini-companion-server-log-guarded "Option not saved"
+  (gemini-companion-log-guarded "Option not saved"
     (customize-save-variable option value)))
 
 (defun gemini-companion-cli--offer-settings (cli)

@@ -10,8 +10,8 @@
 
 ;;; Code:
 
+(require 'gemini-companion-log)
 (require 'gemini-companion-part)
-(require 'gemini-companion-server-log)
 (require 'map)
 
 ;;;; The table
@@ -268,7 +268,7 @@ of CLICK."
 (gemini-companion-part-autoload 'resume 'gemini-companion-resume)
 (gemini-companion-part-autoload 'review 'gemini-companion-review)
 (gemini-companion-part-autoload 'rules-set 'gemini-companion-set-rule)
-(gemini-companion-part-autoload 'server-log 'gemini-companion-events-buffer)
+(gemini-companion-part-autoload 'log 'gemini-companion-events-buffer)
 (gemini-companion-part-autoload 'status 'gemini-companion-status)
 (gemini-companion-part-autoload 'turn-page 'gemini-companion-turn-page)
 (gemini-companion-part-autoload 'walk

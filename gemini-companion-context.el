@@ -16,12 +16,12 @@
 
 (require 'gemini-companion-cache)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 
@@ -268,7 +268,7 @@ buffer without a file are not reported."
            (buffer (gemini-companion-context--place-buffer seen))
            (directory (gemini-companion-context--place-directory seen)))
       (when (gemini-companion-context--see seen)
-        (gemini-companion-server-log-guarded 'context
+        (gemini-companion-log-guarded 'context
           (unless (eq buffer (current-buffer))
             (gemini-companion-context--leave buffer))
           (when (or (gemini-companion-text-visited (current-buffer))
@@ -332,7 +332,7 @@ Return non-nil if that is another `gemini-companion-context--place'."
 (defun gemini-companion-context--file-changed ()
   "Schedule a report, as the file of the current buffer, if any, has changed.
 It was opened, saved or reverted, and may affect what is shared."
-  (gemini-companion-server-log-guarded 'context
+  (gemini-companion-log-guarded 'context
     (when buffer-file-name
       (if (member (file-name-nondirectory buffer-file-name)
                   (append (gemini-companion-clients-append
@@ -373,7 +373,7 @@ It was opened, saved or reverted, and may affect what is shared."
             gemini-companion-context--timer
             (run-at-time 0.05 nil #'gemini-companion-context--flush))
     (setq gemini-companion-context--timer nil)
-    (gemini-companion-server-log-guarded 'context
+    (gemini-companion-log-guarded 'context
       (gemini-companion-context--send))))
 
 ;;;; Sending

@@ -23,9 +23,9 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
+(require 'gemini-companion-log)
 (require 'gemini-companion-part)
 (require 'gemini-companion-request)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
@@ -322,7 +322,7 @@ EDIT follow first."
   (force-mode-line-update t)
   (dolist (view (list (gemini-companion-edit-view edit)
                       gemini-companion-edits-view))
-    (gemini-companion-server-log-guarded "Updating a review"
+    (gemini-companion-log-guarded "Updating a review"
       (gemini-companion-view-follow view event)))
   (run-hook-wrapped 'gemini-companion-edit-functions
                     #'gemini-companion-text-call edit event)
@@ -349,7 +349,7 @@ This is called by what opens and closes a view, and by nothing else."
 `gemini-companion-edit-adopt-hook' is run there: killing the buffer ends the
 review."
   (setq gemini-companion-edit-here edit)
-  (gemini-companion-server-log-guarded "Hook of the review"
+  (gemini-companion-log-guarded "Hook of the review"
     (gemini-companion-review-mode))
   (run-hooks 'gemini-companion-edit-adopt-hook))
 

@@ -24,9 +24,9 @@
 (require 'gemini-companion-code)
 (require 'gemini-companion-context)
 (require 'gemini-companion-eglot)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'jsonrpc)
 (require 'map)
@@ -133,7 +133,7 @@ This is also a backend of Flymake, which calls REPORT with no errors."
 
 (defun gemini-companion-errors--flycheck-ended ()
   "Keep the errors of this buffer, which Flycheck clears before a revert."
-  (gemini-companion-server-log-guarded 'errors
+  (gemini-companion-log-guarded 'errors
     (when-let* ((found (gemini-companion-errors-checked)))
       (setq gemini-companion-errors--last-report
             (gemini-companion-errors--report
@@ -293,7 +293,7 @@ This is advice before `jsonrpc-notify'."
 (defun gemini-companion-errors--notified (server method &rest params)
   "Follow the notification METHOD of SERVER with PARAMS, a plist.
 This is advice after `eglot-handle-notification'."
-  (gemini-companion-server-log-guarded 'errors
+  (gemini-companion-log-guarded 'errors
     (save-match-data
       (pcase method
         ('textDocument/publishDiagnostics
@@ -429,7 +429,7 @@ there are none, or if they are not known within
 A timer calls this while there are checks."
   (dolist (check gemini-companion-errors--checks)
     ;; If a server has ended, or a buffer was killed, the errors are not known.
-    (unless (gemini-companion-server-log-guarded 'errors
+    (unless (gemini-companion-log-guarded 'errors
               (save-match-data
                 (gemini-companion-errors--step-of check))
               t)
@@ -608,7 +608,7 @@ A server that is loading files may report others for a while."
 (defun gemini-companion-errors--send (check text)
   "Send TEXT to the server of CHECK, unless CHECK has ended or begun again.
 Request its errors if the server supports that."
-  (gemini-companion-server-log-guarded 'errors
+  (gemini-companion-log-guarded 'errors
     (save-match-data
       (when (and (eq 'texts (gemini-companion-errors--check-state check))
                  (memq text (gemini-companion-errors--check-left check))
@@ -670,10 +670,10 @@ Request its errors if the server supports that."
     (pcase-let (((cl-struct gemini-companion-errors--check
                             file server version callback)
                  check))
-      (gemini-companion-server-log-guarded 'errors
+      (gemini-companion-log-guarded 'errors
         (when (and version (jsonrpc-running-p server))
           (gemini-companion-eglot-close file server)))
-      (gemini-companion-server-log-guarded 'errors
+      (gemini-companion-log-guarded 'errors
         (funcall callback result)))))
 
 ;;;; Other files
@@ -773,7 +773,7 @@ number, and the first one."
 (defun gemini-companion-errors--before-revert ()
   "Remember the errors of this buffer, or request them.
 `before-revert-hook' calls this."
-  (gemini-companion-server-log-guarded 'errors
+  (gemini-companion-log-guarded 'errors
     (when (and buffer-file-truename (not (buffer-modified-p))
                (<= (buffer-size) gemini-companion-errors--largest))
       (let* ((file (gemini-companion-text-true-name buffer-file-truename))

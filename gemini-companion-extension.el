@@ -14,9 +14,9 @@
 
 (require 'gemini-companion-choice)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-log)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'map)
@@ -84,7 +84,7 @@ A CLI that runs goes on with the one that it has loaded."
 (defun gemini-companion-extension--renew ()
   "Write the extensions again that differ from those of this package."
   (dolist (client (gemini-companion-extension--clients))
-    (gemini-companion-server-log-guarded "Renewing an extension"
+    (gemini-companion-log-guarded "Renewing an extension"
       (when (and (gemini-companion-extension-installed-p client)
                  (not (gemini-companion-extension--current-p client)))
         (gemini-companion-extension--write client)))))
@@ -118,7 +118,7 @@ A CLI that runs goes on with the one that it has loaded."
 
 (defun gemini-companion-extension--decline ()
   "Save that extensions are not to be offered."
-  (gemini-companion-server-log-guarded "Option not saved"
+  (gemini-companion-log-guarded "Option not saved"
     (customize-save-variable 'gemini-companion-offer-extension nil)))
 
 (defun gemini-companion-extension--ask (client)

@@ -11,7 +11,7 @@
 ;;; Code:
 
 (require 'diff-mode)
-(require 'gemini-companion-server-log)
+(require 'gemini-companion-log)
 (require 'gemini-companion-text)
 
 (defvar warning-minimum-log-level)
@@ -74,7 +74,7 @@ of Evil work there, too."
         ;; A mode that would change the text fails.
         (let ((buffer-read-only t))
           (seq-some (lambda (mode)
-                      (gemini-companion-server-log-guarded "Mode for the review"
+                      (gemini-companion-log-guarded "Mode for the review"
                         (delay-mode-hooks (funcall mode))
                         t))
                     (delq nil (list (gemini-companion-highlight--mode file)
@@ -83,7 +83,7 @@ of Evil work there, too."
         ;; In an internal buffer, Font Lock mode does not turn on, but its hook
         ;; would run.
         (unless (string-prefix-p " " (buffer-name))
-          (gemini-companion-server-log-guarded "Mode for the review"
+          (gemini-companion-log-guarded "Mode for the review"
             (delay-mode-hooks
               ;; Globalized minor modes use the delayed hook.
               (font-lock-mode 1)
@@ -93,7 +93,7 @@ of Evil work there, too."
 (defun gemini-companion-highlight--mode (file)
   "Return the major mode to highlight FILE, whose text is current.
 Return nil if that mode may do more."
-  (gemini-companion-server-log-guarded "Mode for the review"
+  (gemini-companion-log-guarded "Mode for the review"
     (let ((mode (or (save-excursion
                       (goto-char (point-min))
                       (when (looking-at auto-mode-interpreter-regexp)

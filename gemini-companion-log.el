@@ -1,4 +1,4 @@
-;;; gemini-companion-server-log.el --- The log of calls between Emacs and the server  -*- lexical-binding: t; -*-
+;;; gemini-companion-log.el --- The log of calls between Emacs and the server  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -16,7 +16,7 @@
 
 ;;;; State
 
-(defvar gemini-companion-server-log--events (make-ring 500)
+(defvar gemini-companion-log--events (make-ring 500)
   "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
 
 (define-derived-mode gemini-companion-events-mode special-mode "Gemini events"
@@ -24,20 +24,20 @@
 \\{gemini-companion-events-mode-map}"
   :interactive nil
   (setq-local truncate-lines t
-              revert-buffer-function #'gemini-companion-server-log--show))
+              revert-buffer-function #'gemini-companion-log--show))
 
 (define-key gemini-companion-events-mode-map
   [remap quit-window] #'gemini-companion-quit-window)
 
 ;;;; Events
 
-(defun gemini-companion-server-log-record (direction method &optional args)
+(defun gemini-companion-log-record (direction method &optional args)
   "Record that METHOD was called with ARGS.
 DIRECTION is `sent' or `received', as seen from Emacs, or `failed'
 for an error here.  METHOD is a symbol, or a string after an error."
-  (ring-insert gemini-companion-server-log--events
+  (ring-insert gemini-companion-log--events
                (list (current-time) direction method
-                     (mapcar #'gemini-companion-server-log--shortened
+                     (mapcar #'gemini-companion-log--shortened
                              (pcase method
                                ;; The call `hello' carries a secret.
                                ('hello nil)
@@ -45,7 +45,7 @@ for an error here.  METHOD is a symbol, or a string after an error."
                                ('ask (seq-remove #'sequencep args))
                                (_ args))))))
 
-(defmacro gemini-companion-server-log-guarded (name &rest body)
+(defmacro gemini-companion-log-guarded (name &rest body)
   "Run BODY, and record an error in it under NAME instead of signaling it.
 Return the value of BODY, or nil after an error.  NAME is a symbol, such
 as `context', or a string that says what was done, such as Stopping a
@@ -59,35 +59,35 @@ debugger is entered."
   (let ((problem (make-symbol "problem")))
     `(condition-case-unless-debug ,problem
          (progn ,@body)
-       (error (gemini-companion-server-log--failed ,name ,problem)))))
+       (error (gemini-companion-log--failed ,name ,problem)))))
 
-(defun gemini-companion-server-log--failed (name problem)
+(defun gemini-companion-log--failed (name problem)
   "Record PROBLEM, the data of an error, under NAME; return nil.
-For NAME, see `gemini-companion-server-log-guarded'.  The log has only the
+For NAME, see `gemini-companion-log-guarded'.  The log has only the
 symbol of the error, as its message may contain text of a file."
-  (gemini-companion-server-log-record 'failed name
+  (gemini-companion-log-record 'failed name
                                       (list (symbol-name (car problem))))
   (when (stringp name)
     (message "%s: %s" name (error-message-string problem)))
   nil)
 
-(defun gemini-companion-server-log--shortened (value)
+(defun gemini-companion-log--shortened (value)
   "Return VALUE, an argument of a call, with long strings cut, also in lists.
 For example, \"abc... (90000 characters)\" with 300 of its characters."
   (cond ((and (stringp value) (< 300 (length value)))
          (format "%s... (%d characters)" (substring value 0 300)
                  (length value)))
         ((proper-list-p value)
-         (mapcar #'gemini-companion-server-log--shortened value))
+         (mapcar #'gemini-companion-log--shortened value))
         (t value)))
 
-(defun gemini-companion-server-log--show (&rest _)
+(defun gemini-companion-log--show (&rest _)
   "Write the events into the current buffer, the last one below."
   (let ((inhibit-read-only t)
         (print-escape-newlines t))
     (erase-buffer)
     (pcase-dolist (`(,time ,direction ,method ,args)
-                   (reverse (ring-elements gemini-companion-server-log--events)))
+                   (reverse (ring-elements gemini-companion-log--events)))
       (insert (format-time-string "%H:%M:%S.%3N" time)
               (alist-get direction '((sent . " -> ") (received . " <- ")
                                      (failed . " !! ")))
@@ -104,9 +104,9 @@ For example, \"abc... (90000 characters)\" with 300 of its characters."
   (interactive)
   (with-current-buffer (get-buffer-create "*gemini-companion events*")
     (gemini-companion-events-mode)
-    (gemini-companion-server-log--show)
+    (gemini-companion-log--show)
     (gemini-companion-windows-at-once
       (pop-to-buffer (current-buffer) '(nil (category . gemini-companion-log))))))
 
-(provide 'gemini-companion-server-log)
-;;; gemini-companion-server-log.el ends here
+(provide 'gemini-companion-log)
+;;; gemini-companion-log.el ends here

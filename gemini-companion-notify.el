@@ -17,9 +17,9 @@
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
+(require 'gemini-companion-log)
 (require 'gemini-companion-part)
 (require 'gemini-companion-request)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
@@ -88,7 +88,7 @@ sessions and numbers.")
 
 (defun gemini-companion-notify--settle (session since)
   "Show the state of SESSION if it is the one of SINCE, and maybe notify."
-  (gemini-companion-server-log-guarded 'notify
+  (gemini-companion-log-guarded 'notify
     (when (eql since (gemini-companion-session-state-since session))
       (let* ((state (gemini-companion-state-lasts session))
              (request (car (gemini-companion-requests-certain session)))
@@ -118,7 +118,7 @@ EVENT is as in `gemini-companion-request-functions'."
 
 (defun gemini-companion-notify--settle-request (request)
   "Notify of REQUEST if it is still open."
-  (gemini-companion-server-log-guarded 'notify
+  (gemini-companion-log-guarded 'notify
     (let ((session (gemini-companion-request-session request)))
       (when (memq request (gemini-companion-requests session))
         (gemini-companion-notify--send-unseen

@@ -20,9 +20,9 @@
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
+(require 'gemini-companion-log)
 (require 'gemini-companion-permission)
 (require 'gemini-companion-request)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 
@@ -220,7 +220,7 @@ All of TEXT stays visible, and no hook of that mode runs."
   (or (and (<= (length text) gemini-companion-plan-largest-highlighted)
            (or (fboundp 'markdown-mode)
                (require 'markdown-mode nil 'noerror))
-           (gemini-companion-server-log-guarded "Mode for the plan"
+           (gemini-companion-log-guarded "Mode for the plan"
              (gemini-companion-plan--with-faces text)))
       text))
 

@@ -30,8 +30,8 @@
 
 (require 'gemini-companion-cache)
 (require 'gemini-companion-ignore)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 
 (defvar auth-sources)
@@ -280,7 +280,7 @@ make a part of a private project public."
        (error
         (setq gemini-companion-privacy-problem (car problem))
         ;; The error message may contain the name of the file.
-        (gemini-companion-server-log-record
+        (gemini-companion-log-record
          'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
         t)))))
 

@@ -24,10 +24,10 @@
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
@@ -265,7 +265,7 @@ in the terminal, %s writes its own text"
 Edits that their CLI proposes again to the next server are dismissed.
 Close their views between two commands, or at once if NOW is non-nil."
   (dolist (edit (gemini-companion-edits-open))
-    (gemini-companion-server-log-guarded "Ending a review"
+    (gemini-companion-log-guarded "Ending a review"
       (gemini-companion-proposal--keep-edits edit)
       (gemini-companion-proposal--settle
        edit (if (gemini-companion-client-extended-p
@@ -514,7 +514,7 @@ its terminal."
                                       proposed decision outcome acknowledged))
                  (gemini-companion-edits))
     ;; A text may be too large to send, which must not affect other reviews.
-    (gemini-companion-server-log-guarded "Handing over a review"
+    (gemini-companion-log-guarded "Handing over a review"
       (cond ((or outcome (and acknowledged (null decision)))
              (gemini-companion-server-call 'adopt-diff id session file proposed)
              (when outcome

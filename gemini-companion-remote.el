@@ -18,12 +18,12 @@
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-remote-names)
 (require 'gemini-companion-server)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'map)
 
@@ -185,7 +185,7 @@ sentence if that is not possible."
                     (when-let* ((answer (gemini-companion-remote--answer
                                          name directory)))
                       (remove-hook 'gemini-companion-names-hosts-hook check)
-                      (gemini-companion-server-log-guarded
+                      (gemini-companion-log-guarded
                           "Connecting a remote CLI"
                         (apply connected answer))))))
     (add-hook 'gemini-companion-names-hosts-hook check))

@@ -14,9 +14,9 @@
 
 (require 'gemini-companion-idle)
 (require 'gemini-companion-label)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-replace)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-windows-at-once)
@@ -112,7 +112,7 @@ For OCCASION, see `gemini-companion-watch-check'."
 If KEYS, the number of keys until the user answered a review of FILE,
 is non-nil, go to the first change."
   ;; A hook of the user may fail.
-  (gemini-companion-server-log-guarded "Reverting a buffer"
+  (gemini-companion-log-guarded "Reverting a buffer"
     (when-let* ((buffer (gemini-companion-names-buffer file)))
       (gemini-companion-revert--buffer buffer keys))))
 

@@ -21,13 +21,13 @@
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-page)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-request)
 (require 'gemini-companion-review-answered)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-view)
@@ -516,7 +516,7 @@ It is nil where no line and no hunk is."
                        (gemini-companion-view-buffers view)))))
     (if (not (gemini-companion-idle-between-commands-p))
         (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame edit)
-      (gemini-companion-server-log-guarded "Following the size of the frame"
+      (gemini-companion-log-guarded "Following the size of the frame"
         (with-selected-frame frame
           (with-current-buffer (window-buffer)
             (gemini-companion-review--fit

@@ -18,7 +18,7 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'gemini-companion-server-log)
+(require 'gemini-companion-log)
 (require 'gemini-companion-text)
 
 (declare-function json-encode "json")
@@ -337,7 +337,7 @@ EPC calls this.  The value is one for Python, or a deferred object if it
 is known later.  Private files among ARGS are deleted."
   ;; Many come while a CLI waits for an answer.
   (unless (eq method 'ping)
-    (gemini-companion-server-log-record 'received method args))
+    (gemini-companion-log-record 'received method args))
   (let ((files (delq nil (mapcar (apply-partially
                                   #'gemini-companion-server--private-file
                                   process)
@@ -530,7 +530,7 @@ is ready.  `start': of the current one, which has never been ready.
 A process that ran for a minute may be replaced as often as the first
 one."
   (setq gemini-companion-server--died (float-time))
-  (gemini-companion-server-log-guarded 'server
+  (gemini-companion-log-guarded 'server
     (run-hooks 'gemini-companion-server-crash-hook))
   (when (< 60 (- gemini-companion-server--died
                  (plist-get (process-get process 'info) :since)))
@@ -644,7 +644,7 @@ current one if it is ready.  Return non-nil if the call was sent."
      (deferred:nextc answer
        (lambda (value)
          ;; An error here is not one of the call.
-         (gemini-companion-server-log-guarded "Handling an answer of the server"
+         (gemini-companion-log-guarded "Handling an answer of the server"
            (funcall done value))))
      (lambda (problem)
        (if failed
@@ -662,7 +662,7 @@ ARGS cannot be written to a file."
         (print-integers-as-characters nil)
         (args (mapcar (apply-partially #'gemini-companion-server--pack process)
                       args)))
-    (gemini-companion-server-log-record 'sent method args)
+    (gemini-companion-log-record 'sent method args)
     ;; The process may have died, and its sentinel not run.
     (ignore-errors
       (epc:call-deferred (process-get process 'connection) method

@@ -17,8 +17,8 @@
 (require 'gemini-companion-garbage)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-log)
 (require 'gemini-companion-page)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 
 (defvar gemini-companion-unified-draw-most-lines 1000
@@ -91,7 +91,7 @@ newline has the property `gemini-companion-end'."
                     (point)))
              (text (buffer-substring-no-properties beg end)))
         (when (< (buffer-size) gemini-companion-unified-draw--most-characters)
-          (gemini-companion-server-log-guarded "Colors for the review"
+          (gemini-companion-log-guarded "Colors for the review"
             (font-lock-ensure beg end))
           (pcase-dolist (`(,from ,to ,_)
                          (object-intervals (buffer-substring beg end)))

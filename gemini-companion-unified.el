@@ -18,10 +18,10 @@
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-page)
 (require 'gemini-companion-review)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-view)
@@ -97,7 +97,7 @@ where it begins, from the top of the frame."
                     (1+ (gemini-companion-unified-draw-last-line original)))))
     (with-current-buffer buffer
       ;; A failing hook of the user must not prevent the review.
-      (gemini-companion-server-log-guarded "Mode for the review"
+      (gemini-companion-log-guarded "Mode for the review"
         (gemini-companion-unified-mode))
       (gemini-companion-page-set-up
        (lambda () (gemini-companion-unified--write view)) nil)

@@ -20,9 +20,9 @@
 
 ;;; Code:
 
+(require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 
 ;;;; State
@@ -181,7 +181,7 @@ For OCCASION, see `gemini-companion-watch-check'."
     (when (and changed
                (gemini-companion-watch--last-by-emacs-p watch occasion))
       (gemini-companion-watch--set-own watch))
-    (gemini-companion-server-log-guarded "Following a file"
+    (gemini-companion-log-guarded "Following a file"
       (let ((followed (funcall (gemini-companion-watch-function watch)
                                watch changed occasion)))
         (when (and changed followed)

@@ -49,9 +49,9 @@
 (require 'easymenu)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-install)
+(require 'gemini-companion-log)
 (require 'gemini-companion-part)
 (require 'gemini-companion-server)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'map)
 
@@ -286,7 +286,7 @@ Close their views immediately if NOW is non-nil."
   (gemini-companion-proposal-settle-all state now)
   (gemini-companion-server-stop)
   (dolist (part (reverse (gemini-companion-parts-loaded)))
-    (gemini-companion-server-log-guarded "Stopping a part of gemini-companion"
+    (gemini-companion-log-guarded "Stopping a part of gemini-companion"
       (gemini-companion-part-stop part)))
   (setq gemini-companion-context-directory nil)
   (setq-default mode-line-misc-info
@@ -296,7 +296,7 @@ Close their views immediately if NOW is non-nil."
 (defun gemini-companion--leave ()
   "Turn everything off before Emacs exits.
 An error must not prevent that."
-  (gemini-companion-server-log-guarded "Ending gemini-companion"
+  (gemini-companion-log-guarded "Ending gemini-companion"
     (gemini-companion--turn-off 'rejected 'now)))
 
 ;;;; Server
@@ -305,7 +305,7 @@ An error must not prevent that."
   "Tell the parts and the user that the server can be called.
 For HOW, see `gemini-companion-part-ready'."
   (dolist (part (gemini-companion-parts-loaded))
-    (gemini-companion-server-log-guarded "Starting a part of gemini-companion"
+    (gemini-companion-log-guarded "Starting a part of gemini-companion"
       (gemini-companion-part-ready part how)))
   (pcase how
     ('started

@@ -40,9 +40,7 @@ PAUSE = 0.3
 OPTIONS = ("-E", "-s", "-S")
 TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
-ASKED = (
-    "(cl-count 'ask (ring-elements gemini-companion-server-log--events) :key #'caddr)"
-)
+ASKED = "(cl-count 'ask (ring-elements gemini-companion-log--events) :key #'caddr)"
 START = """
 (progn (require 'gemini-companion-tools) (gemini-companion-tools--write-extension)
  (gemini-companion-part-ready 'tools 'started) t)

@@ -5,9 +5,9 @@
 ;;; Code:
 
 (require 'dired-aux)
+(require 'gemini-companion-log)
 (require 'gemini-companion-part)
 (require 'gemini-companion-roots)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-server-test-helper)
 (require 'shell)
 

@@ -1,20 +1,20 @@
-;;; gemini-companion-server-log-test.el --- Tests of the event log  -*- lexical-binding: t; -*-
+;;; gemini-companion-log-test.el --- Tests of the event log  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Code:
 
 (require 'ert-x)
-(require 'gemini-companion-server-log)
+(require 'gemini-companion-log)
 (require 'gemini-companion-server-test-helper)
 
 (ert-deftest gemini-companion-events-are-a-line-each-and-bounded ()
   (save-window-excursion
-    (gemini-companion-server-log-record 'received 'open-diff '(7 (:id "x") "/a" "b"))
+    (gemini-companion-log-record 'received 'open-diff '(7 (:id "x") "/a" "b"))
     (dotimes (n 1000)
-      (gemini-companion-server-log-record 'sent 'diff-accepted
+      (gemini-companion-log-record 'sent 'diff-accepted
                                       (list n (make-string 10000 ?x))))
-    (gemini-companion-server-log-record 'received 'open-diff '(8 (:id "x") "/a" "b"))
+    (gemini-companion-log-record 'received 'open-diff '(8 (:id "x") "/a" "b"))
     (gemini-companion-events-buffer)
     (with-current-buffer "*gemini-companion events*"
       (should (< (count-lines (point-min) (point-max)) 1000))
@@ -29,11 +29,11 @@
   (save-window-excursion
     (ert-with-message-capture messages
       (gemini-companion-test-demoted
-        (gemini-companion-server-log-guarded 'context (error "A secret"))
-        (gemini-companion-server-log-guarded "Stopping" (error "Too late")))
+        (gemini-companion-log-guarded 'context (error "A secret"))
+        (gemini-companion-log-guarded "Stopping" (error "Too late")))
       (should (string-search "Stopping: Too late" messages))
       (should-not (string-search "secret" messages)))
-    (should (equal 1 (gemini-companion-server-log-guarded 'context 1)))
+    (should (equal 1 (gemini-companion-log-guarded 'context 1)))
     (gemini-companion-events-buffer)
     (with-current-buffer "*gemini-companion events*"
       (dolist (event '("context" "Stopping"))
@@ -51,7 +51,7 @@
                       ;; ERT of Emacs 28 needs that for what it skips next.
                       (setq num-nonmacro-input-events
                             (1+ num-nonmacro-input-events)))))
-      (gemini-companion-server-log-guarded 'context (error "A bug")))
+      (gemini-companion-log-guarded 'context (error "A bug")))
     (should entered)))
 
-;;; gemini-companion-server-log-test.el ends here
+;;; gemini-companion-log-test.el ends here

@@ -6,8 +6,8 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-context)
+(require 'gemini-companion-log)
 (require 'gemini-companion-proposal)
-(require 'gemini-companion-server-log)
 (require 'gemini-companion-test-helper)
 (require 'json)
 
