@@ -46,6 +46,17 @@
 
 ;;; Code:
 
+;; The other files are in the folders of lisp/.  A package of an archive has them all
+;; beside this one.
+(eval-and-compile
+;;;###autoload
+  (let* ((file (or load-file-name (bound-and-true-p byte-compile-current-file)
+                   buffer-file-name))
+         (lisp (and file (expand-file-name "lisp" (file-name-directory file)))))
+    (when (and lisp (file-directory-p lisp))
+      (dolist (folder (directory-files lisp t "\\`[a-z]"))
+        (add-to-list 'load-path folder)))))
+
 (require 'easymenu)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-install)
@@ -62,6 +73,94 @@
 (autoload 'gemini-companion-session-reconnect "gemini-companion-session")
 (autoload 'gemini-companion-context-share-roots "gemini-companion-context")
 (defvar gemini-companion-review-view)
+
+;; The autoloads of all commands are here, as package-vc reads no other file for them.
+;;;###autoload
+(let* ((directory (file-name-directory (or load-file-name buffer-file-name
+                                           default-directory)))
+       (there-p (lambda (addon)
+                  (or (file-directory-p (expand-file-name (concat "lisp/" addon) directory))
+                      (file-exists-p
+                       (expand-file-name (format "gemini-companion-%s.el" addon)
+                                         directory))))))
+  (autoload 'gemini-companion-auto-accept "gemini-companion-auto"
+    "Turn auto-accept for the CLI of SESSION on or off." t)
+  (autoload 'gemini-companion-run "gemini-companion-cli"
+    "Switch to the CLI of this project, or start it in a terminal." t)
+  (autoload 'gemini-companion-comment "gemini-companion-comment"
+    "Comment on the line at point, or on the lines of the region." t)
+  (autoload 'gemini-companion-remove-comments "gemini-companion-comment"
+    "Remove the comments on files that were sent." t)
+  (autoload 'gemini-companion-pause "gemini-companion-context"
+    "Pause sharing, or resume it." t)
+  (autoload 'gemini-companion-extension "gemini-companion-extension"
+    "Install the extension by which CLIENT connects, or remove it; ask first." t)
+  (autoload 'gemini-companion-list "gemini-companion-list"
+    "List the edits of each CLI: those that await an answer, and others." t)
+  (autoload 'gemini-companion-last-proposal "gemini-companion-list"
+    "Show the last text that you edited or accepted and that was not written." t)
+  (autoload 'gemini-companion-visit-location "gemini-companion-location"
+    "Go to the file and line at point in this terminal." t)
+  (autoload 'gemini-companion-visit-location-at-click "gemini-companion-location"
+    "Go to the file and line at CLICK, an event in a terminal." t)
+  (autoload 'gemini-companion-events-buffer "gemini-companion-log"
+    "Show what Emacs and the server have sent each other." t)
+  (autoload 'gemini-companion-menu "gemini-companion-menu"
+    "Display the commands of gemini-companion in a menu." t)
+  (autoload 'gemini-companion-review-menu "gemini-companion-menu"
+    "Display the commands for a review in a menu." t)
+  (autoload 'gemini-companion-list-menu "gemini-companion-menu"
+    "Display the commands of the list of edits in a menu." t)
+  (autoload 'gemini-companion-page-menu "gemini-companion-menu"
+    "Display the commands of the page of a turn in a menu." t)
+  (autoload 'gemini-companion-patch "gemini-companion-patch"
+    "Show a unified diff in `diff-mode', with names relative to the root." t)
+  (autoload 'gemini-companion-resume-mode "gemini-companion-resume"
+    "Mode of the list of conversations that a CLI can resume.")
+  (autoload 'gemini-companion-resume "gemini-companion-resume"
+    "List the conversations of the CLI of this project, to resume one." t)
+  (autoload 'gemini-companion-merge "gemini-companion-revert"
+    "Merge your unsaved text with what a CLI wrote to its file." t)
+  (autoload 'gemini-companion-review "gemini-companion-review"
+    "Go to what waits for an answer." t)
+  (autoload 'gemini-companion-set-rule "gemini-companion-rules-set"
+    "Review edits of the file at point always, never, or by no rule." t)
+  (autoload 'gemini-companion-status "gemini-companion-status"
+    "Show the state of the connections to the CLIs, and problems." t)
+  (autoload 'gemini-companion-turn-page "gemini-companion-turn-page"
+    "Show the changes of a CLI that you have neither kept nor undone on one page." t)
+  (autoload 'gemini-companion-next-change "gemini-companion-walk"
+    "Go to the next change that a CLI has written and nobody has reviewed." t)
+  (autoload 'gemini-companion-previous-change "gemini-companion-walk"
+    "Go to the previous change that nobody has reviewed." t)
+  (autoload 'gemini-companion-show-change "gemini-companion-walk"
+    "Show what was before the change at point, above it, or hide it again." t)
+  (autoload 'gemini-companion-undo-change "gemini-companion-walk"
+    "Undo the change at point in the buffer, and go to the next one." t)
+  (autoload 'gemini-companion-undo-changes "gemini-companion-walk"
+    "Undo all changes of this file in its buffer, and go to the next file." t)
+  (autoload 'gemini-companion-keep-change "gemini-companion-walk"
+    "Keep the change at point, and go to the next one." t)
+  (autoload 'gemini-companion-keep-changes "gemini-companion-walk"
+    "Keep all changes of this file, and go to the next file." t)
+  (autoload 'gemini-companion-command-map "gemini-companion-commands" nil t 'keymap)
+  (when (funcall there-p "addon-prompts")
+    (autoload 'gemini-companion-send-comments "gemini-companion-comment-send"
+      "Send your comments on files to a CLI, all as one prompt." t)
+    (autoload 'gemini-companion-compose "gemini-companion-compose"
+      "Write the next prompt of a CLI in a buffer, below its terminal." t)
+    (autoload 'gemini-companion-edit-reject-with-reason "gemini-companion-prompt"
+      "Reject EDIT with REASON, which is by default read in the minibuffer." t)
+    (autoload 'gemini-companion-send "gemini-companion-send"
+      "Insert what is at point into the prompt of a CLI, and go there." t))
+  (when (funcall there-p "addon-remote")
+    (autoload 'gemini-companion-connect "gemini-companion-remote"
+      "Wait for a CLI that you start by hand on another host." t)
+    (autoload 'gemini-companion-disconnect "gemini-companion-remote"
+      "Disconnect HOST, by default the one of this buffer." t))
+  (when (funcall there-p "addon-tools")
+    (autoload 'gemini-companion-tools "gemini-companion-tools"
+      "Link the CLIs to this Emacs, or unlink them." t)))
 
 ;;;; Customization
 
@@ -394,8 +493,7 @@ They use this one, so `unload-feature' needs its argument FORCE."
   (let ((directory (file-name-directory (feature-file 'gemini-companion))))
     (dolist (feature (delq 'gemini-companion (copy-sequence features)))
       (when (and (string-prefix-p "gemini-companion" (symbol-name feature))
-                 (equal directory
-                        (file-name-directory (feature-file feature))))
+                 (string-prefix-p directory (feature-file feature)))
         (unload-feature feature t))))
   nil)
 

@@ -53,7 +53,8 @@ def build(tools: Tools) -> None:
     """Compile the package as it is installed."""
     shutil.rmtree(PACKAGE, ignore_errors=True)
     PACKAGE.mkdir(parents=True)
-    for file in (*ROOT.glob("gemini-companion*.el"), *HERE.glob("*.el")):
+    ours = (ROOT / "gemini-companion.el", *ROOT.glob("lisp/*/*.el"))
+    for file in (*ours, *HERE.glob("*.el")):
         shutil.copy(file, PACKAGE)
     shutil.copytree(
         ROOT / "python",

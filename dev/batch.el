@@ -35,7 +35,7 @@
 (defvar checkdoc-diagnostic-buffer)
 (defvar package-lint-main-file)
 
-(defvar batch-main-file "gemini-companion.el"
+(defvar batch-main-file (expand-file-name "gemini-companion.el")
   "The main file of the package.")
 
 ;; Emacs 29 gave them other names.  For each primitive that a test redefines, Emacs
@@ -54,10 +54,20 @@
       package-archives '(("gnu" . "/") ("melpa" . "/")))
 (package-initialize)
 (push default-directory load-path)
-(when (getenv "GC_LISP")
-  (push (getenv "GC_LISP") load-path))
-(push (expand-file-name "test") load-path)
+(setq load-path (append (seq-filter #'file-directory-p
+                                    (file-expand-wildcards
+                                     (expand-file-name "test/lisp/*")))
+                        (if (getenv "GC_LISP")
+                            (list (getenv "GC_LISP"))
+                          (file-expand-wildcards (expand-file-name "lisp/*")))
+                        load-path))
+(push (expand-file-name "test/lisp") load-path)
 (push (expand-file-name "bench") load-path)
+
+(defun batch--package-file-p (file)
+  "Return non-nil if FILE is one of the package."
+  (or (equal (expand-file-name file) batch-main-file)
+      (string-prefix-p "lisp/" file)))
 
 (defun batch--files ()
   "Return the file names on the command line, and remove them there."
@@ -103,8 +113,8 @@ the native compiler does it."
   "Compile files to nowhere; exit with 1 if there is a warning.
 Each file of the package is compiled alone, the others together."
   (let* ((files (batch--files))
-         (groups (append (mapcar #'list (seq-remove #'file-name-directory files))
-                         (list (seq-filter #'file-name-directory files))))
+         (groups (append (mapcar #'list (seq-filter #'batch--package-file-p files))
+                         (list (seq-remove #'batch--package-file-p files))))
          (done 0)
          (status 0))
     (dolist (group groups)
@@ -119,7 +129,7 @@ Each file of the package is compiled alone, the others together."
 (defun batch--package-lint ()
   "Return package-lint's findings in this buffer, (LINE TEXT) lists."
   (require 'package-lint)
-  (let ((package-lint-main-file (expand-file-name batch-main-file)))
+  (let ((package-lint-main-file batch-main-file))
     (mapcar (pcase-lambda (`(,line ,_ ,_ ,text)) (list line text))
             (package-lint-buffer))))
 
@@ -157,8 +167,9 @@ The name of a private function may say enough."
 
 (defun batch--linters (file)
   "Return the linters that FILE must pass."
-  (cond ((file-name-directory file) '(batch--checkdoc batch--relint))
-        (t '(batch--package-lint batch--checkdoc batch--relint))))
+  (if (batch--package-file-p file)
+      '(batch--package-lint batch--checkdoc batch--relint)
+    '(batch--checkdoc batch--relint)))
 
 (defun batch--lint (file)
   "Print the findings of the linters in FILE; return t if none."

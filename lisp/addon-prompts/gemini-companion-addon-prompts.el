@@ -14,11 +14,6 @@
 
 (require 'gemini-companion-part)
 
-(gemini-companion-part-autoload 'send 'gemini-companion-send)
-(gemini-companion-part-autoload 'compose 'gemini-companion-compose)
-(gemini-companion-part-autoload 'comment-send 'gemini-companion-send-comments)
-(gemini-companion-part-autoload 'prompt 'gemini-companion-edit-reject-with-reason)
-
 (autoload 'gemini-companion-comment-send-follow "gemini-companion-comment-send")
 (autoload 'gemini-companion-comment-send-waiting "gemini-companion-comment-send")
 (autoload 'gemini-companion-undone-note "gemini-companion-undone")

@@ -186,7 +186,6 @@ a message shows how many comments were not sent."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-send-comments (&optional session copied)
   "Send your comments on files to a CLI, all as one prompt.
 Each has the name of its file and the numbers of its lines, the lines, and

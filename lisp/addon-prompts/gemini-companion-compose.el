@@ -624,7 +624,6 @@ Add the text to the history.  After the latest prompt, the text is empty."
   (interactive "p" gemini-companion-compose-mode)
   (gemini-companion-compose-previous (- (or n 1))))
 
-;;;###autoload
 (defun gemini-companion-compose (&optional session text)
   "Write the next prompt of a CLI in a buffer, below its terminal.
 SESSION is by default the CLI of this project.  TEXT is added to the

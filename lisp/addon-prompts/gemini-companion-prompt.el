@@ -762,7 +762,6 @@ the kill ring that waits for no terminal."
        ended)
       (message "%s; the reason will be submitted in %s" done name))))
 
-;;;###autoload
 (defun gemini-companion-edit-reject-with-reason (&optional edit reason)
   "Reject EDIT with REASON, which is by default read in the minibuffer.
 The reason, and the comments on EDIT, are sent with the rejection if an

@@ -644,7 +644,6 @@ NAME is a `gemini-companion-send--name'."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-send (&optional compose)
   "Insert what is at point into the prompt of a CLI, and go there.
 `gemini-companion-send-alist' defines what that is in each mode: in

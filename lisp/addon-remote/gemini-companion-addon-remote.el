@@ -13,10 +13,6 @@
 
 (require 'gemini-companion-part)
 
-(gemini-companion-part-autoload 'remote
-                                'gemini-companion-connect
-                                'gemini-companion-disconnect)
-
 (defun gemini-companion-addon-remote-used-p ()
   "Return non-nil if a host was connected before, in this Emacs or another."
   (bound-and-true-p gemini-companion-remote-directories))

@@ -481,7 +481,6 @@ be written there (%s); %s shows more"
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-connect ()
   "Wait for a CLI that you start by hand on another host.
 The current buffer is one of a file or a directory there, or in a
@@ -500,7 +499,6 @@ buffer on another host"))))
        host directory
        (apply-partially #'gemini-companion-remote--report host)))))
 
-;;;###autoload
 (defun gemini-companion-disconnect (host)
   "Disconnect HOST, by default the one of this buffer.
 CLIs there lose their connection, and their reviews are closed."

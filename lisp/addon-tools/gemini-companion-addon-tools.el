@@ -21,7 +21,6 @@
                   "gemini-companion-client")
 (declare-function gemini-companion-install-extension-p "gemini-companion-install")
 
-(gemini-companion-part-autoload 'tools 'gemini-companion-tools)
 (gemini-companion-part-autoload 'permission
                                 'gemini-companion-permission-allow
                                 'gemini-companion-permission-refuse

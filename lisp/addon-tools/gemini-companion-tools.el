@@ -729,7 +729,6 @@ paused, or the project is excluded" title)
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-tools ()
   "Link the CLIs to this Emacs, or unlink them.
 After each edit, the new errors that Eglot, Flymake or Flycheck finds

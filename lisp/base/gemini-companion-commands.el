@@ -248,37 +248,7 @@ of CLICK."
 
 ;;;; Autoloads and the keymap
 
-(gemini-companion-part-autoload 'auto 'gemini-companion-auto-accept)
-(gemini-companion-part-autoload 'cli 'gemini-companion-run)
-(gemini-companion-part-autoload 'comment 'gemini-companion-comment
-                                'gemini-companion-remove-comments)
-(gemini-companion-part-autoload 'context 'gemini-companion-pause)
-(gemini-companion-part-autoload 'list
-                                'gemini-companion-list
-                                'gemini-companion-last-proposal)
-(gemini-companion-part-autoload 'location
-                                'gemini-companion-visit-location
-                                'gemini-companion-visit-location-at-click)
-(gemini-companion-part-autoload 'menu
-                                'gemini-companion-menu
-                                'gemini-companion-review-menu
-                                'gemini-companion-list-menu
-                                'gemini-companion-page-menu)
-(gemini-companion-part-autoload 'patch 'gemini-companion-patch)
-(gemini-companion-part-autoload 'resume 'gemini-companion-resume)
-(gemini-companion-part-autoload 'review 'gemini-companion-review)
-(gemini-companion-part-autoload 'rules-set 'gemini-companion-set-rule)
-(gemini-companion-part-autoload 'log 'gemini-companion-events-buffer)
-(gemini-companion-part-autoload 'status 'gemini-companion-status)
-(gemini-companion-part-autoload 'turn-page 'gemini-companion-turn-page)
 (gemini-companion-part-autoload 'walk
-                                'gemini-companion-next-change
-                                'gemini-companion-previous-change
-                                'gemini-companion-show-change
-                                'gemini-companion-undo-change
-                                'gemini-companion-undo-changes
-                                'gemini-companion-keep-change
-                                'gemini-companion-keep-changes
                                 'gemini-companion-restore-change
                                 'gemini-companion-walk-help)
 
@@ -298,7 +268,6 @@ of CLICK."
 For example:
   (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)")
 
-;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion-commands" nil t 'keymap)
 (fset 'gemini-companion-command-map gemini-companion-command-map)
 
 (provide 'gemini-companion-commands)

@@ -98,7 +98,6 @@ For example, \"abc... (90000 characters)\" with 300 of its characters."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-events-buffer ()
   "Show what Emacs and the server have sent each other."
   (interactive)

@@ -99,8 +99,8 @@ installed" what part)))
 
 (defun gemini-companion-part-autoload (part &rest commands)
   "Autoload COMMANDS, symbols, from the file of PART.
-That is for an Emacs where no autoloads file, which has their documentation,
-was loaded."
+That is for commands of a keymap or a menu, which are of no use by
+\\[execute-extended-command]; the others are in the list of gemini-companion.el."
   (dolist (command commands)
     (unless (fboundp command)
       (autoload command (symbol-name (gemini-companion-part-feature part)) nil t))))

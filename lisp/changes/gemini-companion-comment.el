@@ -941,7 +941,6 @@ The mode may be turned off by itself, as the server cannot run."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-comment ()
   "Comment on the line at point, or on the lines of the region.
 That is in a file, in a review, in the list of edits, or on the page of a
@@ -961,7 +960,6 @@ until you send them, by \\[gemini-companion-send-comments]."
         (t (user-error "No line of a file here")))
   (deactivate-mark))
 
-;;;###autoload
 (defun gemini-companion-remove-comments (&optional all)
   "Remove the comments on files that were sent.
 With ALL, a prefix argument, remove all comments on files, after asking.  The

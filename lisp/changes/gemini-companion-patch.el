@@ -172,7 +172,6 @@ Signal a `user-error' if they are the same before and after."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-patch (&optional of-turn)
   "Show a unified diff in `diff-mode', with names relative to the root.
 In a review it is the proposal, from the file to the text that accepting it

@@ -686,7 +686,6 @@ This is a function of `context-menu-functions'."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-next-change ()
   "Go to the next change that a CLI has written and nobody has reviewed.
 A change at point is the first one.  After the last one in a file, visit
@@ -701,7 +700,6 @@ it, U and K all of the file."
     ;; Who begins on the first change is to see it.
     (gemini-companion-walk--go nil begins)))
 
-;;;###autoload
 (defun gemini-companion-previous-change ()
   "Go to the previous change that nobody has reviewed.
 See `gemini-companion-next-change'."
@@ -709,7 +707,6 @@ See `gemini-companion-next-change'."
   (gemini-companion-walk--begin)
   (gemini-companion-walk--go 'back))
 
-;;;###autoload
 (defun gemini-companion-show-change ()
   "Show what was before the change at point, above it, or hide it again.
 The next command of the walk hides it, too."
@@ -731,7 +728,6 @@ The next command of the walk hides it, too."
             "Nothing was here")
            (_ "Before the change")))))))
 
-;;;###autoload
 (defun gemini-companion-undo-change ()
   "Undo the change at point in the buffer, and go to the next one.
 The file is not saved.  A new file is deleted, after asking."
@@ -744,7 +740,6 @@ The file is not saved.  A new file is deleted, after asking."
     (gemini-companion-walk--after
      others (gemini-companion-walk-undo groups) markers)))
 
-;;;###autoload
 (defun gemini-companion-undo-changes (&optional turn)
   "Undo all changes of this file in its buffer, and go to the next file.
 With TURN, a prefix argument, undo those of the turn of the change at
@@ -759,7 +754,6 @@ asking."
      others (concat done (gemini-companion-walk-shared shared))
      (gemini-companion-walk--markers groups))))
 
-;;;###autoload
 (defun gemini-companion-keep-change ()
   "Keep the change at point, and go to the next one."
   (interactive)
@@ -770,7 +764,6 @@ asking."
     (gemini-companion-changes-keep record (list change))
     (gemini-companion-walk--after others "Kept 1 change" markers)))
 
-;;;###autoload
 (defun gemini-companion-keep-changes (&optional turn)
   "Keep all changes of this file, and go to the next file.
 With TURN, a prefix argument, keep those of the turn of the change at

@@ -506,7 +506,6 @@ Return the line of the first conflict, or nil if there is none."
     (set-buffer-modified-p (not (and (string= text theirs) (null chosen))))
     (car merged)))
 
-;;;###autoload
 (defun gemini-companion-merge ()
   "Merge your unsaved text with what a CLI wrote to its file.
 If nothing is to be merged here, show and merge another buffer.

@@ -44,6 +44,8 @@
 (require 'map)
 (require 'outline)
 
+(declare-function gemini-companion-turn-page "gemini-companion-turn-page")
+
 ;;;; Keys
 
 (defvar gemini-companion-list-mode-map
@@ -596,7 +598,6 @@ least a minute ago.
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-list ()
   "List the edits of each CLI: those that await an answer, and others.
 In a buffer of a review, go to the line of that review."
@@ -785,7 +786,6 @@ Those with lines of another turn are not kept if EDITS are several."
              (format (ngettext "Kept %d change" "Kept %d changes" kept) kept)
              (or (gemini-companion-walk-shared shared) ""))))
 
-;;;###autoload
 (defun gemini-companion-last-proposal ()
   "Show the last text that you edited or accepted and that was not written.
 It is of a review that you answered in the terminal of the CLI, that

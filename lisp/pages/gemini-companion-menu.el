@@ -29,8 +29,6 @@
                (lambda () (gemini-companion-commands-state ',enable))))
       ,@(and stay '(:transient t)))))
 
-;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
-;;;###autoload (autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
 (pcase-dolist (`(,name ,documentation ,place . ,description)
                '((gemini-companion-menu
                   "Display the commands of gemini-companion in a menu." global)

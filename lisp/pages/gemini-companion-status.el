@@ -127,7 +127,6 @@ It is a list of `gemini-companion-status--node'.")
 (define-key gemini-companion-status-mode-map
   [remap quit-window] #'gemini-companion-quit-window)
 
-;;;###autoload
 (defun gemini-companion-status ()
   "Show the state of the connections to the CLIs, and problems.
 The first line is the verdict: which CLIs are connected or, if none is,

@@ -811,7 +811,6 @@ POSITION is nil for the end of the buffer."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-turn-page (&optional session turn)
   "Show the changes of a CLI that you have neither kept nor undone on one page.
 SESSION is by default the only CLI, or you are asked.  With TURN, a turn

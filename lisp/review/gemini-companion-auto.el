@@ -99,7 +99,6 @@ and the list show it."
           ((memq 'undoes (gemini-companion-edit-remarks edit))
            "undoes your edits of this turn"))))
 
-;;;###autoload
 (defun gemini-companion-auto-accept (session)
   "Turn auto-accept for the CLI of SESSION on or off.
 It stays on until this command turns it off, or the CLI exits.

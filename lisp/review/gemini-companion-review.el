@@ -37,6 +37,8 @@
 (autoload 'gemini-companion-ediff-make "gemini-companion-ediff")
 (autoload 'gemini-companion-unified-make "gemini-companion-unified")
 
+(declare-function gemini-companion-list "gemini-companion-list")
+
 ;;;; Customization
 
 (defcustom gemini-companion-review-view 'ediff
@@ -544,7 +546,6 @@ It is nil where no line and no hunk is."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-review (&optional list)
   "Go to what waits for an answer.
 That is the review that is shown, laid out again if one of its windows was

@@ -154,7 +154,6 @@ set the rule without a prefix argument")))
                   kinds))
           review)))
 
-;;;###autoload
 (defun gemini-companion-set-rule (condition review &optional save)
   "Review edits of the file at point always, never, or by no rule.
 Ask for which files: this file, those with its extension in each project,

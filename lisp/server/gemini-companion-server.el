@@ -72,7 +72,9 @@ server starts next."
   "Version that Emacs and the server must have.")
 
 (defconst gemini-companion-server-directory
-  (file-name-directory (macroexp-file-name))
+  (let ((file (macroexp-file-name)))
+    (expand-file-name (or (locate-dominating-file file "gemini-companion.el")
+                          (file-name-directory file))))
   "Directory of this package; its directory `python' has the Python part.")
 
 (defvar gemini-companion-server-start-seconds 30

@@ -457,7 +457,6 @@ ignore files when it starts."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-pause ()
   "Pause sharing, or resume it.
 While it is paused, no open files are reported to the CLIs.  Each

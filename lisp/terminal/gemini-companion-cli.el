@@ -859,7 +859,6 @@ A hint how to connect is withdrawn."
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-run (&optional number)
   "Switch to the CLI of this project, or start it in a terminal.
 It starts in the root of the project, when the server is ready; the

@@ -202,7 +202,6 @@ reviews" (string-join replaced " and ") name)
 
 ;;;; Commands
 
-;;;###autoload
 (defun gemini-companion-extension (client)
   "Install the extension by which CLIENT connects, or remove it; ask first.
 CLIENT is the name of a CLI, by default the one that needs an extension:

@@ -224,7 +224,6 @@ DIRECTORY, see `gemini-companion-location--in'."
                    locations)
    'gemini-companion-location))
 
-;;;###autoload
 (defun gemini-companion-visit-location ()
   "Go to the file and line at point in this terminal.
 If there is none at point, as while a CLI runs, go to the one on the
@@ -239,7 +238,6 @@ in the project of the CLI count."
            ((cdr all) (gemini-companion-location--read all))
            (t (car all))))))
 
-;;;###autoload
 (defun gemini-companion-visit-location-at-click (click)
   "Go to the file and line at CLICK, an event in a terminal.
 If there is none, do what the terminal does at a click."

@@ -91,7 +91,6 @@ The ARGUMENTS are for FORMAT, after that name."
             "\n")
     (goto-char (point-min))))
 
-;;;###autoload
 (define-derived-mode gemini-companion-resume-mode tabulated-list-mode
   "Conversations"
   "Mode of the list of conversations that a CLI can resume.
@@ -176,7 +175,6 @@ ENTRY.  This is a value of `desktop-buffer-mode-handlers'."
     'resume (or (tabulated-list-get-id)
                 (user-error "No conversation at point; type g to list them")))))
 
-;;;###autoload
 (defun gemini-companion-resume (&optional number)
   "List the conversations of the CLI of this project, to resume one.
 NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that

@@ -27,10 +27,7 @@
 (defvar gemini-companion-windows-ediff-lines)
 
 (defconst gemini-companion-manual-test-features
-  (mapcar #'file-name-base
-          (seq-remove (apply-partially #'string-suffix-p "-autoloads.el")
-                      (directory-files gemini-companion-test-root nil
-                                       "\\`gemini-companion.*\\.el\\'")))
+  (mapcar #'file-name-base (gemini-companion-test-sources))
   "The names of the features of the package.")
 
 ;; The mode loads most of them later.
@@ -124,8 +121,9 @@
                 (gemini-companion-manual-test-in file
                   (gemini-companion-manual-test-matches
                    "^(ert-deftest \\(\\S-+\\)")))
-              (directory-files (expand-file-name "test" gemini-companion-test-root)
-                               t "-test\\.el\\'")))
+              (directory-files-recursively
+               (expand-file-name "test/lisp" gemini-companion-test-root)
+               "-test\\.el\\'")))
 
 (defun gemini-companion-manual-test-is-variable (symbol)
   "Return non-nil if SYMBOL is a variable and no option."
@@ -608,9 +606,14 @@ TEXT has no line breaks."
                     (file-expand-wildcards
                      (directory-file-name
                       (expand-file-name name gemini-companion-test-root)))
-                    (file-exists-p
-                     (expand-file-name (concat "test/" name)
-                                       gemini-companion-test-root)))
+                    (file-expand-wildcards
+                     (expand-file-name (concat "test/lisp/" name)
+                                       gemini-companion-test-root))
+                    (file-expand-wildcards
+                     (expand-file-name (concat "test/lisp/*/" name)
+                                       gemini-companion-test-root))
+                    (member (file-name-base name)
+                            gemini-companion-manual-test-features))
           (push (list file name) wrong))))
     (should-not wrong)))
 
@@ -649,6 +652,7 @@ TEXT has no line breaks."
                                             nil "\\.\\(?:org\\|texi\\)\\'"))
                    (directory-files gemini-companion-test-root nil
                                     "\\.\\(?:org\\|el\\|toml\\)\\'\\|\\`Eask\\'")
+                   (cdr (gemini-companion-test-sources))
                    (mapcar (apply-partially #'concat ".github/workflows/")
                            (directory-files
                             (expand-file-name ".github/workflows"
@@ -687,11 +691,12 @@ It is a list of (ROW . FILE), where FILE is a name without its prefix."
   "Evaluate BODY for each file of the package, in a buffer with its text.
 VARIABLE is bound to its feature, a string."
   (declare (indent 1) (debug t))
-  `(dolist (,variable gemini-companion-manual-test-features)
-     (ert-info (,variable)
-       (gemini-companion-manual-test-in (concat ,variable ".el")
-         (set-syntax-table emacs-lisp-mode-syntax-table)
-         ,@body))))
+  `(dolist (source (gemini-companion-test-sources))
+     (let ((,variable (file-name-base source)))
+       (ert-info (,variable)
+         (gemini-companion-manual-test-in source
+           (set-syntax-table emacs-lisp-mode-syntax-table)
+           ,@body)))))
 
 (ert-deftest gemini-companion-files-are-in-the-table-of-the-design ()
   :tags '(pure)
@@ -842,9 +847,15 @@ A section with another name has place 3.")
     (should-not without)))
 
 (ert-deftest gemini-companion-files-have-files-of-tests ()
-  (dolist (feature gemini-companion-manual-test-features)
-    (ert-info (feature)
-      (gemini-companion-manual-test-in (format "test/%s-test.el" feature)
+  (dolist (source (gemini-companion-test-sources))
+    (ert-info (source)
+      ;; lisp/WING/NAME.el has test/lisp/WING/NAME-test.el.
+      (gemini-companion-manual-test-in
+          (format "test/lisp/%s-test.el"
+                  (replace-regexp-in-string
+                   "\\`lisp/" ""
+                   (file-name-sans-extension
+                    (file-relative-name source gemini-companion-test-root))))
         (should (re-search-forward "^(ert-deftest " nil t))))))
 
 ;;; gemini-companion-manual-test.el ends here

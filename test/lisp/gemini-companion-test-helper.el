@@ -13,10 +13,27 @@
 (require 'timer)
 
 (defconst gemini-companion-test-root
-  (expand-file-name ".." (file-name-directory
-                          (or load-file-name buffer-file-name)))
+  (expand-file-name "../.." (file-name-directory
+                             (or load-file-name buffer-file-name)))
   "The directory of the repository.
 The package itself may be loaded from elsewhere.")
+
+(defun gemini-companion-test-sources ()
+  "Return the names of the files of the package in the repository, absolute."
+  (cons (expand-file-name "gemini-companion.el" gemini-companion-test-root)
+        (let ((lisp (expand-file-name "lisp" gemini-companion-test-root)))
+          (if (file-directory-p lisp)
+              (directory-files-recursively lisp "\\`gemini-companion-.*\\.el\\'")
+            ;; `dev/test core' has a copy of a package.
+            (directory-files gemini-companion-test-root t
+                             "\\`gemini-companion-.*\\.el\\'")))))
+
+(defun gemini-companion-test-package-files ()
+  "Return the names of the files of the package that is loaded, also compiled ones."
+  (let ((directory (file-name-directory (locate-library "gemini-companion"))))
+    (append (directory-files directory t "\\`gemini-companion.*\\.elc?\\'")
+            (file-expand-wildcards
+             (expand-file-name "lisp/*/gemini-companion*.el*" directory)))))
 
 (defun gemini-companion-test-python ()
   "Return a Python that has the packages of the server."

@@ -59,7 +59,8 @@ def test_emacs_has_the_same_clients() -> None:
 def lisp(name: str) -> str:
     """Return the text of a file of the Lisp package."""
     root = Path(__file__).parents[2]
-    return (root / f"gemini-companion-{name}.el").read_text(encoding="utf-8")
+    (file,) = root.glob(f"lisp/*/gemini-companion-{name}.el")
+    return file.read_text(encoding="utf-8")
 
 
 def test_a_root_with_a_separator_is_sent_where_that_is_read() -> None:

@@ -46,9 +46,7 @@
 (defun gemini-companion-part-test-copy (parts directory)
   "Copy the package to DIRECTORY, without the files of the add-ons of PARTS."
   (let ((left-out (gemini-companion-part-test-features parts)))
-    (dolist (file (directory-files
-                   (file-name-directory (locate-library "gemini-companion-part"))
-                   t "\\`gemini-companion.*\\.elc?\\'"))
+    (dolist (file (gemini-companion-test-package-files))
       (unless (or (member (file-name-base file) left-out)
                   (string-match-p "-\\(?:autoloads\\|pkg\\)\\'" (file-name-base file)))
         (copy-file file (file-name-as-directory directory))))))
@@ -71,8 +69,10 @@
   "Form that loads the package in `directory', and returns its global commands.")
 
 (defun gemini-companion-part-test-package-p (directory)
-  "Return non-nil if DIRECTORY has the files of the package."
-  (file-exists-p (expand-file-name "gemini-companion-part.el" directory)))
+  "Return non-nil if some file in DIRECTORY is one of the package."
+  (and (file-directory-p directory)
+       (seq-find (lambda (file) (not (string-match-p "-test" file)))
+                 (directory-files directory nil "\\`gemini-companion.*\\.el\\'"))))
 
 (defun gemini-companion-part-test-run (parts form &optional files)
   "Return the value of FORM in an Emacs without the add-ons of PARTS.
@@ -117,6 +117,23 @@ output of that Emacs."
                                   parts))
                      (gemini-companion-part-test-run
                       parts gemini-companion-part-test-program))))))
+
+(ert-deftest gemini-companion-part-has-no-command-of-a-removed-add-on ()
+  :tags '(pure)
+  (dolist (part (gemini-companion-part-addon-parts))
+    (let ((features (gemini-companion-part-test-features (list part)))
+          (commands '(let ((found nil))
+                       (require 'gemini-companion)
+                       (mapatoms (lambda (symbol)
+                                   (when (autoloadp (symbol-function symbol))
+                                     (push (nth 1 (symbol-function symbol)) found))))
+                       found)))
+      (ert-info ((symbol-name part))
+        (should (seq-intersection features
+                                  (gemini-companion-part-test-run nil commands)))
+        (should-not (seq-intersection
+                     features
+                     (gemini-companion-part-test-run (list part) commands)))))))
 
 (ert-deftest gemini-companion-part-starts-as-its-file-is-loaded-by-use ()
   "Without the mode, it does not."
@@ -164,12 +181,12 @@ output of that Emacs."
          (regexp (format "(\\(?:require\\|autoload\\) +'?\"?\\(?:%s\\)\\_>\\|\\_<\\(?:%s\\)-"
                          (regexp-opt features) (regexp-opt features)))
          (found nil))
-    (dolist (file (directory-files
-                   (file-name-directory (locate-library "gemini-companion-part"))
-                   t "\\`gemini-companion.*\\.el\\'"))
+    (dolist (file (seq-filter (apply-partially #'string-suffix-p ".el")
+                              (gemini-companion-test-package-files)))
       (unless (or (member (file-name-base file) features)
                   (member (file-name-base file)
-                          '("gemini-companion-autoloads")))
+                          ;; The list of autoloads; generated.
+                          '("gemini-companion" "gemini-companion-autoloads")))
         (with-temp-buffer
           (insert-file-contents file)
           (emacs-lisp-mode)

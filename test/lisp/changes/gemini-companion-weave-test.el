@@ -10,11 +10,11 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-test-helper)
 (require 'gemini-companion-weave)
 
 (defconst gemini-companion-weave-test-model
-  (expand-file-name "model/file_model.py"
-                    (file-name-directory (or load-file-name buffer-file-name)))
+  (expand-file-name "test/model/file_model.py" gemini-companion-test-root)
   "The program that exports sequences.")
 
 ;;;; The judge

@@ -17,11 +17,6 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-status)
 
-(defconst gemini-companion-clients-test-directory
-  (expand-file-name ".." (file-name-directory (or load-file-name
-                                                  buffer-file-name)))
-  "The directory of the package.")
-
 (ert-deftest gemini-companion-clients-name-this-emacs-in-an-environment ()
   :tags '(pure)
   (gemini-companion-client-test-with-fourth
@@ -175,8 +170,7 @@
 
 (ert-deftest gemini-companion-clients-are-named-in-their-own-files-only ()
   :tags '(pure)
-  (dolist (file (directory-files gemini-companion-clients-test-directory t
-                                 "\\`gemini-companion.*\\.el\\'"))
+  (dolist (file (gemini-companion-test-sources))
     (unless (string-match-p
              (format "/gemini-companion-client\\(?:s\\|-%s\\)?\\.el\\'"
                      (regexp-opt gemini-companion-clients))
