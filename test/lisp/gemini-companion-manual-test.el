@@ -602,7 +602,7 @@ TEXT has no line breaks."
                                "\\(\\(?:\\.github\\|dev\\|doc\\|python\\|test\\|bench"
                                "\\|examples\\)/[^=~ \n:]+\\|"
                                "gemini-companion[a-z-]*\\.el\\|[A-Z][A-Za-z]+\\.org\\)"))))
-        (unless (or (string-match-p "FILE\\|SCRIPT" name)
+        (unless (or (string-match-p "FILE\\|SCRIPT\\|WING" name)
                     (file-expand-wildcards
                      (directory-file-name
                       (expand-file-name name gemini-companion-test-root)))
@@ -672,14 +672,18 @@ TEXT has no line breaks."
 ;;;; The house
 
 (defun gemini-companion-manual-test-table ()
-  "Return the rows of the table of files in design.org.
-It is a list of (ROW . FILE), where FILE is a name without its prefix."
+  "Return the rows of the tables of files in design.org.
+It is a list of (WING . FILE), where FILE is a name without its prefix."
   (gemini-companion-manual-test-in "doc/design.org"
-    (re-search-forward "^| row | file ")
-    (forward-line 2)
-    (cl-loop while (looking-at "| +\\([0-9]+\\) | =\\([^=]+\\)=")
-             collect (cons (string-to-number (match-string 1)) (match-string 2))
-             do (forward-line))))
+    (re-search-forward "^\\* The wings of the Lisp$")
+    (let ((end (save-excursion (re-search-forward "^\\* ") (point)))
+          (wing nil)
+          (rows nil))
+      (while (re-search-forward "^\\*\\* \\(.+\\)$\\|^| =\\([^=/]+\\)= +|" end t)
+        (if (match-string 1)
+            (setq wing (match-string 1))
+          (push (cons wing (match-string 2)) rows)))
+      (nreverse rows))))
 
 (defun gemini-companion-manual-test-feature (file)
   "Return the feature of FILE, a name without its prefix."
@@ -698,28 +702,96 @@ VARIABLE is bound to its feature, a string."
            (set-syntax-table emacs-lisp-mode-syntax-table)
            ,@body)))))
 
-(ert-deftest gemini-companion-files-are-in-the-table-of-the-design ()
+(ert-deftest gemini-companion-files-are-in-the-tables-of-the-design ()
   :tags '(pure)
   (should (equal (sort (mapcar (lambda (row)
-                                 (gemini-companion-manual-test-feature (cdr row)))
+                                 (format "lisp/%s/gemini-companion-%s.el"
+                                         (car row) (cdr row)))
                                (gemini-companion-manual-test-table))
                        #'string<)
-                 (sort (copy-sequence gemini-companion-manual-test-features)
+                 (sort (mapcar (lambda (file)
+                                 (file-relative-name file gemini-companion-test-root))
+                               (cdr (gemini-companion-test-sources)))
                        #'string<))))
 
-(ert-deftest gemini-companion-files-require-only-files-of-lower-rows ()
+(ert-deftest gemini-companion-lisp-has-no-file-beside-its-folders ()
+  "The package manager of Emacs 31 would take lisp/ for the package."
   :tags '(pure)
-  (let ((rows (mapcar (lambda (row)
-                        (cons (gemini-companion-manual-test-feature (cdr row))
-                              (car row)))
-                      (gemini-companion-manual-test-table))))
-    (gemini-companion-manual-test-in-each-file file
-      (while (re-search-forward "^(require '\\(gemini-companion[a-z-]*\\))$" nil t)
-        (ert-info ((match-string 1))
-          (should (< (alist-get (match-string 1) rows nil nil #'equal)
-                     (alist-get file rows nil nil #'equal))))))))
+  (should-not (directory-files (expand-file-name "lisp" gemini-companion-test-root)
+                               nil "\\.el\\'")))
 
-;; Rows of the table have more than one name of a file.
+(ert-deftest gemini-companion-nouns-of-the-design-have-their-files ()
+  :tags '(pure)
+  (let ((files (gemini-companion-manual-test-in "doc/design.org"
+                 (gemini-companion-manual-test-matches
+                  "^| [A-Za-z, -]+ +| =\\([a-z-]+/[a-z-]+\\)="))))
+    (should (< 10 (length files)))
+    (dolist (file files)
+      (ert-info (file)
+        (should (file-exists-p
+                 (expand-file-name
+                  (format "lisp/%sgemini-companion-%s.el" (file-name-directory file)
+                          (file-name-nondirectory file))
+                  gemini-companion-test-root)))))))
+
+(defun gemini-companion-manual-test-read (file)
+  "Return the forms in FILE."
+  (gemini-companion-manual-test-in file
+    (cl-loop for form = (ignore-error end-of-file (read (current-buffer)))
+             while form collect form)))
+
+(defun gemini-companion-manual-test-walk (function form)
+  "Call FUNCTION with each symbol in FORM."
+  (pcase form
+    ((pred symbolp) (funcall function form))
+    ((pred vectorp) (mapc (apply-partially #'gemini-companion-manual-test-walk function)
+                          form))
+    ((pred consp)
+     (while (consp form)
+       (gemini-companion-manual-test-walk function (pop form)))
+     (gemini-companion-manual-test-walk function form))))
+
+(defun gemini-companion-manual-test-defined (form)
+  "Return the symbol that is defined by FORM of a file, or nil."
+  (pcase form
+    (`(,(or 'defvar 'defvar-local) ,name) (ignore name))
+    (`(,(or 'defun 'defmacro 'defsubst 'defvar 'defvar-local 'defconst 'defcustom
+            'cl-defun 'cl-defmacro 'cl-defgeneric 'define-minor-mode
+            'define-derived-mode)
+       ,name . ,_)
+     name)
+    (`(cl-defstruct ,name . ,_) (if (consp name) (car name) name))))
+
+(ert-deftest gemini-companion-files-use-their-wing-and-those-below ()
+  "The names of commands are for keys and messages, and do not count."
+  :tags '(pure)
+  (let* ((wings (seq-uniq (mapcar #'car (gemini-companion-manual-test-table))))
+         (sources (mapcar (lambda (file)
+                            (cons file (gemini-companion-manual-test-read file)))
+                          (cdr (gemini-companion-test-sources))))
+         (level (lambda (file)
+                  (seq-position wings (file-name-nondirectory
+                                       (directory-file-name
+                                        (file-name-directory file))))))
+         (homes (make-hash-table))
+         (wrong nil))
+    (pcase-dolist (`(,file . ,forms) sources)
+      (puthash (intern (file-name-base file)) file homes)
+      (dolist (form forms)
+        (when-let* ((name (gemini-companion-manual-test-defined form)))
+          (puthash name file homes))))
+    (pcase-dolist (`(,file . ,forms) sources)
+      ;; Its table has functions of all wings that tell what applies now.
+      (unless (equal "gemini-companion-commands" (file-name-base file))
+        (gemini-companion-manual-test-walk
+         (lambda (symbol)
+           (when-let* ((home (gethash symbol homes))
+                       ((< (funcall level file) (funcall level home)))
+                       ((not (commandp symbol))))
+             (push (list (file-name-base file) symbol) wrong)))
+         forms)))
+    (should-not (seq-uniq wrong))))
+
 (ert-deftest gemini-companion-design-names-only-what-exists ()
   :tags '(pure)
   (let ((regexp (format "=\\(\\(?:%s\\)-[a-z-]+\\)="
