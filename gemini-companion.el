@@ -209,12 +209,11 @@ ENTRY is a row of `gemini-companion-commands'."
 (defvar gemini-companion--menu-map
   (easy-menu-create-menu
    "Gemini"
-   (let* ((open '(gemini-companion-commands-state 'gemini-companion-edits-open))
+   (let* ((open '(gemini-companion-commands-state 'reviews))
           (review (seq-mapcat #'cdr (gemini-companion-commands-menu 'view)))
           (commands (cons 'gemini-companion-review (mapcar #'cadr review))))
      `(["Review" nil :active nil :visible ,open
-        :label (or (gemini-companion-commands-state
-                    'gemini-companion-edit-hunks-summary)
+        :label (or (gemini-companion-commands-state 'summary)
                    "No review is displayed")]
        ["Go to the review" gemini-companion-review :visible ,open]
        ,@(mapcar (lambda (entry) (gemini-companion--menu-item entry open))
@@ -322,6 +321,10 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
          (gemini-companion--turn-off 'rejected))
         (t
          (gemini-companion--turn-off 'rejected))))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'mode)))
+  "Return non-nil if the mode is on."
+  gemini-companion-mode)
 
 (defun gemini-companion--show-first-step (done)
   "Show DONE, a phrase about what was done, and how to go on from there."

@@ -65,16 +65,16 @@ SESSION and STATE are its arguments."
   "Return the rows of the commands of the add-on."
   '(("CLI" "G"
      ("s" gemini-companion-send "Send what is at point" (global)
-      :enable gemini-companion-sessions))
+      :enable connected))
     ("CLI" "s"
      (":" gemini-companion-send-comments "Send your comments" (global)
-      :enable gemini-companion-sessions))
+      :enable connected))
     ("CLI" "s"
      ("c" gemini-companion-compose "Write a prompt" (global)))
     ("Answer" "r"
      ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
       (view list page)
-      :enable gemini-companion-edits-to-answer))
+      :enable to-answer))
     ("Answer" "c"
      ("s" gemini-companion-send-comments "Send comments" (list) :header "send"))
     ("Answer" "c"

@@ -54,8 +54,11 @@
     (nil nil ("a" gemini-companion-permission-allow nil (permission)
               :header "allow once"))
     ("CLI" "P"
-     ("t" gemini-companion-tools "Link CLIs: code errors, references" (global)
-      :on gemini-companion-install-extension-p))))
+     ("t" gemini-companion-tools "Link CLIs: code errors, references" (global) :on linked))))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'linked)))
+  "Return non-nil if CLIs are linked to Emacs."
+  (gemini-companion-install-extension-p))
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'addon-tools)) _directory)
   "Return the finding with a button to link CLIs, or nil if they are linked.

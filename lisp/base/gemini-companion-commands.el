@@ -16,38 +16,45 @@
 
 ;;;; The table
 
+;; Before the table, which loads add-ons that have methods.
+(cl-defgeneric gemini-companion-commands-value (_name)
+  "Return what menus show for NAME, a symbol of the table of commands.
+The file that knows it has a method, which only reads what is known: Emacs
+calls it each time it displays a menu.  It may signal a user error, which
+means nil.  Without the method, as before its file is loaded, it is nil."
+  nil)
+
 (defconst gemini-companion-commands--core
   '(("CLI"
      ("g" gemini-companion-run "Go to a CLI, or start it" (global))
      ("G" gemini-companion-resume "Resume a conversation" (global))
-     ("P" gemini-companion-pause "Pause sharing" (global)
-      :on gemini-companion-context-paused))
+     ("P" gemini-companion-pause "Pause sharing" (global) :on paused))
     ("Reviews"
      ("r" gemini-companion-review "Go to what needs your answer" (global)
-      :enable gemini-companion-sessions)
+      :enable connected)
      ("l" gemini-companion-list "List of edits" (global))
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
-      :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
+      :enable connected :on auto-accept)
      ("%" gemini-companion-set-rule "Rule for this file" (global))
      ("o" gemini-companion-last-proposal "Show text not written" (global)
-      :enable gemini-companion-edits-kept))
+      :enable unsaved-proposal))
     ("Changes in files"
      ("n" gemini-companion-next-change "Next change" (global change)
-      :enable gemini-companion-changes-left)
+      :enable changes)
      ("p" gemini-companion-previous-change "Previous change" (global change)
-      :enable gemini-companion-changes-left)
+      :enable changes)
      ("=" gemini-companion-show-change "Show what was before" (global)
-      :enable gemini-companion-marks-here)
+      :enable changes-here)
      ("u" gemini-companion-undo-change "Undo this change" (global change)
-      :enable gemini-companion-marks-here)
+      :enable changes-here)
      ("k" gemini-companion-keep-change "Keep this change" (global change)
-      :enable gemini-companion-marks-here)
+      :enable changes-here)
      ("U" gemini-companion-undo-changes "Undo all of this file" (global change)
-      :enable gemini-companion-marks-here)
+      :enable changes-here)
      ("K" gemini-companion-keep-changes "Keep all of this file" (global change)
-      :enable gemini-companion-marks-here)
+      :enable changes-here)
      ("d" gemini-companion-turn-page "Changes on one page" (global)
-      :enable gemini-companion-changes-left)
+      :enable changes)
      ("W" gemini-companion-patch "Show as a patch" (global))
      (";" gemini-companion-comment "Comment on this line" (global)))
     ("Changes"
@@ -64,34 +71,31 @@
       :header "undo file"))
     ("Connection"
      ("?" gemini-companion-status "Status and problems" (global))
-     ("R" gemini-companion-restart "Restart the server" (global)
-      :enable gemini-companion-mode)
+     ("R" gemini-companion-restart "Restart the server" (global) :enable mode)
      ("e" gemini-companion-events-buffer "Show the event log" (global))
      ("i" gemini-companion-install-server "Install Python packages" (global))
      ("x" gemini-companion-extension "Install or remove the extension of Pi"
       (global))
-     ("m" gemini-companion-mode "Companion mode" (global)
-      :on gemini-companion-mode)
+     ("m" gemini-companion-mode "Companion mode" (global) :on mode)
      ("," gemini-companion-customize "Set options" (global)))
     ("Answer"
      ("a" gemini-companion-edit-accept "Accept" (view list page)
-      :enable gemini-companion-edits-to-answer :first t :header "accept")
+      :enable to-answer :first t :header "accept")
      ("r" gemini-companion-edit-reject "Reject" (view list page)
-      :enable gemini-companion-edits-to-answer :first t :header "reject")
+      :enable to-answer :first t :header "reject")
      ("c" gemini-companion-comment "Comment on this line" (list page)
       :first t :header "comment")
      ("q" gemini-companion-review-quit "Quit (asks first)" (view)
-      :enable gemini-companion-edits-to-answer))
+      :enable to-answer))
     ("Edit"
      ("n" gemini-companion-review-next-hunk "Next hunk" (view list)
-      :enable gemini-companion-review-of-buffer :stay t :header "next")
+      :enable review :stay t :header "next")
      ("p" gemini-companion-review-previous-hunk "Previous hunk" (view list)
-      :enable gemini-companion-review-of-buffer :stay t)
+      :enable review :stay t)
      ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list page)
-      :enable gemini-companion-review-hunk-shown
-      :on gemini-companion-review-excluded-p :stay t :header "exclude")
+      :enable hunk :on excluded :stay t :header "exclude")
      ("e" gemini-companion-review-edit "Edit the proposal" (view list page)
-      :enable gemini-companion-review-of-buffer :header "edit")
+      :enable review :header "edit")
      ("c" gemini-companion-comment "Comment on this line" (view)
       :header "comment")
      ("D" gemini-companion-remove-comments "Remove sent comments" (list page))
@@ -108,11 +112,11 @@
      ("RET" gemini-companion-turn-page-visit "Visit or review" (page)
       :header "visit")
      ("v" gemini-companion-review-switch-view "Switch the view" (view list page)
-      :enable gemini-companion-edits-to-answer :header "other view")
+      :enable to-answer :header "other view")
      ("W" gemini-companion-patch "Show as a patch" (view list page))
      ("l" gemini-companion-list "List of edits" (view page))
      ("!" gemini-companion-auto-accept "Auto-accept" (view list page)
-      :on gemini-companion-auto-on-p)
+      :on auto-accept)
      ("%" gemini-companion-set-rule "Rule for this file" (view list page))
      ("g" revert-buffer "Refresh" (list page))
      ("q" gemini-companion-quit-window "Quit the list" (list))
@@ -181,10 +185,9 @@ A group without a title is in no menu.
 
 In the plist, `:header' is the word beside the key in a header line, in
 which those with `:first' come first.  The transient stays after
-commands with `:stay'.  Two have variables, or functions without
-arguments, which count once they are loaded, and only read what is known,
-as Emacs calls them each time it displays a menu: `:enable' is nil if the
-command does nothing now, and `:on' is the state of what it turns on.")
+commands with `:stay'.  Two have names of `gemini-companion-commands-value':
+the command does nothing now if that of `:enable' is nil, and that of `:on'
+is the state of what it turns on.")
 
 (defun gemini-companion-commands-menu (place)
   "Return the groups of `gemini-companion-commands' for a menu in PLACE."
@@ -209,11 +212,10 @@ each command."
             (label (cons label command))
             (t command)))))
 
-(defun gemini-companion-commands-state (symbol)
-  "Return the value of SYMBOL, a variable or else a function.
-It is nil if that is not loaded, and after a user error."
-  (cond ((boundp symbol) (symbol-value symbol))
-        ((fboundp symbol) (ignore-error user-error (funcall symbol)))))
+(defun gemini-companion-commands-state (name)
+  "Return the value of NAME in the current buffer; nil after a user error.
+See `gemini-companion-commands-value'."
+  (ignore-error user-error (gemini-companion-commands-value name)))
 
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-set-initial-state "ext:evil-core")

@@ -22,6 +22,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-facts)
@@ -117,6 +118,10 @@ If ALL is non-nil, include those whose changes are not in the text now."
   (let ((count (cl-loop for record in gemini-companion-changes--files
                         sum (length (gemini-companion-changes-file-known record)))))
     (and (< 0 count) count)))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'changes)))
+  "Return how many changes are left, or nil."
+  (gemini-companion-changes-left))
 
 (defun gemini-companion-changes-here ()
   "Return the record of the file that the current buffer visits, or nil.

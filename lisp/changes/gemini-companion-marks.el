@@ -15,6 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-changes)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-part)
 (require 'gemini-companion-text)
@@ -52,6 +53,10 @@
 (defvar-local gemini-companion-marks-here nil
   "The overlays of the changes in this buffer, in order.")
 (put 'gemini-companion-marks-here 'permanent-local t)
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'changes-here)))
+  "Return the overlays of the changes in this buffer."
+  gemini-companion-marks-here)
 
 (defvar-local gemini-companion-marks--edited nil
   "Non-nil if this buffer was edited and will be looked at again.")

@@ -14,6 +14,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-coding)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
@@ -144,6 +145,10 @@ EDIT is the current one by default.  For PLAIN, see
                          (format (ngettext "%d hunk" "%d hunks" hunks) hunks)
                        (format "%d of %d hunks" (- hunks excluded) hunks))
                      (gemini-companion-hunk-lines added removed))))))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'summary)))
+  "Return the file of the review and its amount of change, a text."
+  (gemini-companion-edit-hunks-summary))
 
 ;;;; Excluded hunks
 

@@ -21,6 +21,7 @@
 ;;; Code:
 
 (require 'gemini-companion-clients)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-log)
@@ -154,6 +155,10 @@ If SESSION is non-nil, return only its edits."
                          (gemini-companion-session-same-p
                           session (gemini-companion-edit-session edit)))))
               (gemini-companion-edits)))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'reviews)))
+  "Return the edits that await an answer."
+  (gemini-companion-edits-open))
 
 (defun gemini-companion-edits-ending ()
   "Return the edits that have ended and whose views are still to be closed."
@@ -307,6 +312,10 @@ an answer."
                                 (gemini-companion-edit-status edit)))
           (_ (user-error "No edit here awaits an answer"))))))
 
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'to-answer)))
+  "Return the edits at point that await an answer."
+  (gemini-companion-edits-to-answer))
+
 (defun gemini-companion-edit-unsettled (&optional edit)
   "Return EDIT, by default the current one, if it awaits an answer.
 Signal a `user-error' if not."
@@ -393,6 +402,10 @@ key, if it is non-nil."
                          (seq-filter #'gemini-companion-edit-kept
                                      gemini-companion-edit--all))
             10))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'unsaved-proposal)))
+  "Return the edits whose texts were not written."
+  (gemini-companion-edits-kept))
 
 ;;;; An edit as a request
 

@@ -34,8 +34,7 @@
                   "Display the commands of gemini-companion in a menu." global)
                  (gemini-companion-review-menu
                   "Display the commands for a review in a menu." view
-                  :description (lambda () (gemini-companion-commands-state
-                                           'gemini-companion-edit-hunks-summary)))
+                  :description (lambda () (gemini-companion-commands-state 'summary)))
                  (gemini-companion-list-menu
                   "Display the commands of the list of edits in a menu." list)
                  (gemini-companion-page-menu

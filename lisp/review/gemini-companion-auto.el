@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -41,6 +42,10 @@ By default, that is the CLI at point, or if there is none, any CLI."
     (seq-intersection (if session (list session) (gemini-companion-sessions))
                       gemini-companion-auto--sessions
                       #'gemini-companion-session-same-p)))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'auto-accept)))
+  "Return non-nil if auto-accept is on for the CLI at point, or for any."
+  (gemini-companion-auto-on-p))
 
 (defun gemini-companion-auto--session-here ()
   "Return the CLI at point, or of the review of this buffer, or nil."

@@ -223,7 +223,6 @@ LINE is counted in the proposal, or nil."
 
 ;;;; Menu state
 
-;; A user error of these functions means nil in a menu.
 (defun gemini-companion-review-hunk-shown ()
   "Return the hunk at point, as it is displayed, of a review that is open.
 The value is nil if there is none.  Nothing is compared."
@@ -236,6 +235,18 @@ The value is nil if there is none.  Nothing is compared."
           (gemini-companion-hunk-excluded
            (gemini-companion-edit-proposal-buffer
             (gemini-companion-edit-unsettled)))))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'review)))
+  "Return the view of the current buffer."
+  (gemini-companion-review-of-buffer))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'hunk)))
+  "Return the hunk of a review at point."
+  (gemini-companion-review-hunk-shown))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'excluded)))
+  "Return non-nil if the hunk of a review at point is excluded."
+  (gemini-companion-review-excluded-p))
 
 ;;;; The hunk at point
 

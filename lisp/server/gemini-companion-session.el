@@ -24,6 +24,7 @@
 (require 'gemini-companion-cache)
 (require 'gemini-companion-choice)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-names)
 (require 'map)
 
@@ -54,6 +55,10 @@ Each has an `:id', and usually a `:pid' and a `:directory'.  A CLI
 that connects again keeps its old session beside the new one; it
 counts once."
   (seq-uniq gemini-companion-session--all #'gemini-companion-session-same-p))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'connected)))
+  "Return the connected CLIs."
+  (gemini-companion-sessions))
 
 (defun gemini-companion-session-connected-p (session)
   "Return non-nil if SESSION is connected."

@@ -16,6 +16,7 @@
 
 (require 'gemini-companion-cache)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-commands)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
@@ -88,6 +89,10 @@ The mode sets it before this library is loaded.")
 (defvar gemini-companion-context-paused nil
   "Non-nil while sharing is paused.
 Set by `gemini-companion-pause'.")
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'paused)))
+  "Return non-nil while sharing is paused."
+  gemini-companion-context-paused)
 
 ;;;; Files
 

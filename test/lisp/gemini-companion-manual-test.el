@@ -781,15 +781,13 @@ VARIABLE is bound to its feature, a string."
         (when-let* ((name (gemini-companion-manual-test-defined form)))
           (puthash name file homes))))
     (pcase-dolist (`(,file . ,forms) sources)
-      ;; Its table has functions of all wings that tell what applies now.
-      (unless (equal "gemini-companion-commands" (file-name-base file))
-        (gemini-companion-manual-test-walk
-         (lambda (symbol)
-           (when-let* ((home (gethash symbol homes))
-                       ((< (funcall level file) (funcall level home)))
-                       ((not (commandp symbol))))
-             (push (list (file-name-base file) symbol) wrong)))
-         forms)))
+      (gemini-companion-manual-test-walk
+       (lambda (symbol)
+         (when-let* ((home (gethash symbol homes))
+                     ((< (funcall level file) (funcall level home)))
+                     ((not (commandp symbol))))
+           (push (list (file-name-base file) symbol) wrong)))
+       forms))
     (should-not (seq-uniq wrong))))
 
 (ert-deftest gemini-companion-design-names-only-what-exists ()

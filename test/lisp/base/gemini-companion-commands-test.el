@@ -69,19 +69,37 @@
       (should-not (lookup-key map "u"))
       (should-not (lookup-key map "k")))))
 
-(defvar gemini-companion-commands-test-state)
+(ert-deftest gemini-companion-commands-name-only-what-some-file-knows ()
+  "A name of the table without a method would be nil in each menu."
+  :tags '(pure)
+  (let ((known (seq-mapcat
+                (lambda (file)
+                  (with-temp-buffer
+                    (insert-file-contents
+                     (expand-file-name file gemini-companion-test-root))
+                    (cl-loop while (re-search-forward
+                                    "commands-value ((_name (eql '\\([a-z-]+\\))))"
+                                    nil t)
+                             collect (intern (match-string 1)))))
+                (gemini-companion-test-sources))))
+    (should (equal known (seq-uniq known)))
+    (pcase-dolist (`(,_ ,command ,_ ,_ . ,plist)
+                   (seq-mapcat #'cdr gemini-companion-commands))
+      (ert-info ((symbol-name command))
+        (dolist (name (list (plist-get plist :enable) (plist-get plist :on)))
+          (should (or (null name) (memq name known))))))))
 
-(ert-deftest gemini-companion-commands-state-is-a-variable-or-a-function ()
-  (should-not (gemini-companion-commands-state
-               'gemini-companion-commands-test-nothing))
-  (let ((gemini-companion-commands-test-state 1))
-    (should (equal 1 (gemini-companion-commands-state
-                      'gemini-companion-commands-test-state))))
-  (should (equal (buffer-name)
-                 (gemini-companion-commands-state 'buffer-name)))
-  (cl-letf (((symbol-function 'gemini-companion-commands-test-fails)
-             (lambda () (user-error "No review here"))))
-    (should-not (gemini-companion-commands-state
-                 'gemini-companion-commands-test-fails))))
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'test-buffer)))
+  "Return the name of the current buffer."
+  (buffer-name))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'test-fails)))
+  "Signal a user error."
+  (user-error "No review here"))
+
+(ert-deftest gemini-companion-commands-state-is-nil-if-it-is-not-known ()
+  (should (equal (buffer-name) (gemini-companion-commands-state 'test-buffer)))
+  (should-not (gemini-companion-commands-state 'test-nothing))
+  (should-not (gemini-companion-commands-state 'test-fails)))
 
 ;;; gemini-companion-commands-test.el ends here
