@@ -334,6 +334,7 @@ covering (inhibit-switch-frame . t)))")
                           (seq-difference (buffer-list) buffers)))))))
 
 (ert-deftest gemini-companion-commands-of-a-buffer-are-completed-only-there ()
+  (gemini-companion-test-needs-add-on 'prompts)
   (require 'gemini-companion-compose)
   (require 'gemini-companion-ediff)
   (with-temp-buffer

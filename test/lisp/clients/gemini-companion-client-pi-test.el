@@ -5,11 +5,13 @@
 ;;; Code:
 
 (require 'gemini-companion-cli-test-helper)
-(require 'gemini-companion-compose)
 (require 'gemini-companion-edit-test-helper)
-(require 'gemini-companion-prompt)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-state)
+
+(declare-function gemini-companion-compose-deliver "gemini-companion-compose")
+(declare-function gemini-companion-edit-reject-with-reason "gemini-companion-prompt")
+(declare-function gemini-companion-prompt-submit "gemini-companion-prompt")
 
 (ert-deftest gemini-companion-pi-resumes-a-conversation-by-its-name ()
   :tags '(pure)
@@ -32,6 +34,8 @@ The variable CALLS has the calls of the server, the last first."
            ,@body)))))
 
 (ert-deftest gemini-companion-pi-has-the-reason-with-the-rejection ()
+  (gemini-companion-test-needs-add-on 'prompts)
+  (require 'gemini-companion-prompt)
   (gemini-companion-pi-test-with-edit calls
     (gemini-companion-edit-reject-with-reason
      (car (gemini-companion-edits-open)) "in French")
@@ -45,6 +49,8 @@ The variable CALLS has the calls of the server, the last first."
       (should-not (assq 'diff-rejected calls)))))
 
 (ert-deftest gemini-companion-pi-takes-prompts-from-the-server ()
+  (gemini-companion-test-needs-add-on 'prompts)
+  (require 'gemini-companion-prompt)
   (let ((session '(:id "1" :client "pi"))
         (answer t)
         (kill-ring nil)
@@ -62,6 +68,8 @@ The variable CALLS has the calls of the server, the last first."
       (should (equal "why?" (car kill-ring))))))
 
 (ert-deftest gemini-companion-pi-has-prompts-but-no-commands-by-messages ()
+  (gemini-companion-test-needs-add-on 'prompts)
+  (require 'gemini-companion-compose)
   (let ((session '(:id "1" :client "pi" :pid 1))
         (kill-ring nil)
         calls)
@@ -85,6 +93,8 @@ The variable CALLS has the calls of the server, the last first."
         (gemini-companion-test-eventually (equal '("again" "why?") calls))))))
 
 (ert-deftest gemini-companion-pi-prompts-survive-the-end-of-the-server ()
+  (gemini-companion-test-needs-add-on 'prompts)
+  (require 'gemini-companion-prompt)
   (dolist (end (list (lambda () (gemini-companion-part-ready 'prompt 'resumed))
                      (lambda () (gemini-companion-part-stop 'prompt))))
     (let ((kill-ring nil)
