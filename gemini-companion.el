@@ -117,6 +117,8 @@
     "Show a unified diff in `diff-mode', with names relative to the root." t)
   (autoload 'gemini-companion-resume-mode "gemini-companion-resume"
     "Mode of the list of conversations that a CLI can resume.")
+  (autoload 'gemini-companion-run-again "gemini-companion-resume"
+    "Restart the CLIs in terminals of this Emacs, each after a question." t)
   (autoload 'gemini-companion-resume "gemini-companion-resume"
     "List the conversations of the CLI of this project, to resume one." t)
   (autoload 'gemini-companion-merge "gemini-companion-revert"

@@ -32,6 +32,7 @@
 (require 'gemini-companion-permission)
 (require 'gemini-companion-plan)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-resume)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-rules)
 (require 'gemini-companion-server)
@@ -460,25 +461,9 @@ Delete its directory, too, unless CLIENT has other policies there."
                                          (append
                                           (gemini-companion-tools--linkable)
                                           (gemini-companion-tools--notifying))
-                                         " or "))))
-         (titles (mapconcat #'gemini-companion-client-title all ", ")))
-    (unless (y-or-n-p
-             (format "A linked CLI reports what it asks permission for.  %s \
-receive the new errors after each edit, and may ask Emacs for references, \
-definitions and diagnostics of shared files.  The same command unlinks them.  \
-Link %s? "
-                     (gemini-companion-clients-titles
-                      (append (gemini-companion-tools--linkable)
-                              (gemini-companion-tools--reporting)))
-                     titles))
-      (user-error "Nothing was linked"))
+                                         " or ")))))
     ;; All is asked before anything is written.
-    (let ((trusted (gemini-companion-tools--chosen
-                    (seq-filter #'gemini-companion-tools--policy clients)
-                    "Allow these read-only questions of %s without confirmation? "))
-          (answering (gemini-companion-tools--chosen
-                      (seq-filter #'gemini-companion-tools--permission-event clients)
-                      "Answer in Emacs what %s asks before it runs a tool? ")))
+    (pcase-let ((`(,trusted ,answering) (gemini-companion-tools--ask all clients)))
       (make-directory (gemini-companion-install-extension-directory) t)
       (dolist (client answering)
         (gemini-companion-text-write-changed
@@ -492,27 +477,70 @@ Link %s? "
         ;; Without a server, the mode calls the method later.
         (when (gemini-companion-server-ready-p)
           (gemini-companion-part-ready 'tools 'linked))
-        (message "Linking %s..." titles)
+        (message "Linking %s..." (gemini-companion-tools--titles all))
         (gemini-companion-tools--run
          "link" clients
          (lambda (failed)
-           (message "%s%s"
-                    (if failed
-                        (concat "Linking failed; " (string-join failed "; "))
-                      (format "Linked %s; restart those that are running" titles))
-                    (mapconcat
-                     (lambda (client)
-                       (concat "; " (gemini-companion-tools--other-hook client)))
-                     (seq-filter #'gemini-companion-tools--other-hook answering)
-                     "")))
+           (message "%s" (gemini-companion-tools--outcome all failed answering)))
          failures)))))
 
-(defun gemini-companion-tools--chosen (clients question)
-  "Return those of CLIENTS for which the user answers QUESTION by yes.
-QUESTION is a format with the title of a client."
-  (seq-filter (lambda (client)
-                (y-or-n-p (format question (gemini-companion-client-title client))))
-              clients))
+(defun gemini-companion-tools--titles (clients)
+  "Return the titles of CLIENTS, one string."
+  (mapconcat #'gemini-companion-client-title clients ", "))
+
+(defun gemini-companion-tools--ask (all clients)
+  "Ask one question: whether to link ALL, and what else to allow.
+CLIENTS are those of ALL that ask questions of Emacs.  Return a list of the
+clients whose questions need no confirmation, and of those that are answered
+in Emacs; signal a `user-error' if the user declines."
+  (let* ((trusted (seq-filter #'gemini-companion-tools--policy clients))
+         (answering
+          (seq-filter #'gemini-companion-tools--permission-event clients))
+         (more (delq nil
+                     (list (and trusted
+                                (format "allows these read-only questions of %s \
+without confirmation"
+                                        (gemini-companion-tools--titles trusted)))
+                           (and answering
+                                (format "answers in Emacs what %s asks before it runs \
+a tool"
+                                        (gemini-companion-tools--titles answering)))))))
+    (pcase (car (read-multiple-choice
+                 (format "A linked CLI reports what it asks permission for.  %s \
+receive the new errors after each edit, and may ask Emacs for references, \
+definitions and diagnostics of shared files.  The same command unlinks them.%s  \
+Link %s?"
+                         (gemini-companion-clients-titles
+                          (append (gemini-companion-tools--linkable)
+                                  (gemini-companion-tools--reporting)))
+                         (if more
+                             (format "  \"All\" %s." (string-join more ", and "))
+                           "")
+                         (gemini-companion-tools--titles all))
+                 `((?y "yes" "Link them, and allow nothing else.")
+                   ,@(and more
+                          `((?a "all" ,(concat "Link them.  This "
+                                               (string-join more ", and ") "."))))
+                   (?n "no" "Link nothing."))))
+      (?y '(nil nil))
+      (?a (list trusted answering))
+      (_ (user-error "Nothing was linked")))))
+
+(defun gemini-companion-tools--outcome (clients failed answering)
+  "Return a message about CLIENTS, which were linked but for those that FAILED.
+FAILED is a list of strings.  ANSWERING are the clients that Emacs answers."
+  (concat
+   (if failed
+       (concat "Linking failed; " (string-join failed "; "))
+     (format "Linked %s" (gemini-companion-tools--titles clients)))
+   ;; It cannot be asked here, in a sentinel: the user may be typing.
+   (if-let* ((names (gemini-companion-resume-running clients)))
+       (format "; M-x gemini-companion-run-again restarts %s" (string-join names ", "))
+     (if failed "" "; restart those that are running"))
+   (mapconcat (lambda (client)
+                (concat "; " (gemini-companion-tools--other-hook client)))
+              (seq-filter #'gemini-companion-tools--other-hook answering)
+              "")))
 
 (defun gemini-companion-tools--permission-event (client)
   "Return the event whose hook may answer what CLIENT asks, a symbol, or nil."
@@ -737,7 +765,8 @@ the definition of a symbol, and for the diagnostics of a file.
 
 An extension is written into `gemini-companion-install-directory',
 and a link to it for each CLI that is installed; a CLI finds it when
-it starts next.  The same command deletes both."
+it starts next; `gemini-companion-run-again' restarts those that run.
+The same command deletes both."
   (interactive)
   (when (get-process "gemini-companion-link")
     (user-error "CLIs are still being linked or unlinked; wait for the message"))

@@ -15,6 +15,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
+(require 'gemini-companion-turn)
 (require 'gemini-companion-windows-at-once)
 (require 'tabulated-list)
 
@@ -150,6 +151,37 @@ ENTRY.  This is a value of `desktop-buffer-mode-handlers'."
          "%s ran here; g lists its conversations, to resume one")
         (current-buffer))))))
 
+;;;; Restart
+
+(defun gemini-companion-resume--terminals (&optional clients)
+  "Return the terminals of Emacs with a live CLI that can resume, buffers.
+With CLIENTS, a list of keys of `gemini-companion-clients', only of these.
+CLIs on other hosts are left out."
+  (seq-filter
+   (lambda (buffer)
+     (when-let* ((cli (buffer-local-value 'gemini-companion-terminal-cli buffer)))
+       (pcase-let (((cl-struct gemini-companion-terminal-cli client remote) cli))
+         (and (null remote)
+              (or (null clients) (member client clients))
+              (process-live-p (get-buffer-process buffer))
+              (gemini-companion-client-resume-arguments client t)))))
+   (buffer-list)))
+
+(defun gemini-companion-resume-running (clients)
+  "Return the names of the CLIs of CLIENTS that can be restarted, strings."
+  (mapcar (lambda (buffer)
+            (gemini-companion-cli-name
+             (buffer-local-value 'gemini-companion-terminal-cli buffer)))
+          (gemini-companion-resume--terminals clients)))
+
+(defun gemini-companion-resume--conversation-p (buffer)
+  "Return non-nil if the CLI in the terminal BUFFER has a conversation.
+One that is not connected may have one of which Emacs does not know."
+  (seq-some (lambda (session)
+              (and (eq buffer (gemini-companion-session-terminal session))
+                   (gemini-companion-session-turn session)))
+            (gemini-companion-sessions)))
+
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'resume)))
@@ -174,6 +206,26 @@ ENTRY.  This is a value of `desktop-buffer-mode-handlers'."
     gemini-companion-terminal-cli
     'resume (or (tabulated-list-get-id)
                 (user-error "No conversation at point; type g to list them")))))
+
+(defun gemini-companion-run-again ()
+  "Restart the CLIs in terminals of this Emacs, each after a question.
+A CLI reads its links, extensions and settings only when it starts.  One with
+a conversation resumes that, or asks which one to resume; its turn ends, and
+its open proposals are closed.  Those on other hosts are left alone."
+  (interactive)
+  (let ((buffers (or (gemini-companion-resume--terminals)
+                     (user-error "No CLI runs in a terminal of this Emacs"))))
+    (dolist (buffer buffers)
+      (let ((cli (buffer-local-value 'gemini-companion-terminal-cli buffer))
+            (resume (and (gemini-companion-resume--conversation-p buffer) t)))
+        (when (and (y-or-n-p (format "End %s, and start it again%s? "
+                                     (gemini-companion-cli-name cli)
+                                     (if resume " with its conversation" "")))
+                   ;; It may have exited meanwhile.
+                   (process-live-p (get-buffer-process buffer)))
+          (delete-process (get-buffer-process buffer))
+          (gemini-companion-cli-launch
+           (gemini-companion-terminal-cli-with cli 'resume resume)))))))
 
 (defun gemini-companion-resume (&optional number)
   "List the conversations of the CLI of this project, to resume one.

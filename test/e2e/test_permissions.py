@@ -40,8 +40,8 @@ def link_qwen(world: World, emacs: Emacs) -> None:
     # Linking Gemini CLI, too, would take four seconds of a processor.
     programs = f"""'(("gemini" . "not-there") ("qwen" . {lisp(world.tools.qwen)}))"""
     emacs.eval(f"(setq gemini-companion-run-commands {programs})")
-    question = "Answer in Emacs what Qwen Code asks"
-    emacs.command("gemini-companion-tools", "A linked CLI", question)
+    question = "answers in Emacs what Qwen Code asks"
+    emacs.command("gemini-companion-tools", question, key="a")
     emacs.says("Linked Qwen Code")
 
 

@@ -55,9 +55,8 @@ NEW_ERROR = "Emacs sees 1 new error in a.py"
 def link(world: World, emacs: Emacs) -> None:
     """Give the command that links the CLIs, and answer yes to what it asks.
 
-    If they are linked already, only name their programs.  Emacs does not answer what
-    Qwen Code asks permission for.  New errors are waited for as long as the hook lives,
-    for a busy machine.
+    If they are linked already, only name their programs.  New errors are waited for as
+    long as the hook lives, for a busy machine.
     """
     emacs.eval("(defvar gemini-companion-errors-timeout 4.5)")
     programs = [("gemini", world.tools.gemini)]
@@ -67,11 +66,7 @@ def link(world: World, emacs: Emacs) -> None:
     emacs.eval(f"(setq gemini-companion-run-commands '({commands}))")
     if emacs.value(LINKED):
         return
-    questions = "A linked CLI", "without confirmation"
-    emacs.command("gemini-companion-tools", *questions)
-    if len(programs) > 1:
-        emacs.wait_for("Answer in Emacs what Qwen Code asks")
-        emacs.keys("n")
+    emacs.command("gemini-companion-tools", "without confirmation", key="a")
     emacs.says("Linked")
 
 

@@ -331,12 +331,12 @@ class Emacs(Screen):
         self.terminal.text(text)
         self._wait_until_handled()
 
-    def command(self, name: str, *questions: str) -> None:
-        """Run the command ``name`` by M-x, and answer its ``questions`` by yes."""
+    def command(self, name: str, *questions: str, key: str = "y") -> None:
+        """Run the command ``name`` by M-x, and answer its ``questions`` by ``key``."""
         self.keys("M-x", name, "Enter")
         for question in questions:
             self.wait_for(question)
-            self.keys("y")
+            self.keys(key)
 
     def burst(self, *keys: str, macro: bool = False) -> None:
         """Press ``keys`` while Emacs is busy, which reads all of them afterwards.

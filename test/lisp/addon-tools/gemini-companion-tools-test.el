@@ -29,11 +29,14 @@ End-to-end tests do so with the CLIs themselves.")
 
 (defun gemini-companion-tools-test-call (&rest answers)
   "Link the CLIs, or unlink them, and wait for the end.
-Each question of y or n is answered by one of ANSWERS, t, nil or quit."
-  (cl-letf (((symbol-function 'y-or-n-p)
-             (lambda (_)
-               (let ((answer (pop answers)))
-                 (if (eq answer 'quit) (signal 'quit nil) answer)))))
+The questions are answered by ANSWERS: whether to link the CLIs by a
+character or quit, whether to unlink them by t or nil."
+  (cl-letf* ((answer (lambda (&rest _)
+                       (let ((answer (pop answers)))
+                         (if (eq answer 'quit) (signal 'quit nil) answer))))
+             ((symbol-function 'y-or-n-p) answer)
+             ((symbol-function 'read-multiple-choice)
+              (lambda (_ choices &rest _) (assq (funcall answer) choices))))
     (gemini-companion-tools)
     (should (string-search "still" (format "%s" (should-error (gemini-companion-tools)))))
     (gemini-companion-test-eventually
@@ -69,9 +72,9 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
           (hooks (gemini-companion-test-hooks))
           (bridge (expand-file-name
                    "bridge.py" (gemini-companion-install-extension-directory))))
-      (should-error (gemini-companion-tools-test-call nil) :type 'user-error)
+      (should-error (gemini-companion-tools-test-call ?n) :type 'user-error)
       (should (equal before (gemini-companion-tools-test-files directory)))
-      (gemini-companion-tools-test-call t t)
+      (gemini-companion-tools-test-call ?a)
       ;; The mode is off.
       (should (equal hooks (gemini-companion-test-hooks)))
       (should (equal '("gemini" "qwen" "copilot")
@@ -123,7 +126,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
     (write-region "" nil ".copilot/hooks" nil 'silent)
     (write-region "" nil ".gemini/policies" nil 'silent)
     (ert-with-message-capture shown
-      (gemini-companion-tools-test-call t t t)
+      (gemini-companion-tools-test-call ?a)
       (should (string-search "Linking failed; " shown))
       (should (string-match-p "Copilot CLI: .*/hooks" shown))
       (should (string-match-p "Gemini CLI: .*/policies" shown)))
@@ -141,10 +144,12 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
     (let ((process-environment (cons (concat "PI_CODING_AGENT_DIR=" directory "agent")
                                      process-environment))
           (exec-path (list directory)))
-      (should-error (gemini-companion-tools-test-call t) :type 'user-error)
+      (should-error (gemini-companion-tools-test-call ?y) :type 'user-error)
       (make-directory (gemini-companion-extension-directory "pi") t)
       (should-not (gemini-companion-tools-linked-p "pi"))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always)
+                ((symbol-function 'read-multiple-choice)
+                 (lambda (_ choices &rest _) (car choices))))
         (gemini-companion-tools)
         (should (gemini-companion-tools-linked-p "pi"))
         (should (string-search "good Pi is linked"
@@ -170,7 +175,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
                 (format "%s" (seq-filter
                               (lambda (finding) (equal "Permissions" (car finding)))
                               (gemini-companion-status-findings directory)))))
-      (gemini-companion-tools-test-call t nil nil)
+      (gemini-companion-tools-test-call ?y)
       (should (string-search "--notice" (hook)))
       (should (string-search "Permissions of Qwen Code are shown" (status)))
       (should (string-search "a key answers a shell command" (status)))
@@ -179,7 +184,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       (write-region "{\"hooks\": {\"PermissionRequest\": [{}]}}" nil
                     ".qwen/settings.json" nil 'silent)
       (ert-with-message-capture messages
-        (gemini-companion-tools-test-call t nil t)
+        (gemini-companion-tools-test-call ?a)
         (should (string-search "Linked" messages))
         (should (string-search "another hook for PermissionRequest" messages)))
       (should (string-search "another hook for PermissionRequest" (status)))
@@ -222,7 +227,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
                      (string-trim (buffer-string))))
                  (becomes (expected)
                    (gemini-companion-test-eventually (equal expected (runs)))))
-        (gemini-companion-tools-test-call t t)
+        (gemini-companion-tools-test-call ?a)
         (gemini-companion-part-ready 'tools 'started)
         (becomes "{}")
         ;; No other program is run: an edit costs only a look for the file, and
@@ -381,13 +386,13 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
       ;; The user quits the second question.
       (should (eq 'quit
                   (condition-case nil
-                      (gemini-companion-tools-test-call t 'quit)
+                      (gemini-companion-tools-test-call 'quit)
                     (quit 'quit))))
       (should (equal before (gemini-companion-tools-test-files directory))))
     ;; One CLI refuses, and the other one links it.
     (make-directory ".gemini/extensions/gemini-companion" t)
     (ert-with-message-capture messages
-      (gemini-companion-tools-test-call t nil)
+      (gemini-companion-tools-test-call ?y)
       (should (string-search "Linking failed; Gemini CLI: already installed"
                              messages)))
     (should-not (file-exists-p ".gemini/policies/gemini-companion.toml"))
@@ -424,7 +429,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
                              "note In auto, auto-edit and yolo, Qwen Code writes"
                              "note In --yolo and --allow-tool, Copilot CLI writes")
                            (rules)))
-        (gemini-companion-tools-test-call t nil)
+        (gemini-companion-tools-test-call ?y)
         (gemini-companion-test-write
          ".gemini/trustedFolders.json"
          (json-encode `((,(directory-file-name directory) . "TRUST_FOLDER"))))
@@ -447,7 +452,7 @@ Each question of y or n is answered by one of ANSWERS, t, nil or quit."
   (gemini-companion-tools-test-with-home
     (should (string-search "No CLI is linked"
                            (gemini-companion-tools-test-shown directory)))
-    (gemini-companion-tools-test-call t nil)
+    (gemini-companion-tools-test-call ?y)
     (gemini-companion-test-write
      ".qwen/settings.json" "{\"security\": {\"folderTrust\": {\"enabled\": true}}}")
     (dolist (text '("is not trusted, so questions are not offered and edits are not \
