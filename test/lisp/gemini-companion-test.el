@@ -372,6 +372,7 @@ covering (inhibit-switch-frame . t)))")
 (ert-deftest gemini-companion-autoloads-are-those-of-the-commands ()
   "The list has each command for all buffers, with its file and first line."
   :tags '(pure)
+  (mapc #'gemini-companion-test-needs-add-on '(prompts remote tools))
   (let ((listed (gemini-companion-test-listed-autoloads)))
     (pcase-dolist (`(,_ ',command ,file ,line . ,rest) listed)
       (ert-info ((symbol-name command))

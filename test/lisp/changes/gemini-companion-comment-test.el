@@ -384,6 +384,7 @@
                        (gemini-companion-comment-for-cli
                         (car (gemini-companion-comments)) session))))
       (gemini-companion-remove-comments 'all)
+      (gemini-companion-test-needs-add-on 'prompts)
       (cl-letf (((symbol-function 'gemini-companion-session-terminal) #'identity)
                 ((symbol-function 'gemini-companion-prompt-submit)
                  (lambda (text _find _seconds _problem function)
