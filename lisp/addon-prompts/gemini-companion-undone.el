@@ -7,7 +7,9 @@
 
 ;; What the user has undone of the changes of a CLI, in a file, in the list or on the
 ;; page of a turn, until it is sent to the CLI with the next comments; see
-;; `gemini-companion-comment-send'.  What is there again by then is not sent.
+;; `gemini-companion-comment-send'.  Which hunks these are is known to the record of
+;; the file, see `gemini-companion-changes': those that are there again by then are
+;; not sent.
 
 ;;; Code:
 
@@ -18,7 +20,6 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-(require 'gemini-companion-undo)
 (require 'gemini-companion-weave)
 
 ;;;; State
@@ -28,13 +29,13 @@
                (:constructor gemini-companion-undone--make)
                (:copier nil))
   "A change of a CLI that the user has undone, and that was not sent yet.
-SOURCE is the record of the file, or the edit that was undone.  PATH is the
-name of the file, and SESSION is the CLI.  FIRST and LAST are the numbers of
+SOURCE is the record of the file, whose HUNKS these are, or the edit that was
+undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and LAST are the numbers of
 the lines that the CLI had written; if it had only removed some, LAST is
 before FIRST.  They are nil if the file, which the CLI had made, was deleted.
 OLD and NEW are the lines without and with the change, lists of strings with
 newlines."
-  source path session first last old new)
+  source hunks path session first last old new)
 
 (defvar gemini-companion-undone--all nil
   "What the user has undone and was not sent, the last one first.")
@@ -57,6 +58,7 @@ call loads this file."
          (if (gemini-companion-edit-p source)
              source
            (car (gemini-companion-weave-change-edits change)))
+         :hunks (gemini-companion-weave-change-hunks change)
          :first (1+ start) :last end
          :old (gemini-companion-lines-change-lines change)
          :new (append (substring now start end) nil))))))
@@ -81,47 +83,21 @@ SLOTS are further ones of the `gemini-companion-undone'."
 (defun gemini-companion-undone-of-session (session)
   "Return what the user has undone of the CLI of SESSION and was not sent to it.
 What is there again by now, as after an undo in the buffer, is none."
-  (let ((there (make-hash-table :test 'eq)))
-    (seq-filter (lambda (undone)
-                  (and (gemini-companion-session-same-p
-                        session (gemini-companion-undone-session undone))
-                       (not (gemini-companion-undone--back-p undone there))))
-                (reverse gemini-companion-undone--all))))
+  (seq-filter (lambda (undone)
+                (and (gemini-companion-session-same-p
+                      session (gemini-companion-undone-session undone))
+                     (not (gemini-companion-undone--back-p undone))))
+              (reverse gemini-companion-undone--all)))
 
-(defun gemini-companion-undone--back-p (undone there)
-  "Return non-nil if the change UNDONE, or the deleted file, is there again.
-THERE is a table from sources to their values of
-`gemini-companion-undone--there'."
-  (if (null (gemini-companion-undone-first undone))
-      (gemini-companion-text-attributes (gemini-companion-undone-path undone))
-    (let ((source (gemini-companion-undone-source undone)))
-      (when (eq 'unknown (gethash source there 'unknown))
-        (puthash source (gemini-companion-undone--there source) there))
-      (member (cons (gemini-companion-undone-old undone)
-                    (gemini-companion-undone-new undone))
-              (gethash source there)))))
-
-(defun gemini-companion-undone--there (source)
-  "Return the changes of SOURCE that its file has now, a list of (OLD . NEW).
-These are the lines without and with a change, lists of strings."
-  (pcase-let ((`(,changes . ,now)
-               (if (gemini-companion-edit-p source)
-                   (gemini-companion-undo-changes-now source)
-                 (gemini-companion-undone--there-of-record source))))
-    (mapcar (lambda (change)
-              (cons (gemini-companion-lines-change-lines change)
-                    (append (substring now
-                                       (gemini-companion-lines-change-start change)
-                                       (gemini-companion-lines-change-end change))
-                            nil)))
-            changes)))
-
-(defun gemini-companion-undone--there-of-record (record)
-  "Return the changes of RECORD now, and the lines now, a cons, or nil."
-  (when-let* (((memq record (gemini-companion-changes-files 'all)))
-              (changes (gemini-companion-changes-look record))
-              (text (gemini-companion-changes-text record)))
-    (cons changes (gemini-companion-lines-split text))))
+(defun gemini-companion-undone--back-p (undone)
+  "Return non-nil if the change UNDONE, or the deleted file, is there again."
+  (let ((source (gemini-companion-undone-source undone)))
+    (cond ((null (gemini-companion-undone-first undone))
+           (gemini-companion-text-attributes (gemini-companion-undone-path undone)))
+          ((gemini-companion-edit-p source)
+           (gemini-companion-edit-written-p source))
+          (t (gemini-companion-changes-back-p
+              source (gemini-companion-undone-hunks undone))))))
 
 ;;;; Life
 

@@ -24,9 +24,12 @@
 
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-facts)
+(require 'gemini-companion-file-state)
 (require 'gemini-companion-format)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
@@ -47,8 +50,10 @@
 NAME is its true name, and EDIT is the last edit that was written there."
   name edit
   (edits nil :documentation "The edits that were written there, last one first.")
-  (writes nil :documentation "Lists of an edit, the text that it was recorded with,
-and its hunks; the last write first.")
+  (writes nil :documentation "The `gemini-companion-changes--write's, the last one
+first.")
+  (previous nil :documentation "The version after the last write, and the weave and
+the facts before it, a list.")
   (weave nil :documentation "The `gemini-companion-weave' of the file.")
   (facts nil :documentation "The `gemini-companion-facts' of the file.")
   (size 0 :documentation "About how many bytes of memory the record takes.")
@@ -60,7 +65,31 @@ and its hunks; the last write first.")
   (known nil :documentation "The changes at the last look, in order.")
   (stamp nil :documentation "The stamp of the file at the last look.")
   (noted nil :documentation "What Emacs has undone or redone since the last look: a
-list of (UNDONE . HUNKS), the last one first."))
+list of (UNDONE . HUNKS), the last one first.")
+  (seen nil :documentation "The last `gemini-companion-changes-seen' of its buffer
+and of its file, a list."))
+
+(cl-defstruct (gemini-companion-changes--write
+               (:noinline t)
+               (:constructor gemini-companion-changes--write (edit after hunks shown))
+               (:copier nil))
+  "What a record knows of EDIT.
+AFTER is the text that was recorded, and HUNKS are what it did there.  SHOWN
+is an alist from each `gemini-companion-hunk' of EDIT, as the list displays it,
+to the list of those of HUNKS that it is."
+  edit after hunks shown)
+
+(cl-defstruct (gemini-companion-changes-seen
+               (:noinline t)
+               (:constructor gemini-companion-changes--seen
+                             (key lines format weave facts states))
+               (:copier nil))
+  "A record as it is with a text.
+LINES are those of the text, as the CLI reads them, and FORMAT is its
+`gemini-companion-format'.  WEAVE and FACTS are a look at these, and STATES is
+a table of what is left of each hunk, see `gemini-companion-weave-states'.  KEY
+differs, by `equal', once the text or the record has changed."
+  key lines format weave facts states)
 
 (cl-defstruct (gemini-companion-changes--conversion
                (:include gemini-companion-weave-change)
@@ -100,10 +129,10 @@ the buffer that visits the file, or nil.")
 
 (defvar gemini-companion-changes-undo-functions nil
   "Functions called when the user undoes what a CLI has written.
-The first argument is the record of the file, or the edit if that is undone as
-a whole, or a hunk of it.  The second one is a list of what is undone,
-`gemini-companion-lines-change's, or `deleted' if the file, which was new,
-is deleted.  The third one are the lines that had these changes, a vector.")
+The first argument is the record of the file, or the edit if its file has none.
+The second one is a list of what is undone, `gemini-companion-weave-change's,
+or `deleted' if the file, which was new, is deleted.  The third one are the
+lines that had these changes, a vector.")
 
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last look, in order.
@@ -151,8 +180,7 @@ So it is if all of its changes were reviewed."
 (defun gemini-companion-changes--follow (edit event)
   "Record what EDIT has written, if that is the EVENT, and look at its file."
   (when (eq event 'written)
-    (gemini-companion-changes--record edit))
-  (when (memq event '(written reverted))
+    (gemini-companion-changes--record edit)
     (when-let* ((record (gemini-companion-changes--find edit)))
       (gemini-companion-changes-look record))))
 
@@ -182,23 +210,28 @@ An edit may be reported by its CLI, and found in its file, too."
   (let* ((record (or (gemini-companion-changes--find edit)
                      (gemini-companion-changes--make
                       (gemini-companion-edit-true-name edit) edit)))
-         (write (assq edit (gemini-companion-changes-file-writes record)))
+         (write (gemini-companion-changes--write-of record edit))
          (before (gemini-companion-changes--before edit)))
     (unless (or (null before)
-                (and write (equal (gemini-companion-edit-after edit) (cadr write))))
-      (pcase-let* ((old (if (or (null write)
-                                (eq write (car (gemini-companion-changes-file-writes
-                                                record))))
-                            (gemini-companion-changes--lines before)
-                          ;; Others have written since; a part of it was wrong.
-                          (gemini-companion-weave-text
-                           (gemini-companion-changes-file-weave record))))
+                (and write (equal (gemini-companion-edit-after edit)
+                                  (gemini-companion-changes--write-after write))))
+      (when (and write (gemini-companion-changes--forget-write record write))
+        (setq write nil))
+      (pcase-let* ((old (if write
+                            ;; Others have written since, or the user has decided.
+                            (gemini-companion-weave-text
+                             (gemini-companion-changes-file-weave record))
+                          (gemini-companion-changes--lines before)))
                    (`(,accepted . ,written) (gemini-companion-changes--written edit))
                    (reviewed (gemini-companion-changes--reviewed-p edit))
+                   (shown (gemini-companion-changes--shown
+                           edit old (if reviewed accepted (or written accepted))))
+                   (weave-before (gemini-companion-changes-file-weave record))
+                   (facts-before (gemini-companion-changes-file-facts record))
                    (`(,weave . ,hunks)
                     (gemini-companion-changes--woven
-                     (gemini-companion-changes-file-weave record)
-                     edit old (or written accepted) (and reviewed accepted)))
+                     weave-before edit old (or written accepted)
+                     (and reviewed accepted) (seq-mapcat #'cdr shown)))
                    (facts (gemini-companion-changes--facts-after
                            record edit weave hunks)))
         (unless (gemini-companion-changes-file-known record)
@@ -211,23 +244,104 @@ An edit may be reported by its CLI, and found in its file, too."
               (+ (gemini-companion-weave-size weave)
                  (gemini-companion-changes--size-of-edits record)))
         (cl-pushnew edit (gemini-companion-changes-file-edits record))
-        (push (cons edit (cons (gemini-companion-edit-after edit)
-                               (append hunks (cdr facts) (cddr write))))
+        (push (gemini-companion-changes--write
+               edit (gemini-companion-edit-after edit)
+               (append hunks (cdr facts)
+                       (and write (gemini-companion-changes--write-hunks write)))
+               (gemini-companion-changes--with-hunks shown hunks (cdr facts)))
               (gemini-companion-changes-file-writes record))
         (unless (memq record gemini-companion-changes--files)
           (setq gemini-companion-changes--files
                 (append gemini-companion-changes--files (list record))))
         (gemini-companion-changes--decided record)
+        (setf (gemini-companion-changes-file-previous record)
+              (list (gemini-companion-changes-file-version record)
+                    weave-before facts-before))
         (gemini-companion-changes--make-room record)))))
 
-(defun gemini-companion-changes--woven (weave edit before after accepted)
+(defun gemini-companion-changes--write-of (record edit)
+  "Return the last write of EDIT in RECORD, or nil."
+  (cl-find edit (gemini-companion-changes-file-writes record)
+           :key #'gemini-companion-changes--write-edit))
+
+(defun gemini-companion-changes--forget-write (record write)
+  "Let RECORD be as before WRITE, and return non-nil.
+If it was set since, do nothing and return nil."
+  (pcase (gemini-companion-changes-file-previous record)
+    ((and `(,version ,weave ,facts)
+          (guard (and (eq write (car (gemini-companion-changes-file-writes record)))
+                      (eql version (gemini-companion-changes-file-version record)))))
+     (pop (gemini-companion-changes-file-writes record))
+     (setf (gemini-companion-changes-file-weave record) weave
+           (gemini-companion-changes-file-facts record) facts)
+     t)))
+
+(defun gemini-companion-changes--shown (edit before after)
+  "Return the hunks of EDIT that the list displays, with their regions.
+The value is an alist of lists.  A region is where the lines BEFORE and AFTER
+differ; there is none if only the byte order mark or the last newline does.  The
+value is nil if the hunks are unknown, or not those between BEFORE and AFTER."
+  (unless (gemini-companion-edit-open-p edit)
+    (let ((shown (mapcar (lambda (hunk)
+                           (cons hunk (gemini-companion-changes--regions
+                                       hunk before after)))
+                         ;; The program diff may be missing.
+                         (ignore-errors (gemini-companion-edit-hunks edit))))
+          (i 0)
+          (j 0)
+          (same t))
+      (cl-flet ((same-until (old new)
+                  (while (and same (< i old))
+                    (setq same (and (< j new) (string= (aref before i) (aref after j)))
+                          i (1+ i)
+                          j (1+ j)))
+                  (setq same (and same (= i old) (= j new)))))
+        (dolist (region (seq-mapcat #'cdr shown))
+          (same-until (gemini-companion-lines-region-old region)
+                      (gemini-companion-lines-region-new region))
+          (setq i (gemini-companion-lines-region-old-end region)
+                j (gemini-companion-lines-region-new-end region)))
+        (same-until (length before) (length after)))
+      (and same shown))))
+
+(defun gemini-companion-changes--regions (hunk before after)
+  "Return the regions of HUNK in which the lines BEFORE and AFTER differ, a list.
+In a hunk, a text of a byte order mark only has a line.  With that mark, or line
+ends that the CLI does not see, it may have lines that are the same here."
+  (cl-flet ((index (line lines)
+              (min (1- line) (length lines))))
+    (let ((old (index (gemini-companion-hunk-old hunk) before))
+          (new (index (gemini-companion-hunk-new hunk) after)))
+      (mapcar (lambda (region)
+                (gemini-companion-lines-region
+                 (+ old (gemini-companion-lines-region-old region))
+                 (+ old (gemini-companion-lines-region-old-end region))
+                 (+ new (gemini-companion-lines-region-new region))
+                 (+ new (gemini-companion-lines-region-new-end region))))
+              (gemini-companion-lines-compare
+               (substring before old (index (gemini-companion-hunk-old-end hunk) before))
+               (substring after new
+                          (index (gemini-companion-hunk-new-end hunk) after)))))))
+
+(defun gemini-companion-changes--with-hunks (shown hunks facts)
+  "Return SHOWN with lists of hunks in place of regions.
+The first ones of HUNKS are those of the regions, in order.  What has no lines
+has the hunks FACTS."
+  (mapcar (pcase-lambda (`(,hunk . ,regions))
+            (cons hunk (if regions
+                           (mapcar (lambda (_) (pop hunks)) regions)
+                         facts)))
+          shown))
+
+(defun gemini-companion-changes--woven (weave edit before after accepted regions)
   "Return WEAVE after EDIT has made AFTER of BEFORE, and its hunks, a cons.
-WEAVE is nil for a file without one.  For ACCEPTED, see
+WEAVE is nil for a file without one.  For ACCEPTED and REGIONS, see
 `gemini-companion-weave-write'.  A wrong mark would stay: if the lines are not
 those that were written, that is recorded, and a new weave begins."
   (let ((write (lambda (weave)
                  (gemini-companion-weave-write weave edit before after
-                                               :accepted accepted))))
+                                               :accepted accepted
+                                               :regions regions))))
     (or (and weave
              (let ((made (funcall write weave)))
                (if (equal after (gemini-companion-weave-text (car made)))
@@ -268,10 +382,10 @@ WEAVE is that of RECORD after EDIT, whose HUNKS have lines."
   "Note that RECORD was set: by a write, or by a decision of the user."
   (cl-incf (gemini-companion-changes-file-version record))
   (setf (gemini-companion-changes-file-unreviewed record)
-        (seq-some (pcase-lambda (`(,_ ,_ . ,hunks))
+        (seq-some (lambda (write)
                     (seq-some (lambda (hunk)
                                 (not (gemini-companion-weave-hunk-reviewed hunk)))
-                              hunks))
+                              (gemini-companion-changes--write-hunks write)))
                   (gemini-companion-changes-file-writes record))))
 
 (defun gemini-companion-changes--make-room (record)
@@ -348,51 +462,98 @@ EDIT was accepted in Emacs, which has not saved the file since."
   "Compute the changes of RECORD again from the text now, and return them.
 The value is a list of `gemini-companion-weave-change's, in order, whose edits
 are the last one first.  If the file is gone, or cannot be read, it is nil."
-  (let ((buffer (gemini-companion-changes-buffer record)))
+  (let* ((buffer (gemini-companion-changes-buffer record))
+         (wanted (and (memq record gemini-companion-changes--files)
+                      (or (gemini-companion-changes-file-unreviewed record)
+                          (gemini-companion-changes-file-noted record)))))
     (setf (gemini-companion-changes-file-stamp record)
           (gemini-companion-watch-stamp (gemini-companion-changes-path record))
           (gemini-companion-changes-file-visited record) buffer)
-    (with-current-buffer (or buffer (current-buffer))
-      (let ((now (and (memq record gemini-companion-changes--files)
-                      (or (gemini-companion-changes-file-unreviewed record)
-                          (gemini-companion-changes-file-noted record))
-                      (gemini-companion-changes--now record buffer))))
-        (when now
-          (gemini-companion-changes--apply-noted record (car now)))
-        (setf (gemini-companion-changes-file-known record)
-              (and now
-                   (gemini-companion-changes--in record buffer (car now) (cdr now))))))
+    (when wanted
+      (gemini-companion-changes--apply-noted record buffer))
+    (let ((seen (and wanted (gemini-companion-changes-seen record buffer))))
+      (setf (gemini-companion-changes-file-known record)
+            (and seen (gemini-companion-changes--in record buffer seen)))
+      (when wanted
+        (gemini-companion-changes--set-states record)))
     (gemini-companion-changes--watch-saves record buffer)
     (run-hook-with-args 'gemini-companion-changes-functions record buffer)
     (force-mode-line-update t)
     (gemini-companion-changes-file-known record)))
 
-(defun gemini-companion-changes--in (record buffer lines format)
-  "Return the changes of RECORD in LINES, which have FORMAT.
-BUFFER, the current one, visits its file, or is nil."
-  (let* ((edit (gemini-companion-changes-file-edit record))
-         ;; Most files are in the coding system of the buffer: no line is mapped then.
-         (visited-otherwise
-          (and buffer (gemini-companion-edit-texts-visited-coding edit)))
-         (look (gemini-companion-weave-look
-                (gemini-companion-changes-file-weave record) lines))
-         (changes (gemini-companion-weave-changes look))
+(defun gemini-companion-changes-seen (record buffer)
+  "Return the `gemini-companion-changes-seen' of RECORD now, or nil.
+It is that of the text of BUFFER, which visits the file, or of the file if
+BUFFER is nil.  Return nil if that cannot be read."
+  (let ((key (gemini-companion-changes--key record buffer)))
+    (or (cl-find key (gemini-companion-changes-file-seen record)
+                 :key #'gemini-companion-changes-seen-key :test #'equal)
+        (pcase (gemini-companion-changes--now record buffer)
+          (`(,lines . ,format)
+           (let ((seen (gemini-companion-changes-see record lines format key)))
+             (setf (gemini-companion-changes-file-seen record)
+                   (cons seen
+                         (cl-remove-if
+                          (lambda (other)
+                            (let ((there (car (gemini-companion-changes-seen-key other))))
+                              (or (eq buffer there)
+                                  (and there (not (buffer-live-p there))))))
+                          (gemini-companion-changes-file-seen record))))
+             seen))))))
+
+(defun gemini-companion-changes--key (record buffer)
+  "Return the key of the `gemini-companion-changes-seen' of RECORD in BUFFER."
+  (list buffer
+        (gemini-companion-changes-file-version record)
+        (if buffer
+            (with-current-buffer buffer
+              (list (buffer-chars-modified-tick) (buffer-modified-p)
+                    buffer-file-coding-system))
+          (gemini-companion-watch-stamp (gemini-companion-changes-path record)))))
+
+(defun gemini-companion-changes-see (record lines format &optional key)
+  "Return the `gemini-companion-changes-seen' of RECORD in LINES with FORMAT.
+KEY is its key."
+  (let* ((weave (gemini-companion-weave-look
+                 (gemini-companion-changes-file-weave record) lines))
+         (facts (gemini-companion-facts-look
+                 (gemini-companion-changes-file-facts record) format))
+         (states (gemini-companion-weave-states weave)))
+    ;; A hunk with lines is there as these are.
+    (maphash (lambda (hunk state)
+               (unless (gethash hunk states)
+                 (puthash hunk state states)))
+             (gemini-companion-facts-states facts))
+    (gemini-companion-changes--seen key lines format weave facts states)))
+
+(defun gemini-companion-changes--in (record buffer seen)
+  "Return the changes of RECORD in SEEN, the text of BUFFER or of its file."
+  (let* ((changes (gemini-companion-weave-changes
+                   (gemini-companion-changes-seen-weave seen)))
          (conversion (gemini-companion-changes--converted
-                      (gemini-companion-facts-look
-                       (gemini-companion-changes-file-facts record) format)
-                      changes)))
+                      (gemini-companion-changes-seen-facts seen) changes)))
     (dolist (change changes)
       (setf (gemini-companion-weave-change-edits change)
             (seq-filter (lambda (written)
                           (memq written (gemini-companion-weave-change-edits change)))
-                        (gemini-companion-changes-file-edits record)))
-      (when visited-otherwise
-        (setf (gemini-companion-lines-change-lines change)
-              (mapcar (apply-partially #'gemini-companion-edit-texts-as-visited edit)
-                      (gemini-companion-lines-change-lines change)))))
+                        (gemini-companion-changes-file-edits record))))
+    (gemini-companion-changes-set-visited record buffer changes)
     (if conversion
         (cons conversion changes)
       changes)))
+
+(defun gemini-companion-changes-set-visited (record buffer changes)
+  "Let the lines of CHANGES of RECORD be as BUFFER has them.
+BUFFER visits the file of RECORD, or is nil."
+  (when buffer
+    (with-current-buffer buffer
+      (let ((edit (gemini-companion-changes-file-edit record)))
+        ;; Most files are in the coding system of the buffer: no line is mapped then.
+        (when (gemini-companion-edit-texts-visited-coding edit)
+          (dolist (change changes)
+            (setf (gemini-companion-lines-change-lines change)
+                  (mapcar (apply-partially #'gemini-companion-edit-texts-as-visited edit)
+                          (gemini-companion-lines-change-lines change)))))))))
 
 (defun gemini-companion-changes--converted (facts changes)
   "Return the change by which CLIs have converted a file with FACTS, or nil.
@@ -445,9 +606,82 @@ Return nil if it cannot be read."
                   edit (gemini-companion-revert-text buffer)))
                 (gemini-companion-format-of-buffer buffer)))
       (when-let* ((bytes (gemini-companion-changes--bytes record)))
-        (cons (gemini-companion-changes--lines
-               (gemini-companion-edit-texts-decode edit bytes))
+        (cons (gemini-companion-changes-lines-of-bytes record bytes)
               (gemini-companion-edit-texts-format edit bytes))))))
+
+(defun gemini-companion-changes-lines-of-bytes (record bytes)
+  "Return the lines of the file of RECORD when it has BYTES, a vector.
+All of them have a newline."
+  (gemini-companion-changes--lines
+   (gemini-companion-edit-texts-decode-shown
+    (gemini-companion-changes-file-edit record) bytes)))
+
+;;;; What is left of edits
+
+(defun gemini-companion-changes-look-at-edits (edits)
+  "Look at the files of EDITS, and record what is undone of these."
+  (dolist (record gemini-companion-changes--files)
+    (when (seq-intersection edits (gemini-companion-changes-file-edits record) #'eq)
+      (if (gemini-companion-changes-file-noted record)
+          (gemini-companion-changes-look record)
+        (gemini-companion-changes--set-states record)))))
+
+(defun gemini-companion-changes--set-states (record)
+  "Set what of the edits of RECORD is undone in its file now."
+  (let* ((path (gemini-companion-changes-path record))
+         (exists (gemini-companion-text-attributes path))
+         (unsaved (gemini-companion-revert-unsaved path))
+         (seen (and exists (gemini-companion-changes-seen record unsaved)))
+         (edits nil))
+    (dolist (write (gemini-companion-changes-file-writes record))
+      (let ((edit (gemini-companion-changes--write-edit write)))
+        (when (and (not (memq edit edits))
+                   (memq (gemini-companion-edit-file-state edit)
+                         '(written reverted unsaved deleted)))
+          (push edit edits)
+          (pcase (gemini-companion-changes--state record write exists seen unsaved)
+            (`(,state . ,undone)
+             (gemini-companion-file-state-set-reverted edit state undone))))))))
+
+(defun gemini-companion-changes--state (record write exists seen unsaved)
+  "Return the file state of the edit of WRITE, and its undone hunks, a cons.
+RECORD is that of its file, which EXISTS or not.  SEEN is what is in the buffer
+UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
+  (let* ((edit (gemini-companion-changes--write-edit write))
+         (all (mapcar #'car (gemini-companion-changes--write-shown write)))
+         (new (eq 'new (gemini-companion-edit-before edit)))
+         (undone (and seen (gemini-companion-changes--undone write seen))))
+    (cond
+     ((not exists)
+      (cond (new '(deleted))
+            ((seq-some (lambda (other)
+                         (eq 'new (gemini-companion-edit-before other)))
+                       (memq edit (gemini-companion-changes-file-edits record)))
+             (cons 'reverted all))))
+     (new '(written))
+     ((or (null all) (null seen)) nil)
+     ((not (eq undone 'all)) (cons 'written undone))
+     ((and unsaved
+           (when-let* ((saved (gemini-companion-changes-seen record nil)))
+             (not (eq 'all (gemini-companion-changes--undone write saved)))))
+      (cons 'unsaved all))
+     (t (cons 'reverted all)))))
+
+(defun gemini-companion-changes--undone (write seen)
+  "Return the hunks of the edit of WRITE, as shown, that are undone in SEEN.
+Return `all' if all are.  One that is not recorded, as the CLI has left the last
+newline as it was, counts as undone."
+  (let* ((shown (gemini-companion-changes--write-shown write))
+         (states (gemini-companion-changes-seen-states seen))
+         (undone (seq-remove (lambda (hunk)
+                               (seq-some (lambda (recorded)
+                                           (memq (gethash recorded states)
+                                                 '(there partly superseded)))
+                                         (cdr hunk)))
+                             shown)))
+    (if (and shown (length= undone (length shown)))
+        'all
+      (mapcar #'car undone))))
 
 ;;;; Keeping
 
@@ -481,8 +715,8 @@ In Emacs' undo, let that be undone, and look at the file."
 (defun gemini-companion-changes--hunks (edit)
   "Return the record of EDIT's file and the hunks of EDIT there, a cons, or nil."
   (when-let* ((record (gemini-companion-changes--find edit))
-              (write (assq edit (gemini-companion-changes-file-writes record))))
-    (cons record (cddr write))))
+              (write (gemini-companion-changes--write-of record edit)))
+    (cons record (gemini-companion-changes--write-hunks write))))
 
 (defun gemini-companion-changes-kept-p (edit)
   "Return non-nil if the user has kept all that was left to review of EDIT."
@@ -551,7 +785,7 @@ conversion is undone.  If that is impossible, signal an error after the rest."
       (push (list 'apply #'gemini-companion-changes--note record hunks nil)
             buffer-undo-list))
     (gemini-companion-revert-replace-text
-     (gemini-companion-changes--with-end
+     (gemini-companion-changes-with-end
       (gemini-companion-lines-undo-in-text changes text)
       text
       (gemini-companion-facts-format (gemini-companion-changes-file-facts record))))
@@ -566,7 +800,7 @@ conversion is undone.  If that is impossible, signal an error after the rest."
                   (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
                   why))))
 
-(defun gemini-companion-changes--with-end (text was format)
+(defun gemini-companion-changes-with-end (text was format)
   "Return TEXT with a newline at its end as FORMAT has it.
 WAS is the text before: a last line that was there without one, and is last no
 more, has one already."
@@ -577,53 +811,59 @@ more, has one already."
           ((string-search "\r\n" was) (concat text "\r\n"))
           (t (concat text "\n")))))
 
-;; The list undoes an edit, or a hunk of it, by its own texts.
-(defun gemini-companion-changes-seen (edit)
-  "Return how the record of EDIT's file sees the file now, or nil.
-It is for `gemini-companion-changes-undone-since'."
-  (when-let* ((record (gemini-companion-changes--find edit)))
-    (gemini-companion-changes--now record (gemini-companion-changes-buffer record))))
+(defun gemini-companion-changes-back-p (record hunks)
+  "Return non-nil if one of HUNKS of RECORD, which were undone, is there again.
+So it is if its CLI has written the same again."
+  (when (memq record gemini-companion-changes--files)
+    (when (gemini-companion-changes-file-noted record)
+      (gemini-companion-changes-look record))
+    (when-let* ((seen (gemini-companion-changes-seen
+                       record (gemini-companion-changes-buffer record))))
+      (seq-some (lambda (hunk)
+                  (or (memq (gethash hunk (gemini-companion-changes-seen-states seen))
+                            '(there partly))
+                      (gemini-companion-weave-as-with-p
+                       (gemini-companion-changes-seen-weave seen) hunk)))
+                hunks))))
 
-(defun gemini-companion-changes-undone-since (edit seen)
-  "Record that the user has undone what of EDIT is not in its file any more.
-SEEN is the value of `gemini-companion-changes-seen' before that."
-  (pcase (and seen (gemini-companion-changes--hunks edit))
-    (`(,record . ,hunks)
-     (let* ((now (gemini-companion-changes-seen edit))
-            (there-p (lambda (seen)
-                       (gemini-companion-changes--there-p record seen)))
-            (was (funcall there-p seen))
-            (is (and now (funcall there-p now)))
-            (undone (seq-filter (lambda (hunk)
-                                  (and (funcall was hunk)
-                                       (not (and is (funcall is hunk)))))
-                                hunks))
-            (buffer (gemini-companion-changes-buffer record)))
-       (when undone
-         (gemini-companion-changes--set-undone record undone t (car seen) (cdr seen))
-         (when buffer
-           (with-current-buffer buffer
-             (when (listp buffer-undo-list)
-               ;; It belongs to the change of the text, which has ended.
-               (while (and buffer-undo-list (null (car buffer-undo-list)))
-                 (pop buffer-undo-list))
-               (push (list 'apply #'gemini-companion-changes--note record undone nil)
-                     buffer-undo-list)
-               (undo-boundary))))
-         (gemini-companion-changes-look record))))))
+(defun gemini-companion-changes-of (edit &optional hunk)
+  "Return the record of EDIT's file, and which of its hunks EDIT has written.
+If HUNK, one of `gemini-companion-edit-hunks', is non-nil, they are only those
+of it.  The value is a cons, or nil if nothing is recorded of EDIT."
+  (if (null hunk)
+      (gemini-companion-changes--hunks edit)
+    (when-let* ((record (gemini-companion-changes--find edit))
+                (write (gemini-companion-changes--write-of record edit))
+                (hunks (cdr (assoc hunk (gemini-companion-changes--write-shown write)))))
+      (cons record hunks))))
 
-(defun gemini-companion-changes--there-p (record seen)
-  "Return a predicate for hunks of RECORD of which something is in SEEN.
-SEEN is a cons of lines and their format."
-  (let ((states (gemini-companion-weave-states
-                 (gemini-companion-weave-look
-                  (gemini-companion-changes-file-weave record) (car seen))))
-        (converted (gemini-companion-facts-hunks
-                    (gemini-companion-facts-look
-                     (gemini-companion-changes-file-facts record) (cdr seen)))))
-    (lambda (hunk)
-      (or (memq hunk converted)
-          (memq (gethash hunk states) '(there partly))))))
+(defun gemini-companion-changes-since (edit)
+  "Return the hunks of EDIT and of all edits by which its file was written later."
+  (when-let* ((record (gemini-companion-changes--find edit))
+              (write (gemini-companion-changes--write-of record edit))
+              (writes (gemini-companion-changes-file-writes record)))
+    (seq-mapcat #'gemini-companion-changes--write-hunks
+                (seq-take writes (1+ (seq-position writes write #'eq))))))
+
+(defun gemini-companion-changes-set-undone (record hunks seen)
+  "Record that the user has undone HUNKS of RECORD, and look at its file.
+SEEN is the `gemini-companion-changes-seen' of the text before.  Undoing the
+last change of the buffer of the file brings the hunks back."
+  (let ((buffer (gemini-companion-changes-buffer record)))
+    (gemini-companion-changes--set-undone
+     record hunks t (gemini-companion-changes-seen-lines seen)
+     (gemini-companion-changes-seen-format seen))
+    (when buffer
+      (with-current-buffer buffer
+        (when (listp buffer-undo-list)
+          ;; It belongs to the change of the text, which has ended.
+          (while (and buffer-undo-list (null (car buffer-undo-list)))
+            (pop buffer-undo-list))
+          (push (list 'apply #'gemini-companion-changes--note record hunks nil)
+                buffer-undo-list)
+          (undo-boundary))))
+    (gemini-companion-changes-look record)
+    (gemini-companion-changes--set-states record)))
 
 (defun gemini-companion-changes-without (record changes lines)
   "Return LINES of RECORD's file now without CHANGES, some of its last look.
@@ -661,12 +901,14 @@ only then is the text complete."
   (push (list 'apply #'gemini-companion-changes--note record hunks (not undone))
         buffer-undo-list))
 
-(defun gemini-companion-changes--apply-noted (record lines)
-  "Record what Emacs has undone or redone in RECORD, whose file has LINES now."
-  (let ((noted (reverse (gemini-companion-changes-file-noted record))))
+(defun gemini-companion-changes--apply-noted (record buffer)
+  "Record what Emacs has undone or redone in RECORD.
+BUFFER visits its file, or is nil."
+  (when-let* ((noted (reverse (gemini-companion-changes-file-noted record)))
+              (now (gemini-companion-changes--now record buffer)))
     (setf (gemini-companion-changes-file-noted record) nil)
     (pcase-dolist (`(,undone . ,hunks) noted)
-      (gemini-companion-changes--set-undone record hunks undone lines nil))))
+      (gemini-companion-changes--set-undone record hunks undone (car now) nil))))
 
 ;;;; Saving, and other names
 

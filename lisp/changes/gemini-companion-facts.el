@@ -162,5 +162,29 @@ of two that a fact has from both would leave a conversion that is not there."
               (cl-pushnew hunk hunks)))))
       (nreverse hunks))))
 
+(defun gemini-companion-facts-states (facts)
+  "Return a table of what is left of each hunk of an edit in FACTS.
+For its values, see `gemini-companion-weave-states'."
+  (let ((states (make-hash-table :test 'eq)))
+    (pcase-dolist (`(,_ . ,marks) facts)
+      (let ((above nil))
+        (dolist (mark marks)
+          (let* ((hunk (gemini-companion-facts--mark-hunk mark))
+                 (off (gemini-companion-facts--mark-off mark))
+                 (state (cond ((eq off 'undone) 'undone)
+                              (off 'gone)
+                              (above 'superseded)
+                              (t 'there)))
+                 (old (gethash hunk states)))
+            (unless off
+              (setq above t))
+            (when (gemini-companion-weave-hunk-edit hunk)
+              (puthash hunk
+                       (cond ((memq old (list nil state)) state)
+                             ((or (memq old '(there partly)) (eq state 'there)) 'partly)
+                             (t old))
+                       states))))))
+    states))
+
 (provide 'gemini-companion-facts)
 ;;; gemini-companion-facts.el ends here

@@ -1289,6 +1289,54 @@ See `gemini-companion-weave-conflicts'."
        (setq both t)))
     (and both (seq-intersection lost works #'eq))))
 
+(defun gemini-companion-weave-changes-without (look hunks)
+  "Return what differs in the text of LOOK without HUNKS, changes in order.
+Only those of HUNKS are hunks of a change that add or remove a line there.
+A change with one of `gemini-companion-weave-conflicts' is mixed."
+  (let* ((lines (gemini-companion-weave-lines look))
+         (set (gemini-companion-weave--set hunks))
+         (conflicts (gemini-companion-weave-conflicts look hunks))
+         (n 0)
+         (start nil)
+         (back nil)
+         (own nil)
+         (changes nil))
+    (cl-flet ((end-change ()
+                (when start
+                  (push (gemini-companion-weave-change
+                         start n (nreverse back) (nreverse own)
+                         (seq-uniq (mapcar #'gemini-companion-weave-hunk-edit own) #'eq)
+                         (and (seq-intersection own conflicts #'eq) t))
+                        changes)
+                  (setq start nil
+                        back nil
+                        own nil))))
+      (cl-loop
+       for line across lines
+       for marks = (gemini-companion-weave-line-marks line)
+       for now = (gemini-companion-weave--there-p marks)
+       for without = (if (gemini-companion-weave--any-of-p marks set)
+                         (gemini-companion-weave--there-p
+                          (seq-remove (lambda (mark)
+                                        (gethash (gemini-companion-weave-mark-hunk mark)
+                                                 set))
+                                      marks))
+                       now)
+       do
+       (if (eq (null now) (null without))
+           (when now
+             (end-change))
+         (setq start (or start n))
+         (cl-pushnew (gemini-companion-weave-mark-hunk
+                      (gemini-companion-weave--decider marks))
+                     own)
+         (when without
+           (push (gemini-companion-weave-line-text line) back)))
+       (when now
+         (setq n (1+ n))))
+      (end-change))
+    (nreverse changes)))
+
 ;;;; What is left of hunks
 
 (defun gemini-companion-weave-states (look)
@@ -1332,6 +1380,22 @@ edits have changed all."
                         seen))
              seen)
     seen))
+
+(defun gemini-companion-weave-as-with-p (look hunk)
+  "Return non-nil if the text of LOOK is as with HUNK, whoever has written that."
+  (let ((found nil))
+    (and (cl-loop for line across (gemini-companion-weave-lines look)
+                  for marks = (gemini-companion-weave-line-marks line)
+                  always (or (eq marks gemini-companion-weave--base)
+                             (cl-loop
+                              for mark in marks
+                              always
+                              (or (not (eq hunk (gemini-companion-weave-mark-hunk mark)))
+                                  (and (setq found t)
+                                       (eq (null (gemini-companion-weave-mark-adds mark))
+                                           (null (gemini-companion-weave--there-p
+                                                  marks))))))))
+         found)))
 
 (defun gemini-companion-weave-edit-state (states hunks)
   "Return what is left of an edit with HUNKS, from STATES of all hunks."

@@ -291,7 +291,7 @@ TEXT is an ellipsis for a diff that is folded, and STATE is nil."
   "Write the list; point, windows and what is folded stay.
 Fold the section with the key TOGGLED, if non-nil, or unfold it.  What has
 become of the edits in their files is looked at before."
-  (mapc #'gemini-companion-undo-look (gemini-companion-edits))
+  (gemini-companion-changes-look-at-edits (gemini-companion-edits))
   (let ((folds (gemini-companion-list--folds)))
     (when toggled
       (cl-callf not (car (alist-get toggled folds nil nil #'equal))))

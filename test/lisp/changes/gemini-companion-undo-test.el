@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert-x)
+(require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-undo)
 
@@ -18,13 +19,18 @@
 (defmacro gemini-companion-undo-test-with (files &rest body)
   "Run BODY in a directory with FILES."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-edits ,files
-     (save-window-excursion ,@body)))
+  `(gemini-companion-test-with-changes ,files ,@body))
 
 (defun gemini-companion-undo-test-status (edit)
   "Return the status of EDIT after a look at its file."
-  (gemini-companion-undo-look edit)
+  (gemini-companion-changes-look-at-edits (list edit))
   (gemini-companion-edit-status edit))
+
+(defun gemini-companion-undo-test-written (file text session)
+  "Accept TEXT for FILE, of SESSION, notice that it is written, return the edit."
+  (let ((edit (gemini-companion-test-accept file text 1 session)))
+    (should-not (gemini-companion-file-state-awaited-p edit))
+    edit))
 
 (defun gemini-companion-undo-test-accept (file text session)
   "Accept TEXT for FILE, of SESSION, revert its buffer, and return the edit."
@@ -54,7 +60,7 @@
          ,@(mapcar (lambda (end) (cons (concat "a" end) "1\ncaf\351\r\n"))
                    '(".gz" ".Z" ".xz" ".bz2" ".zst" ".tgz" ".svgz" ".gpg"))))
     (ert-info ((format "%s %S" name before))
-      (gemini-companion-test-with-edits nil
+      (gemini-companion-undo-test-with nil
         (let ((file (expand-file-name name))
               (require-final-newline t))
           (gemini-companion-test-write file before)
@@ -78,7 +84,7 @@
                    ("new\r\n" "as it was\r\n" . "as it was\r\n")
                    ("new\n" "a lone\rreturn\n" . "a lone\rreturn\n")))
     (ert-info ((format "%S" reported))
-      (gemini-companion-test-with-edits '(("a" ""))
+      (gemini-companion-undo-test-with '(("a" ""))
         (let ((file (expand-file-name "a")))
           (gemini-companion-test-write file written)
           (gemini-companion-file-state-record session file reported "new\n")
@@ -86,8 +92,8 @@
           (should (equal expected (gemini-companion-text-bytes file))))))))
 
 (ert-deftest gemini-companion-undo-refuses-to-revert-what-would-lose-text ()
-  (gemini-companion-test-with-edits '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
-    (let ((a (gemini-companion-test-accept "a" "new\n"))
+  (gemini-companion-undo-test-with '(("a" "old\n2\n") ("b" "old\n") ("c" "old\n"))
+    (let ((a (gemini-companion-undo-test-written "a" "new\n2\n" session))
           (born (gemini-companion-test-accept "born" "new\n" 2))
           (b (gemini-companion-test-open "b" "new\n" 3))
           (c (gemini-companion-test-open "c" "new\n" 4)))
@@ -103,9 +109,9 @@
       (setq gemini-companion-test-send #'ignore)
       (gemini-companion-edit-accept c)
       (gemini-companion-undo-test-refuses c "is not written yet")
-      (gemini-companion-test-write "a" "newer\n")
+      (gemini-companion-test-write "a" "newer\n2\n")
       (gemini-companion-undo-test-refuses a "line 1 has changed since")
-      (gemini-companion-test-write "a" "new\n")
+      (gemini-companion-test-write "a" "new\n2\n")
       (rename-file "a" "elsewhere")
       (make-symbolic-link "elsewhere" "a")
       (gemini-companion-undo-test-refuses a "symbolic links")
@@ -113,7 +119,7 @@
       (with-current-buffer (find-file-noselect (expand-file-name "a"))
         (insert "unsaved")
         (gemini-companion-undo-test-refuses a "line 1 has changed since")
-        (should (equal "unsavednew\n" (buffer-string)))))))
+        (should (equal "unsavednew\n2\n" (buffer-string)))))))
 
 (ert-deftest gemini-companion-undo-keeps-the-file-if-the-disk-is-full ()
   (let ((disk (make-temp-file "disk-" t)))
@@ -121,7 +127,7 @@
                           (call-process "mount" nil nil nil "-t" "tmpfs"
                                         "-o" "size=256k" "tmpfs" disk))))
     (unwind-protect
-        (gemini-companion-test-with-edits nil
+        (gemini-companion-undo-test-with nil
           (let* ((file (expand-file-name "a" (file-truename disk)))
                  (before (apply #'concat (make-list 10000 "before é\n")))
                  (after (concat (make-string 3000 ?x) "\nnew\n")))
@@ -152,38 +158,31 @@
       (delete-directory disk))))
 
 (ert-deftest gemini-companion-undo-in-unsaved-text-saves-nothing ()
-  (gemini-companion-undo-test-with
-      `(("a" ,gemini-companion-undo-test-lines))
-    (let* ((written "one\n2\n3\n4\n5\n6\n7\n8\nnine\n")
-           (edit (gemini-companion-undo-test-accept "a" written session))
-           (now (apply-partially #'gemini-companion-undo-test-status edit)))
-      (pcase-dolist (`(,then ,status ,text)
-                     '((save-buffer reverted "1\n2\n3\n4\n5!\n6\n7\n8\n9\n")
-                       (undo accepted nil)
-                       ((lambda ()
-                          (undo)
-                          (undo-boundary)
-                          (undo-redo 1))
-                        unsaved nil)
-                       ((lambda ()
-                          (undo)
-                          (save-buffer))
-                        accepted "one\n2\n3\n4\n5!\n6\n7\n8\nnine\n")))
-        (gemini-companion-test-write "a" written)
-        (gemini-companion-file-state-record session (expand-file-name "a") nil written)
-        (with-current-buffer (find-file-noselect "a" t)
-          (revert-buffer t t)
-          (buffer-enable-undo)
-          (goto-char (point-min))
-          (search-forward "5")
-          (insert "!")
-          (gemini-companion-undo-edit edit)
-          (should (equal "1\n2\n3\n4\n5!\n6\n7\n8\n9\n" (buffer-string)))
-          (should (equal written (gemini-companion-test-file-text "a")))
-          (should (eq 'unsaved (funcall now)))
-          (should-error (gemini-companion-undo-edit edit) :type 'user-error)
-          (funcall then)
-          (should (eq status (funcall now))))
+  (pcase-dolist (`(,then ,status ,text)
+                 '((save-buffer reverted "1\n2\n3\n4\n5!\n6\n7\n8\n9\n")
+                   (undo accepted nil)
+                   ((lambda ()
+                      (undo)
+                      (undo-boundary)
+                      (undo-redo 1))
+                    unsaved nil)
+                   ((lambda ()
+                      (undo)
+                      (save-buffer))
+                    accepted "one\n2\n3\n4\n5!\n6\n7\n8\nnine\n")))
+    (let ((written "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"))
+      (gemini-companion-undo-test-in written
+        (buffer-enable-undo)
+        (goto-char (point-min))
+        (search-forward "5")
+        (insert "!")
+        (gemini-companion-undo-edit edit)
+        (should (equal "1\n2\n3\n4\n5!\n6\n7\n8\n9\n" (buffer-string)))
+        (should (equal written (gemini-companion-test-file-text "a")))
+        (should (eq 'unsaved (gemini-companion-undo-test-status edit)))
+        (should-error (gemini-companion-undo-edit edit) :type 'user-error)
+        (funcall then)
+        (should (eq status (gemini-companion-undo-test-status edit)))
         (should (equal (or text written)
                        (gemini-companion-test-file-text "a")))))))
 
@@ -274,13 +273,13 @@
           (gemini-companion-edit-hunks edit))
     (goto-char (point-max))
     (insert "mine\n")
-    (cl-letf (((symbol-function 'gemini-companion-baseline-changes)
+    (cl-letf (((symbol-function 'gemini-companion-weave-look)
                (lambda (&rest _) (ert-fail "Compared"))))
       (save-buffer)
       (kill-buffer))
     (should (eq 'reverted (gemini-companion-undo-test-status edit)))
     ;; Nor at a look if nothing has changed since.
-    (cl-letf (((symbol-function 'gemini-companion-baseline-changes)
+    (cl-letf (((symbol-function 'gemini-companion-weave-look)
                (lambda (&rest _) (ert-fail "Compared"))))
       (should (eq 'reverted (gemini-companion-undo-test-status edit))))))
 
@@ -301,32 +300,37 @@
                              (gemini-companion-undo-edit edit)))))))
       (should (equal '("a: line 3 has changed since; undo all the same? ")
                      (seq-uniq asked)))
-      (should (equal "0\n1\nmine\n2\n3\n" (buffer-string)))
+      (should (equal "0\n1\n2\nmine\n3\n" (buffer-string)))
       (should (buffer-modified-p))
       (should (= 3 (line-number-at-pos)))
       (should (equal "0\n1\nmine\n3\n" (gemini-companion-test-file-text "a"))))))
 
 (ert-deftest gemini-companion-undo-keeps-mark-line-ends-and-bytes ()
   (pcase-dolist
-      (`(,before ,proposed ,now ,after ,client)
+      (`(,before ,proposed ,now ,after ,client ,written)
        '(("1\r\n2\r\n3\r\n4\r\n5\r\n" "one\n2\n3\n4\nfive\n"
           "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
          ("1\n2\n3\n4\n5" "one\n2\n3\n4\nfive"
-          "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n")
+          "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n"
+          nil "one\n2\n3\n4\nfive")
          ;; The user has added empty lines.
-         ("1\n2\n3\n" "one\n2\n3\n" "one\n2\n3\n\n\n" "1\n2\n3\n\n\n")
+         ("1\n2\n3\n" "one\n2\n3\n" "one\n2\n3\n\n\n" "1\n2\n3\n\n\n"
+          nil "one\n2\n3\n")
          ("1\r\n2\r\n3\r\n4\r\n5" "one\n2\n3\n4\nfive"
-          "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n")
+          "one\r\n2\r\nmine\r\n4\r\nfive\r\n" "1\r\n2\r\nmine\r\n4\r\n5\r\n"
+          nil "one\r\n2\r\n3\r\n4\r\nfive")
          ("\357\273\2771\n\303\251\n3\n4\n5\n" "one\n\u00e9\n3\n4\nfive\n"
           "\357\273\277one\n\303\251\n\303\266\n4\nfive\n"
-          "\357\273\2771\n\303\251\n\303\266\n4\n5\n")
+          "\357\273\2771\n\303\251\n\303\266\n4\n5\n"
+          nil "\357\273\277one\n\303\251\n3\n4\nfive\n")
          ;; The CLI has dropped the mark.
          ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
           "one\n2\nmine\n4\nfive\n" "\357\273\2771\n2\nmine\n4\n5\n")
          ("\357\273\277" "one\n" "one\nmine\n" "\357\273\277mine\n")
          ;; It keeps the mark; the user did not.
          ("\357\273\2771\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n"
-          "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n" "qwen")
+          "one\n2\nmine\n4\nfive\n" "1\n2\nmine\n4\n5\n" "qwen"
+          "\357\273\277one\n2\n3\n4\nfive\n")
          ("caf\351\n2\n3\n4\n5\n" "cafe\n2\n3\n4\nfive\n"
           "cafe\n2\nmine\n4\nfive\n" "caf\351\n2\nmine\n4\n5\n")
          ("caf\351\n2\n3\n4\n5\n" "caf\u00e9\n2\n3\n4\nfive\n"
@@ -337,27 +341,28 @@
          ("1\n2\n\351\n4\n5\n" "one\n2\n\uFFFD\n4\nfive\n"
           "one\n2\n\357\277\275\n4\nfive\n" "1\n2\n\351\n4\n5\n")))
     (ert-info ((format "%S" now))
-      (gemini-companion-test-with-edits '(("a" ""))
-        (gemini-companion-test-write "a" before)
-        (let ((edit (cl-letf (((symbol-function 'yes-or-no-p) #'always))
-                      (gemini-companion-test-accept
-                       "a" proposed 1
-                       `(:client ,(or client "gemini") ,@session)))))
-          (gemini-companion-test-write "a" now)
-          ;; The CLI has kept the line ends of the file, or the user.
-          (setf (gemini-companion-edit-format edit) nil)
-          (dolist (hunk (gemini-companion-edit-hunks edit))
-            (gemini-companion-undo-edit edit hunk))
-          (should (equal after (gemini-companion-text-bytes "a")))
-          (gemini-companion-test-write "a" now)
-          (gemini-companion-file-state-set-reverted edit 'written)
-          (setf (gemini-companion-edit-format edit) nil)
-          (gemini-companion-undo-edit edit)
-          (should (equal after (gemini-companion-text-bytes "a"))))))))
+      (dolist (whole '(nil t))
+        (gemini-companion-undo-test-with '(("a" ""))
+          (gemini-companion-test-write "a" before)
+          ;; The CLI has kept the line ends of the file.
+          (setq gemini-companion-test-send
+                (lambda (_)
+                  (gemini-companion-test-write
+                   "a" (or written (string-replace "mine" "3" now)))))
+          (let ((edit (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+                        (gemini-companion-undo-test-written
+                         "a" proposed `(:client ,(or client "gemini") ,@session)))))
+            (gemini-companion-test-write "a" now)
+            (cl-letf (((symbol-function 'y-or-n-p) #'always))
+              (if whole
+                  (gemini-companion-undo-edit edit)
+                (dolist (hunk (gemini-companion-edit-hunks edit))
+                  (gemini-companion-undo-edit edit hunk))))
+            (should (equal after (gemini-companion-text-bytes "a")))))))))
 
 (ert-deftest gemini-companion-undo-of-a-hunk-in-latin-1-leaves-the-others ()
   "A file with lines in UTF-8 beside others would be read as Latin-1 by Emacs."
-  (gemini-companion-test-with-edits '(("a" ""))
+  (gemini-companion-undo-test-with '(("a" ""))
     (let ((old "caf\351\n2\n3\nplain\n5\n6\nth\351\n"))
       (gemini-companion-test-write "a" old)
       (find-file "a")
@@ -367,10 +372,7 @@
                       `(:client "gemini" ,@session))))
              (hunks (gemini-companion-edit-hunks edit)))
         (should (length= hunks 3))
-        (gemini-companion-test-write
-         "a" "caf\357\277\275\n2\n3\nPLAIN\n5\n6\nth\357\277\275\n")
         (gemini-companion-revert-now (expand-file-name "a"))
-        (gemini-companion-file-state-set-reverted edit 'written)
         (dolist (hunk hunks)
           (gemini-companion-undo-edit edit hunk)
           (unless (eq hunk (car (last hunks)))
@@ -387,10 +389,10 @@
          ("cafe\n2\n\303\266\n4\nfive\n" . "caf\303\251\n2\n\303\266\n4\nfive\n")
          ("cafe\n2\n\366\n4\nfive\n" . "caf\351\n2\n\366\n4\nfive\n")))
     (ert-info (now)
-      (gemini-companion-test-with-edits '(("a" ""))
+      (gemini-companion-undo-test-with '(("a" ""))
         (gemini-companion-test-write "a" "caf\351\n2\n3\n4\n5\n")
-        (let ((edit (gemini-companion-test-accept
-                     "a" "cafe\n2\n3\n4\nfive\n" 1
+        (let ((edit (gemini-companion-undo-test-written
+                     "a" "cafe\n2\n3\n4\nfive\n"
                      `(:client "gemini" ,@session))))
           (gemini-companion-test-write "a" now)
           (gemini-companion-undo-edit edit (car (gemini-companion-edit-hunks edit)))
@@ -406,7 +408,7 @@
          ("1\r\n\303\251\n" "one\r\n\303\251\n" "one\r\n\303\251\r\n"
           "1\r\n\303\251\r\n" "line ends mixed → CRLF")))
     (ert-info (what)
-      (gemini-companion-test-with-edits '(("a" ""))
+      (gemini-companion-undo-test-with '(("a" ""))
         (gemini-companion-test-write "a" before)
         (let ((edit (gemini-companion-test-accept
                      "a" (decode-coding-string written 'utf-8-unix) 1 session))
@@ -432,23 +434,21 @@ undo all the same? " what))
 By default, that is Qwen Code.
 Undo the first hunk in the file, and then with unsaved text in its buffer,
 which is saved then.  Assert that each has the text UNDONE in CODING."
-  (gemini-companion-test-with-edits '(("a" ""))
-    (let ((write (lambda (text)
-                   (gemini-companion-test-write
-                    "a" (encode-coding-string text coding)))))
-      (funcall write before)
-      (find-file "a")
-      (let* ((edit (gemini-companion-test-accept
-                    "a" proposed 1 `(:client ,(or client "qwen") ,@session)))
-             (hunk (car (gemini-companion-edit-hunks edit))))
-        (dolist (unsaved '(nil t))
-          (funcall write proposed)
+  (dolist (unsaved '(nil t))
+    (gemini-companion-undo-test-with '(("a" ""))
+      (let ((write (lambda (text)
+                     (gemini-companion-test-write
+                      "a" (encode-coding-string text coding)))))
+        (funcall write before)
+        (find-file "a")
+        (setq gemini-companion-test-send (lambda (_) (funcall write proposed)))
+        (let ((edit (gemini-companion-undo-test-written
+                     "a" proposed `(:client ,(or client "qwen") ,@session))))
           (gemini-companion-revert-now (expand-file-name "a"))
-          (gemini-companion-file-state-set-reverted edit 'written)
           (goto-char (point-max))
           (when unsaved
             (insert "mine\n"))
-          (gemini-companion-undo-edit edit hunk)
+          (gemini-companion-undo-edit edit (car (gemini-companion-edit-hunks edit)))
           (should (eq unsaved (buffer-modified-p)))
           (save-buffer)
           (should (equal (encode-coding-string
@@ -540,7 +540,7 @@ That is so if all lines of others stay, and none that was undone."
 (defun gemini-companion-undo-test-revert (edit)
   "Undo EDIT or a hunk of it: as the merge program does, or not at all.
 Where that has a conflict, the lines of others stay, or it is refused."
-  (gemini-companion-undo-look edit)
+  (gemini-companion-changes-look-at-edits (list edit))
   (let* ((buffer (get-file-buffer "a"))
          (state (lambda ()
                   (list (gemini-companion-test-file-text "a")
@@ -583,10 +583,13 @@ Where that has a conflict, the lines of others stay, or it is refused."
         (if modified
             (should (equal file (nth 0 was)))
           (should (equal file text)))
-        (if merged
-            (should (equal merged text))
-          (unless (gemini-companion-undo-test-others-stay-p now base undone text)
-            (ert-fail (list now base undone text)))))
+        ;; Of lines that are alike, the record may take others than the merge; and
+        ;; a line of an earlier edit that was undone as well does not come back.
+        (unless (or (and merged
+                         (equal (gemini-companion-undo-test-unique merged)
+                                (gemini-companion-undo-test-unique text)))
+                    (gemini-companion-undo-test-others-stay-p now base undone text))
+          (ert-fail (list now base undone text merged))))
       'reverted)))
 
 (defun gemini-companion-undo-test-step (session)

@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-edit-test-helper)
 (require 'gemini-companion-file-state)
@@ -164,7 +165,7 @@
 
 (ert-deftest gemini-companion-file-state-follows-what-becomes-of-its-file ()
   :tags '(pure)
-  (gemini-companion-test-with-edits '(("c" "A\n"))
+  (gemini-companion-test-with-changes '(("c" "A\n"))
     (make-symbolic-link "target" "new")
     ;; From A to B, C and B: without the first, none of them is in the file.
     (pcase-dolist (`(,file . ,reverted) '(("c" 0) ("new" 3) ("newer" 8 7 6)))
