@@ -670,7 +670,7 @@ UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
 (defun gemini-companion-changes--undone (write seen)
   "Return the hunks of the edit of WRITE, as shown, that are undone in SEEN.
 Return `all' if all are.  One that is not recorded, as the CLI has left the last
-newline as it was, counts as undone."
+newline as it was, counts as undone if others are recorded."
   (let* ((shown (gemini-companion-changes--write-shown write))
          (states (gemini-companion-changes-seen-states seen))
          (undone (seq-remove (lambda (hunk)
@@ -679,9 +679,9 @@ newline as it was, counts as undone."
                                                  '(there partly superseded)))
                                          (cdr hunk)))
                              shown)))
-    (if (and shown (length= undone (length shown)))
-        'all
-      (mapcar #'car undone))))
+    (cond ((seq-every-p #'null (mapcar #'cdr shown)) nil)
+          ((length= undone (length shown)) 'all)
+          (t (mapcar #'car undone)))))
 
 ;;;; Keeping
 
@@ -763,43 +763,6 @@ Return `some' if some of them do, or else nil."
 
 ;;;; Undoing
 
-(defun gemini-companion-changes-undo (record changes)
-  "Undo CHANGES, some of those of RECORD at the last look, in its buffer.
-The current buffer is that one.  It is not saved.  Line ends stay, but where a
-conversion is undone.  If that is impossible, signal an error after the rest."
-  (gemini-companion-revert-lock)
-  (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
-                      (gemini-companion-lines-split
-                       (gemini-companion-revert-text (current-buffer))))
-  (undo-boundary)
-  (let ((group (prepare-change-group))
-        (text (gemini-companion-revert-text (current-buffer)))
-        (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
-        (conversion (seq-some #'gemini-companion-changes-conversion changes))
-        (why nil))
-    (activate-change-group group)
-    (pcase (gemini-companion-changes--now record (current-buffer))
-      (`(,lines . ,format)
-       (gemini-companion-changes--set-undone record hunks t lines format)))
-    (when (listp buffer-undo-list)
-      (push (list 'apply #'gemini-companion-changes--note record hunks nil)
-            buffer-undo-list))
-    (gemini-companion-revert-replace-text
-     (gemini-companion-changes-with-end
-      (gemini-companion-lines-undo-in-text changes text)
-      text
-      (gemini-companion-facts-format (gemini-companion-changes-file-facts record))))
-    (when conversion
-      (setq why (gemini-companion-format-convert-buffer (car conversion))))
-    (accept-change-group group)
-    ;; One undo of the user is to bring back both.
-    (undo-amalgamate-change-group group)
-    (gemini-companion-changes-look record)
-    (when why
-      (user-error "%s %s"
-                  (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
-                  why))))
-
 (defun gemini-companion-changes-with-end (text was format)
   "Return TEXT with a newline at its end as FORMAT has it.
 WAS is the text before: a last line that was there without one, and is last no
@@ -847,23 +810,12 @@ of it.  The value is a cons, or nil if nothing is recorded of EDIT."
 
 (defun gemini-companion-changes-set-undone (record hunks seen)
   "Record that the user has undone HUNKS of RECORD, and look at its file.
-SEEN is the `gemini-companion-changes-seen' of the text before.  Undoing the
-last change of the buffer of the file brings the hunks back."
-  (let ((buffer (gemini-companion-changes-buffer record)))
-    (gemini-companion-changes--set-undone
-     record hunks t (gemini-companion-changes-seen-lines seen)
-     (gemini-companion-changes-seen-format seen))
-    (when buffer
-      (with-current-buffer buffer
-        (when (listp buffer-undo-list)
-          ;; It belongs to the change of the text, which has ended.
-          (while (and buffer-undo-list (null (car buffer-undo-list)))
-            (pop buffer-undo-list))
-          (push (list 'apply #'gemini-companion-changes--note record hunks nil)
-                buffer-undo-list)
-          (undo-boundary))))
-    (gemini-companion-changes-look record)
-    (gemini-companion-changes--set-states record)))
+SEEN is the `gemini-companion-changes-seen' of the text before."
+  (gemini-companion-changes--set-undone
+   record hunks t (gemini-companion-changes-seen-lines seen)
+   (gemini-companion-changes-seen-format seen))
+  (gemini-companion-changes-look record)
+  (gemini-companion-changes--set-states record))
 
 (defun gemini-companion-changes-without (record changes lines)
   "Return LINES of RECORD's file now without CHANGES, some of its last look.
@@ -893,13 +845,11 @@ A line that is last then has a newline if the file would have one."
          hunks undone))
   (gemini-companion-changes--decided record))
 
-(defun gemini-companion-changes--note (record hunks undone)
+(defun gemini-companion-changes-note (record hunks undone)
   "Note that Emacs has UNDONE HUNKS of RECORD again, or has brought them back.
 That is recorded at the next look, which the change of the text brings about:
 only then is the text complete."
-  (push (cons undone hunks) (gemini-companion-changes-file-noted record))
-  (push (list 'apply #'gemini-companion-changes--note record hunks (not undone))
-        buffer-undo-list))
+  (push (cons undone hunks) (gemini-companion-changes-file-noted record)))
 
 (defun gemini-companion-changes--apply-noted (record buffer)
   "Record what Emacs has undone or redone in RECORD.

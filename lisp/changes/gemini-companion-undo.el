@@ -13,6 +13,12 @@
 ;;
 ;; An edit without a record, as that took too much memory, can be undone by its bytes
 ;; only.
+;;
+;; Undoing acts on the file, as its CLI has.  Its bytes are written, without the hooks
+;; of a save, and its buffer follows.  If the buffer has unsaved text, or is not what
+;; the file has, only the buffer is changed.  An undo of Emacs there brings the hunks
+;; back, and after the command the file as well: if the buffer has then what stood
+;; before, and the file what undoing has left.
 
 ;;; Code:
 
@@ -25,10 +31,12 @@
 (require 'gemini-companion-facts)
 (require 'gemini-companion-format)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-label)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-weave)
@@ -85,6 +93,9 @@ too large."
                 "was deleted or renamed since; nothing to undo")
                ;; Qwen Code writes all files of an answer at its end.
                ((gemini-companion-file-state-awaited-p edit) "is not written yet")
+               ((and (null unsaved)
+                     (gemini-companion-undo-obstacle
+                      (gemini-companion-edit-true-name edit))))
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
                 "has other symbolic links since; undo this edit by hand")
@@ -122,7 +133,177 @@ Otherwise it would count as written by others."
     ((guard (gemini-companion-edit-texts-in-file-p edit)) nil)
     ((or 'unwritten 'dismissed) "was not written")))
 
-;;;; Undoing
+;;;; The file of a buffer
+
+(defvar gemini-companion-undo--taken-back nil
+  "What Emacs has undone or redone since the last command, the last one first.
+An element is a list of a buffer, and of the hashes of what its file is to have
+before and after that.")
+
+(defun gemini-companion-undo--encoded ()
+  "Return the bytes that saving the current buffer would write.
+Return nil if its coding system does not have all of its characters."
+  (let* ((text (gemini-companion-text-of-buffer))
+         (own (or buffer-file-coding-system 'undecided))
+         (coding (if (memq (coding-system-type own) '(undecided))
+                     (coding-system-change-eol-conversion
+                      'utf-8 (pcase (coding-system-eol-type own)
+                               ((and type (pred integerp)) type)
+                               (_ 'unix)))
+                   own))
+         (bytes (encode-coding-string text coding)))
+    (and (equal text (decode-coding-string bytes coding))
+         bytes)))
+
+(defun gemini-companion-undo--file ()
+  "Return the file of the current buffer, if that is to be written, or nil.
+A remote file is not."
+  (let ((file (gemini-companion-names-file)))
+    (and file
+         (null (gemini-companion-names-of-copy file))
+         (gemini-companion-edit-texts-keepable-p file)
+         (let ((file-name-handler-alist nil))
+           (file-writable-p file))
+         file)))
+
+(defun gemini-companion-undo--saved-bytes ()
+  "Return the bytes of the file of the current buffer, if these are its text.
+Return nil if the buffer has unsaved text, or the file is not to be written."
+  (when-let* (((not (buffer-modified-p)))
+              (file (gemini-companion-undo--file))
+              (bytes (ignore-error file-error
+                       (gemini-companion-text-bytes file))))
+    (and (equal bytes (gemini-companion-undo--encoded))
+         bytes)))
+
+(defun gemini-companion-undo--save (old)
+  "Write the current buffer to its file, whose bytes are OLD, without hooks.
+Return the bytes that were written, or nil if that is impossible; the buffer has
+unsaved text then."
+  (when-let* ((file (gemini-companion-undo--file))
+              (bytes (gemini-companion-undo--encoded)))
+    (condition-case nil
+        (progn
+          (gemini-companion-watch-writing file
+            (gemini-companion-text-rewrite file old bytes))
+          (set-visited-file-modtime)
+          (when buffer-file-coding-system-explicit
+            (setq buffer-file-coding-system-explicit
+                  (cons buffer-file-coding-system
+                        (cdr buffer-file-coding-system-explicit))))
+          (set-buffer-modified-p nil)
+          bytes)
+      ;; The disk may be full, or the file has changed meanwhile.
+      (file-error nil))))
+
+(defun gemini-companion-undo--push-entry (record hunks &optional before after)
+  "Let an undo of Emacs in the current buffer bring back HUNKS of RECORD.
+If undoing them has written the file, BEFORE and AFTER are its bytes."
+  (when (listp buffer-undo-list)
+    ;; It belongs to the change of the text, which may have ended.
+    (while (and buffer-undo-list (null (car buffer-undo-list)))
+      (pop buffer-undo-list))
+    (push (list 'apply #'gemini-companion-undo--take-back record hunks nil
+                (and before after (secure-hash 'sha1 after))
+                (and before after (secure-hash 'sha1 before)))
+          buffer-undo-list)))
+
+(defun gemini-companion-undo--take-back (record hunks undone from to)
+  "Note that Emacs has UNDONE HUNKS of RECORD again, or has brought them back.
+FROM and TO are hashes of what the file is to have before and after that, or
+nil.  This is called by the undo of Emacs: the file is written after the command."
+  (gemini-companion-changes-note record hunks undone)
+  (push (list 'apply #'gemini-companion-undo--take-back record hunks (not undone)
+              to from)
+        buffer-undo-list)
+  (when from
+    (push (list (current-buffer) from to) gemini-companion-undo--taken-back)
+    (add-hook 'post-command-hook #'gemini-companion-undo-write-taken-back)))
+
+(defun gemini-companion-undo-write-taken-back ()
+  "Write the files of the buffers in which Emacs has undone or redone an undo.
+That is done after a command, and only if the buffer has what stood before, and
+the file what the undo has left."
+  (remove-hook 'post-command-hook #'gemini-companion-undo-write-taken-back)
+  (let ((all (nreverse gemini-companion-undo--taken-back)))
+    (setq gemini-companion-undo--taken-back nil)
+    (pcase-dolist (`(,buffer . ,steps) (seq-group-by #'car all))
+      (when (buffer-live-p buffer)
+        (gemini-companion-server-log-guarded "Writing an undo"
+          (with-current-buffer buffer
+            (gemini-companion-undo--write-step (nth 1 (car steps))
+                                               (nth 2 (car (last steps))))))))))
+
+(defun gemini-companion-undo--write-step (from to)
+  "Write the current buffer to its file, if these have the hashes TO and FROM."
+  (when-let* ((file (gemini-companion-undo--file))
+              (old (ignore-error file-error
+                     (gemini-companion-text-bytes file)))
+              (bytes (gemini-companion-undo--encoded)))
+    (when (equal to (secure-hash 'sha1 bytes))
+      (unless (and (equal from (secure-hash 'sha1 old))
+                   (gemini-companion-undo--save old))
+        (message "%s is not saved; it has changed since"
+                 (gemini-companion-label-file file)))
+      (gemini-companion-changes-look-at-buffer))))
+
+;;;; Changes in a buffer
+
+(defun gemini-companion-undo-obstacle (true-name)
+  "Return why the file with TRUE-NAME is not to be written now, or nil.
+The value is the predicate of a sentence about the file."
+  (let ((edits (gemini-companion-edits-of-file true-name)))
+    (cond ((seq-some #'gemini-companion-edit-open-p edits)
+           "has a proposal that awaits an answer; answer that first")
+          ((seq-some #'gemini-companion-file-state-awaited-p edits)
+           "is still to be written by its CLI; wait for that"))))
+
+(defun gemini-companion-undo-in-buffer (record changes)
+  "Undo CHANGES, some of those of RECORD at the last look, in its buffer.
+The current buffer is that one.  If it had no unsaved text, write its file, and
+return non-nil.  Line ends stay, but where a conversion is undone; if that is
+impossible, signal an error after the rest."
+  (gemini-companion-revert-lock)
+  (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
+                      (gemini-companion-lines-split
+                       (gemini-companion-revert-text (current-buffer))))
+  (undo-boundary)
+  (let ((group (prepare-change-group))
+        (old (gemini-companion-undo--saved-bytes))
+        (text (gemini-companion-revert-text (current-buffer)))
+        (seen (gemini-companion-changes-seen record (current-buffer)))
+        (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+        (conversion (seq-some #'gemini-companion-changes-conversion changes))
+        (why nil)
+        (new nil))
+    (activate-change-group group)
+    (gemini-companion-revert-replace-text
+     (gemini-companion-changes-with-end
+      (gemini-companion-lines-undo-in-text changes text)
+      text
+      (gemini-companion-undo--format-without seen hunks)))
+    (when conversion
+      (setq why (gemini-companion-format-convert-buffer (car conversion))))
+    (setq new (and old (null why) (gemini-companion-undo--save old)))
+    (gemini-companion-undo--push-entry record hunks old new)
+    (accept-change-group group)
+    ;; One undo of the user is to bring back both.
+    (undo-amalgamate-change-group group)
+    (undo-boundary)
+    (gemini-companion-changes-set-undone record hunks seen)
+    (when why
+      (user-error "%s %s"
+                  (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
+                  why))
+    (and new t)))
+
+(defun gemini-companion-undo--format-without (seen hunks)
+  "Return the format of the text of SEEN without HUNKS."
+  (gemini-companion-facts-format
+   (gemini-companion-facts-set-undone
+    (gemini-companion-changes-seen-facts seen) hunks t)))
+
+;;;; Edits
 
 (cl-defstruct (gemini-companion-undo--plan
                (:noinline t)
@@ -219,14 +400,12 @@ If WHOLE is non-nil, nothing is left of EDIT then.  CONVERTED is a text about
 how others have converted the file, which stays so, or nil."
   (let* ((seen (gemini-companion-undo--text-seen now))
          (hunks (or (cdr (gemini-companion-changes-of edit (and (not whole) hunk)))
-                    (user-error "This change of %s is not known by its lines; \
-undo the whole edit"
+                    ;; Its CLI has left the last newline as it was.
+                    (user-error "%s was not changed by this"
                                 (gemini-companion-edit-name edit))))
          (changes (gemini-companion-undo--changes edit now hunks))
          (mixed (seq-find #'gemini-companion-weave-change-mixed changes))
-         (format (gemini-companion-facts-format
-                  (gemini-companion-facts-set-undone
-                   (gemini-companion-changes-seen-facts seen) hunks t)))
+         (format (gemini-companion-undo--format-without seen hunks))
          (text (gemini-companion-changes-with-end
                 (gemini-companion-lines-undo-in-text
                  changes (gemini-companion-undo--text-text now)
@@ -419,9 +598,16 @@ Return a message."
          (hunks (gemini-companion-undo--plan-hunks plan)))
     (pcase (gemini-companion-changes-of edit)
       (`(,record . ,_)
-       (gemini-companion-changes-set-undone
-        record hunks
-        (gemini-companion-undo--text-seen (gemini-companion-undo--plan-now plan))))
+       (let ((now (gemini-companion-undo--plan-now plan)))
+         (when-let* ((buffer (gemini-companion-changes-buffer record)))
+           (with-current-buffer buffer
+             (gemini-companion-undo--push-entry
+              record hunks
+              (gemini-companion-undo--text-bytes now)
+              (gemini-companion-undo--saved-bytes))
+             (undo-boundary)))
+         (gemini-companion-changes-set-undone
+          record hunks (gemini-companion-undo--text-seen now))))
       ;; Nothing but its bytes is known.
       (_ (gemini-companion-file-state-set-reverted
           edit

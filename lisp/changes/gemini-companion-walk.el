@@ -24,6 +24,7 @@
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
+(require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-weave)
@@ -574,7 +575,10 @@ The current buffer visits the file."
   (unless (gemini-companion-walk--all-new-p record changes)
     (let ((name (gemini-companion-edit-name
                  (gemini-companion-changes-file-edit record))))
-      (when-let* ((why (gemini-companion-revert-obstacle (current-buffer))))
+      (when-let* ((why (or (gemini-companion-revert-obstacle (current-buffer))
+                           (and (not (buffer-modified-p))
+                                (gemini-companion-undo-obstacle
+                                 (gemini-companion-changes-file-name record))))))
         (user-error "%s %s" name why))
       (when (and (seq-some #'gemini-companion-weave-change-mixed changes)
                  (not (y-or-n-p (format "Lines of the CLI in %s have changed since; \
@@ -582,8 +586,9 @@ undo all the same? " name))))
         (user-error "Not undone")))))
 
 (defun gemini-companion-walk-undo (groups)
-  "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their buffers.
-The files are visited, and not displayed.  If one cannot be changed, or the
+  "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
+These are visited, and not displayed; for unsaved text, see
+`gemini-companion-undo-in-buffer'.  If one cannot be changed, or the
 user objects, none is.  Return what was done, a text."
   (pcase-dolist (`(,record . ,changes) groups)
     (pcase (gemini-companion-walk-visit record)
@@ -606,8 +611,13 @@ user objects, none is.  Return what was done, a text."
                           (gemini-companion-walk--undo-in-file record changes)))
                       groups)))
     (if (cdr done)
-        (format "Undid %s in %d files, not saved"
-                (gemini-companion-walk-count groups) (length done))
+        (let ((unsaved (seq-count (apply-partially #'string-suffix-p ", not saved")
+                                  done)))
+          (format "Undid %s in %d files%s"
+                  (gemini-companion-walk-count groups) (length done)
+                  (cond ((= 0 unsaved) "")
+                        ((= unsaved (length done)) ", not saved")
+                        (t (format ", %d not saved" unsaved)))))
       (car done))))
 
 (defun gemini-companion-walk--undo-in-file (record changes)
@@ -615,11 +625,12 @@ user objects, none is.  Return what was done, a text."
 Return what was done."
   (if (gemini-companion-walk--all-new-p record changes)
       (gemini-companion-walk--delete record)
-    (gemini-companion-changes-undo record changes)
-    (format "Undid %s of %s, not saved"
-            (gemini-companion-walk-count (list (cons record changes)))
-            (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
-                                        'plain))))
+    (let ((saved (gemini-companion-undo-in-buffer record changes)))
+      (format "Undid %s of %s%s"
+              (gemini-companion-walk-count (list (cons record changes)))
+              (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
+                                          'plain)
+              (if saved "" ", not saved")))))
 
 (defun gemini-companion-walk--all-new-p (record changes)
   "Return non-nil if nothing would be left of RECORD's file without CHANGES.
@@ -729,8 +740,9 @@ The next command of the walk hides it, too."
            (_ "Before the change")))))))
 
 (defun gemini-companion-undo-change ()
-  "Undo the change at point in the buffer, and go to the next one.
-The file is not saved.  A new file is deleted, after asking."
+  "Undo the change at point in the file, and go to the next one.
+If the buffer has unsaved text, only that is changed.  A new file is deleted,
+after asking."
   (interactive)
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
@@ -741,10 +753,10 @@ The file is not saved.  A new file is deleted, after asking."
      others (gemini-companion-walk-undo groups) markers)))
 
 (defun gemini-companion-undo-changes (&optional turn)
-  "Undo all changes of this file in its buffer, and go to the next file.
-With TURN, a prefix argument, undo those of the turn of the change at
-point, in all files.  No file is saved; new files are deleted, after
-asking."
+  "Undo all changes of this file, and go to the next file.
+If the buffer has unsaved text, only that is changed.  With TURN, a prefix
+argument, undo those of the turn of the change at point, in all files.  New
+files are deleted, after asking."
   (interactive "P")
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))

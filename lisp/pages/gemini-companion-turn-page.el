@@ -887,8 +887,9 @@ Those with changes are the only ones if there are any."
     (gemini-companion-turn-page--after number "Kept 1 change")))
 
 (defun gemini-companion-turn-page-undo ()
-  "Undo the change at point in the buffer of its file, and go to the next one.
-The file is not saved.  A new file is deleted, after asking."
+  "Undo the change at point in its file, and go to the next one.
+If the buffer of the file has unsaved text, only that is changed.  A new file is
+deleted, after asking."
   (interactive nil gemini-companion-turn-page-mode)
   (pcase-let* ((`(,part ,change ,_) (gemini-companion-turn-page--change-here))
                (number (gemini-companion-turn-page--number-here)))
@@ -909,10 +910,10 @@ that another turn has changed, too."
                     (gemini-companion-walk-shared shared)))))
 
 (defun gemini-companion-turn-page-undo-file (&optional all)
-  "Undo all changes of the file at point that are on the page, in its buffer.
-With ALL, a prefix argument, undo those of all files on it, but not those
-that another turn has changed, too.  No file is saved; new files are
-deleted, after asking."
+  "Undo all changes of the file at point that are on the page.
+If its buffer has unsaved text, only that is changed.  With ALL, a prefix
+argument, undo those of all files on the page, but not those that another turn
+has changed, too.  New files are deleted, after asking."
   (interactive "P" gemini-companion-turn-page-mode)
   (pcase-let ((`(,number ,groups . ,shared) (gemini-companion-turn-page--groups all)))
     (gemini-companion-turn-page--after

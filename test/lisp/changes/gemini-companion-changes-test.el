@@ -329,6 +329,85 @@ TEXT is what it has proposed.  Visit the file a before."
           (should (equal "one\ntwo\nthree\n" (buffer-string)))
           (should-not (gemini-companion-test-left)))))))
 
+;; Only the buffer was changed; the CLI read the file, and wrote it all again.
+(ert-deftest gemini-companion-changes-undone-are-written-and-so-is-emacs-undo ()
+  (dolist (how '(walk list))
+    (dolist (bytes '("one\r\ntwo\r\n" "\357\273\277one\ntwo" "one\ncaf\303\251\n"))
+      (ert-info ((format "%s %S" how bytes))
+        (gemini-companion-test-with-changes '(("a" ""))
+          (gemini-companion-test-write "a" bytes)
+          (find-file "a")
+          (buffer-enable-undo)
+          (let* ((require-final-newline t)
+                 (hooks 0)
+                 (written (string-replace "one" "eins" bytes))
+                 (edit (progn
+                         (setq gemini-companion-test-send
+                               (lambda (_) (gemini-companion-test-write "a" written)))
+                         (gemini-companion-test-writes
+                          "a" (decode-coding-string written 'utf-8-unix) session)))
+                 (check (lambda (file)
+                          (should (equal file (gemini-companion-text-bytes "a")))
+                          (should-not (buffer-modified-p))
+                          (should (verify-visited-file-modtime)))))
+            (add-hook 'before-save-hook (lambda () (cl-incf hooks)) nil t)
+            (pcase how
+              ('list (gemini-companion-undo-edit edit))
+              (_ (gemini-companion-test-walk 'gemini-companion-undo-changes)))
+            (funcall check bytes)
+            (dolist (file (list written bytes written))
+              (let ((last-command 'ignore))
+                (undo-boundary)
+                (undo)
+                (gemini-companion-undo-write-taken-back))
+              (funcall check file)
+              (should (equal (and (equal file written) 1)
+                             (gemini-companion-test-left))))
+            (should (= 0 hooks))))))))
+
+(ert-deftest gemini-companion-changes-undone-are-not-written-over-unsaved-text ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (let ((written (buffer-string)))
+      ;; Undone in unsaved text.
+      (goto-char (point-max))
+      (insert "mine\n")
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (should (equal written (gemini-companion-test-file-text "a")))
+      (let ((last-command 'ignore))
+        (undo-boundary)
+        (undo)
+        (gemini-companion-undo-write-taken-back))
+      (should (equal written (gemini-companion-test-file-text "a")))
+      (delete-region (- (point-max) 5) (point-max))
+      (save-buffer)
+      ;; Another program has written the file since.
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (should (equal gemini-companion-test-lines (gemini-companion-test-file-text "a")))
+      (let ((last-command 'ignore))
+        (undo-boundary)
+        (undo)
+        (gemini-companion-test-write "a" "other\n")
+        (should (string-search
+                 "a is not saved; it has changed since"
+                 (ert-with-message-capture messages
+                   (gemini-companion-undo-write-taken-back)
+                   messages))))
+      (should (equal "other\n" (gemini-companion-test-file-text "a")))
+      (should (buffer-modified-p)))))
+
+(ert-deftest gemini-companion-changes-are-not-undone-while-a-proposal-is-open ()
+  (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (let ((other (gemini-companion-test-open
+                  "a" "one\n2\n3\n4\n5\n6\n7\n8\nTEN\n" 9 session)))
+      (dolist (undo (list (lambda () (gemini-companion-undo-edit edit))
+                          (lambda () (gemini-companion-undo-changes))))
+        (should (string-search "has a proposal that awaits an answer"
+                               (gemini-companion-test-refusal (funcall undo)))))
+      (gemini-companion-edit-reject other)
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (should (equal gemini-companion-test-lines
+                     (gemini-companion-test-file-text "a"))))))
+
 ;; Undoing the file left a1 and two, or nothing to review.
 (ert-deftest gemini-companion-changes-of-an-earlier-edit-stay-when-a-later-is-undone ()
   (dolist (saved '(t nil))
@@ -689,12 +768,13 @@ write.  Where git has a conflict, nothing is compared."
     (5 (gemini-companion-changes-test-keep world))
     (6 (when-let* ((record (gemini-companion-changes-here))
                    (changes (gemini-companion-changes-look record)))
-         (gemini-companion-changes-undo record (list (seq-random-elt changes)))
+         (gemini-companion-undo-in-buffer record (list (seq-random-elt changes)))
          ;; And back.
          (when (= 0 (random 2))
            (let ((last-command 'ignore))
              (undo-boundary)
-             (undo)))))
+             (undo)
+             (gemini-companion-undo-write-taken-back)))))
     (_ (save-buffer)
        (let ((file buffer-file-name))
          (kill-buffer)
@@ -718,7 +798,7 @@ Return `right', or `conflict' if a merge had one."
       (dotimes (_ 12)
         (gemini-companion-changes-test-step world))
       (when-let* ((record (gemini-companion-changes-here)))
-        (gemini-companion-changes-undo
+        (gemini-companion-undo-in-buffer
          record (gemini-companion-changes-look record))
         (should-not (gemini-companion-changes-file-known record)))
       (should (equal (sort (copy-sequence

@@ -570,7 +570,7 @@ Where that has a conflict, the lines of others stay, or it is refused."
         (progn
           (should (equal was (funcall state)))
           (or (and (string-search "merges them first" problem) 'unmerged)
-              (and (string-match-p "undone already" problem) 'undone)
+              (and (string-match-p "undone already\\|not changed by" problem) 'undone)
               (and (string-match-p "line [0-9]+ has changed" problem)
                    (or (null merged)
                        ;; A newline at the end that another line has by now.

@@ -46,7 +46,7 @@
       (should (equal line (gemini-companion-walk-test-line))))
     (gemini-companion-test-walk "n" "n")
     ;; Undoing and keeping all of a file lead to the next one.
-    (should (string-prefix-p "Undid 1 change of c, not saved; Change 3 of 3, new"
+    (should (string-prefix-p "Undid 1 change of c; Change 3 of 3, new"
                              (gemini-companion-test-walk "U")))
     (with-current-buffer "c"
       (undo)
@@ -72,18 +72,18 @@
   (gemini-companion-test-in-changed "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n"
     (should (string-prefix-p "Change 1 of 4, a +1 −1"
                              (gemini-companion-test-walk 'gemini-companion-next-change)))
-    (should (string-prefix-p "Undid 1 change of a, not saved; Change 1 of 3, a +1 −0"
+    (should (string-prefix-p "Undid 1 change of a; Change 1 of 3, a +1 −0"
                              (gemini-companion-test-walk "u")))
     (should (equal 4 (gemini-companion-walk-test-line)))
     (should (string-prefix-p "Kept 1 change; Change 1 of 2, a +1 −1"
                              (gemini-companion-test-walk "k")))
     (should (equal "1\n2\n3\nmore\n4\nfive\n6\n7\n9\n" (buffer-string)))
-    (should (buffer-modified-p))
-    (should (equal "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n"
+    (should-not (buffer-modified-p))
+    (should (equal "1\n2\n3\nmore\n4\nfive\n6\n7\n9\n"
                    (gemini-companion-test-file-text "a")))
-    (should (string-prefix-p "Undid 1 change of a, not saved; Change 1 of 1, a +0 −1"
+    (should (string-prefix-p "Undid 1 change of a; Change 1 of 1, a +0 −1"
                              (gemini-companion-test-walk "u")))
-    (should (equal "Undid 1 change of a, not saved; no changes are left"
+    (should (equal "Undid 1 change of a; no changes are left"
                    (gemini-companion-test-walk "u")))
     (should (equal "1\n2\n3\nmore\n4\n5\n6\n7\n8\n9\n" (buffer-string)))
     (should-not (gemini-companion-test-left))
@@ -91,7 +91,8 @@
     (dolist (left '(1 2 3 4))
       (let ((last-command (if (= left 1) 'ignore 'undo)))
         (undo-boundary)
-        (undo))
+        (undo)
+        (gemini-companion-undo-write-taken-back))
       (ert-run-idle-timers)
       (should (eql left (gemini-companion-test-left))))
     (should (equal "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n" (buffer-string)))
@@ -118,11 +119,11 @@
     (should (equal 9 (gemini-companion-walk-test-line)))
     (let ((current-prefix-arg '(4)))
       (should (string-prefix-p
-               "Undid 1 change of b, not saved; 1 change has lines of another turn"
+               "Undid 1 change of b; 1 change has lines of another turn"
                (gemini-companion-test-walk "U"))))
     (with-current-buffer "b"
       (should (equal "1\n2\n3\nfour\n5!\n6\n7\n8\n9\n" (buffer-string))))
-    (should (string-prefix-p "Undid 1 change of b, not saved; no changes"
+    (should (string-prefix-p "Undid 1 change of b; no changes"
                              (gemini-companion-test-walk "U")))
     (with-current-buffer "b"
       (should (equal gemini-companion-test-lines (buffer-string))))))
@@ -460,8 +461,9 @@
       (delete-file ".#a")
       (gemini-companion-undo-change)
       (should told)
-      (should (eq t (file-locked-p buffer-file-truename)))
+      (should-not (file-locked-p buffer-file-truename))
       (undo)
+      (gemini-companion-undo-write-taken-back)
       (should-not (file-locked-p buffer-file-truename)))))
 
 (ert-deftest gemini-companion-walk-undoes-a-turn-in-all-its-files-or-in-none ()
