@@ -36,7 +36,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
-(require 'gemini-companion-server-log)
+(require 'gemini-companion-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-weave)
@@ -229,7 +229,7 @@ the file what the undo has left."
     (setq gemini-companion-undo--taken-back nil)
     (pcase-dolist (`(,buffer . ,steps) (seq-group-by #'car all))
       (when (buffer-live-p buffer)
-        (gemini-companion-server-log-guarded "Writing an undo"
+        (gemini-companion-log-guarded "Writing an undo"
           (with-current-buffer buffer
             (gemini-companion-undo--write-step (nth 1 (car steps))
                                                (nth 2 (car (last steps))))))))))
