@@ -312,8 +312,29 @@ had written may be removed ones by now, and removed ones may be back."
 
 (defun gemini-companion-comment-places-of-edit (edit)
   "Return where the comments on EDIT are, a list of (KEY . COMMENT).
-They are in the order in which they were made.  For KEY, see
+They are in the order in which they were made.  While EDIT awaits an answer,
+those on its file follow, if it has their lines.  For KEY, see
 `gemini-companion-comment--key'."
+  (let ((file (gemini-companion-edit-true-name edit)))
+    (append
+     (gemini-companion-comment--own-places edit)
+     (when (and (gemini-companion-edit-open-p edit)
+                (gemini-companion-comments-of-file file))
+       (seq-filter
+        (pcase-lambda (`(,key . ,comment))
+          (or key
+              (null (gemini-companion-comment-first comment))))
+        (gemini-companion-comment-places
+         file
+         (gemini-companion-lines-split
+          (gemini-companion-text-of-buffer
+           (gemini-companion-edit-proposal-buffer edit)))
+         (gemini-companion-lines-split
+          (gemini-companion-text-of-buffer
+           (gemini-companion-edit-texts-original edit)))))))))
+
+(defun gemini-companion-comment--own-places (edit)
+  "Return where the comments are that were made on EDIT, (KEY . COMMENT)."
   (mapcar (lambda (comment)
             (let ((first (gemini-companion-comment-now comment)))
               (cons (and first
@@ -344,6 +365,12 @@ In a proposal that the user edits, its lines may have become more or fewer."
                   (gemini-companion-comment-text comment)
                   (gemini-companion-comment--mark comment)))
           comments))
+
+(defun gemini-companion-comment-state-of-edit (edit)
+  "Return a value that differs, by `equal', after a change of comments on EDIT.
+Those on its file are among them."
+  (list (gemini-companion-comment-state-of (gemini-companion-edit-comments edit))
+        (gemini-companion-comment-state (gemini-companion-edit-true-name edit))))
 
 (defun gemini-companion-comment--mark (comment &optional placed)
   "Return what is displayed before the text of COMMENT, or the empty string.
@@ -381,10 +408,16 @@ lines are not there."
     left))
 
 (cl-defmethod gemini-companion-view-insert-notes ((edit gemini-companion-edit))
-  "Insert the comments on EDIT below their lines."
-  (when (gemini-companion-edit-comments edit)
-    (gemini-companion-comment-insert
-     (gemini-companion-comment-places-of-edit edit))))
+  "Insert the comments on EDIT, which is open, below their lines.
+Those on lines that are folded are at the top, with the numbers."
+  (when-let* ((places (gemini-companion-comment-places-of-edit edit)))
+    (let ((left (gemini-companion-comment-insert places)))
+      (goto-char (point-min))
+      (pcase-dolist (`((,side . ,lines) . ,comment) left)
+        (gemini-companion-comment--insert-one
+         ;; As if they were several, a single one has its number.
+         (cons (cons side (gemini-companion-comment--ends lines)) comment)
+         (text-properties-at (point)))))))
 
 (defun gemini-companion-comment--insert-one (place properties)
   "Insert the comment of PLACE at point, with the text PROPERTIES of its line."

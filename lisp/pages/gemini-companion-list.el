@@ -453,9 +453,7 @@ Its texts are those that were compared last."
         (when (gemini-companion-edit-open-p edit)
           (gemini-companion-hunk-excluded
            (gemini-companion-edit-proposal-buffer edit)))
-        (gemini-companion-comment-state-of (gemini-companion-edit-comments edit))
-        (unless (gemini-companion-edit-open-p edit)
-          (gemini-companion-comment-state (gemini-companion-edit-true-name edit)))))
+        (gemini-companion-comment-state-of-edit edit)))
 
 (defun gemini-companion-list--draw-diff (edit hunks)
   "Return the text of the diff of EDIT, its HUNKS with the comments on them."
@@ -466,15 +464,15 @@ Its texts are those that were compared last."
      (lambda (old new)
        (with-temp-buffer
          (gemini-companion-unified-draw-insert edit old new hunks unfolded)
-         (gemini-companion-comment-insert
-          (append (gemini-companion-comment-places-of-edit edit)
-                  (unless (gemini-companion-edit-open-p edit)
-                    (gemini-companion-comment-places
-                     (gemini-companion-edit-true-name edit)
-                     (gemini-companion-lines-split
-                      (gemini-companion-text-of-buffer new))
-                     (gemini-companion-lines-split
-                      (gemini-companion-text-of-buffer old))))))
+         (if (gemini-companion-edit-open-p edit)
+             (gemini-companion-view-insert-notes edit)
+           (gemini-companion-comment-insert
+            (append
+             (gemini-companion-comment-places-of-edit edit)
+             (gemini-companion-comment-places
+              (gemini-companion-edit-true-name edit)
+              (gemini-companion-lines-split (gemini-companion-text-of-buffer new))
+              (gemini-companion-lines-split (gemini-companion-text-of-buffer old))))))
          (buffer-string))))))
 
 ;;;; Mode

@@ -189,10 +189,7 @@ The one that is displayed stays if nothing that it depends on has changed."
                       (and (gemini-companion-edit-open-p edit)
                            (gemini-companion-hunk-excluded
                             (gemini-companion-edit-proposal-buffer edit)))
-                      (gemini-companion-comment-state-of
-                       (gemini-companion-comment-places-of-edit edit))
-                      (gemini-companion-comment-state
-                       (gemini-companion-edit-true-name edit))
+                      (gemini-companion-comment-state-of-edit edit)
                       (gemini-companion-turn-page--draw-state key))))
     (or (gemini-companion-turn-page--same key state)
         (gemini-companion-turn-page--drawn
@@ -479,7 +476,7 @@ have is at its end."
   (let* ((edit (gemini-companion-turn-page--part-edit part))
          (left (gemini-companion-comment-insert
                 (cond ((gemini-companion-edit-open-p edit)
-                       (gemini-companion-edit-comments edit))
+                       (gemini-companion-comment-places-of-edit edit))
                       ((or (gemini-companion-turn-page--part-record part)
                            (gemini-companion-turn-page--with-comments-p edit))
                        (gemini-companion-comment-places
