@@ -157,8 +157,14 @@ Those on a proposal that has ended are on its file from now on."
 (defun gemini-companion-comment--report (comment)
   "Report to others that COMMENT has changed."
   (run-hook-with-args 'gemini-companion-comment-functions comment)
-  (when-let* ((edit (gemini-companion-comment-edit comment)))
-    (gemini-companion-edit-notify edit 'changed)))
+  (let ((file (gemini-companion-comment-file comment)))
+    (dolist (edit (gemini-companion-comment--open-edits file))
+      (gemini-companion-edit-notify edit 'changed))
+    (gemini-companion-comment--show-elsewhere file)))
+
+(defun gemini-companion-comment--open-edits (file)
+  "Return the edits of FILE, a true name, that await an answer."
+  (seq-filter #'gemini-companion-edit-open-p (gemini-companion-edits-of-file file)))
 
 (defun gemini-companion-comment--add (comment)
   "Add COMMENT to those of its proposal, or of its file."
@@ -692,7 +698,7 @@ Those that were on a proposal are displayed now, as the CLI has written it."
 
 (defun gemini-companion-comment--show-again ()
   "Display the comments in the current buffer again, as its text has changed.
-That is once after a command, and after what a CLI wrote was merged."
+That is once after a command."
   (remove-hook 'post-command-hook #'gemini-companion-comment--show-again t)
   (save-excursion
     (save-restriction
@@ -700,6 +706,12 @@ That is once after a command, and after what a CLI wrote was merged."
       (dolist (comment (gemini-companion-comment--here))
         (gemini-companion-comment--straighten comment)
         (gemini-companion-comment--set-string comment)))))
+
+(defun gemini-companion-comment--after-merge ()
+  "Display the comments here again after what a CLI wrote was merged.
+Those that were on a proposal are displayed now."
+  (gemini-companion-comment--show-again)
+  (gemini-companion-comment--attach))
 
 (defun gemini-companion-comment--straighten (comment)
   "Let the overlay of COMMENT cover whole lines of the current buffer.
@@ -797,17 +809,98 @@ Of a very long one, only the beginning is displayed."
   (dolist (comment gemini-companion-comment--all)
     (when (gemini-companion-names-visited-here-p
            (gemini-companion-comment-file comment))
-      (gemini-companion-comment--show comment))))
+      (gemini-companion-comment--show comment)))
+  (dolist (edit (gemini-companion-edits-open))
+    (when (and (gemini-companion-edit-comments edit)
+               (gemini-companion-names-visited-here-p
+                (gemini-companion-edit-true-name edit)))
+      (gemini-companion-comment--show-elsewhere
+       (gemini-companion-edit-true-name edit)))))
 
 (defun gemini-companion-comment--follow-name ()
-  "Let the comments in the current buffer follow the new name of its file."
+  "Let the comments in the current buffer follow the new name of its file.
+Where the file with the old name is still there, they stay with that, as the
+record of the file does."
   (when buffer-file-name
     (let ((path (gemini-companion-names-file)))
       (dolist (comment (gemini-companion-comment--here))
-        (unless (gemini-companion-comment-edit comment)
+        (cond
+         ((gemini-companion-comment-edit comment))
+         ((gemini-companion-text-attributes (gemini-companion-comment-path comment))
+          (unless (gemini-companion-names-visited-here-p
+                   (gemini-companion-comment-file comment))
+            (gemini-companion-comment--hide comment)))
+         (t
           (setf (gemini-companion-comment-path comment) path
                 (gemini-companion-comment-file comment)
-                (gemini-companion-text-true-name path)))))))
+                (gemini-companion-text-true-name path))
+          (gemini-companion-comment--report comment)))))))
+
+;;;; In buffers of others
+
+;; A comment on an open proposal has its overlay in the proposal, and one on a file in
+;; the buffer that visits it.  The other buffer displays a copy below the same lines.
+
+(defvar-local gemini-companion-comment--copies nil
+  "Overlays that display comments here whose own overlays are in other buffers.")
+
+(defun gemini-companion-comment--show-elsewhere (file)
+  "Display the comments on FILE, a true name, in its open proposals as well.
+The buffer that visits FILE displays those on its open proposals."
+  (let ((edits (gemini-companion-comment--open-edits file)))
+    (when-let* ((path (cond (edits (gemini-companion-edit-file (car edits)))
+                            ((gemini-companion-comments-of-file file)
+                             (gemini-companion-comment-path
+                              (car (gemini-companion-comments-of-file file))))))
+                (buffer (gemini-companion-names-buffer path)))
+      (gemini-companion-comment--set-copies
+       buffer (seq-mapcat #'gemini-companion-edit-comments edits)))
+    (dolist (edit edits)
+      (gemini-companion-comment--set-copies
+       (gemini-companion-edit-proposal-buffer edit)
+       (gemini-companion-comments-of-file file)))))
+
+(defun gemini-companion-comment--set-copies (buffer comments)
+  "Display copies of COMMENTS in BUFFER, those whose lines it has, and no others."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (mapc #'delete-overlay gemini-companion-comment--copies)
+      (setq gemini-companion-comment--copies nil)
+      (when comments
+        (save-excursion
+          (save-restriction
+            (widen)
+            (let ((lines (gemini-companion-comment--text)))
+              (dolist (comment comments)
+                (when-let* ((range (gemini-companion-comment--copied-range
+                                    comment lines)))
+                  (push (gemini-companion-comment--copy comment range)
+                        gemini-companion-comment--copies))))))))))
+
+(defun gemini-companion-comment--copied-range (comment lines)
+  "Return (FIRST . LAST), where a copy of COMMENT is to be in LINES, or nil.
+LINES are those of the current buffer."
+  (and (gemini-companion-comment-lines comment)
+       (or (gemini-companion-comment-edit comment)
+           (not (gemini-companion-comment--removed-p comment)))
+       (when-let* ((found (gemini-companion-comment--find comment lines)))
+         (cons found (+ found (length (gemini-companion-comment-lines comment)) -1)))))
+
+(defun gemini-companion-comment--copy (comment range)
+  "Return a new overlay here that displays a copy of COMMENT below RANGE."
+  (let* ((end (save-excursion
+                (goto-char (gemini-companion-hunk-line (cdr range)))
+                (line-end-position)))
+         (overlay (make-overlay (gemini-companion-hunk-line (car range)) end nil t)))
+    (overlay-put overlay 'gemini-companion-comment-copy comment)
+    (overlay-put overlay 'after-string
+                 (gemini-companion-comment--string
+                  (concat ">> "
+                          (and (gemini-companion-comment-edit comment) "(proposal) ")
+                          (gemini-companion-comment--mark comment)
+                          (gemini-companion-comment-text comment))
+                  comment end))
+    overlay))
 
 ;;;; In the buffers of a review
 
@@ -818,7 +911,10 @@ rejection."
   (pcase event
     ((or 'shown 'changed)
      (when (gemini-companion-edit-open-p edit)
-       (mapc #'gemini-companion-comment--show (gemini-companion-edit-comments edit))))
+       (mapc #'gemini-companion-comment--show (gemini-companion-edit-comments edit))
+       (when (eq event 'shown)
+         (gemini-companion-comment--show-elsewhere
+          (gemini-companion-edit-true-name edit)))))
     ('settled
      (dolist (comment (reverse (gemini-companion-edit-comments edit)))
        (if (or (gemini-companion-comment-going comment)
@@ -902,20 +998,53 @@ RESULT is `sent', `copied' if the user has to paste it, or nil if it failed."
 (defun gemini-companion-comment--adopt (edit comment)
   "Make COMMENT, on EDIT, which has ended, a comment on its file.
 Lines of the proposal that the file will not have are gone."
-  (gemini-companion-comment--hide comment)
-  (cl-callf2 remq comment (gemini-companion-edit-comments edit))
-  (setf (gemini-companion-comment-edit comment) nil)
-  (when (and (eq 'after (gemini-companion-comment-side comment))
-             (gemini-companion-comment-first comment)
-             (gemini-companion-edit-accepted-p edit))
-    ;; Without what was excluded, the lines are elsewhere.
-    (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
-           (found (gemini-companion-comment--find comment lines)))
-      (if found
-          (gemini-companion-comment--set-anchor comment lines found)
-        (setf (gemini-companion-comment-first comment) nil))))
-  (push comment gemini-companion-comment--all)
-  (gemini-companion-comment--report comment))
+  (let ((number (and (gemini-companion-comment--live-p comment)
+                     (eq 'after (gemini-companion-comment-side comment))
+                     (gemini-companion-comment--follow-edits comment)
+                     ;; Without what was excluded, the lines are elsewhere.
+                     (gemini-companion-hunk-remaining-line
+                      (overlay-buffer (gemini-companion-comment-overlay comment))
+                      (gemini-companion-comment-now comment))))
+        (accepted (gemini-companion-edit-accepted-p edit)))
+    (gemini-companion-comment--hide comment)
+    (cl-callf2 remq comment (gemini-companion-edit-comments edit))
+    (setf (gemini-companion-comment-edit comment) nil)
+    (when (and (eq 'after (gemini-companion-comment-side comment))
+               (gemini-companion-comment-first comment)
+               accepted)
+      (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
+             (found (if (and number
+                             (gemini-companion-comment--equal-p
+                              (gemini-companion-comment-lines comment)
+                              lines (1- number)))
+                        number
+                      (gemini-companion-comment--find comment lines))))
+        (if found
+            (gemini-companion-comment--set-anchor comment lines found)
+          (setf (gemini-companion-comment-first comment) nil))))
+    (push comment gemini-companion-comment--all)
+    ;; What was accepted is not written yet: its lines would be displayed as gone.
+    (unless accepted
+      (gemini-companion-comment--show comment))
+    (gemini-companion-comment--report comment)))
+
+(defun gemini-companion-comment--follow-edits (comment)
+  "Let COMMENT, on a proposal, be on its lines as the user has edited them.
+Return nil if they were deleted."
+  (let* ((overlay (gemini-companion-comment-overlay comment))
+         (buffer (overlay-buffer overlay)))
+    (when (or (< (overlay-start overlay) (overlay-end overlay))
+              (equal '("") (gemini-companion-comment-lines comment)))
+      (with-current-buffer buffer
+        (save-restriction
+          (widen)
+          (let ((quoted (gemini-companion-comment--lines-now comment))
+                (lines (gemini-companion-comment--text))
+                (now (gemini-companion-comment-now comment)))
+            (when (gemini-companion-comment--equal-p quoted lines (1- now))
+              (setf (gemini-companion-comment-lines comment) quoted)
+              (gemini-companion-comment--set-anchor comment lines now)
+              t)))))))
 
 (defun gemini-companion-comment--new (edit key lines)
   "Return a new comment without a text on EDIT, at KEY in LINES, a vector.
@@ -949,7 +1078,7 @@ the file as a whole."
   '((find-file-hook gemini-companion-comment--attach)
     (after-revert-hook gemini-companion-comment--after-revert)
     (after-set-visited-file-name-hook gemini-companion-comment--follow-name)
-    (gemini-companion-revert-merged-hook gemini-companion-comment--show-again)
+    (gemini-companion-revert-merged-hook gemini-companion-comment--after-merge)
     (kill-emacs-query-functions gemini-companion-comment--exit-p)
     (gemini-companion-edit-functions gemini-companion-comment--follow)))
 
@@ -959,7 +1088,10 @@ the file as a whole."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'comment)))
   "Display no comments, and keep them: they are texts of the user.
-The mode may be turned off by itself, as the server cannot run."
+The mode may be turned off by itself, as the server cannot run.  The exit of
+Emacs still asks about comments that no CLI has got."
+  (when (gemini-companion-comments-unsent)
+    (add-hook 'kill-emacs-query-functions #'gemini-companion-comment--exit-p))
   (mapc #'gemini-companion-comment--hide gemini-companion-comment--all)
   (setq gemini-companion-comment--times nil))
 
@@ -1045,7 +1177,8 @@ text of each is in the kill ring."
                      'before))))
     (gemini-companion-comment--on-proposal
      edit
-     (or (cond (side (gemini-companion-comment--buffer-key side))
+     (or (cond ((eq 'after side) (gemini-companion-comment--buffer-key 'after))
+               (side (gemini-companion-comment--original-key edit))
                ((use-region-p)
                 (gemini-companion-comment--region-key (lambda () edit)))
                ((gemini-companion-comment--line-key))
@@ -1063,6 +1196,32 @@ text of each is in the kill ring."
                                 (cons (point) (point)))))
     (gemini-companion-comment--key side (line-number-at-pos beg t)
                                    (line-number-at-pos end t))))
+
+(defun gemini-companion-comment--original-key (edit)
+  "Return the key of a comment on the line or region of this buffer.
+That is the original of EDIT.  Lines that stay are meant as the proposal has
+them, and so are those in place of the one at point; removed lines are meant if
+the region has some, or if no others are in their place."
+  (pcase-let* ((`(,_ . ,lines) (gemini-companion-comment--buffer-key 'before))
+               (`(,first . ,last) (gemini-companion-comment--ends lines))
+               (hunks (gemini-companion-edit-hunks edit))
+               (hunk (seq-find (lambda (hunk)
+                                 (and (<= (gemini-companion-hunk-old hunk) last)
+                                      (< first (gemini-companion-hunk-old-end hunk))))
+                               hunks))
+               (above (car (last (seq-filter
+                                  (lambda (hunk)
+                                    (<= (gemini-companion-hunk-old-end hunk) first))
+                                  hunks))))
+               (offset (if above
+                           (- (gemini-companion-hunk-new-end above)
+                              (gemini-companion-hunk-old-end above))
+                         0)))
+    (cond ((null hunk)
+           (gemini-companion-comment--key 'after (+ first offset) (+ last offset)))
+          ((use-region-p)
+           (gemini-companion-comment--key 'before first last))
+          (t (gemini-companion-comment--hunk-key hunk)))))
 
 (defun gemini-companion-comment--hunk-key (hunk)
   "Return the key of a comment on the lines of HUNK, or nil if that is nil."
@@ -1129,7 +1288,19 @@ If KEY is nil, it is on the file."
        :session (and edit (gemini-companion-edit-session edit))
        :side 'after)
       (gemini-companion-comment--ends (cdr key)) lines)
-     key (gemini-companion-comment-places file lines []))))
+     key (append (gemini-companion-comment-places file lines [])
+                 (gemini-companion-comment--copied-places file lines)))))
+
+(defun gemini-companion-comment--copied-places (file lines)
+  "Return where LINES have the lines of comments on open proposals of FILE.
+FILE is a true name.  The value is as for `gemini-companion-comment-places'."
+  (cl-loop for edit in (gemini-companion-comment--open-edits file)
+           append (cl-loop
+                   for comment in (gemini-companion-edit-comments edit)
+                   for range = (gemini-companion-comment--copied-range comment lines)
+                   when range collect (cons (gemini-companion-comment--key
+                                             'after (car range) (cdr range))
+                                            comment))))
 
 (defun gemini-companion-comment--read (new key places)
   "Read the text of a comment at KEY, and add it, or remove it if it is empty.

@@ -102,9 +102,15 @@
       (with-current-buffer (gemini-companion-edit-original-buffer edit)
         (goto-char (point-min))
         (forward-line 3)
-        (gemini-companion-comment-test-comment "Not this"))
-      (should (equal '(((after 3 . 5) . "All three") ((after . 1) . "First")
-                       ((before . 4) . "Not this"))
+        ;; A region says that removed lines are meant.
+        (gemini-companion-comment-test-comment "Not this" 1)
+        (forward-line 3)
+        (gemini-companion-comment-test-comment "Unchanged")
+        (goto-char (point-min))
+        (forward-line 2)
+        (gemini-companion-comment-test-comment "All of three"))
+      (should (equal '(((after 3 . 5) . "All of three") ((after . 1) . "First")
+                       ((before . 4) . "Not this") ((after . 8) . "Unchanged"))
                      (sort (funcall comments)
                            (lambda (a b) (string< (cdr a) (cdr b)))))))
     (gemini-companion-part-stop 'comment)))
@@ -321,7 +327,13 @@
         (gemini-companion-edit-reject edit))
       (gemini-companion-comment-set-sent (gemini-companion-comments) session)
       (should (funcall exits))
-      (should-not asked))))
+      (should-not asked)
+      ;; It does so if the mode was turned off.
+      (find-file "a")
+      (gemini-companion-comment-test-comment "Why?")
+      (gemini-companion-part-stop 'comment)
+      (should-not (funcall exits))
+      (should (equal "1 comment was not sent; exit anyway? " asked)))))
 
 ;;;; Lines that move
 
@@ -384,6 +396,88 @@
       (kill-buffer)
       (find-file (expand-file-name "b" directory))
       (should (equal '((4 . ">> Why?")) (gemini-companion-comment-test-shown))))))
+
+(ert-deftest gemini-companion-comment-stays-with-a-file-that-is-saved-as-another ()
+  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
+    (find-file "a")
+    (forward-line 3)
+    (gemini-companion-comment-test-comment "Why?")
+    (write-file (expand-file-name "b" directory))
+    (should-not (gemini-companion-comment-test-shown))
+    (should (equal "a:4\n> 4\nWhy?" (gemini-companion-comment-for-cli
+                                     (car (gemini-companion-comments)) session)))))
+
+(ert-deftest gemini-companion-comment-on-a-proposal-is-in-its-file-and-the-reverse ()
+  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
+    (find-file "a")
+    (forward-line 6)
+    (gemini-companion-comment-test-comment "Seven?")
+    (let* ((edit (gemini-companion-test-open "a" "0\n1\ntwo\n3\n4\n5\n6\n7\n8\n9\n"
+                                             1 session))
+           (file (current-buffer))
+           (copies (lambda (buffer)
+                     (with-current-buffer buffer
+                       (mapcar (lambda (overlay)
+                                 (cons (line-number-at-pos (overlay-end overlay))
+                                       (string-trim
+                                        (substring-no-properties
+                                         (overlay-get overlay 'after-string)))))
+                               gemini-companion-comment--copies)))))
+      ;; The file has one of both lines.
+      (gemini-companion-comment-test-on-proposal edit 3 "In digits")
+      (gemini-companion-comment-test-on-proposal edit 9 "Eight?")
+      (should (equal '((8 . ">> (proposal) Eight?")) (funcall copies file)))
+      (should (equal '((8 . ">> Seven?"))
+                     (funcall copies (gemini-companion-edit-proposal-buffer edit))))
+      ;; There, the same key edits it.
+      (goto-char (point-min))
+      (forward-line 7)
+      (gemini-companion-comment-test-comment "Really eight?")
+      (should (equal '((8 . ">> (proposal) Really eight?")) (funcall copies file)))
+      (should (equal '("Seven?") (mapcar #'gemini-companion-comment-text
+                                         (gemini-companion-comments))))
+      ;; A copy is displayed in a buffer that is made later.
+      (kill-buffer file)
+      (setq file (find-file-noselect (expand-file-name "a" directory)))
+      (should (equal '((8 . ">> (proposal) Really eight?")) (funcall copies file)))
+      ;; Without the proposal, they are on the file.
+      (gemini-companion-proposal-close edit 'interrupted)
+      (should-not (funcall copies file))
+      (with-current-buffer file
+        (should (equal '((1 . ">> (line is gone) In digits") (7 . ">> Seven?")
+                         (8 . ">> Really eight?"))
+                       (gemini-companion-comment-test-shown)))))))
+
+(ert-deftest gemini-companion-comment-keeps-its-line-when-its-proposal-is-accepted ()
+  (pcase-dolist
+      (`(,proposal ,line ,excluded ,edit-line ,expected)
+       '(;; The user edits above it, and the line itself.
+         ("a\nnew\nb\nc\n" 2 nil t "a:3\n> new, mine\nWhy?")
+         ;; A hunk above it is excluded, and the line is there more than once.
+         ("a\n}\nx\n}\ny\n}\nb\n}\nc\n}\n" 8 0 nil "a:3\n> }\nWhy?")
+         ;; Its own hunk is excluded.
+         ("a\n}\nx\n}\nb\nc\n}\n" 4 0 nil "a\n> }\nWhy?")))
+    (ert-info ((format "%S" proposal))
+      (gemini-companion-comment-test-with '(("a" "a\nb\nc\n"))
+        (let ((edit (gemini-companion-test-open "a" proposal 1 session)))
+          (gemini-companion-comment-test-on-proposal edit line "Why?")
+          (when excluded
+            (gemini-companion-edit-hunks-toggle
+             edit (nth excluded (gemini-companion-edit-hunks edit))))
+          (when edit-line
+            (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+              (goto-char (point-min))
+              (forward-line (1- line))
+              (end-of-line)
+              (insert ", mine")
+              (goto-char (point-min))
+              (insert "0\n")
+              (run-hooks 'post-command-hook)))
+          (gemini-companion-edit-accept edit)
+          (gemini-companion-test-write (expand-file-name "a" directory)
+                                       (gemini-companion-edit-after edit))
+          (should (equal expected (gemini-companion-comment-for-cli
+                                   (car (gemini-companion-comments)) session))))))))
 
 (ert-deftest gemini-companion-comment-moves-with-lines-that-are-typed-beside-it ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))

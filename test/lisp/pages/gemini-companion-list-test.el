@@ -184,8 +184,9 @@ question in the minibuffer."
     (should (string-search " x+9" (gemini-companion-list-test-line 'all)))
     (gemini-companion-list-test-key "TAB" "\n 4")
     (should (equal "... 5 unchanged lines" (gemini-companion-list-test-here)))
+    ;; A comment on a folded line is at the top.
     (gemini-companion-list-test-shows
-     "  waiting  +0 −0  a  1 excluded  1 comment"
+     "  waiting  +0 −0  a  1 excluded  1 comment" "  >> 3: why?"
      " ... 5 unchanged lines" " 6" " 7" " 8" "+9")
     ;; It does nothing while nothing changes.
     (gemini-companion-test-eventually
