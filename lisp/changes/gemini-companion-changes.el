@@ -142,6 +142,11 @@ If ALL is non-nil, include those whose changes are not in the text now."
                 #'gemini-companion-changes-file-known)
               gemini-companion-changes--files))
 
+(defun gemini-companion-changes-of-file (file)
+  "Return the record of FILE, a true name, or nil if no CLI has written it."
+  (cl-find file gemini-companion-changes--files
+           :key #'gemini-companion-changes-file-name :test #'equal))
+
 (defun gemini-companion-changes-left ()
   "Return how many changes were left at the last look, or nil if there are none."
   (let ((count (cl-loop for record in gemini-companion-changes--files
@@ -186,8 +191,7 @@ So it is if all of its changes were reviewed."
 
 (defun gemini-companion-changes--find (edit)
   "Return the record of the file of EDIT, or nil."
-  (cl-find (gemini-companion-edit-true-name edit) gemini-companion-changes--files
-           :key #'gemini-companion-changes-file-name :test #'equal))
+  (gemini-companion-changes-of-file (gemini-companion-edit-true-name edit)))
 
 (defun gemini-companion-changes--reviewed-p (edit)
   "Return non-nil if EDIT is to be kept at once.
@@ -682,6 +686,23 @@ newline as it was, counts as undone if others are recorded."
     (cond ((seq-every-p #'null (mapcar #'cdr shown)) nil)
           ((length= undone (length shown)) 'all)
           (t (mapcar #'car undone)))))
+
+;;;; Following lines
+
+(defun gemini-companion-changes-followers (record lines)
+  "Return functions that follow lines between RECORD and LINES, a cons, or nil.
+LINES, a vector, must be those of RECORD's file now, or the value is nil.  The
+first function follows lines of the record's weave to LINES, and the second one
+those of LINES to the weave; see `gemini-companion-lines-follower'."
+  (when-let* ((text (gemini-companion-changes-text record))
+              ((equal lines (gemini-companion-lines-split text)))
+              (now (car (gemini-companion-changes--now
+                         record (gemini-companion-changes-buffer record))))
+              ((length= now (length lines)))
+              (known (gemini-companion-weave-text
+                      (gemini-companion-changes-file-weave record))))
+    (cons (gemini-companion-lines-follower known now)
+          (gemini-companion-lines-follower now known))))
 
 ;;;; Keeping
 

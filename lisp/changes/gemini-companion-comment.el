@@ -11,9 +11,10 @@
 ;; A comment is anchored to lines of a text: of a proposal while that awaits an
 ;; answer, and then of the file.  In a buffer with that text, an overlay moves with
 ;; the lines and displays the comment.  Elsewhere, and after a revert or a command
-;; that replaced the whole text, the lines are searched for, by the lines around them
-;; where they are not the only ones.  Where no one place fits, the lines are gone: the
-;; comment is displayed at the top, and is sent without a number.
+;; that replaced the whole text, the lines are searched for.  Where they are not the
+;; only ones, the text before tells which ones they are, the record of a file that a
+;; CLI has written, or the lines around them.  Where no one place is certain, the lines
+;; are gone: the comment is displayed at the top, and is sent without a number.
 ;;
 ;; A comment without lines is about its file.
 
@@ -64,12 +65,13 @@ it is nil for a comment on the file.  FIRST is the number of the first one
 when it was seen last, from 1 on, or nil if the lines are gone.  ABOVE and
 BELOW are up to three lines around them then, the nearest first, and ALONE is
 non-nil if no other lines were equal to LINES; else DIGEST is that of the whole
-text.  OVERLAY is on them in a buffer that has the text, or nil.
+text, and KNOWN what the record of the file knows them by, if it has them, see
+`gemini-companion-weave-identities'.  OVERLAY is on them in a buffer that has the text, or nil.
 
 TEXT is the comment.  GOING is non-nil while a prompt with it is on its way to
 the CLI.  SENT is the time when that was submitted, and COPIED when it was
 added to the kill ring instead, in seconds, or nil."
-  file path session edit side lines first above below alone digest overlay
+  file path session edit side lines first above below alone digest known overlay
   text going sent copied
   (number (cl-incf gemini-companion-comment--count)
           :documentation "How many comments were made by then."))
@@ -219,7 +221,39 @@ LINES is a vector of strings with newlines."
           ;; Lines that are alone are found without it.
           (gemini-companion-comment-digest comment)
           (unless alone
-            (gemini-companion-comment--digest lines)))))
+            (gemini-companion-comment--digest lines))
+          (gemini-companion-comment-known comment)
+          (unless alone
+            (pcase (gemini-companion-comment--followers comment lines)
+              (`(,record ,_ . ,to-record)
+               (when-let* ((index (funcall to-record (1- first) count)))
+                 (gemini-companion-weave-identities
+                  (gemini-companion-changes-file-weave record) index count))))))))
+
+(defvar gemini-companion-comment--followers nil
+  "The last value of the function of this name, and what it is for.
+It is a list (RECORD VERSION LINES VALUE).  Several comments on a file are looked
+for in the same lines.")
+
+(defun gemini-companion-comment--followers (comment lines)
+  "Return (RECORD FROM-RECORD . TO-RECORD) for COMMENT in LINES, or nil.
+RECORD is that of the file, which has LINES now; for the functions, see
+`gemini-companion-changes-followers'.  The value is nil if LINES are of an edit or
+a proposal, which no record knows."
+  (when-let* (((null (gemini-companion-comment-edit comment)))
+              (record (gemini-companion-changes-of-file
+                       (gemini-companion-comment-file comment))))
+    (pcase gemini-companion-comment--followers
+      ((and `(,(pred (eq record)) ,version ,(pred (eq lines)) ,value)
+            (guard (= version (gemini-companion-changes-file-version record))))
+       value)
+      (_
+       (let* ((followers (gemini-companion-changes-followers record lines))
+              (value (and followers (cons record followers))))
+         (setq gemini-companion-comment--followers
+               (list record (gemini-companion-changes-file-version record)
+                     lines value))
+         value)))))
 
 (defun gemini-companion-comment--digest (lines)
   "Return a digest of LINES, a vector of strings, by which texts are compared."
@@ -256,11 +290,12 @@ QUOTED are lines without newlines."
           (gemini-companion-comment-below comment) lines
           (+ first -1 (length (gemini-companion-comment-lines comment)))))))
 
-(defun gemini-companion-comment--find (comment lines)
+(defun gemini-companion-comment--find (comment lines &optional old)
   "Return the number of the first line of COMMENT in LINES, or nil.
 LINES is a vector of strings with newlines.  Lines that were the only ones are
-found wherever they are, and others by the lines around them; where several
-places fit, none is taken."
+found wherever they are.  Others are found by OLD, the lines that LINES have
+replaced at once, if these are known, by the record of the file, or by the lines
+around them; where several places fit, none is taken."
   (let ((matches (gemini-companion-comment--matches comment lines))
         (first (gemini-companion-comment-first comment)))
     (cond
@@ -272,11 +307,37 @@ places fit, none is taken."
            (equal (gemini-companion-comment-digest comment)
                   (gemini-companion-comment--digest lines)))
       first)
+     ((null matches) nil)
+     ((and old (gemini-companion-comment--followed comment old lines)))
+     ((car (memql (gemini-companion-comment--recorded comment lines) matches)))
      (t
       (let ((fitting (seq-filter
                       (apply-partially #'gemini-companion-comment--fits-p comment lines)
                       matches)))
         (and (null (cdr fitting)) (car fitting)))))))
+
+(defun gemini-companion-comment--followed (comment old new)
+  "Return the number of the first line of COMMENT in NEW, or nil if unknown.
+NEW has replaced OLD, which has COMMENT where it was seen last."
+  (let ((first (gemini-companion-comment-first comment))
+        (quoted (gemini-companion-comment-lines comment)))
+    (when (and first
+               (gemini-companion-comment--equal-p quoted old (1- first)))
+      (let ((index (funcall (gemini-companion-lines-follower old new)
+                            (1- first) (length quoted))))
+        (and index (1+ index))))))
+
+(defun gemini-companion-comment--recorded (comment lines)
+  "Return where LINES, the file now, has COMMENT by the record of the file.
+Return nil if there is none, or if the record does not have these lines."
+  (pcase (and (gemini-companion-comment-known comment)
+              (gemini-companion-comment--followers comment lines))
+    (`(,record ,from-record . ,_)
+     (let* ((known (gemini-companion-comment-known comment))
+            (index (gemini-companion-weave-index
+                    (gemini-companion-changes-file-weave record) known))
+            (found (and index (funcall from-record index (length known)))))
+       (and found (1+ found))))))
 
 (defun gemini-companion-comment-range (comment lines)
   "Return (FIRST . LAST), where COMMENT is in LINES, from 1 on, or nil.
@@ -301,9 +362,10 @@ COMMENT.  Return nil if its lines are not there, or for a comment on a file."
 
 (defun gemini-companion-comment-places (file after before)
   "Return where the comments on FILE, a true name, are: a list of (KEY . COMMENT).
-AFTER and BEFORE are the lines of the text now, and without the changes,
-vectors.  KEY is as for `gemini-companion-comment--key'.  Lines that the CLI
-had written may be removed ones by now, and removed ones may be back."
+AFTER and BEFORE are the lines with the changes and without them, vectors.  KEY
+is as for `gemini-companion-comment--key', or nil for a comment whose lines are in neither
+text, or that is on FILE as a whole.  Lines that the CLI had written may have been
+removed, and removed ones may be there again."
   (mapcar (lambda (comment)
             (let* ((side (gemini-companion-comment-side comment))
                    (other (if (eq side 'after) 'before 'after))
@@ -607,10 +669,11 @@ That is the one of its proposal, or else the one that visits its file."
   "Return the lines of the current buffer, without a narrowing, a vector."
   (gemini-companion-lines-split (gemini-companion-text-of-buffer)))
 
-(defun gemini-companion-comment--move (comment lines &optional in-place)
+(defun gemini-companion-comment--move (comment lines &optional in-place old)
   "Move the overlay of COMMENT to its place in LINES, those of the current buffer.
 If it has none, the overlay is at the top.  If IN-PLACE is non-nil, it stays
-where it is if its lines are there."
+where it is if its lines are there.  OLD are the lines of the buffer before, a
+vector, or nil if that is not known."
   (let* ((first (gemini-companion-comment-first comment))
          (now (and in-place (gemini-companion-comment-now comment)))
          (quoted (gemini-companion-comment-lines comment)))
@@ -625,7 +688,7 @@ where it is if its lines are there."
       (let ((found (if (and now
                             (gemini-companion-comment--equal-p quoted lines (1- now)))
                        now
-                     (gemini-companion-comment--find comment lines))))
+                     (gemini-companion-comment--find comment lines old))))
         (if found
             (gemini-companion-comment--set-anchor comment lines found)
           (setf (gemini-companion-comment-first comment) nil))
@@ -653,9 +716,12 @@ for modifications."
         (gemini-companion-comment--set-string comment)
       (when (and (< beg end)
                  (= 1 beg)
-                 (= end (save-restriction (widen) (point-max))))
-        (gemini-companion-comment--remember comment (gemini-companion-comment--text))
-        (overlay-put overlay 'gemini-companion-replaced t)))
+                 (= end (save-restriction (widen) (point-max)))
+                 ;; A command may do that several times.
+                 (null (overlay-get overlay 'gemini-companion-replaced)))
+        (let ((lines (gemini-companion-comment--text)))
+          (gemini-companion-comment--remember comment lines)
+          (overlay-put overlay 'gemini-companion-replaced lines))))
     ;; In Emacs 28, undo moves the ends of overlays after that.
     (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t)))
 
@@ -675,10 +741,16 @@ for modifications."
                       (widen)
                       (overlays-in (point-min) (point-max))))))
 
+(defvar-local gemini-companion-comment--before nil
+  "The lines of this buffer before a revert, while that goes on, or nil.")
+(put 'gemini-companion-comment--before 'permanent-local t)
+
 (defun gemini-companion-comment--before-revert ()
   "Record what is around the comments in the current buffer, before a revert."
+  (setq gemini-companion-comment--before nil)
   (when-let* ((comments (gemini-companion-comment--here)))
     (let ((lines (gemini-companion-comment--text)))
+      (setq gemini-companion-comment--before lines)
       (dolist (comment comments)
         (gemini-companion-comment--remember comment lines)))))
 
@@ -692,8 +764,10 @@ Those that were on a proposal are displayed now, as the CLI has written it."
         (let ((lines (gemini-companion-comment--text)))
           (dolist (comment comments)
             (gemini-companion-comment--move comment lines
-                                            gemini-companion-revert-in-place)
+                                            gemini-companion-revert-in-place
+                                            gemini-companion-comment--before)
             (gemini-companion-comment--set-string comment))))))
+  (setq gemini-companion-comment--before nil)
   (gemini-companion-comment--attach))
 
 (defun gemini-companion-comment--show-again ()
@@ -721,8 +795,10 @@ Where its lines were deleted, cover them if they are back, as after an undo."
          (quoted (gemini-companion-comment-lines comment)))
     (cond
      ((overlay-get overlay 'gemini-companion-replaced)
-      (overlay-put overlay 'gemini-companion-replaced nil)
-      (gemini-companion-comment--move comment (gemini-companion-comment--text)))
+      (let ((old (overlay-get overlay 'gemini-companion-replaced)))
+        (overlay-put overlay 'gemini-companion-replaced nil)
+        (gemini-companion-comment--move comment (gemini-companion-comment--text)
+                                        nil old)))
      ((not (gemini-companion-comment--anchored-p comment)))
      ((null (gemini-companion-comment-first comment))
       (gemini-companion-comment--move comment (gemini-companion-comment--text)))
@@ -915,6 +991,7 @@ rejection."
        (when (eq event 'shown)
          (gemini-companion-comment--show-elsewhere
           (gemini-companion-edit-true-name edit)))))
+    ('written (gemini-companion-comment--follow-write edit))
     ('settled
      (dolist (comment (reverse (gemini-companion-edit-comments edit)))
        (if (or (gemini-companion-comment-going comment)
@@ -922,6 +999,40 @@ rejection."
            ;; The buffers of the review will be killed.
            (gemini-companion-comment--hide comment)
          (gemini-companion-comment--adopt edit comment))))))
+
+(defun gemini-companion-comment--follow-write (edit)
+  "Let the comments on the file of EDIT follow what EDIT has written.
+An overlay follows in the buffer of the file.  Where it is not certain which lines
+are those of a comment, the record of the file must not tell, either."
+  (when-let* ((comments (seq-filter
+                         (lambda (comment)
+                           (and (gemini-companion-comment-first comment)
+                                (gemini-companion-comment--anchored-p comment)
+                                (not (gemini-companion-comment--live-p comment))))
+                         (gemini-companion-comments-of-file
+                          (gemini-companion-edit-true-name edit))))
+              ((stringp (gemini-companion-edit-before edit)))
+              (text (gemini-companion-comment--file-text
+                     (gemini-companion-edit-file edit))))
+    (let ((old (gemini-companion-lines-split
+                (gemini-companion-edit-texts-decode-before edit)))
+          (new (gemini-companion-lines-split text)))
+      (dolist (comment comments)
+        (let* ((was (gemini-companion-comment--find comment old))
+               (found (when was
+                        (setf (gemini-companion-comment-first comment) was)
+                        (gemini-companion-comment--find comment new old))))
+          (if found
+              (gemini-companion-comment--set-anchor comment new found)
+            (setf (gemini-companion-comment-known comment) nil)))))))
+
+(defun gemini-companion-comment--file-text (path)
+  "Return the text of the file PATH, of its buffer or else on disk, or nil."
+  (let ((buffer (gemini-companion-names-buffer path)))
+    (cond (buffer (gemini-companion-text-of-buffer buffer))
+          ((gemini-companion-text-unreadable-reason path) nil)
+          (t (ignore-error file-error
+               (gemini-companion-text-read path))))))
 
 (defun gemini-companion-comment-show-here ()
   "Show at once what a command has changed of comments in the list or the page."
@@ -966,17 +1077,13 @@ number, and those of a file that is not shared are left out."
   "Return (FIRST . LAST), where the lines of COMMENT are in its text now, or nil."
   (let* ((edit (gemini-companion-comment-edit comment))
          (path (gemini-companion-comment-path comment))
-         (buffer (gemini-companion-comment--buffer comment))
          (first (gemini-companion-comment-now comment)))
     (cond
      ((null (gemini-companion-comment-lines comment)) nil)
      ((or edit (gemini-companion-comment--removed-p comment))
       (and first (cons first (gemini-companion-comment--last comment first))))
      (t
-      (when-let* ((text (cond (buffer (gemini-companion-text-of-buffer buffer))
-                              ((gemini-companion-text-unreadable-reason path) nil)
-                              (t (ignore-error file-error
-                                   (gemini-companion-text-read path))))))
+      (when-let* ((text (gemini-companion-comment--file-text path)))
         (gemini-companion-comment-range comment
                                         (gemini-companion-lines-split text)))))))
 
@@ -1080,7 +1187,8 @@ the file as a whole."
     (after-set-visited-file-name-hook gemini-companion-comment--follow-name)
     (gemini-companion-revert-merged-hook gemini-companion-comment--after-merge)
     (kill-emacs-query-functions gemini-companion-comment--exit-p)
-    (gemini-companion-edit-functions gemini-companion-comment--follow)))
+    ;; Before the record has what was written.
+    (gemini-companion-edit-functions gemini-companion-comment--follow -50)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'comment)))
   "Display the comments that were made before the mode was turned off."

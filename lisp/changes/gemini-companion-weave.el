@@ -1050,6 +1050,45 @@ If REVIEWED is non-nil, that is the text without what was not reviewed."
 What others have done since stays.  The value is a vector of lines."
   (gemini-companion-weave-text-without look (gemini-companion-weave-hunks look edits)))
 
+;;;; Following lines
+
+(defun gemini-companion-weave--identity (line)
+  "Return what LINE is known by, compared by `eq', in this weave and later ones.
+A line that came later has the time of that in a cons of its own.  One that was
+there before the first edit is itself while no CLI and no others touch it."
+  (let ((when (gemini-companion-weave-line-when line)))
+    (if (eq when gemini-companion-weave--base-when)
+        line
+      (last when))))
+
+(defun gemini-companion-weave-identities (weave index count)
+  "Return what the COUNT lines of WEAVE's text at INDEX are known by, a list.
+Later weaves of the file have the same for the same lines, wherever they are; see
+`gemini-companion-weave-index'."
+  (let ((lines (gemini-companion-weave-lines weave)))
+    (mapcar (lambda (i) (gemini-companion-weave--identity (aref lines i)))
+            (seq-subseq (gemini-companion-weave--indices lines)
+                        index (+ index count)))))
+
+(defun gemini-companion-weave-index (weave identities)
+  "Return the index in WEAVE's text of the lines with IDENTITIES, or nil.
+For IDENTITIES, see `gemini-companion-weave-identities'.  Return nil if one of
+the lines is not there, or if others are between them."
+  (let* ((lines (gemini-companion-weave-lines weave))
+         (indices (gemini-companion-weave--indices lines))
+         (identity-at (lambda (k)
+                        (and (< k (length indices))
+                             (gemini-companion-weave--identity
+                              (aref lines (aref indices k))))))
+         (index (cl-loop for k below (length indices)
+                         when (eq (car identities) (funcall identity-at k))
+                         return k)))
+    (and index
+         (cl-loop for identity in identities
+                  for k from index
+                  always (eq identity (funcall identity-at k)))
+         index)))
+
 ;;;; Changes
 
 (defun gemini-companion-weave--left (marks)

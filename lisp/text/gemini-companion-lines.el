@@ -256,5 +256,65 @@ to have it."
   ;; A string has a header, and each vector a pointer to it.
   (seq-reduce (lambda (size line) (+ size 48 (string-bytes line))) lines 0))
 
+;;;; Following
+
+(defun gemini-companion-lines-follower (old new)
+  "Return a function that follows lines of OLD to NEW, two versions of a text.
+Both are vectors of lines.  Called with an INDEX and a COUNT, the function
+returns the index in NEW of the COUNT lines at INDEX of OLD, or nil if that is
+unknown.  The nearest lines above and below that both versions have exactly once,
+or the ends of the text, bound these lines.  Between them, both versions must
+have the COUNT lines as often."
+  (let ((in-old (gemini-companion-lines--indices old))
+        (in-new (gemini-companion-lines--indices new)))
+    (lambda (index count)
+      (gemini-companion-lines--follow old new index count
+                                      (lambda (k)
+                                        (let ((line (aref old k)))
+                                          (pcase (gethash line in-old)
+                                            (`(,_) (pcase (gethash line in-new)
+                                                     (`(,there) there))))))))))
+
+(defun gemini-companion-lines--follow (old new index count pair)
+  "Return the index in NEW of the COUNT lines at INDEX of OLD, or nil if unknown.
+PAIR is a function that returns for an index in OLD the one in NEW, or nil, if
+both have the line exactly once."
+  (let* ((quoted (seq-subseq old index (+ index count)))
+         (from 0)
+         (new-from 0)
+         (to (length old))
+         (new-to (length new)))
+    (cl-loop for k downfrom (1- index) to 0
+             for there = (funcall pair k)
+             until there
+             finally (when there
+                       (setq from (1+ k)
+                             new-from (1+ there))))
+    (cl-loop for k from (+ index count) below (length old)
+             for there = (funcall pair k)
+             until there
+             finally (when there
+                       (setq to k
+                             new-to there)))
+    (let ((was (gemini-companion-lines--places quoted old from to))
+          (is (gemini-companion-lines--places quoted new new-from new-to)))
+      (and (length= was (length is))
+           (nth (seq-position was index) is)))))
+
+(defun gemini-companion-lines--indices (lines)
+  "Return a table from the texts of LINES, a vector, to lists of their indices."
+  (let ((table (make-hash-table :test 'equal :size (length lines))))
+    (dotimes (k (length lines) table)
+      (push k (gethash (aref lines k) table)))))
+
+(defun gemini-companion-lines--places (quoted lines from to)
+  "Return the indices in LINES, from FROM to TO, where the lines QUOTED begin.
+Both are vectors; TO is exclusive, also for the last one of QUOTED."
+  (cl-loop for k from from to (- to (length quoted))
+           when (cl-loop for line across quoted
+                         for i from k
+                         always (string= line (aref lines i)))
+           collect k))
+
 (provide 'gemini-companion-lines)
 ;;; gemini-companion-lines.el ends here

@@ -384,6 +384,42 @@
                          (gemini-companion-comment-for-cli comment session)))))
             (set-buffer-modified-p nil)))))))
 
+(ert-deftest gemini-companion-comment-is-known-to-the-record-of-its-file ()
+  (gemini-companion-comment-test-with '(("a" "f {\n}\n"))
+    (let ((text "x {\n}\nf {\n}\n")
+          (sent (lambda ()
+                  (gemini-companion-comment-for-cli (car (gemini-companion-comments))
+                                                    session))))
+      ;; Nobody visits the file.
+      (gemini-companion-test-writes "a" text session)
+      (gemini-companion-turn-page session)
+      (goto-char (point-min))
+      (search-forward "x {\n")
+      (gemini-companion-comment-test-comment "Why?")
+      (should (equal "a:2\n> }\nWhy?" (funcall sent)))
+      ;; The CLI writes beside it, and lines like it.
+      (setq text "y {\n}\nx {\n  z\n}\nf {\n}\n")
+      (gemini-companion-test-writes "a" text session)
+      (should (equal "a:5\n> }\nWhy?" (funcall sent)))
+      ;; Others stash all that, write above, and bring it back.
+      (gemini-companion-test-write (expand-file-name "a" directory) "0\nf {\n}\n")
+      (should (equal "a\n> }\nWhy?" (funcall sent)))
+      (gemini-companion-test-write (expand-file-name "a" directory) (concat "0\n" text))
+      (should (equal "a:6\n> }\nWhy?" (funcall sent)))
+      (find-file (expand-file-name "a" directory))
+      (should (equal '((6 . ">> Why?")) (gemini-companion-comment-test-shown)))
+      ;; The record has another name then, and the comment has, too.
+      (rename-file (expand-file-name "a" directory) (expand-file-name "b" directory))
+      (set-visited-file-name (expand-file-name "b" directory) t t)
+      (set-visited-file-modtime)
+      (kill-buffer)
+      (gemini-companion-test-writes "b" (concat "}\n0\n" text) session)
+      (should (equal "b:7\n> }\nWhy?" (funcall sent)))
+      ;; Which one is new is certain to nobody, though the record has one.
+      (gemini-companion-test-writes
+       "b" (concat "}\n0\n" (string-replace "  z\n" "  z\n}\n" text)) session)
+      (should (equal "b\n> }\nWhy?" (funcall sent))))))
+
 (ert-deftest gemini-companion-comment-follows-a-renamed-file ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
     (find-file "a")

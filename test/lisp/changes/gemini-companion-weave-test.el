@@ -146,5 +146,37 @@ REVIEWED, CHANGES, STATES and EDITS are these."
     (should (equal (string-to-number count) n))
     (should-not (seq-take (nreverse wrong) 3))))
 
+(ert-deftest gemini-companion-weave-knows-lines-in-later-weaves ()
+  :tags '(pure)
+  (let* ((weave (gemini-companion-weave-start ["a\n" "}\n" "b\n" "}\n"]))
+         (write (lambda (edit before after)
+                  (setq weave (car (gemini-companion-weave-write
+                                    weave edit before after)))))
+         (first ["a\n" "}\n" "b\n" "}\n" "c\n" "}\n"])
+         known base)
+    (funcall write 'one ["a\n" "}\n" "b\n" "}\n"] first)
+    (setq known (gemini-companion-weave-identities weave 4 2)
+          base (gemini-companion-weave-identities weave 1 1))
+    (should (= 4 (gemini-companion-weave-index weave known)))
+    ;; Another edit writes above, and others write below.
+    (funcall write 'two (vconcat first ["z\n"]) (vconcat ["}\n" "x\n"] first ["z\n"]))
+    (should (= 6 (gemini-companion-weave-index weave known)))
+    (should (= 3 (gemini-companion-weave-index weave base)))
+    ;; It removes them, the user undoes that.
+    (let ((hunks (cdr (gemini-companion-weave-write
+                       weave 'three (gemini-companion-weave-text weave) first)))
+          (text (gemini-companion-weave-text weave)))
+      (ignore hunks)
+      (let ((made (gemini-companion-weave-write weave 'three text ["a\n" "}\n"])))
+        (should-not (gemini-companion-weave-index (car made) known))
+        (should (= 6 (gemini-companion-weave-index
+                      (gemini-companion-weave-undo (car made) (cdr made)
+                                                   ["a\n" "}\n"])
+                      known)))))
+    ;; A line between them.
+    (funcall write 'four (gemini-companion-weave-text weave)
+             ["a\n" "}\n" "b\n" "}\n" "c\n" "d\n" "}\n"])
+    (should-not (gemini-companion-weave-index weave known))))
+
 (provide 'gemini-companion-weave-test)
 ;;; gemini-companion-weave-test.el ends here
