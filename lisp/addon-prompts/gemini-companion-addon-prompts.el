@@ -21,7 +21,7 @@
 (declare-function gemini-companion-edit-comments "gemini-companion-edit")
 (declare-function gemini-companion-edit-reject-with-reason
                   "gemini-companion-prompt")
-(defvar gemini-companion-notify-header-function)
+(defvar gemini-companion-label-unsent-function)
 (defvar gemini-companion-proposal-reject-function)
 
 ;;;; Comments
@@ -49,7 +49,7 @@ SESSION and STATE are its arguments."
 
 (setq gemini-companion-proposal-reject-function
       #'gemini-companion-addon-prompts-reject
-      gemini-companion-notify-header-function
+      gemini-companion-label-unsent-function
       (lambda (session)
         (when (gemini-companion-addon-prompts--comments-p)
           (gemini-companion-comment-send-waiting session))))

@@ -546,6 +546,10 @@ least a minute ago.
               (user-error "No CLI on this line"))
           (if edit (list edit) (gemini-companion-list--get :edits)))))
 
+(cl-defmethod gemini-companion-view-session ((_ gemini-companion-list-view))
+  "Return the CLI of the line at point, or nil."
+  (gemini-companion-list--get :session))
+
 (cl-defmethod gemini-companion-view-edit-here ((_ gemini-companion-list-view))
   "Return the edit at point, or nil."
   (gemini-companion-list--get :edit))

@@ -61,10 +61,6 @@ seconds.  Takes effect at once."
 (defvar gemini-companion-notify-service-seconds 1
   "Seconds that a service of the desktop may block Emacs.")
 
-(defvar gemini-companion-notify-header-function #'ignore
-  "Function that returns one more text for the header line of a terminal.
-It is called with the session there, and may return nil.")
-
 (defvar gemini-companion-notify--counts
   (make-hash-table :test #'eq :weakness 'key)
   "How many changes of a file are of which CLI, if several have written it.
@@ -175,10 +171,10 @@ asks, and its changes that are left, with the key that walks through them."
        ,(when-let* ((session)
                     (changes (gemini-companion-notify--changes session)))
           (concat "; " changes))
-       ,(when-let* ((more (and session
-                               (funcall gemini-companion-notify-header-function
-                                        session))))
-          (concat "; " more))))))
+       ,(when-let* ((unsent (and session
+                                 (funcall gemini-companion-label-unsent-function
+                                          session))))
+          (concat "; " unsent))))))
 
 (defun gemini-companion-notify--which (session)
   "Return which of several CLIs SESSION is, such as \"shop: \", or nil.

@@ -577,7 +577,8 @@ conversion is none."
 
 (defun gemini-companion-turn-page--keys ()
   "Return the keys for the header line that do something at point, texts."
-  (gemini-companion-header-keys-in
+  (gemini-companion-header-keys-with-unsent
+   (gemini-companion-turn-page--subject-session gemini-companion-turn-page--subject)
    'page
    (mapcar #'list
            (if (gemini-companion-turn-page--proposal-here)

@@ -68,6 +68,7 @@ and the rest."
       (gemini-companion-label-header
        `(,(concat before (propertize name 'face 'bold) after)
          ,@answers
+         ,@(gemini-companion-header-unsent (gemini-companion-edit-session edit))
          ,@(unless (gemini-companion-edit-decision edit)
              (append (gemini-companion-header--amount edit counts)
                      (gemini-companion-header--rest edit place warnings
@@ -225,6 +226,14 @@ PLACE is where its file is, and BASE what the line shows of its name."
                 (and (cdr warning) (concat "; " (cdr warning))))
               warnings)))
 
+(defun gemini-companion-header-unsent (session)
+  "Return a text about comments for SESSION that were not sent, in a list, or nil.
+It has the key that sends them.  SESSION may be nil."
+  (when-let* ((text (and session
+                         (funcall gemini-companion-label-unsent-function session))))
+    (list (concat "  " (gemini-companion-header--button
+                        text 'gemini-companion-send-comments)))))
+
 (defun gemini-companion-header-keys (&optional excluded)
   "Return the keys in this buffer, of a review or the list.
 After an answer, return what follows it.  The value is a list of texts for
@@ -237,7 +246,11 @@ excluded."
          (view (and edit (gemini-companion-edit-view edit)))
          (toggle (if excluded "restore" "exclude")))
     (cond
-     ((null edit) (gemini-companion-header-keys-in 'list))
+     ((null edit)
+      (gemini-companion-header-keys-with-unsent
+       (and gemini-companion-edits-view
+            (gemini-companion-view-session gemini-companion-edits-view))
+       'list))
      ((memq decision '(accepted rejected))
       '("; waiting for the next edit" "; any other key closes this"))
      ((null decision)
@@ -276,6 +289,16 @@ nil for a command whose key is not shown."
                              (concat (propertize key 'face 'bold) " " word)
                              command))))
            (append (alist-get t rows) (alist-get nil rows))))))
+
+(defun gemini-companion-header-keys-with-unsent (session place &optional words)
+  "Return the keys in PLACE, after the number of comments for SESSION to be sent.
+For PLACE and WORDS, see `gemini-companion-header-keys-in'."
+  (let ((unsent (gemini-companion-header-unsent session)))
+    (append unsent
+            (gemini-companion-header-keys-in
+             place (if unsent
+                       (cons '(gemini-companion-send-comments) words)
+                     words)))))
 
 (defun gemini-companion-header--button (text command)
   "Return TEXT with properties for a click on a header line to call COMMAND."

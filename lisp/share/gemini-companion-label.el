@@ -131,6 +131,11 @@ first text is shortened."
       (setq line (concat line (pop texts))))
     line))
 
+(defvar gemini-companion-label-unsent-function #'ignore
+  "Function that returns what is to be sent to a CLI, such as \"2 comments: s\".
+It is called with a session, in the buffer of a header line, often; it returns
+a text, or nil if nothing is to be sent.")
+
 (defun gemini-companion-label-header (texts)
   "Return TEXTS as far as they fit into a header line.
 For TEXTS, see `gemini-companion-label-fit'."
