@@ -40,11 +40,9 @@
 (require 'project)
 (require 'thunk)
 
-(declare-function gemini-companion-comment-for-cli "gemini-companion-comment")
-(declare-function gemini-companion-comment-in-order "gemini-companion-comment")
-(declare-function gemini-companion-comment-places-of-edit "gemini-companion-comment")
 (declare-function gemini-companion-comment-set-going "gemini-companion-comment")
 (declare-function gemini-companion-comment-set-result "gemini-companion-comment")
+(declare-function gemini-companion-comment-texts-of-edit "gemini-companion-comment")
 
 ;;;; State
 
@@ -729,12 +727,15 @@ Return nil if EDIT ended meanwhile."
    nil nil nil t))
 
 (defun gemini-companion-prompt--comments (edit)
-  "Return the comments on EDIT as a list of texts for its CLI, in order."
-  (when-let* ((comments (gemini-companion-edit-comments edit)))
-    (mapcar (pcase-lambda (`(,_ . ,comment))
-              (gemini-companion-comment-for-cli comment))
-            (gemini-companion-comment-in-order
-             (gemini-companion-comment-places-of-edit edit)))))
+  "Return the comments on EDIT as a list of texts for its CLI, in order.
+Unlike in the reason, which is a prompt, no @ in them names a file to be read."
+  (when (gemini-companion-edit-comments edit)
+    (let ((texts (gemini-companion-comment-texts-of-edit edit))
+          (session (gemini-companion-edit-session edit)))
+      (if (gemini-companion-client-extended-p (gemini-companion-edit-client edit))
+          texts
+        (mapcar (lambda (text) (gemini-companion-prompt-quote text session t))
+                texts)))))
 
 ;;;; Commands
 

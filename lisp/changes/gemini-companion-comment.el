@@ -1087,11 +1087,14 @@ number, and those of a file that is not shared are left out."
         (gemini-companion-comment-range comment
                                         (gemini-companion-lines-split text)))))))
 
-(defun gemini-companion-comment-in-order (places)
-  "Return PLACES, (KEY . COMMENT), in the order of the last lines."
-  (seq-sort-by (pcase-lambda (`(,key . ,_))
-                 (if key (cdr (gemini-companion-comment--ends (cdr key))) 0))
-               #'< places))
+(defun gemini-companion-comment-texts-of-edit (edit)
+  "Return the comments that were made on EDIT as texts for its CLI, a list.
+They are in the order of their last lines; see `gemini-companion-comment-for-cli'."
+  (mapcar (pcase-lambda (`(,_ . ,comment))
+            (gemini-companion-comment-for-cli comment))
+          (seq-sort-by (pcase-lambda (`(,key . ,_))
+                         (if key (cdr (gemini-companion-comment--ends (cdr key))) 0))
+                       #'< (gemini-companion-comment--own-places edit))))
 
 (defun gemini-companion-comment-set-result (comments session result)
   "Record what became of a prompt with COMMENTS for the CLI of SESSION.

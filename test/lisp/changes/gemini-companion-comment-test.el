@@ -575,6 +575,21 @@
             (should (equal (if result nil '("In digits")) (funcall texts)))
             (gemini-companion-remove-comments 'all)))))))
 
+(ert-deftest gemini-companion-comment-in-a-reason-is-nothing-but-text ()
+  (gemini-companion-comment-test-with '(("a" "1\n"))
+    (let ((submitted nil)
+          (session (append '(:client "gemini") session)))
+      (gemini-companion-server-receive 'sessions-update (list session))
+      (cl-letf (((symbol-function 'gemini-companion-session-terminal) #'identity)
+                ((symbol-function 'gemini-companion-prompt-submit)
+                 (lambda (text &rest _) (setq submitted text))))
+        (let ((edit (gemini-companion-test-open "a" "1\n!ls @a $(ls)\n" 1 session)))
+          (gemini-companion-comment-test-on-proposal edit 2 "/quit @a or \\@a")
+          (gemini-companion-edit-reject-with-reason edit "As in @a")
+          ;; What the user writes as a prompt refers to the file.
+          (should (equal "As in @a\n\na:2\n> !ls \\@a $(ls)\n/quit \\@a or \\@a"
+                         submitted)))))))
+
 (defun gemini-companion-comment-test--changed (lines next)
   "Return LINES, a list of (ID . TEXT), after one or two random changes.
 NEXT is a function that returns a new line.  No text that goes comes again."
