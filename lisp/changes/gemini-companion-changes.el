@@ -147,6 +147,12 @@ If ALL is non-nil, include those whose changes are not in the text now."
   (cl-find file gemini-companion-changes--files
            :key #'gemini-companion-changes-file-name :test #'equal))
 
+(defun gemini-companion-changes-with-edit (edit)
+  "Return the record that EDIT has written, or nil; its file may be renamed."
+  (seq-find (lambda (record)
+              (memq edit (gemini-companion-changes-file-edits record)))
+            gemini-companion-changes--files))
+
 (defun gemini-companion-changes-left ()
   "Return how many changes were left at the last look, or nil if there are none."
   (let ((count (cl-loop for record in gemini-companion-changes--files

@@ -111,6 +111,13 @@ made first."
                          (seq-remove #'gemini-companion-comment--removed-p
                                      comments)))))
 
+(defun gemini-companion-comment-file-of-edit (edit)
+  "Return the true name of the file that EDIT has written or is to write.
+If the file was renamed in Emacs since, that is the new one."
+  (if-let* ((record (gemini-companion-changes-with-edit edit)))
+      (gemini-companion-changes-file-name record)
+    (gemini-companion-edit-true-name edit)))
+
 (defun gemini-companion-comment--removed-p (comment)
   "Return non-nil if COMMENT is on lines that were removed."
   (eq 'before (gemini-companion-comment-side comment)))
@@ -226,7 +233,8 @@ LINES is a vector of strings with newlines."
           (unless alone
             (pcase (gemini-companion-comment--followers comment lines)
               (`(,record ,_ . ,to-record)
-               (when-let* ((index (funcall to-record (1- first) count)))
+               (when-let* ((index (funcall to-record (1- first) count))
+                           ((integerp index)))
                  (gemini-companion-weave-identities
                   (gemini-companion-changes-file-weave record) index count))))))))
 
@@ -282,20 +290,24 @@ QUOTED are lines without newlines."
   (string-remove-suffix "\n" line))
 
 (defun gemini-companion-comment--fits-p (comment lines first)
-  "Return non-nil if LINES have what was around COMMENT also around FIRST."
-  (let ((above (gemini-companion-comment-above comment)))
-    (and (gemini-companion-comment--equal-p (reverse above) lines
-                                            (- first 1 (length above)))
-         (gemini-companion-comment--equal-p
-          (gemini-companion-comment-below comment) lines
-          (+ first -1 (length (gemini-companion-comment-lines comment)))))))
+  "Return non-nil if LINES have what was around COMMENT also around FIRST.
+With fewer than three lines there, the text began or ended."
+  (let* ((above (gemini-companion-comment-above comment))
+         (below (gemini-companion-comment-below comment))
+         (beg (- first 1 (length above)))
+         (end (+ first -1 (length (gemini-companion-comment-lines comment)))))
+    (and (gemini-companion-comment--equal-p (reverse above) lines beg)
+         (or (length> above 2) (= 0 beg))
+         (gemini-companion-comment--equal-p below lines end)
+         (or (length> below 2) (<= (length lines) (+ end (length below)))))))
 
-(defun gemini-companion-comment--find (comment lines &optional old)
+(defun gemini-companion-comment--find (comment lines &optional old was)
   "Return the number of the first line of COMMENT in LINES, or nil.
 LINES is a vector of strings with newlines.  Lines that were the only ones are
 found wherever they are.  Others are found by OLD, the lines that LINES have
 replaced at once, if these are known, by the record of the file, or by the lines
-around them; where several places fit, none is taken."
+around them; where several places fit, none is taken.  WAS is the number in OLD,
+by default where they were seen last."
   (let ((matches (gemini-companion-comment--matches comment lines))
         (first (gemini-companion-comment-first comment)))
     (cond
@@ -308,7 +320,8 @@ around them; where several places fit, none is taken."
                   (gemini-companion-comment--digest lines)))
       first)
      ((null matches) nil)
-     ((and old (gemini-companion-comment--followed comment old lines)))
+     ((car (memql (and old (gemini-companion-comment--followed comment old lines was))
+                  matches)))
      ((car (memql (gemini-companion-comment--recorded comment lines) matches)))
      (t
       (let ((fitting (seq-filter
@@ -316,16 +329,18 @@ around them; where several places fit, none is taken."
                       matches)))
         (and (null (cdr fitting)) (car fitting)))))))
 
-(defun gemini-companion-comment--followed (comment old new)
-  "Return the number of the first line of COMMENT in NEW, or nil if unknown.
-NEW has replaced OLD, which has COMMENT where it was seen last."
-  (let ((first (gemini-companion-comment-first comment))
+(defun gemini-companion-comment--followed (comment old new &optional was)
+  "Return the number of the first line of COMMENT in NEW, `none' or nil.
+NEW has replaced OLD, where COMMENT was at WAS, by default where it was seen last.
+The value is `none' if NEW does not have its lines, and nil if that is not
+certain."
+  (let ((first (or was (gemini-companion-comment-first comment)))
         (quoted (gemini-companion-comment-lines comment)))
     (when (and first
                (gemini-companion-comment--equal-p quoted old (1- first)))
       (let ((index (funcall (gemini-companion-lines-follower old new)
                             (1- first) (length quoted))))
-        (and index (1+ index))))))
+        (if (integerp index) (1+ index) index)))))
 
 (defun gemini-companion-comment--recorded (comment lines)
   "Return where LINES, the file now, has COMMENT by the record of the file.
@@ -337,7 +352,16 @@ Return nil if there is none, or if the record does not have these lines."
             (index (gemini-companion-weave-index
                     (gemini-companion-changes-file-weave record) known))
             (found (and index (funcall from-record index (length known)))))
-       (and found (1+ found))))))
+       (and (integerp found) (1+ found))))))
+
+(defun gemini-companion-comment--lose (comment old new &optional was)
+  "Record that the lines of COMMENT are not found in NEW, which has replaced OLD.
+OLD may be nil, and WAS is the number there, by default where they were seen last.
+If NEW has lines like them, and nobody can tell which ones these are, the record
+of the file must not tell it later: it takes one of them."
+  (unless (eq 'none (and old (gemini-companion-comment--followed comment old new was)))
+    (when (gemini-companion-comment--matches comment new)
+      (setf (gemini-companion-comment-known comment) nil))))
 
 (defun gemini-companion-comment-range (comment lines)
   "Return (FIRST . LAST), where COMMENT is in LINES, from 1 on, or nil.
@@ -354,11 +378,14 @@ COMMENT.  Return nil if its lines are not there, or for a comment on a file."
     (and first (cons first (+ first (length quoted) -1)))))
 
 (defun gemini-companion-comment--live-p (comment)
-  "Return non-nil if an overlay follows the lines of COMMENT."
+  "Return non-nil if an overlay follows the lines of COMMENT.
+Where these were deleted, it is empty, and before a line that may be like them."
   (let ((overlay (gemini-companion-comment-overlay comment)))
     (and overlay
          (overlay-buffer overlay)
-         (gemini-companion-comment--anchored-p comment))))
+         (gemini-companion-comment--anchored-p comment)
+         (or (< (overlay-start overlay) (overlay-end overlay))
+             (equal '("") (gemini-companion-comment-lines comment))))))
 
 (defun gemini-companion-comment-places (file after before)
   "Return where the comments on FILE, a true name, are: a list of (KEY . COMMENT).
@@ -438,7 +465,7 @@ In a proposal that the user edits, its lines may have become more or fewer."
   "Return a value that differs, by `equal', after a change of comments on EDIT.
 Those on its file are among them."
   (list (gemini-companion-comment-state-of (gemini-companion-edit-comments edit))
-        (gemini-companion-comment-state (gemini-companion-edit-true-name edit))))
+        (gemini-companion-comment-state (gemini-companion-comment-file-of-edit edit))))
 
 (defun gemini-companion-comment--mark (comment &optional placed)
   "Return what is displayed before the text of COMMENT, or the empty string.
@@ -671,9 +698,10 @@ That is the one of its proposal, or else the one that visits its file."
 
 (defun gemini-companion-comment--move (comment lines &optional in-place old)
   "Move the overlay of COMMENT to its place in LINES, those of the current buffer.
-If it has none, the overlay is at the top.  If IN-PLACE is non-nil, it stays
-where it is if its lines are there.  OLD are the lines of the buffer before, a
-vector, or nil if that is not known."
+If it has none, the overlay is at the top.  If IN-PLACE is non-nil, only lines
+that differ were replaced, and it stays where it is if its lines are there, with
+the same lines around them.  OLD are the lines of the buffer before, a vector, or
+nil if that is not known."
   (let* ((first (gemini-companion-comment-first comment))
          (now (and in-place (gemini-companion-comment-now comment)))
          (quoted (gemini-companion-comment-lines comment)))
@@ -686,11 +714,14 @@ vector, or nil if that is not known."
         (gemini-companion-comment--cover comment line line)))
      (t
       (let ((found (if (and now
-                            (gemini-companion-comment--equal-p quoted lines (1- now)))
+                            (gemini-companion-comment--equal-p quoted lines (1- now))
+                            ;; Of two lines that are alike, one may have been removed.
+                            (gemini-companion-comment--fits-p comment lines now))
                        now
                      (gemini-companion-comment--find comment lines old))))
         (if found
             (gemini-companion-comment--set-anchor comment lines found)
+          (gemini-companion-comment--lose comment old lines)
           (setf (gemini-companion-comment-first comment) nil))
         (gemini-companion-comment--cover
          comment found (and found (+ found (length quoted) -1))))))))
@@ -711,9 +742,20 @@ vector, or nil if that is not known."
 Before that, AFTER is nil, and the text from BEG to END will be replaced: if
 that is all, the comment is searched for afterwards.  This is a hook of OVERLAY
 for modifications."
-  (let ((comment (overlay-get overlay 'gemini-companion-comment)))
+  (let ((comment (overlay-get overlay 'gemini-companion-comment))
+        (deleted (overlay-get overlay 'gemini-companion-deleted)))
     (if after
-        (gemini-companion-comment--set-string comment)
+        (progn
+          (when (< beg end)
+            (gemini-companion-comment--follow-insertion overlay beg end))
+          (gemini-companion-comment--set-string comment))
+      (when (and (< beg end)
+                 (<= beg (overlay-start overlay))
+                 (<= (overlay-end overlay) end))
+        (overlay-put overlay 'gemini-companion-deleted
+                     (cons (cons (buffer-substring-no-properties beg end)
+                                 (- (overlay-start overlay) beg))
+                           (seq-take deleted 50))))
       (when (and (< beg end)
                  (= 1 beg)
                  (= end (save-restriction (widen) (point-max)))
@@ -724,6 +766,17 @@ for modifications."
           (overlay-put overlay 'gemini-companion-replaced lines))))
     ;; In Emacs 28, undo moves the ends of overlays after that.
     (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t)))
+
+(defun gemini-companion-comment--follow-insertion (overlay beg end)
+  "Note if the text from BEG to END, which was inserted, was deleted from OVERLAY.
+An undo may bring back in several steps what was deleted in several."
+  (pcase (overlay-get overlay 'gemini-companion-deleted)
+    (`((,text . ,offset) . ,earlier)
+     (when (string= text (buffer-substring-no-properties beg end))
+       (overlay-put overlay 'gemini-companion-deleted earlier)
+       (unless earlier
+         (overlay-put overlay 'gemini-companion-back
+                      (copy-marker (+ beg offset))))))))
 
 (defun gemini-companion-comment--remember (comment lines)
   "Record what is around the lines of COMMENT in LINES, those of its buffer."
@@ -808,15 +861,15 @@ Where its lines were deleted, cover them if they are back, as after an undo."
                     (save-excursion (goto-char (overlay-end overlay))
                                     (line-end-position))))
      (t
-      (let* ((text (string-join quoted "\n"))
-             (back (seq-find (lambda (start)
-                               (and (<= (point-min) start)
-                                    (<= (+ start (length text)) (point-max))
-                                    (string= text (buffer-substring-no-properties
-                                                   start (+ start (length text))))))
-                             (list beg (- beg (length text)) (- beg (length text) 1)))))
-        (when back
-          (move-overlay overlay back (+ back (length text)))))))))
+      (when-let* ((back (overlay-get overlay 'gemini-companion-back))
+                  (text (string-join quoted "\n"))
+                  (end (+ back (length text)))
+                  ((<= end (point-max)))
+                  ((string= text (buffer-substring-no-properties back end))))
+        (move-overlay overlay back end))))
+    (overlay-put overlay 'gemini-companion-back nil)
+    (when (gemini-companion-comment--live-p comment)
+      (overlay-put overlay 'gemini-companion-deleted nil))))
 
 (defun gemini-companion-comment--set-string (comment)
   "Display the text of COMMENT at its overlay, in the current buffer."
@@ -1007,28 +1060,29 @@ are those of a comment, the record of the file must not tell, either."
   (when-let* ((comments (seq-filter
                          (lambda (comment)
                            (and (gemini-companion-comment-first comment)
-                                (gemini-companion-comment--anchored-p comment)
-                                (not (gemini-companion-comment--live-p comment))))
+                                (gemini-companion-comment--anchored-p comment)))
                          (gemini-companion-comments-of-file
                           (gemini-companion-edit-true-name edit))))
               ((stringp (gemini-companion-edit-before edit)))
+              ;; The buffer may have the text before.
               (text (gemini-companion-comment--file-text
-                     (gemini-companion-edit-file edit))))
+                     (gemini-companion-edit-file edit) 'disk)))
     (let ((old (gemini-companion-lines-split
                 (gemini-companion-edit-texts-decode-before edit)))
           (new (gemini-companion-lines-split text)))
       (dolist (comment comments)
         (let* ((was (gemini-companion-comment--find comment old))
-               (found (when was
-                        (setf (gemini-companion-comment-first comment) was)
-                        (gemini-companion-comment--find comment new old))))
-          (if found
-              (gemini-companion-comment--set-anchor comment new found)
-            (setf (gemini-companion-comment-known comment) nil)))))))
+               (found (and was
+                           (gemini-companion-comment--find comment new old was))))
+          (cond ((null found) (gemini-companion-comment--lose comment old new was))
+                ((gemini-companion-comment--live-p comment))
+                (t (gemini-companion-comment--set-anchor comment new found))))))))
 
-(defun gemini-companion-comment--file-text (path)
-  "Return the text of the file PATH, of its buffer or else on disk, or nil."
-  (let ((buffer (gemini-companion-names-buffer path)))
+(defun gemini-companion-comment--file-text (path &optional disk)
+  "Return the text of the file PATH, of its buffer or else on disk, or nil.
+If DISK is non-nil, the buffer does not count."
+  (let ((buffer (unless disk
+                  (gemini-companion-names-buffer path))))
     (cond (buffer (gemini-companion-text-of-buffer buffer))
           ((gemini-companion-text-unreadable-reason path) nil)
           (t (ignore-error file-error
@@ -1161,9 +1215,12 @@ Return nil if they were deleted."
 It is on the file of EDIT unless that is open.  KEY is nil for a comment on
 the file as a whole."
   (let* ((range (and key (gemini-companion-comment--ends (cdr key))))
+         (record (gemini-companion-changes-with-edit edit))
          (comment (gemini-companion-comment--make
-                   :file (gemini-companion-edit-true-name edit)
-                   :path (gemini-companion-edit-file edit)
+                   :file (gemini-companion-comment-file-of-edit edit)
+                   :path (if record
+                             (gemini-companion-changes-path record)
+                           (gemini-companion-edit-file edit))
                    :session (gemini-companion-edit-session edit)
                    :edit (and (gemini-companion-edit-open-p edit) edit)
                    :side (if key (car key) 'after))))
@@ -1277,8 +1334,8 @@ text of each is in the kill ring."
         (gemini-companion-comment--read
          (gemini-companion-comment--new
           edit key (if (eq 'before (car key)) before after))
-         key (gemini-companion-comment-places (gemini-companion-edit-true-name edit)
-                                              after before))))))
+         key (gemini-companion-comment-places
+              (gemini-companion-comment-file-of-edit edit) after before))))))
 
 (defun gemini-companion-comment--in-review (edit)
   "Comment on the line, the region or the hunk at point in a buffer of EDIT."
@@ -1382,10 +1439,8 @@ If KEY is nil, it is on the file."
 (defun gemini-companion-comment--in-file ()
   "Comment on the line or region of the file that the current buffer visits."
   (let* ((path (gemini-companion-names-file))
-         (record (gemini-companion-changes-here))
-         (file (if record
-                   (gemini-companion-changes-file-name record)
-                 (gemini-companion-text-true-name path)))
+         (file (gemini-companion-text-true-name path))
+         (record (gemini-companion-changes-of-file file))
          (edit (if record
                    (gemini-companion-changes-file-edit record)
                  (car (gemini-companion-edits-of-file file))))
@@ -1395,7 +1450,9 @@ If KEY is nil, it is on the file."
      (gemini-companion-comment--set-range
       (gemini-companion-comment--make
        :file file
-       :path (if edit (gemini-companion-edit-file edit) path)
+       :path (cond (record (gemini-companion-changes-path record))
+                   (edit (gemini-companion-edit-file edit))
+                   (t path))
        :session (and edit (gemini-companion-edit-session edit))
        :side 'after)
       (gemini-companion-comment--ends (cdr key)) lines)

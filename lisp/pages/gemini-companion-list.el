@@ -470,7 +470,7 @@ Its texts are those that were compared last."
             (append
              (gemini-companion-comment-places-of-edit edit)
              (gemini-companion-comment-places
-              (gemini-companion-edit-true-name edit)
+              (gemini-companion-comment-file-of-edit edit)
               (gemini-companion-lines-split (gemini-companion-text-of-buffer new))
               (gemini-companion-lines-split (gemini-companion-text-of-buffer old))))))
          (buffer-string))))))

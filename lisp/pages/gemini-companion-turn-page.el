@@ -480,7 +480,7 @@ have is at its end."
                       ((or (gemini-companion-turn-page--part-record part)
                            (gemini-companion-turn-page--with-comments-p edit))
                        (gemini-companion-comment-places
-                        (gemini-companion-edit-true-name edit)
+                        (gemini-companion-comment-file-of-edit edit)
                         (gemini-companion-lines-split after)
                         (gemini-companion-lines-split before)))))))
     (goto-char (point-max))

@@ -261,10 +261,10 @@ to have it."
 (defun gemini-companion-lines-follower (old new)
   "Return a function that follows lines of OLD to NEW, two versions of a text.
 Both are vectors of lines.  Called with an INDEX and a COUNT, the function
-returns the index in NEW of the COUNT lines at INDEX of OLD, or nil if that is
-unknown.  The nearest lines above and below that both versions have exactly once,
-or the ends of the text, bound these lines.  Between them, both versions must
-have the COUNT lines as often."
+returns the index in NEW of the COUNT lines at INDEX of OLD, `none' if NEW does not
+have them, or nil if that is not certain.  The nearest lines above and below that
+both versions have exactly once, or the ends of the text, bound these lines.
+Between them, both versions must have the COUNT lines as often."
   (let ((in-old (gemini-companion-lines--indices old))
         (in-new (gemini-companion-lines--indices new)))
     (lambda (index count)
@@ -276,8 +276,8 @@ have the COUNT lines as often."
                                                      (`(,there) there))))))))))
 
 (defun gemini-companion-lines--follow (old new index count pair)
-  "Return the index in NEW of the COUNT lines at INDEX of OLD, or nil if unknown.
-PAIR is a function that returns for an index in OLD the one in NEW, or nil, if
+  "Return the index in NEW of the COUNT lines at INDEX of OLD, `none' or nil.
+For these, see `gemini-companion-lines-follower'.  PAIR is a function that returns for an index in OLD the one in NEW, or nil, if
 both have the line exactly once."
   (let* ((quoted (seq-subseq old index (+ index count)))
          (from 0)
@@ -298,8 +298,8 @@ both have the line exactly once."
                              new-to there)))
     (let ((was (gemini-companion-lines--places quoted old from to))
           (is (gemini-companion-lines--places quoted new new-from new-to)))
-      (and (length= was (length is))
-           (nth (seq-position was index) is)))))
+      (cond ((null is) 'none)
+            ((length= was (length is)) (nth (seq-position was index) is))))))
 
 (defun gemini-companion-lines--indices (lines)
   "Return a table from the texts of LINES, a vector, to lists of their indices."

@@ -444,4 +444,305 @@ other  nothing left to review\n1\n  >> Other\n"
                                (gemini-companion-send-comments session)))))
     (should-not (gemini-companion-comment-sent (car (gemini-companion-comments))))))
 
+;;;; By chance
+
+;; Lines have identities that the texts do not show, so a test knows on which line a
+;; comment was made, and whether the number that is sent is the one of that line.
+
+(cl-defstruct (gemini-companion-comment-send-test-world (:conc-name world-))
+  "A file NAME in DIRECTORY of SESSION whose LINES are conses of identities and a text.
+COUNT lines were made.  MADE is an alist of the texts of comments and the
+identities of their lines, and SENT has the texts that were sent.  A prompt is
+refused where REFUSED is non-nil.  GONE is non-nil once a brace has gone: then none
+comes, as nobody could tell a text with another one from the text before."
+  name directory session lines (count 0) made sent refused gone)
+
+(defvar gemini-companion-comment-send-test-random 0
+  "The last random number; the function of this name returns the next one.")
+
+(defun gemini-companion-comment-send-test-random (limit)
+  "Return a random number below LIMIT, the same one after the same seed.
+Emacs takes some of the numbers of `random' itself."
+  (setq gemini-companion-comment-send-test-random
+        (mod (+ (* 1103515245 gemini-companion-comment-send-test-random) 12345)
+             2147483648))
+  (mod (ash gemini-companion-comment-send-test-random -12) limit))
+
+(defun gemini-companion-comment-send-test-line (world)
+  "Return a new line for WORLD; some are alike, as braces are."
+  (let ((id (cl-incf (world-count world))))
+    (cons (list id)
+          (if (and (not (world-gone world)) (= 0 (gemini-companion-comment-send-test-random 4))) "}" (format "line %d" id)))))
+
+(defun gemini-companion-comment-send-test-changed (world)
+  "Return the lines of WORLD after one or two random changes."
+  (let ((lines (world-lines world))
+        (came nil))
+    (dotimes (_ (1+ (gemini-companion-comment-send-test-random 2)))
+      (let ((at (gemini-companion-comment-send-test-random (length lines))))
+        (if (and (< 4 (length lines))
+                 (= 0 (gemini-companion-comment-send-test-random 2))
+                 (not (and came (equal "}" (cdr (nth at lines))))))
+            (setq lines (gemini-companion-comment-send-test-deleted world lines at))
+          (let ((line (gemini-companion-comment-send-test-line world)))
+            (setq came (or came (equal "}" (cdr line)))
+                  lines (append (seq-take lines at) (list line)
+                                (seq-drop lines at)))))))
+    lines))
+
+(defun gemini-companion-comment-send-test-deleted (world lines at)
+  "Return LINES of WORLD without the one at the index AT."
+  (when (equal "}" (cdr (nth at lines)))
+    (setf (world-gone world) t))
+  (append (seq-take lines at) (seq-drop lines (1+ at))))
+
+(defun gemini-companion-comment-send-test-text (lines)
+  "Return the text of LINES."
+  (mapconcat (lambda (line) (concat (cdr line) "\n")) lines ""))
+
+(defun gemini-companion-comment-send-test-file (world)
+  "Return the name of the file of WORLD."
+  (expand-file-name (world-name world) (world-directory world)))
+
+(defun gemini-companion-comment-send-test-visited (world)
+  "Return the buffer that visits the file of WORLD, or nil."
+  (get-file-buffer (gemini-companion-comment-send-test-file world)))
+
+(defun gemini-companion-comment-send-test-age (world)
+  "Let the file of WORLD have been written long ago, so that a write is seen.
+The time of a file may be that of a write a few milliseconds before."
+  (set-file-times (gemini-companion-comment-send-test-file world)
+                  (- (float-time) 1000))
+  (when-let* ((buffer (gemini-companion-comment-send-test-visited world)))
+    (with-current-buffer buffer
+      (set-visited-file-modtime))))
+
+(defun gemini-companion-comment-send-test-make (world lines)
+  "Comment on a random one of LINES in the current buffer, unless there is one."
+  (let* ((at (gemini-companion-comment-send-test-random (length lines)))
+         (word (format "Comment %d." (length (world-made world))))
+         (count (lambda () (length (gemini-companion-comments-unsent))))
+         (before (funcall count)))
+    (goto-char (point-min))
+    (forward-line at)
+    (cl-letf (((symbol-function 'read-string)
+               ;; What is there is not edited.
+               (lambda (_prompt previous &rest _) (or previous word))))
+      (gemini-companion-comment))
+    (when (< before (funcall count))
+      (push (cons word (car (nth at lines))) (world-made world)))))
+
+(defun gemini-companion-comment-send-test-judge (world prompt lines)
+  "Record what PROMPT has of the comments of WORLD, where the file has LINES."
+  (dolist (part (split-string prompt "\n\n"))
+    (when (string-match "\\(Comment [0-9]+\\.\\)\\'" part)
+      (let ((word (match-string 1 part)))
+        (push word (world-sent world))
+        (should (string-prefix-p (world-name world) part))
+        (when (string-match "\\`[^:\n]+:\\([0-9]+\\)\n> \\(.*\\)\n" part)
+          (let ((line (nth (1- (string-to-number (match-string 1 part))) lines)))
+            (should (equal (cdr line) (match-string 2 part)))
+            (should (seq-intersection (car line)
+                                      (cdr (assoc word (world-made world)))))))))))
+
+(defun gemini-companion-comment-send-test-propose (world)
+  "Let the CLI propose a change of the file of WORLD, comment on it, and answer."
+  (let* ((old (world-lines world))
+         (new (gemini-companion-comment-send-test-changed world))
+         (file (gemini-companion-comment-send-test-file world))
+         (_ (gemini-companion-comment-send-test-age world))
+         (edit (gemini-companion-test-open
+                file (gemini-companion-comment-send-test-text new)
+                (cl-incf (world-count world)) (world-session world))))
+    (with-current-buffer (gemini-companion-edit-proposal-buffer edit)
+      (gemini-companion-comment-send-test-make world new)
+      (when (= 0 (gemini-companion-comment-send-test-random 2))
+        ;; The user inserts a line above or below it.
+        (let ((at (gemini-companion-comment-send-test-random (length new)))
+              (line (gemini-companion-comment-send-test-line world)))
+          (goto-char (point-min))
+          (forward-line at)
+          (insert (cdr line) "\n")
+          (run-hooks 'post-command-hook)
+          (setq new (append (seq-take new at) (list line) (seq-drop new at)))))
+      (when (= 0 (gemini-companion-comment-send-test-random 2))
+        (gemini-companion-comment-send-test-make world new)))
+    (pcase (gemini-companion-comment-send-test-random 4)
+      (0 (gemini-companion-proposal-close edit 'interrupted))
+      (1
+       (cl-letf (((symbol-function 'gemini-companion-session-terminal) #'identity)
+                 ((symbol-function 'gemini-companion-prompt-submit)
+                  (lambda (text _find _seconds _problem ended)
+                    (unless (world-refused world)
+                      (gemini-companion-comment-send-test-judge world text new))
+                    (when ended
+                      (funcall ended (unless (world-refused world) 'sent))))))
+         (gemini-companion-edit-reject-with-reason edit "No.")))
+      (_
+       (let ((hunks (gemini-companion-edit-hunks edit)))
+         (when (and (cdr hunks) (= 0 (gemini-companion-comment-send-test-random 2)))
+           (let ((hunk (nth (gemini-companion-comment-send-test-random (length hunks)) hunks)))
+             (gemini-companion-edit-hunks-toggle edit hunk)
+             (setq new (gemini-companion-comment-send-test-without
+                        old new hunks hunk)))))
+       (gemini-companion-edit-accept edit)
+       (should (equal (gemini-companion-comment-send-test-text new)
+                      (gemini-companion-edit-after edit)))
+       (setf (world-lines world) new)
+       (gemini-companion-test-write file (gemini-companion-comment-send-test-text new))
+       (gemini-companion-revert-now file)
+       (gemini-companion-file-state-record (world-session world) file nil
+                                           (gemini-companion-comment-send-test-text
+                                            new))))))
+
+(defun gemini-companion-comment-send-test-without (old new hunks excluded)
+  "Return the lines of NEW, made of OLD by HUNKS, without the hunk EXCLUDED.
+A line that stays has the identities that it has in both."
+  (let ((result nil)
+        (i 0)
+        (j 0))
+    (cl-flet ((stay-until (end)
+                (while (< j end)
+                  (push (cons (append (car (nth i old)) (car (nth j new)))
+                              (cdr (nth j new)))
+                        result)
+                  (cl-incf i)
+                  (cl-incf j))))
+      (dolist (hunk hunks)
+        (stay-until (1- (gemini-companion-hunk-new hunk)))
+        (dolist (line (if (equal hunk excluded)
+                          (seq-subseq old i (1- (gemini-companion-hunk-old-end hunk)))
+                        (seq-subseq new j (1- (gemini-companion-hunk-new-end hunk)))))
+          (push line result))
+        (setq i (1- (gemini-companion-hunk-old-end hunk))
+              j (1- (gemini-companion-hunk-new-end hunk))))
+      (stay-until (length new)))
+    (nreverse result)))
+
+(defun gemini-companion-comment-send-test-write (world lines)
+  "Let others make LINES the text of the file of WORLD, and revert its buffer."
+  (gemini-companion-test-write (gemini-companion-comment-send-test-file world)
+                               (gemini-companion-comment-send-test-text lines))
+  (when-let* ((buffer (gemini-companion-comment-send-test-visited world)))
+    (with-current-buffer buffer
+      (revert-buffer t t))))
+
+(defun gemini-companion-comment-send-test-replace (world lines)
+  "Let the user replace the text of the buffer of WORLD by LINES, and save."
+  (erase-buffer)
+  (insert (gemini-companion-comment-send-test-text lines))
+  (run-hooks 'post-command-hook)
+  (save-buffer)
+  (setf (world-lines world) lines))
+
+(defun gemini-companion-comment-send-test-step (world)
+  "Do one random step in WORLD; the current buffer visits its file."
+  (let ((file (gemini-companion-comment-send-test-file world))
+        (lines (world-lines world)))
+    (pcase (gemini-companion-comment-send-test-random 12)
+      ((or 0 1 2) (gemini-companion-comment-send-test-make world lines))
+      (3
+       (setf (world-lines world) (gemini-companion-comment-send-test-changed world))
+       (gemini-companion-comment-send-test-write world (world-lines world)))
+      (4
+       (gemini-companion-comment-send-test-replace
+        world (gemini-companion-comment-send-test-changed world)))
+      (5
+       ;; The user types or deletes a line, and may undo that.
+       (let* ((at (gemini-companion-comment-send-test-random (length lines)))
+              (line (gemini-companion-comment-send-test-line world))
+              (deletes (and (< 4 (length lines)) (= 0 (gemini-companion-comment-send-test-random 2)))))
+         (undo-boundary)
+         (goto-char (point-min))
+         (forward-line at)
+         (if deletes
+             (delete-region (point) (line-beginning-position 2))
+           (insert (cdr line) "\n"))
+         (run-hooks 'post-command-hook)
+         (if (= 0 (gemini-companion-comment-send-test-random 3))
+             (progn (undo-boundary)
+                    (let ((last-command #'ignore))
+                      (undo))
+                    (run-hooks 'post-command-hook))
+           (setf (world-lines world)
+                 (if deletes
+                     (gemini-companion-comment-send-test-deleted world lines at)
+                   (append (seq-take lines at) (list line) (seq-drop lines at)))))
+         (save-buffer)))
+      (6
+       (setf (world-name world) (format "b%d" (cl-incf (world-count world))))
+       (rename-file file (gemini-companion-comment-send-test-file world))
+       (set-visited-file-name (gemini-companion-comment-send-test-file world) t t)
+       (set-visited-file-modtime)
+       (set-buffer-modified-p nil))
+      (7
+       ;; The CLI writes, and nobody visits the file where others write as well.
+       (when (= 0 (gemini-companion-comment-send-test-random 2))
+         (kill-buffer))
+       (dotimes (_ (1+ (gemini-companion-comment-send-test-random 2)))
+         (setf (world-lines world) (gemini-companion-comment-send-test-changed world))
+         (gemini-companion-comment-send-test-age world)
+         (gemini-companion-test-writes
+          file
+          (gemini-companion-comment-send-test-text (world-lines world))
+          (world-session world)))
+       (unless (gemini-companion-comment-send-test-visited world)
+         (when (= 0 (gemini-companion-comment-send-test-random 2))
+           (setf (world-lines world)
+                 (gemini-companion-comment-send-test-changed world))
+           (gemini-companion-comment-send-test-write world (world-lines world)))
+         (find-file file)))
+      ((or 8 9) (gemini-companion-comment-send-test-propose world))
+      (10
+       ;; A stash and its pop.
+       (let ((at (gemini-companion-comment-send-test-random (length lines))))
+         (gemini-companion-comment-send-test-write
+          world (append (seq-take lines at) (seq-drop lines (+ at 3))))
+         (gemini-companion-comment-send-test-write world lines)))
+      (11 (gemini-companion-comment-send-test-send world)))))
+
+(defun gemini-companion-comment-send-test-send (world)
+  "Send the comments of WORLD, unless there is none."
+  (cl-letf (((symbol-function 'gemini-companion-compose-deliver)
+             (lambda (text _session _insert ended)
+               (unless (world-refused world)
+                 (gemini-companion-comment-send-test-judge
+                  world (substring-no-properties text) (world-lines world)))
+               (funcall ended (unless (world-refused world) 'sent)))))
+    (when (gemini-companion-comments)
+      (ignore-error user-error
+        (gemini-companion-send-comments (world-session world))))))
+
+(ert-deftest gemini-companion-comment-send-is-once-with-its-line-or-none ()
+  (let ((count (string-to-number (or (getenv "GC_COMMENTS") "300")))
+        (first (string-to-number (or (getenv "GC_COMMENTS_SEED") "0")))
+        (end (+ (float-time) (if (getenv "GC_COMMENTS") 3600 30))))
+    (cl-loop
+     for seed from first below (+ first count)
+     ;; On a slow machine, it is fewer.
+     while (< (float-time) end)
+     do (ert-info ((format "GC_COMMENTS_SEED=%d" seed))
+          (gemini-companion-comment-test-with '(("a" ""))
+            (setq gemini-companion-comment-send-test-random
+                  (string-to-number (substring (md5 (format "%d" seed)) 0 7) 16))
+            (let ((world (make-gemini-companion-comment-send-test-world
+                          :name "a" :directory directory :session session))
+                  (save-silently t))
+              (dotimes (_ 12)
+                (push (gemini-companion-comment-send-test-line world)
+                      (world-lines world)))
+              (gemini-companion-comment-send-test-write world (world-lines world))
+              (find-file (gemini-companion-comment-send-test-file world))
+              (dotimes (_ 10)
+                (setf (world-refused world)
+                      (= 0 (gemini-companion-comment-send-test-random 3)))
+                (with-current-buffer (gemini-companion-comment-send-test-visited world)
+                  (buffer-enable-undo)
+                  (gemini-companion-comment-send-test-step world)))
+              (setf (world-refused world) nil)
+              (gemini-companion-comment-send-test-send world)
+              (should-not (gemini-companion-comments-unsent))
+              (should (equal (sort (mapcar #'car (world-made world)) #'string<)
+                             (sort (world-sent world) #'string<)))))))))
+
 ;;; gemini-companion-comment-send-test.el ends here
