@@ -779,12 +779,16 @@ An undo may bring back in several steps what was deleted in several."
                       (copy-marker (+ beg offset))))))))
 
 (defun gemini-companion-comment--remember (comment lines)
-  "Record what is around the lines of COMMENT in LINES, those of its buffer."
-  (when-let* (((gemini-companion-comment--live-p comment))
-              (now (gemini-companion-comment-now comment))
-              ((gemini-companion-comment--equal-p
-                (gemini-companion-comment-lines comment) lines (1- now))))
-    (gemini-companion-comment--set-anchor comment lines now)))
+  "Record what is around the lines of COMMENT in LINES, those of its buffer.
+If they were deleted there, they are gone."
+  (let ((now (gemini-companion-comment-now comment)))
+    (cond ((not (gemini-companion-comment--live-p comment))
+           (when (gemini-companion-comment--anchored-p comment)
+             (setf (gemini-companion-comment-first comment) nil)))
+          ((and now
+                (gemini-companion-comment--equal-p
+                 (gemini-companion-comment-lines comment) lines (1- now)))
+           (gemini-companion-comment--set-anchor comment lines now)))))
 
 (defun gemini-companion-comment--here ()
   "Return the comments that the current buffer displays."
