@@ -788,6 +788,88 @@ Return `some' if some of them do, or else nil."
     (cond ((= own (length edits)) 'all)
           ((< 0 own) 'some))))
 
+;;;; What was decided
+
+(defun gemini-companion-changes-record (edit)
+  "Return the record that has what EDIT has written, or nil."
+  (when-let* ((record (gemini-companion-changes--find edit))
+              ((assq edit (gemini-companion-changes-file-writes record))))
+    record))
+
+(defun gemini-companion-changes-version (record)
+  "Return a value that differs, by `equal', after a change of RECORD or its file."
+  (let ((buffer (gemini-companion-changes-buffer record)))
+    (list (gemini-companion-changes-file-version record)
+          (if buffer
+              (list buffer (buffer-chars-modified-tick buffer)
+                    (buffer-modified-p buffer))
+            (gemini-companion-watch-stamp (gemini-companion-changes-path record))))))
+
+(defun gemini-companion-changes--look-now (record)
+  "Return a look at the weave of RECORD in the text now, or nil."
+  (let ((buffer (gemini-companion-changes-buffer record)))
+    (with-current-buffer (or buffer (current-buffer))
+      (when-let* ((now (gemini-companion-changes--now record buffer)))
+        (gemini-companion-weave-look (gemini-companion-changes-file-weave record)
+                                     (car now))))))
+
+(defun gemini-companion-changes-decided (record edits)
+  "Return what EDITS, some of RECORD, have written that is kept or undone.
+The value is a list of `gemini-companion-weave-decided's, in order.  What is
+beside or in a change that is left is not among them."
+  (when-let* ((look (gemini-companion-changes--look-now record)))
+    (let* ((left (seq-remove #'gemini-companion-changes-conversion
+                             (gemini-companion-changes-file-known record)))
+           (edit (gemini-companion-changes-file-edit record))
+           (buffer (gemini-companion-changes-buffer record))
+           (visited-otherwise
+            (and buffer
+                 (with-current-buffer buffer
+                   (gemini-companion-edit-texts-visited-coding edit))))
+           (decided
+            (seq-remove
+             (lambda (one)
+               (seq-some (lambda (change)
+                           (and (< (gemini-companion-lines-change-start one)
+                                   (gemini-companion-lines-change-end change))
+                                (< (gemini-companion-lines-change-start change)
+                                   (gemini-companion-lines-change-end one))))
+                         left))
+             (gemini-companion-weave-decided look edits))))
+      (when visited-otherwise
+        (with-current-buffer buffer
+          (let ((as-visited (apply-partially #'gemini-companion-edit-texts-as-visited
+                                             edit)))
+            (dolist (one decided)
+              (cl-callf2 mapcar as-visited (gemini-companion-lines-change-lines one))
+              (cl-callf2 mapcar as-visited
+                         (gemini-companion-weave-decided-with one))))))
+      decided)))
+
+(defun gemini-companion-changes-of-others (record)
+  "Return the indices of the lines of RECORD's file that no CLI has written.
+Those that were there before the first edit are none of them."
+  (when-let* ((look (gemini-companion-changes--look-now record)))
+    (gemini-companion-weave-of-others look)))
+
+(defun gemini-companion-changes-current-p (record change)
+  "Return non-nil if CHANGE is one of RECORD, left or decided, at the last look."
+  (member change
+          (if (gemini-companion-weave-decided-p change)
+              (gemini-companion-changes-decided
+               record (gemini-companion-weave-change-edits change))
+            (gemini-companion-changes-file-known record))))
+
+(defun gemini-companion-changes-unkeep-change (record decided)
+  "Let DECIDED, which is kept, be a change of RECORD that is left.
+Return non-nil if it is; what was accepted before it was written stays so."
+  (gemini-companion-changes--set-kept
+   record (gemini-companion-weave-change-hunks decided) nil)
+  (gemini-companion-changes-look record)
+  (seq-some (lambda (hunk)
+              (null (gemini-companion-weave-hunk-reviewed hunk)))
+            (gemini-companion-weave-change-hunks decided)))
+
 ;;;; Undoing
 
 (defun gemini-companion-changes-with-end (text was format)

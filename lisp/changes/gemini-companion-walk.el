@@ -598,8 +598,7 @@ user objects, none is.  Return what was done, a text."
                     (gemini-companion-changes-file-edit record))
                    why)))
     ;; To visit a file that was written meanwhile reverts its buffer.
-    (unless (seq-every-p (lambda (change)
-                           (member change (gemini-companion-changes-file-known record)))
+    (unless (seq-every-p (apply-partially #'gemini-companion-changes-current-p record)
                          changes)
       (user-error "%s has changed meanwhile; look at it again"
                   (gemini-companion-edit-name

@@ -1376,6 +1376,101 @@ A change with one of `gemini-companion-weave-conflicts' is mixed."
       (end-change))
     (nreverse changes)))
 
+;;;; What the user has decided
+
+(cl-defstruct (gemini-companion-weave-decided
+               (:include gemini-companion-weave-change)
+               (:noinline t)
+               (:constructor gemini-companion-weave--decided
+                             (start end lines hunks edits state with))
+               (:copier nil))
+  "What hunks have done at one position, on which the user has decided.
+STATE is `kept', and the text now has it, or `undone'; then LINES are those that
+the text has there now, and WITH are those that it would have with the hunks."
+  state with)
+
+(defun gemini-companion-weave-decided (look edits)
+  "Return what the hunks of EDITS that were reviewed or undone did to LOOK.
+The value is a list of `gemini-companion-weave-decided's, in order.  What was
+changed since, by others or by hunks of other edits, is left out."
+  (let ((run nil)
+        (found nil)
+        (n 0))
+    (cl-labels
+        ((of-edits-p (mark)
+           (memq (gemini-companion-weave--edit mark) edits))
+         (reviewed-p (mark)
+           (and (of-edits-p mark)
+                (not (gemini-companion-weave-mark-off mark))
+                (gemini-companion-weave-hunk-reviewed
+                 (gemini-companion-weave-mark-hunk mark))))
+         (undone-p (mark)
+           (and (of-edits-p mark)
+                (eq 'undone (gemini-companion-weave-mark-off mark))))
+         (end-run ()
+           (pcase run
+             (`(,state ,start ,hunks ,without ,with)
+              (push (gemini-companion-weave--decided
+                     start n (nreverse without) hunks edits state (nreverse with))
+                    found)))
+           (setq run nil)))
+      (cl-loop
+       for line across (gemini-companion-weave-lines look)
+       for marks = (gemini-companion-weave-line-marks line)
+       for now = (gemini-companion-weave--there-p marks)
+       do (let* ((touched (and (not (eq marks gemini-companion-weave--base))
+                               (not (gemini-companion-weave--gone-p marks))
+                               (seq-some #'of-edits-p marks)))
+                 (with (and touched
+                            (gemini-companion-weave--there-p
+                             (mapcar (lambda (mark)
+                                       (if (undone-p mark)
+                                           (gemini-companion-weave--with-off mark nil)
+                                         mark))
+                                     marks))))
+                 (without (and touched
+                               (gemini-companion-weave--there-p
+                                (seq-remove #'reviewed-p marks))))
+                 (state (and touched
+                             (cond ((not (eq (null now) (null with))) 'undone)
+                                   ((not (eq (null now) (null without))) 'kept)))))
+            (cond
+             (state
+              (unless (eq state (car run))
+                (end-run)
+                (setq run (list state n nil nil nil)))
+              (dolist (mark marks)
+                (when (if (eq state 'undone) (undone-p mark) (reviewed-p mark))
+                  (cl-pushnew (gemini-companion-weave-mark-hunk mark) (nth 2 run))))
+              (let ((text (gemini-companion-weave-line-text line)))
+                (when (if (eq state 'undone) now without)
+                  (push text (nth 3 run)))
+                (when (and (eq state 'undone) with)
+                  (push text (nth 4 run)))))
+             ;; A line that is not there separates nothing.
+             (now (end-run)))
+            (when now
+              (setq n (1+ n)))))
+      (end-run))
+    (nreverse found)))
+
+(defun gemini-companion-weave-of-others (look)
+  "Return the indices of the lines of LOOK that others have added, in order.
+Lines that were there before the first edit are none of them."
+  (let ((base (gemini-companion-weave-mark-hunk (car gemini-companion-weave--base)))
+        (found nil)
+        (n 0))
+    (cl-loop for line across (gemini-companion-weave-lines look)
+             for marks = (gemini-companion-weave-line-marks line)
+             do (when (gemini-companion-weave--there-p marks)
+                  (unless (eq marks gemini-companion-weave--base)
+                    (let ((decider (gemini-companion-weave--decider marks)))
+                      (unless (or (gemini-companion-weave--edit decider)
+                                  (eq base (gemini-companion-weave-mark-hunk decider)))
+                        (push n found))))
+                  (setq n (1+ n))))
+    (nreverse found)))
+
 ;;;; What is left of hunks
 
 (defun gemini-companion-weave-states (look)

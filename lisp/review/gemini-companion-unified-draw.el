@@ -58,8 +58,11 @@ of the edit, which begins each of its folds, and CONTEXT the number of
 unchanged lines that are shown around a hunk.
 
 ROOM is how many more lines can be drawn.  Drawing a line decrements it;
-below 0, the rest of the diff is folded."
-  old new last numbers excluded edits unfolded id context room)
+below 0, the rest of the diff is folded.
+
+DECIDED, NUMBER and OWN are as for `gemini-companion-unified-draw-insert'."
+  old new last numbers excluded edits unfolded id context room
+  decided (number #'identity) own)
 
 (defvar-local gemini-companion-unified-draw-unfolded nil
   "Folds whose lines are shown; see `gemini-companion-unified-draw-insert'.")
@@ -103,11 +106,18 @@ newline has the property `gemini-companion-end'."
             (put-text-property 0 1 'gemini-companion-end t (car (last lines))))
           lines)))))
 
-(defun gemini-companion-unified-draw-insert
-    (edit original proposal hunks unfolded &optional context)
+(cl-defun gemini-companion-unified-draw-insert
+    (edit original proposal hunks unfolded &optional context
+          &key decided number own)
   "Insert before point the lines of HUNKS of EDIT.
 HUNKS are the differences between the buffers ORIGINAL and PROPOSAL.
 Fold what is more than CONTEXT lines away from them, by default 3.
+
+DECIDED is an alist of HUNKS on which the user has decided, with `kept' or
+`undone'; PROPOSAL has the lines of both.  NUMBER is a function that returns
+the number in the file of a line of PROPOSAL, by default the same one.  OWN are
+the numbers of lines of PROPOSAL that the user has written.
+
 UNFOLDED are the folds whose lines are shown; each is a list of the ID of
 EDIT, the first lines and the number of lines, or (ID more N) for the
 rest of a diff of which N lines are displayed.
@@ -125,6 +135,10 @@ the lines that were in one, have the fold."
       (gemini-companion-highlight (gemini-companion-edit-file edit))))
   (let* ((data (gemini-companion-unified-draw--make-data
                 edit original proposal unfolded context))
+         (_ (setf (gemini-companion-unified-draw--data-decided data) decided
+                  (gemini-companion-unified-draw--data-number data)
+                  (or number #'identity)
+                  (gemini-companion-unified-draw--data-own data) own))
          (room (gemini-companion-unified-draw--data-room data))
          (last nil))
     (pcase-dolist (`(,hunk . ,lines)
@@ -224,32 +238,35 @@ Without FOLD, it is a remark, with SIGN before it."
     (gemini-companion-unified-draw--insert-lines data "-" old new removed hunk)
     (gemini-companion-unified-draw--insert-lines data "+" nil new added hunk)
     (put-text-property beg (point) 'gemini-companion-hunk hunk)
-    (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change
-                       t)))
+    (unless (assq hunk (gemini-companion-unified-draw--data-decided data))
+      (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change t))))
 
 (defun gemini-companion-unified-draw--insert-lines
     (data sign old new lines &optional hunk)
   "Insert LINES of DATA, conses (TEXT . RANGES), with SIGN before them.
 OLD and NEW are the numbers of the first one, and OLD is nil for added
 lines.  HUNK has them, or is nil for unchanged lines."
-  (let* ((excluded
-          (member hunk (gemini-companion-unified-draw--data-excluded data)))
+  (let* ((decided (alist-get hunk (gemini-companion-unified-draw--data-decided data)))
+         (excluded
+          (or (eq decided 'undone)
+              (member hunk (gemini-companion-unified-draw--data-excluded data))))
          (room (gemini-companion-unified-draw--data-room data))
          ;; A new file, or an empty one.
          (plain (and (zerop (gemini-companion-unified-draw--data-last data))
-                     (not excluded)))
+                     (not excluded) (not decided)))
          (face (cond (excluded 'shadow)
-                     ((not plain)
+                     ((not (or plain decided))
                       (cdr (assoc sign '(("-" . gemini-companion-removed)
                                          ("+" . gemini-companion-added))))))))
     (dolist (line (seq-take lines (1+ room)))
       (let ((beg (point))
-            (mark (cond (excluded "x")
-                        ((not (equal "+" sign)) nil)
-                        ((memq new (gemini-companion-unified-draw--data-edits data))
-                         "*")))
-            (shown (if (equal "-" sign) nil new)))
-        (insert (gemini-companion-unified-draw-marked line sign excluded) "\n")
+            (mark (gemini-companion-unified-draw--mark data sign new decided excluded))
+            (shown (if (equal "-" sign)
+                       nil
+                     (gemini-companion-unified-draw--number data new hunk sign))))
+        (insert (gemini-companion-unified-draw-marked
+                 (if decided (list (car line)) line) sign excluded)
+                "\n")
         (when face
           (add-face-text-property beg (point) face 'append))
         (add-text-properties
@@ -259,13 +276,37 @@ lines.  HUNK has them, or is nil for unchanged lines."
                'wrap-prefix (gemini-companion-unified-draw--prefix
                              data nil nil " " face)
                'gemini-companion-old old
-               'gemini-companion-line new))
+               'gemini-companion-line (gemini-companion-unified-draw--number
+                                       data new hunk sign)))
         (when (and hunk (get-text-property 0 'gemini-companion-end (car line)))
           (gemini-companion-unified-draw--insert-fold
            data "No newline at end of file" nil "\\"))
         (cl-decf (gemini-companion-unified-draw--data-room data))
         (setq old (and old (1+ old))
-              new (if shown (1+ new) new))))))
+              new (if (equal "-" sign) new (1+ new)))))))
+
+(defun gemini-companion-unified-draw--mark (data sign new decided excluded)
+  "Return what is displayed before the SIGN of a line of DATA, or nil.
+NEW is its number in the proposal.  DECIDED is `kept' or `undone' if the user
+has decided on its hunk, and EXCLUDED is non-nil if that is excluded."
+  (cond ((eq decided 'kept) "k")
+        (decided "u")
+        (excluded "x")
+        ((equal "-" sign) nil)
+        ((memql new (gemini-companion-unified-draw--data-own data)) "*")
+        ((and (equal "+" sign)
+              (memq new (gemini-companion-unified-draw--data-edits data)))
+         "*")))
+
+(defun gemini-companion-unified-draw--number (data new hunk sign)
+  "Return the number in the file of the line NEW of the proposal of DATA.
+It is nil for a line with the SIGN + of a HUNK that is undone, as the file does
+not have it."
+  (unless (and hunk
+               (equal "+" sign)
+               (eq 'undone
+                   (alist-get hunk (gemini-companion-unified-draw--data-decided data))))
+    (funcall (gemini-companion-unified-draw--data-number data) new)))
 
 (defun gemini-companion-unified-draw-marked (line sign &optional excluded)
   "Return the text of LINE, (TEXT . RANGES), with a face on the ranges.
