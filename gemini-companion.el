@@ -95,9 +95,9 @@
     "Pause sharing, or resume it." t)
   (autoload 'gemini-companion-extension "gemini-companion-extension"
     "Install the extension by which CLIENT connects, or remove it; ask first." t)
-  (autoload 'gemini-companion-list "gemini-companion-list"
-    "List the edits of each CLI: those that await an answer, and others." t)
-  (autoload 'gemini-companion-last-proposal "gemini-companion-list"
+  (autoload 'gemini-companion-list "gemini-companion-overview"
+    "Go to what waits for an answer in the overview of all CLIs." t)
+  (autoload 'gemini-companion-last-proposal "gemini-companion-last-proposal"
     "Show the last text that you edited or accepted and that was not written." t)
   (autoload 'gemini-companion-visit-location "gemini-companion-location"
     "Go to the file and line at point in this terminal." t)
@@ -109,10 +109,8 @@
     "Display the commands of gemini-companion in a menu." t)
   (autoload 'gemini-companion-review-menu "gemini-companion-menu"
     "Display the commands for a review in a menu." t)
-  (autoload 'gemini-companion-list-menu "gemini-companion-menu"
-    "Display the commands of the list of edits in a menu." t)
-  (autoload 'gemini-companion-page-menu "gemini-companion-menu"
-    "Display the commands of the page of a turn in a menu." t)
+  (autoload 'gemini-companion-overview-menu "gemini-companion-menu"
+    "Display the commands of the overview in a menu." t)
   (autoload 'gemini-companion-patch "gemini-companion-patch"
     "Show a unified diff in `diff-mode', with names relative to the root." t)
   (autoload 'gemini-companion-resume-mode "gemini-companion-resume"
@@ -129,8 +127,8 @@
     "Review edits of the file at point always, never, or by no rule." t)
   (autoload 'gemini-companion-status "gemini-companion-status"
     "Show the state of the connections to the CLIs, and problems." t)
-  (autoload 'gemini-companion-turn-page "gemini-companion-turn-page"
-    "Show the changes of a CLI that you have neither kept nor undone on one page." t)
+  (autoload 'gemini-companion-turn-page "gemini-companion-overview"
+    "Go to the first change that is left in the overview of all CLIs." t)
   (autoload 'gemini-companion-next-change "gemini-companion-walk"
     "Go to the next change that a CLI has written and nobody has reviewed." t)
   (autoload 'gemini-companion-previous-change "gemini-companion-walk"

@@ -73,13 +73,15 @@ SESSION and STATE are its arguments."
      ("c" gemini-companion-compose "Write a prompt" (global)))
     ("Answer" "r"
      ("R" gemini-companion-edit-reject-with-reason "Reject with a reason"
-      (view list page)
+      (view)
       :enable to-answer))
-    ("Answer" "c"
-     ("s" gemini-companion-send-comments "Send comments" (list) :header "send"))
-    ("Answer" "c"
-     ("C-c C-c" gemini-companion-send-comments "Send comments" (page)
-      :header "send"))
+    ("Waiting" "r"
+     ("R" gemini-companion-overview-reject-with-reason "Reject with a reason"
+      (overview) :enable overview-proposal))
+    ("Changes" "c"
+     ("C-c C-c" gemini-companion-send-comments "Send comments" (overview)))
+    (nil "q"
+     ("s" gemini-companion-send-comments nil (overview)))
     (nil "C-c C-k"
      ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review)))))
 

@@ -545,6 +545,11 @@ cannot be known, the text begins with the time: asked at 12:03."
                                 (gemini-companion-permission-since permission)))
           "  " (gemini-companion-permission-summary permission)))
 
+(cl-defmethod gemini-companion-request-insert
+  ((permission gemini-companion-permission))
+  "Insert what PERMISSION asks, as its own buffer has it."
+  (gemini-companion-permission-insert permission))
+
 (cl-defmethod gemini-companion-request-certain-p
   ((permission gemini-companion-permission))
   "Return non-nil if the hook of PERMISSION waits, or its terminal asks."

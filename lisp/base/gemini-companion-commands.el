@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; One table has the commands of the menu, of reviews and of the list, with their
+;; One table has the commands of the menu, of reviews and of the overview, with their
 ;; keys and labels.  Keymaps, header lines, menus and transients are made of it.
 
 ;;; Code:
@@ -32,7 +32,7 @@ means nil.  Without the method, as before its file is loaded, it is nil."
     ("Reviews"
      ("r" gemini-companion-review "Go to what needs your answer" (global)
       :enable connected)
-     ("l" gemini-companion-list "List of edits" (global))
+     ("l" gemini-companion-list "What waits, and all edits" (global))
      ("a" gemini-companion-auto-accept "Auto-accept" (global)
       :enable connected :on auto-accept)
      ("%" gemini-companion-set-rule "Rule for this file" (global))
@@ -53,22 +53,55 @@ means nil.  Without the method, as before its file is loaded, it is nil."
       :enable changes-here)
      ("K" gemini-companion-keep-changes "Keep all of this file" (global change)
       :enable changes-here)
-     ("d" gemini-companion-turn-page "Changes on one page" (global)
+     ("d" gemini-companion-turn-page "All changes that are left" (global change)
       :enable changes)
      ("W" gemini-companion-patch "Show as a patch" (global))
      (";" gemini-companion-comment "Comment on this line" (global)))
     ("Changes"
-     ("n" gemini-companion-turn-page-next "Next change" (page)
-      :first t :header "next")
-     ("p" gemini-companion-turn-page-previous "Previous change" (page))
-     ("k" gemini-companion-turn-page-keep "Keep this change" (page)
-      :first t :header "keep")
-     ("u" gemini-companion-turn-page-undo "Undo this change" (page)
-      :first t :header "undo")
-     ("K" gemini-companion-turn-page-keep-file "Keep this file" (page)
-      :header "keep file")
-     ("U" gemini-companion-turn-page-undo-file "Undo this file" (page)
-      :header "undo file"))
+     ("k" gemini-companion-overview-keep "Keep" (overview)
+      :enable overview-written)
+     ("u" gemini-companion-overview-undo "Undo (C-u: the whole edit)" (overview)
+      :enable overview-written)
+     ("K" gemini-companion-overview-keep-file "Keep this file (C-u: turn)" (overview)
+      :enable overview-written)
+     ("U" gemini-companion-overview-undo-file "Undo this file (C-u: turn)" (overview)
+      :enable overview-written)
+     ("c" gemini-companion-comment "Comment" (overview)
+      :enable overview-file)
+     ("D" gemini-companion-remove-comments "Remove sent comments" (overview))
+     ("M" gemini-companion-overview-merge "Merge what was written since" (overview)
+      :enable overview-written))
+    ("Waiting"
+     ("a" gemini-companion-overview-accept "Accept" (overview)
+      :enable overview-proposal)
+     ("r" gemini-companion-overview-reject "Reject" (overview)
+      :enable overview-proposal)
+     ("x" gemini-companion-overview-exclude "Exclude this hunk" (overview)
+      :enable hunk
+      :on excluded :stay t)
+     ("e" gemini-companion-overview-edit "Edit the proposal" (overview)
+      :enable overview-file)
+     ("v" gemini-companion-overview-switch-view "Review in the other view" (overview)
+      :enable overview-proposal)
+     ("!" gemini-companion-auto-accept "Auto-accept" (overview)
+      :on auto-accept)
+     ("%" gemini-companion-set-rule "Rule for this file" (overview)))
+    ("Go to"
+     ("RET" gemini-companion-overview-visit "Review or visit" (overview))
+     ("C-o" gemini-companion-overview-display "Show, and stay here" (overview))
+     ("n" gemini-companion-overview-next "Next" (overview) :stay t)
+     ("p" gemini-companion-overview-previous "Previous" (overview) :stay t)
+     ("M-n" gemini-companion-overview-next-sibling "Next of this kind" (overview)
+      :stay t)
+     ("M-p" gemini-companion-overview-previous-sibling "Previous of this kind"
+      (overview) :stay t)
+     ("^" gemini-companion-overview-up "Row above" (overview) :stay t))
+    ("Show"
+     ("TAB" gemini-companion-overview-toggle "Unfold or fold" (overview) :stay t)
+     ("S-TAB" gemini-companion-overview-cycle "Fold or unfold all" (overview) :stay t)
+     ("W" gemini-companion-patch "Show as a patch" (overview))
+     ("g" revert-buffer "Refresh" (overview))
+     ("q" gemini-companion-quit-window "Quit" (overview)))
     ("Connection"
      ("?" gemini-companion-status "Status and problems" (global))
      ("R" gemini-companion-restart "Restart the server" (global) :enable mode)
@@ -79,53 +112,36 @@ means nil.  Without the method, as before its file is loaded, it is nil."
      ("m" gemini-companion-mode "Companion mode" (global) :on mode)
      ("," gemini-companion-customize "Set options" (global)))
     ("Answer"
-     ("a" gemini-companion-edit-accept "Accept" (view list page)
+     ("a" gemini-companion-edit-accept "Accept" (view)
       :enable to-answer :first t :header "accept")
-     ("r" gemini-companion-edit-reject "Reject" (view list page)
+     ("r" gemini-companion-edit-reject "Reject" (view)
       :enable to-answer :first t :header "reject")
-     ("c" gemini-companion-comment "Comment on this line" (list page)
-      :first t :header "comment")
      ("q" gemini-companion-review-quit "Quit (asks first)" (view)
       :enable to-answer))
     ("Edit"
-     ("n" gemini-companion-review-next-hunk "Next hunk" (view list)
+     ("n" gemini-companion-review-next-hunk "Next hunk" (view)
       :enable review :stay t :header "next")
-     ("p" gemini-companion-review-previous-hunk "Previous hunk" (view list)
+     ("p" gemini-companion-review-previous-hunk "Previous hunk" (view)
       :enable review :stay t)
-     ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view list page)
-      :enable hunk :on excluded :stay t :header "exclude")
-     ("e" gemini-companion-review-edit "Edit the proposal" (view list page)
+     ("x" gemini-companion-review-toggle-hunk "Exclude this hunk" (view)
+      :enable hunk
+      :on excluded :stay t :header "exclude")
+     ("e" gemini-companion-review-edit "Edit the proposal" (view)
       :enable review :header "edit")
      ("c" gemini-companion-comment "Comment on this line" (view)
-      :header "comment")
-     ("D" gemini-companion-remove-comments "Remove sent comments" (list page))
-     ("u" gemini-companion-list-revert "Undo this edit or turn" (list)
-      :first t :header "undo")
-     ("k" gemini-companion-list-keep "Keep this edit or turn" (list)
-      :header "keep"))
+      :header "comment"))
     ("Display"
-     ("TAB" gemini-companion-list-toggle "Unfold or fold" (list)
-      :header "diff")
-     ("TAB" gemini-companion-turn-page-toggle "Unfold or fold" (page))
-     ("RET" gemini-companion-list-view "Review or visit" (list)
-      :header "review")
-     ("RET" gemini-companion-turn-page-visit "Visit or review" (page)
-      :header "visit")
-     ("v" gemini-companion-review-switch-view "Switch the view" (view list page)
+     ("v" gemini-companion-review-switch-view "Switch the view" (view)
       :enable to-answer :header "other view")
-     ("W" gemini-companion-patch "Show as a patch" (view list page))
-     ("l" gemini-companion-list "List of edits" (view page))
-     ("!" gemini-companion-auto-accept "Auto-accept" (view list page)
+     ("W" gemini-companion-patch "Show as a patch" (view))
+     ("l" gemini-companion-list "What waits, and all edits" (view))
+     ("!" gemini-companion-auto-accept "Auto-accept" (view)
       :on auto-accept)
-     ("%" gemini-companion-set-rule "Rule for this file" (view list page))
-     ("g" revert-buffer "Refresh" (list page))
-     ("q" gemini-companion-quit-window "Quit the list" (list))
-     ("q" gemini-companion-quit-window "Quit the page" (page)))
+     ("%" gemini-companion-set-rule "Rule for this file" (view)))
     (nil
      ("h" gemini-companion-menu nil (global))
      ("?" gemini-companion-review-menu nil (view) :first t :header "keys")
-     ("?" gemini-companion-list-menu nil (list) :first t :header "keys")
-     ("?" gemini-companion-page-menu nil (page) :first t :header "keys")
+     ("?" gemini-companion-overview-menu nil (overview))
      ("RET" gemini-companion-show-change "Show what was before" (change))
      ("C-/" gemini-companion-restore-change "Restore the last one" (change))
      ("c" gemini-companion-comment "Comment on this line" (change))
@@ -177,9 +193,8 @@ GROUPS are as in `gemini-companion-commands'; one that is new comes last."
   "Commands by group: lists of key, command, label, places and a plist.
 The places are `global', the map of all commands; `review', all buffers
 of a review; `view', those where no text is typed, or of them only the
-`panel' of Ediff or the `unified' diff; `list', the list of edits; `page',
-the changes of a turn on one page; `change', the next key after a
-command that goes to a change; `permission', what a CLI asks before it
+`panel' of Ediff or the `unified' diff; `overview', the buffer of all CLIs;
+`change', the next key after a command that goes to a change; `permission', what a CLI asks before it
 runs a tool; `plan', what it wants to do; and `inquiry', what its model asks.
 A group without a title is in no menu.
 

@@ -22,6 +22,9 @@ It takes no arguments, and calls `gemini-companion-page-replace'.")
 (defvar-local gemini-companion-page--timer (timer-create)
   "Timer that refreshes this page.")
 
+(defvar-local gemini-companion-page-busy-function #'ignore
+  "Function that returns non-nil while this page is not to be written by a timer.")
+
 (defvar-local gemini-companion-page--sections nil
   "The sections of this page, as `gemini-companion-page-replace-sections' has them.")
 
@@ -98,11 +101,14 @@ A timer calls this, which the end of PAGE cancels."
   (with-current-buffer page
     (setq gemini-companion-page--due nil)
     (when (get-buffer-window page t)
-      (gemini-companion-page-refresh))))
+      (if (funcall gemini-companion-page-busy-function)
+          (gemini-companion-page-refresh-soon page)
+        (gemini-companion-page-refresh)))))
 
-(defun gemini-companion-page-refresh ()
-  "Write the text of the current buffer, a page, again."
-  (funcall gemini-companion-page--write)
+(defun gemini-companion-page-refresh (&optional write)
+  "Write the text of the current buffer, a page, again.
+WRITE is the function that does it, by default that of the page."
+  (funcall (or write gemini-companion-page--write))
   (setq gemini-companion-page--written (float-time)
         gemini-companion-page--due nil)
   ;; Hooks that ran meanwhile need no other refresh.
@@ -143,6 +149,21 @@ with another TEXT, the lines that differ are replaced."
         (cl-incf beg (length text))))
     (gemini-companion-page--delete-sections beg old)
     (setq gemini-companion-page--sections sections)))
+
+(defun gemini-companion-page-sections ()
+  "Return the sections of the current buffer, a list of (KEY . TEXT).
+They are those of the last call of `gemini-companion-page-replace-sections'."
+  gemini-companion-page--sections)
+
+(defun gemini-companion-page-section (key)
+  "Return where the section of KEY is in the current buffer, (BEG . END), or nil."
+  (let ((beg 1)
+        (sections gemini-companion-page--sections))
+    (while (and sections (not (equal key (caar sections))))
+      (setq beg (+ beg (length (cdar sections)))
+            sections (cdr sections)))
+    (when sections
+      (cons beg (+ beg (length (cdar sections)))))))
 
 (defun gemini-companion-page--delete-sections (beg sections)
   "Delete the text of SECTIONS, which begins at BEG."

@@ -85,7 +85,7 @@ That is at the first line, which may have been changed, too.")
 
 ;;;; Beginning and end
 
-(defun gemini-companion-walk--on-p ()
+(defun gemini-companion-walk-on-p ()
   "Return non-nil if the walk is on."
   (not (eq gemini-companion-walk--end #'ignore)))
 
@@ -307,7 +307,7 @@ SUFFIX, if non-nil, is a text after its number."
                            (category . gemini-companion-file))
                        '((display-buffer-reuse-window
                           gemini-companion-windows-display-covering)
-                         (category . gemini-companion-list))))))
+                         (category . gemini-companion-overview))))))
   (setq gemini-companion-walk--buffer buffer))
 
 (defun gemini-companion-walk--reveal (change)
@@ -585,11 +585,12 @@ The current buffer visits the file."
 undo all the same? " name))))
         (user-error "Not undone")))))
 
-(defun gemini-companion-walk-undo (groups)
+(defun gemini-companion-walk-undo (groups &optional agreed)
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
 These are visited, and not displayed; for unsaved text, see
-`gemini-companion-undo-in-buffer'.  If one cannot be changed, or the
-user objects, none is.  Return what was done, a text."
+`gemini-companion-undo-in-buffer'.  If one cannot be changed, or the user
+objects, none is.  If AGREED is non-nil, the user has agreed that new files
+are deleted.  Return what was done, a text."
   (pcase-dolist (`(,record . ,changes) groups)
     (pcase (gemini-companion-walk-visit record)
       ((and why (pred stringp))
@@ -607,7 +608,7 @@ user objects, none is.  Return what was done, a text."
       (gemini-companion-walk--check-undo record changes)))
   (let ((done (mapcar (pcase-lambda (`(,record . ,changes))
                         (with-current-buffer (gemini-companion-changes-buffer record)
-                          (gemini-companion-walk--undo-in-file record changes)))
+                          (gemini-companion-walk--undo-in-file record changes agreed)))
                       groups)))
     (if (cdr done)
         (let ((unsaved (seq-count (apply-partially #'string-suffix-p ", not saved")
@@ -619,11 +620,11 @@ user objects, none is.  Return what was done, a text."
                         (t (format ", %d not saved" unsaved)))))
       (car done))))
 
-(defun gemini-companion-walk--undo-in-file (record changes)
+(defun gemini-companion-walk--undo-in-file (record changes agreed)
   "Undo CHANGES of RECORD in its buffer, or delete the file if it was new.
-Return what was done."
+For AGREED, see `gemini-companion-walk-undo'.  Return what was done."
   (if (gemini-companion-walk--all-new-p record changes)
-      (gemini-companion-walk--delete record)
+      (gemini-companion-walk--delete record agreed)
     (let ((saved (gemini-companion-undo-in-buffer record changes)))
       (format "Undid %s of %s%s"
               (gemini-companion-walk-count (list (cons record changes)))
@@ -639,8 +640,9 @@ The file was new, and the current buffer visits it."
                      changes (gemini-companion-lines-split
                               (gemini-companion-revert-text (current-buffer))))))))
 
-(defun gemini-companion-walk--delete (record)
-  "Delete the file of RECORD, which was new, after asking; return a message."
+(defun gemini-companion-walk--delete (record agreed)
+  "Delete the file of RECORD, which was new, after asking; return a message.
+If AGREED is non-nil, the user was asked."
   (let* ((edit (gemini-companion-changes-file-edit record))
          (file (gemini-companion-edit-file edit))
          (name (gemini-companion-edit-name edit)))
@@ -649,7 +651,7 @@ The file was new, and the current buffer visits it."
           ((not (and (not (buffer-modified-p))
                      (gemini-companion-edit-texts-in-file-p edit)))
            (user-error "%s was new and has changed since; delete it by hand" name))
-          ((not (y-or-n-p (format "%s was new; delete it? " name)))
+          ((not (or agreed (y-or-n-p (format "%s was new; delete it? " name))))
            (user-error "Not undone")))
     (gemini-companion-watch-writing file
       (delete-file (file-truename file) 'trash))
@@ -691,7 +693,7 @@ This is a function of `context-menu-functions'."
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'walk)))
   "Return a text for the mode line while the walk is on, or nil."
-  (when (gemini-companion-walk--on-p)
+  (when (gemini-companion-walk-on-p)
     (cons "(walk)" "walk: n p u k RET are keys of the changes")))
 
 ;;;; Commands
@@ -705,7 +707,7 @@ After this, single keys go on: n and p go to the next and the previous
 change, RET shows what was there before, u undoes the change and k keeps
 it, U and K all of the file."
   (interactive)
-  (let ((begins (not (gemini-companion-walk--on-p))))
+  (let ((begins (not (gemini-companion-walk-on-p))))
     (gemini-companion-walk--begin)
     ;; Who begins on the first change is to see it.
     (gemini-companion-walk--go nil begins)))

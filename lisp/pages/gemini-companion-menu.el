@@ -35,10 +35,8 @@
                  (gemini-companion-review-menu
                   "Display the commands for a review in a menu." view
                   :description (lambda () (gemini-companion-commands-state 'summary)))
-                 (gemini-companion-list-menu
-                  "Display the commands of the list of edits in a menu." list)
-                 (gemini-companion-page-menu
-                  "Display the commands of the page of a turn in a menu." page)))
+                 (gemini-companion-overview-menu
+                  "Display the commands of the overview in a menu." overview)))
   (let ((groups (mapcar (pcase-lambda (`(,title . ,rows))
                           (vconcat (list title)
                                    (mapcar #'gemini-companion-menu--suffix rows)))

@@ -60,6 +60,10 @@ With another key, the user is no longer waiting for the next edit.")
 That is for a CLI whose turns are not known, as it runs outside Emacs and
 is not linked.  Otherwise the review waits until the turn ends.")
 
+(defvar gemini-companion-arrival-as-row-function #'ignore
+  "Function that returns non-nil if the user sees each request as a row.
+What arrives is only announced then, and no window is displayed for it.")
+
 (defvar gemini-companion-arrival--announced nil
   "The edit that was announced last, the text, and what removes it, or nil.")
 
@@ -151,7 +155,8 @@ the user."
                                  (gemini-companion-requests)))
               ;; The header line of one that is shown counts them.
               ((not (gemini-companion-edit-shown))))
-    (let ((room (gemini-companion-arrival--may-show-p))
+    (let ((room (and (not (funcall gemini-companion-arrival-as-row-function))
+                     (gemini-companion-arrival--may-show-p)))
           (edit (gemini-companion-arrival-waiting)))
       (if (and room
                ;; A CLI that is ready was interrupted: its question is gone.

@@ -235,7 +235,7 @@ It has the key that sends them.  SESSION may be nil."
                         text 'gemini-companion-send-comments)))))
 
 (defun gemini-companion-header-keys (&optional excluded)
-  "Return the keys in this buffer, of a review or the list.
+  "Return the keys in this buffer, of a review.
 After an answer, return what follows it.  The value is a list of texts for
 `gemini-companion-label-fit'.  EXCLUDED is non-nil if the hunk at point is
 excluded."
@@ -246,11 +246,6 @@ excluded."
          (view (and edit (gemini-companion-edit-view edit)))
          (toggle (if excluded "restore" "exclude")))
     (cond
-     ((null edit)
-      (gemini-companion-header-keys-with-unsent
-       (and gemini-companion-edits-view
-            (gemini-companion-view-session gemini-companion-edits-view))
-       'list))
      ((memq decision '(accepted rejected))
       '("; waiting for the next edit" "; any other key closes this"))
      ((null decision)
@@ -283,22 +278,30 @@ nil for a command whose key is not shown."
           (mapcar
            (pcase-lambda (`(,_ ,command ,_ ,_ . ,properties))
              (when-let* ((word (alist-get command words
-                                          (plist-get properties :header)))
-                         (key (gemini-companion-header-shortest-key command place)))
-               (concat "  " (gemini-companion-header--button
-                             (concat (propertize key 'face 'bold) " " word)
-                             command))))
+                                          (plist-get properties :header))))
+               (gemini-companion-header-key command word place)))
            (append (alist-get t rows) (alist-get nil rows))))))
 
-(defun gemini-companion-header-keys-with-unsent (session place &optional words)
-  "Return the keys in PLACE, after the number of comments for SESSION to be sent.
-For PLACE and WORDS, see `gemini-companion-header-keys-in'."
-  (let ((unsent (gemini-companion-header-unsent session)))
-    (append unsent
-            (gemini-companion-header-keys-in
-             place (if unsent
-                       (cons '(gemini-companion-send-comments) words)
-                     words)))))
+(defun gemini-companion-header-key (command word place)
+  "Return the key of COMMAND in PLACE, with WORD, as a button, or nil.
+It is nil if the command has no key."
+  (when-let* ((key (gemini-companion-header-shortest-key command place)))
+    (concat "  " (gemini-companion-header--button
+                  (concat (propertize key 'face 'bold) " " word)
+                  command))))
+
+(defun gemini-companion-header-keys-of (commands word place)
+  "Return the keys of COMMANDS in PLACE as buttons, with one WORD behind them."
+  (concat " "
+          (mapconcat (lambda (command)
+                       (concat " " (gemini-companion-header--button
+                                    (propertize (or (gemini-companion-header-shortest-key
+                                                     command place)
+                                                    "")
+                                                'face 'bold)
+                                    command)))
+                     commands "")
+          " " word))
 
 (defun gemini-companion-header--button (text command)
   "Return TEXT with properties for a click on a header line to call COMMAND."

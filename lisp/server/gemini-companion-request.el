@@ -48,8 +48,8 @@ one of `gemini-companion-requests'.  An error in one is only reported.")
 
 (cl-defgeneric gemini-companion-request-label (request)
   "Return what the CLI of REQUEST does, a phrase in one line.
-It follows the name of the CLI in sentences and is the line of REQUEST in
-the list, where the end may be cut.  For example: asks in its terminal.")
+It follows the name of the CLI in sentences and is the row of REQUEST in
+the overview, where the end may be cut.  For example: asks in its terminal.")
 
 (cl-defgeneric gemini-companion-request-notice (request)
   "Return the text of the notification about REQUEST, or nil for none.
@@ -65,6 +65,11 @@ REQUEST."
   "Return what the header line of the terminal of its CLI has of REQUEST.
 The value is a text, by default the label, or nil."
   (gemini-companion-request-label request))
+
+(cl-defgeneric gemini-companion-request-insert (_request)
+  "Insert all that a request asks, to be read below its row of the overview.
+By default, that is nothing.  There it cannot be answered."
+  nil)
 
 (cl-defgeneric gemini-companion-request-certain-p (_request)
   "Return non-nil if a request certainly waits, as by default.

@@ -1,0 +1,891 @@
+;;; gemini-companion-overview-draw.el --- How the rows of the overview look  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A row is one line: a sign, a state, the lines, a name, remarks, and at the right edge
+;; what is left, or what has become of it.  In a narrow window remarks are left out or
+;; cut, in an order; the name and the right edge stay.
+;;
+;; Below the row of a file is one diff of it, drawn by the code of the unified view:
+;; what is left is in color, what was kept or undone has a letter before its sign.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-auto)
+(require 'gemini-companion-changes)
+(require 'gemini-companion-comment)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-label)
+(require 'gemini-companion-lines)
+(require 'gemini-companion-names)
+(require 'gemini-companion-notify)
+(require 'gemini-companion-overview-rows)
+(require 'gemini-companion-request)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'gemini-companion-turn)
+(require 'gemini-companion-unified-draw)
+(require 'gemini-companion-watch)
+(require 'gemini-companion-weave)
+(require 'map)
+
+;;;; Customization
+
+(defface gemini-companion-file
+  '((t :inherit bold :overline t :extend t))
+  "Face of the row of a file in the overview."
+  :group 'gemini-companion-reviews)
+
+(defface gemini-companion-file-remark
+  '((t :inherit warning))
+  "Face of what needs attention in a row of the overview."
+  :group 'gemini-companion-reviews)
+
+(defface gemini-companion-left
+  '((t :inherit bold))
+  "Face of what is left at the right edge of the overview."
+  :group 'gemini-companion-reviews)
+
+;;;; Widths
+
+(defconst gemini-companion-overview-draw-wide 90
+  "Number of columns from which a row has names of CLIs and durations.")
+
+(defconst gemini-companion-overview-draw--narrow 60
+  "Number of columns below which the right edge is a number.")
+
+(defun gemini-companion-overview-draw-width ()
+  "Return how many columns a row of the current buffer has."
+  (window-max-chars-per-line (get-buffer-window nil t)))
+
+(defun gemini-companion-overview-draw--joined (texts)
+  "Return TEXTS, without nil and empty ones, with two spaces between them."
+  (mapconcat #'identity (seq-remove #'string-empty-p (delq nil (copy-sequence texts)))
+             "  "))
+
+(defun gemini-companion-overview-draw--cut (text columns)
+  "Return TEXT, cut at its end to COLUMNS."
+  (truncate-string-to-width text (max 0 columns) nil nil
+                            (gemini-companion-text-sign ?\u2026 "...")))
+
+(cl-defun gemini-companion-overview-draw--line
+    (width before name &key flexible tail right)
+  "Return a line of WIDTH columns.
+BEFORE and NAME are never left out; NAME is shortened in its middle if nothing
+else helps.  FLEXIBLE is cut at its end.  TAIL are three texts after that, or nil in
+place of one; the last one is left out first, then the first one.  RIGHT is at the
+right edge."
+  (let* ((right (or right ""))
+         (room (- width (string-width before)
+                  (if (string-empty-p right) 0 (+ 2 (string-width right)))))
+         (flexible (or flexible ""))
+         (least (min 20 (string-width flexible)))
+         (gap (if (<= gemini-companion-overview-draw-wide width) "    " "  "))
+         (between (if (and (not (string-empty-p name)) (not (string-empty-p flexible)))
+                      "  "
+                    "")))
+    (cl-flet ((tail-text ()
+                (if (delq nil (copy-sequence tail))
+                    (concat (if (string-empty-p (concat name flexible)) "" gap)
+                            (gemini-companion-overview-draw--joined tail))
+                  "")))
+      (while (and (delq nil (copy-sequence tail))
+                  (< room (+ (string-width name) (length between) least
+                             (string-width (tail-text)))))
+        (setq tail (pcase tail
+                     (`(,files ,lines ,(pred stringp)) (list files lines nil))
+                     (`(,(pred stringp) ,lines ,_) (list nil lines nil)))))
+      (let* ((end (tail-text))
+             (left (- room (string-width name) (string-width end)))
+             (name (if (< left 0)
+                       (gemini-companion-names-shown name (max 8 room))
+                     name))
+             (rest (if (< (+ 3 (length between)) left)
+                       (concat between
+                               (gemini-companion-overview-draw--cut
+                                flexible (- left (length between))))
+                     "")))
+        (concat before name rest end
+                (unless (string-empty-p right)
+                  (concat
+                   (propertize "  " 'display
+                               `(space :align-to (- right ,(1+ (string-width right)))))
+                   right)))))))
+
+;;;; Words
+
+(defun gemini-companion-overview-draw--count (count one several)
+  "Return COUNT with the format ONE, or SEVERAL for another number than 1."
+  (format (if (= 1 count) one several) count))
+
+(defun gemini-companion-overview-draw-state (edit)
+  "Return what has become of the proposal of EDIT, which has ended, a word."
+  (pcase (gemini-companion-edit-decision edit)
+    ((guard (eq 'unwritten (gemini-companion-edit-file-state edit))) "unwritten")
+    ('automatic "auto")
+    ('accepted (if (gemini-companion-overview-draw--edited-p edit) "edited" "accepted"))
+    ('unreviewed "unasked")
+    ('rejected (if (eq 'unreviewed (gemini-companion-edit-status edit))
+                   "unasked"
+                 "rejected"))
+    (_ (if (eq 'accepted (gemini-companion-edit-status edit)) "accepted" "closed"))))
+
+(defun gemini-companion-overview-draw--edited-p (edit)
+  "Return non-nil if the user accepted another text of EDIT than was proposed."
+  (let ((proposed (gemini-companion-edit-proposed edit))
+        (after (gemini-companion-edit-after edit)))
+    (and (stringp proposed) (stringp after)
+         (not (gemini-companion-edit-texts-same-p proposed after)))))
+
+(defun gemini-companion-overview-draw--decided (row)
+  "Return what has become of ROW, a file of which nothing is left, a word."
+  (let ((edit (gemini-companion-overview-row-edit row))
+        (states (seq-uniq (mapcar #'gemini-companion-weave-decided-state
+                                  (gemini-companion-overview-row-decided row)))))
+    (cond
+     ((memq (gemini-companion-edit-file-state edit) '(deleted)) "deleted")
+     ((not (eq 'marks gemini-companion-after-write)) "")
+     ((equal states '(kept)) "kept")
+     ((equal states '(undone)) "undone")
+     (states
+      (let ((undone (seq-count
+                     (lambda (one)
+                       (eq 'undone (gemini-companion-weave-decided-state one)))
+                     (gemini-companion-overview-row-decided row))))
+        (format "%d kept, %d undone"
+                (- (length (gemini-companion-overview-row-decided row)) undone)
+                undone)))
+     ((gemini-companion-overview-row-newer row)
+      (format-time-string "in %H:%M" (gemini-companion-turn-began
+                                      (gemini-companion-overview-row-newer row))))
+     ((memq (gemini-companion-edit-status edit) '(reverted unsaved)) "undone")
+     ((member (gemini-companion-overview-draw-state edit) '("rejected" "closed"
+                                                            "unwritten"))
+      "")
+     ((not (gemini-companion-text-attributes (gemini-companion-overview-row-path row)))
+      "deleted")
+     ((gemini-companion-overview-row-record row) "reviewed")
+     (t ""))))
+
+(defun gemini-companion-overview-draw--left (left decided width)
+  "Return a text for LEFT changes, and DECIDED others, in a row of WIDTH."
+  (propertize
+   (cond ((< width gemini-companion-overview-draw--narrow) (number-to-string left))
+         ((= 0 decided) (format "%d left" left))
+         (t (format "%d of %d left" left (+ left decided))))
+   'face 'gemini-companion-left))
+
+(defun gemini-companion-overview-draw--shadow (text)
+  "Return TEXT as what needs nothing."
+  (propertize text 'face 'shadow))
+
+(defun gemini-companion-overview-draw--lines (files)
+  "Return the numbers of lines of FILES, rows, such as \"+3 -1\", or nil."
+  (let ((added 0) (removed 0) (unknown nil))
+    (dolist (row files)
+      (if (gemini-companion-overview-row-record row)
+          (progn
+            (dolist (change (append (gemini-companion-overview-row-left row)
+                                    (gemini-companion-overview-row-decided row)))
+              (let ((undone (and (gemini-companion-weave-decided-p change)
+                                 (eq 'undone (gemini-companion-weave-decided-state
+                                              change))))
+                    (now (- (gemini-companion-lines-change-end change)
+                            (gemini-companion-lines-change-start change))))
+                (cl-incf removed (if undone
+                                     now
+                                   (length (gemini-companion-lines-change-lines change))))
+                (cl-incf added (if undone
+                                   (length (gemini-companion-weave-decided-with change))
+                                 now)))))
+        (condition-case nil
+            (let ((edit (gemini-companion-overview-row-edit row)))
+              (gemini-companion-edit-hunks edit)
+              (when-let* ((counts (gemini-companion-edit-hunks-counts edit)))
+                (cl-incf added (gemini-companion-hunk-counts-added counts))
+                (cl-incf removed (gemini-companion-hunk-counts-removed counts))))
+          ;; The text before was not kept, or the program diff fails.
+          (error (setq unknown t)))))
+    (unless unknown
+      (gemini-companion-hunk-lines added removed))))
+
+;;;; Rows
+
+(defun gemini-companion-overview-draw-heading (row sign width)
+  "Return the line of ROW, with SIGN before it, for WIDTH columns."
+  (let ((before (concat (make-string (pcase (gemini-companion-overview-row-kind row)
+                                       ((or 'turn 'comments) 2)
+                                       ((or 'file 'reviewed)
+                                        (if (= 4 (gemini-companion-overview-row-level row))
+                                            6
+                                          4))
+                                       (_ 0))
+                                     ?\s)
+                        sign)))
+    (pcase (gemini-companion-overview-row-kind row)
+      ('note
+       (gemini-companion-overview-draw--line
+        width "" (propertize (gemini-companion-overview-row-text row)
+                             'face 'gemini-companion-file-remark)))
+      ('waiting (gemini-companion-overview-draw--waiting row width))
+      ('proposal (gemini-companion-overview-draw--proposal row before width))
+      ('request (gemini-companion-overview-draw--request row before width))
+      ('cli (gemini-companion-overview-draw--cli row before width))
+      ('turn (gemini-companion-overview-draw--turn row before width))
+      ('reviewed (gemini-companion-overview-draw--reviewed row before width))
+      ('comments (gemini-companion-overview-draw--comments row before width))
+      (_ (gemini-companion-overview-draw--file row before width)))))
+
+(defun gemini-companion-overview-draw--asking (count width)
+  "Return that COUNT requests wait for an answer, for WIDTH columns, or nil."
+  (when (< 0 count)
+    (propertize (if (< width gemini-companion-overview-draw--narrow)
+                    (format "?%d" count)
+                  (format "%d to answer" count))
+                'face 'gemini-companion-left)))
+
+(defun gemini-companion-overview-draw--waiting (row width)
+  "Return the line of ROW, the heading of what waits, for WIDTH columns."
+  (gemini-companion-overview-draw--line
+   width "" (propertize "Waiting" 'face 'font-lock-keyword-face)
+   :right (gemini-companion-overview-draw--asking
+           (seq-count #'gemini-companion-overview-row-asks-p
+                      (gemini-companion-overview-row-rows row))
+           width)))
+
+(defun gemini-companion-overview-draw--who (row width)
+  "Return the CLI of ROW, and since when it waits, for WIDTH columns."
+  (let* ((session (gemini-companion-overview-row-session row))
+         (time (format-time-string "%H:%M" (gemini-companion-request-since
+                                            (gemini-companion-overview-row-request row)))))
+    (gemini-companion-overview-draw--shadow
+     (cond ((< width gemini-companion-overview-draw--narrow) time)
+           ((< width gemini-companion-overview-draw-wide)
+            (concat (or (gemini-companion-session-place (plist-get session :directory)
+                                                        (plist-get session :remote))
+                        (gemini-companion-session-name session))
+                    " " time))
+           (t (concat (gemini-companion-session-name session) " " time))))))
+
+(defun gemini-companion-overview-draw--columns (state face lines)
+  "Return STATE with FACE, and LINES, in columns of one width."
+  (concat (propertize (string-pad state 9) 'face face)
+          (format "%9s  " (or lines ""))))
+
+(defun gemini-companion-overview-draw--name (row)
+  "Return the name of the file of ROW, and a list of warnings about it."
+  (let* ((place (gemini-companion-label-place
+                 (gemini-companion-overview-row-path row)
+                 (gemini-companion-overview-row-session row))))
+    (cons (propertize (gemini-companion-label-place-text place 'plain) 'face 'bold)
+          (gemini-companion-label-place-warnings place))))
+
+(defun gemini-companion-overview-draw--number-of-comments (count)
+  "Return a remark about COUNT comments, or nil for none."
+  (and (< 0 count)
+       (gemini-companion-overview-draw--count count "%d comment" "%d comments")))
+
+(defun gemini-companion-overview-draw--proposal (row before width)
+  "Return the line of ROW, a proposal, with BEFORE, for WIDTH columns."
+  (pcase-let* ((edit (gemini-companion-overview-row-edit row))
+               (excluded (length (gemini-companion-hunk-excluded
+                                  (gemini-companion-edit-proposal-buffer edit))))
+               (`(,name . ,warnings) (gemini-companion-overview-draw--name row))
+               (lines (or (gemini-companion-edit-hunks-lines (list edit)) "?")))
+    (gemini-companion-overview-draw--line
+     width
+     (concat before (gemini-companion-overview-draw--columns
+                     (if (gemini-companion-edit-view edit) "shown" "proposal")
+                     'bold lines))
+     name
+     :flexible
+     (gemini-companion-overview-draw--joined
+      (append warnings
+              (mapcar
+               (lambda (text)
+                 (and text (gemini-companion-overview-draw--shadow text)))
+               (list (and (eq 'new (gemini-companion-edit-before edit)) "new file")
+                     (and (< 0 excluded) (format "%d excluded" excluded))
+                     (gemini-companion-overview-draw--number-of-comments
+                      (length (gemini-companion-edit-comments edit)))
+                     (gemini-companion-edit-problem edit)
+                     (and (gemini-companion-edit-objection edit)
+                          (concat "not auto-accepted: "
+                                  (gemini-companion-edit-objection edit)))
+                     (gemini-companion-edit-rule edit)
+                     (and (not (gemini-companion-session-connected-p
+                                (gemini-companion-edit-session edit)))
+                          "disconnected")))))
+     :right (gemini-companion-overview-draw--who row width))))
+
+(defun gemini-companion-overview-draw--request (row before width)
+  "Return the line of ROW, a request, with BEFORE, for WIDTH columns."
+  (let* ((label (gemini-companion-request-label
+                 (gemini-companion-overview-row-request row)))
+         (asks (string-prefix-p "asks  " label)))
+    (gemini-companion-overview-draw--line
+     width
+     (concat before (propertize (if asks "asks         " "") 'face 'bold))
+     ""
+     :flexible (if asks (substring label 6) label)
+     :right (gemini-companion-overview-draw--who row width))))
+
+(defun gemini-companion-overview-draw--cli (row before width)
+  "Return the line of ROW, a CLI, with BEFORE, for WIDTH columns."
+  (let* ((session (gemini-companion-overview-row-session row))
+         (left (gemini-companion-overview-row-count-left row))
+         (asking (length (gemini-companion-requests-certain session)))
+         (narrow (< width gemini-companion-overview-draw--narrow)))
+    (gemini-companion-overview-draw--line
+     width before
+     (propertize (gemini-companion-session-name session) 'face 'font-lock-keyword-face)
+     :flexible
+     (gemini-companion-overview-draw--joined
+      (list (unless (gemini-companion-session-connected-p session) "disconnected")
+            (gemini-companion-notify-description session)
+            (and (gemini-companion-auto-on-p session)
+                 (propertize "auto-accept" 'face 'warning))
+            (and (<= gemini-companion-overview-draw-wide width)
+                 (plist-get session :version)
+                 (gemini-companion-overview-draw--shadow
+                  (concat "version " (plist-get session :version))))))
+     :right
+     (string-join
+      (delq nil
+            (list (gemini-companion-overview-draw--asking asking width)
+                  (and (< 0 left)
+                       (gemini-companion-overview-draw--left left 0 width))))
+      (if narrow " " ", ")))))
+
+(defun gemini-companion-overview-draw--turn (row before width)
+  "Return the line of ROW, a turn, with BEFORE, for WIDTH columns."
+  (let* ((turn (gemini-companion-overview-row-turn row))
+         (began (gemini-companion-turn-began turn))
+         (ended (gemini-companion-turn-ended turn))
+         (prompt (gemini-companion-turn-prompt turn))
+         (edits (gemini-companion-overview-row-edits row))
+         (files (gemini-companion-overview-row-files row))
+         (written (seq-filter (lambda (file)
+                                (or (gemini-companion-overview-row-record file)
+                                    (gemini-companion-edit-written-p
+                                     (gemini-companion-overview-row-edit file))))
+                              files))
+         (count (length (seq-uniq (mapcar #'gemini-companion-edit-true-name edits)))))
+    (gemini-companion-overview-draw--line
+     width
+     (concat before (gemini-companion-overview-draw--shadow
+                     (format-time-string "%H:%M  " began)))
+     ""
+     :flexible (if prompt
+                   (gemini-companion-text-escaped prompt 'composed)
+                 (gemini-companion-edit-hunks-files edits))
+     :tail (mapcar (lambda (text)
+                     (and text (gemini-companion-overview-draw--shadow text)))
+                   (list (gemini-companion-overview-draw--count count "%d file" "%d files")
+                         (and written (gemini-companion-overview-draw--lines written))
+                         (and ended
+                              (<= gemini-companion-overview-draw-wide width)
+                              (format-seconds "%hh %mm %z%ss" (- ended began)))))
+     :right (gemini-companion-overview-draw--turn-right row files width))))
+
+(defun gemini-companion-overview-draw--turn-right (row files width)
+  "Return what is at the right edge of ROW, a turn with FILES, for WIDTH columns."
+  (let ((left (gemini-companion-overview-row-count-left row))
+        (proposed (seq-count #'gemini-companion-edit-open-p
+                             (gemini-companion-overview-row-edits row)))
+        (words (seq-uniq (mapcar #'gemini-companion-overview-draw--word files))))
+    (cond
+     ((< 0 left)
+      (gemini-companion-overview-draw--left
+       left (gemini-companion-overview-row-count-decided row) width))
+     ((< 0 proposed)
+      (propertize (if (< width gemini-companion-overview-draw--narrow)
+                      (format "?%d" proposed)
+                    (gemini-companion-overview-draw--count
+                     proposed "%d file proposed" "%d files proposed"))
+                  'face 'gemini-companion-left))
+     ((member words '(("rejected") ("undone") ("deleted") ("closed") ("unwritten")))
+      (gemini-companion-overview-draw--shadow (car words)))
+     ((not (eq 'marks gemini-companion-after-write)) "")
+     (t (gemini-companion-overview-draw--shadow "reviewed")))))
+
+(defun gemini-companion-overview-draw--word (row)
+  "Return one word about what has become of ROW, a file with nothing left."
+  (let ((state (gemini-companion-overview-draw-state
+                (gemini-companion-overview-row-edit row))))
+    (if (member state '("rejected" "closed" "unwritten"))
+        state
+      (gemini-companion-overview-draw--decided row))))
+
+(defun gemini-companion-overview-draw--reviewed (row before width)
+  "Return the line of ROW, files with nothing left, with BEFORE, for WIDTH."
+  (let* ((files (gemini-companion-overview-row-rows row))
+         (words (seq-remove #'string-empty-p
+                            (mapcar #'gemini-companion-overview-draw--word files))))
+    (gemini-companion-overview-draw--line
+     width
+     (concat before (gemini-companion-overview-draw--shadow "reviewed  "))
+     (gemini-companion-overview-draw--shadow (format "%d files" (length files)))
+     :right
+     (gemini-companion-overview-draw--shadow
+      (if (< width gemini-companion-overview-draw--narrow)
+          ""
+        (mapconcat (pcase-lambda (`(,word . ,all)) (format "%d %s" (length all) word))
+                   (seq-group-by (lambda (word)
+                                   (if (string-match-p "," word) "in part undone" word))
+                                 words)
+                   ", "))))))
+
+(defun gemini-companion-overview-draw--comments (row before width)
+  "Return the line of ROW, comments only, with BEFORE, for WIDTH columns."
+  (pcase-let ((`(,name . ,warnings) (gemini-companion-overview-draw--name row)))
+    (gemini-companion-overview-draw--line
+     width
+     (concat before (gemini-companion-overview-draw--columns "comments" 'shadow nil))
+     name
+     :flexible (gemini-companion-overview-draw--joined
+                (append warnings
+                        (list (gemini-companion-overview-draw--number-of-comments
+                               (length (gemini-companion-comments-of-file
+                                        (gemini-companion-overview-row-file row))))))))))
+
+(defun gemini-companion-overview-draw--file (row before width)
+  "Return the line of ROW, a file of a turn, with BEFORE, for WIDTH columns."
+  (pcase-let* ((edit (gemini-companion-overview-row-edit row))
+               (left (length (gemini-companion-overview-row-left row)))
+               (state (gemini-companion-overview-draw-state edit))
+               (`(,name . ,warnings) (gemini-companion-overview-draw--name row)))
+    (gemini-companion-overview-draw--line
+     width
+     (concat before
+             (gemini-companion-overview-draw--columns
+              state (if (member state '("unasked" "unwritten")) 'warning 'shadow)
+              (or (gemini-companion-overview-draw--lines (list row)) "?")))
+     name
+     :flexible (gemini-companion-overview-draw--joined
+                (append warnings (gemini-companion-overview-draw--remarks row)))
+     :right (if (and (< 0 left) (eq 'marks gemini-companion-after-write))
+                (gemini-companion-overview-draw--left
+                 left (length (gemini-companion-overview-row-decided row)) width)
+              (gemini-companion-overview-draw--shadow
+               (gemini-companion-overview-draw--decided row))))))
+
+(defun gemini-companion-overview-draw--remarks (row)
+  "Return remarks about ROW, a file of a turn, a list of texts and nil."
+  (let* ((edit (gemini-companion-overview-row-edit row))
+         (record (gemini-companion-overview-row-record row))
+         (path (gemini-companion-overview-row-path row))
+         (left (gemini-companion-overview-row-left row))
+         (time (gemini-companion-overview-row-answered row))
+         (buffer (gemini-companion-revert-unsaved path))
+         (since (and time
+                     (seq-count
+                      (lambda (change)
+                        (seq-some (lambda (edit)
+                                    (< time (gemini-companion-edit-since edit)))
+                                  (gemini-companion-weave-change-edits change)))
+                      left)))
+         (comments (if (gemini-companion-overview-row-comments-p row)
+                       (length (gemini-companion-comments-of-file
+                                (gemini-companion-overview-row-file row)))
+                     0))
+         (attention (lambda (text)
+                      (propertize text 'face 'gemini-companion-file-remark)))
+         (plain #'gemini-companion-overview-draw--shadow))
+    (append
+     (list
+      (and since (< 0 since) (funcall attention (format "%d since your comments" since)))
+      (and buffer
+           (gemini-companion-overview-row-decided row)
+           (funcall attention "not saved"))
+      (and buffer
+           (null (gemini-companion-overview-row-decided row))
+           left
+           (funcall attention "unsaved changes here")))
+     (mapcar
+      (lambda (text) (and text (funcall plain text)))
+      (list
+       (gemini-companion-overview-draw--number-of-comments comments)
+       (and record left (gemini-companion-changes-file-new record) "new file")
+       (and (null record) (eq 'new (gemini-companion-edit-before edit)) "new file")
+       (if record
+           (seq-some #'gemini-companion-changes-conversion-text left)
+         (gemini-companion-edit-texts-conversion edit))
+       (gemini-companion-overview-draw--partly-undone row)
+       (gemini-companion-overview-draw--also row)
+       (gemini-companion-edit-problem edit)
+       (and (eq 'automatic (gemini-companion-edit-decision edit))
+            (gemini-companion-edit-rule edit))
+       (and (memq (gemini-companion-edit-file-state edit) '(written reverted unsaved))
+            (not (gemini-companion-text-attributes path))
+            "deleted or renamed since"))))))
+
+(defun gemini-companion-overview-draw--partly-undone (row)
+  "Return how much of ROW, a file without a record, is undone, or nil."
+  (unless (gemini-companion-overview-row-record row)
+    (let* ((edit (gemini-companion-overview-row-edit row))
+           (undone (length (gemini-companion-edit-undone edit)))
+           (hunks (length (gemini-companion-edit-known-hunks edit))))
+      (and (< 0 undone hunks)
+           (format "%d of %d changes undone" undone hunks)))))
+
+(defun gemini-companion-overview-draw--also (row)
+  "Return in which other turns changes of ROW were written, or nil."
+  (let* ((turn (gemini-companion-overview-row-turn row))
+         (others (delq turn
+                       (seq-uniq
+                        (seq-mapcat
+                         (lambda (change)
+                           (mapcar #'gemini-companion-edit-turn
+                                   (gemini-companion-weave-change-edits change)))
+                         (gemini-companion-overview-row-left row))
+                        #'eq))))
+    (when others
+      (concat "also "
+              (mapconcat (lambda (other)
+                           (format-time-string
+                            "%H:%M" (gemini-companion-turn-began other)))
+                         others ", ")))))
+
+;;;; Below rows
+
+(defun gemini-companion-overview-draw-body-p (row)
+  "Return non-nil if ROW has a text below it that is no row."
+  (memq (gemini-companion-overview-row-kind row) '(proposal request file comments)))
+
+(defun gemini-companion-overview-draw-body-state (row unfolded)
+  "Return a list of all that the text below ROW depends on.
+UNFOLDED are the folds whose lines are shown."
+  (let* ((edit (gemini-companion-overview-row-edit row))
+         (record (gemini-companion-overview-row-record row))
+         (file (gemini-companion-overview-row-file row))
+         (own (and edit
+                   (seq-filter (lambda (fold)
+                                 (equal (gemini-companion-edit-id edit) (car fold)))
+                               unfolded)))
+         (comments (and file
+                        (gemini-companion-overview-row-comments-p row)
+                        (gemini-companion-comment-state file))))
+    (pcase (gemini-companion-overview-row-kind row)
+      ('request (list (gemini-companion-overview-row-request row)))
+      ('comments (list (gemini-companion-comment-state file)
+                       (gemini-companion-overview-draw--stamp row)))
+      ((guard record)
+       (list own comments (gemini-companion-overview-row-version row)
+             (length (gemini-companion-overview-row-left row))
+             (length (gemini-companion-overview-row-edits row))))
+      (_
+       ;; Comparing decides part of what follows.
+       (ignore-errors (gemini-companion-edit-hunks edit))
+       (list own comments
+             (gemini-companion-edit-compared edit)
+             (gemini-companion-edit-undone edit)
+             (and (gemini-companion-edit-open-p edit)
+                  (list (gemini-companion-hunk-excluded
+                         (gemini-companion-edit-proposal-buffer edit))
+                        (gemini-companion-comment-state-of
+                         (gemini-companion-edit-comments edit)))))))))
+
+(defun gemini-companion-overview-draw--stamp (row)
+  "Return a value that differs, by `equal', after a change of ROW's file."
+  (let* ((path (gemini-companion-overview-row-path row))
+         (buffer (gemini-companion-names-buffer path)))
+    (if buffer
+        (buffer-chars-modified-tick buffer)
+      (gemini-companion-watch-stamp path))))
+
+(defun gemini-companion-overview-draw-body (row unfolded)
+  "Return the text below ROW; UNFOLDED are the folds whose lines are shown."
+  (pcase (gemini-companion-overview-row-kind row)
+    ('request (gemini-companion-overview-draw--asked row))
+    ('comments (gemini-companion-overview-draw--comments-alone row))
+    ((guard (gemini-companion-overview-draw--recorded-p row))
+     (gemini-companion-overview-draw--diff row unfolded))
+    (_ (gemini-companion-overview-draw--diff-of-edit row unfolded))))
+
+(defun gemini-companion-overview-draw--recorded-p (row)
+  "Return non-nil if changes of ROW are in its file now."
+  (or (gemini-companion-overview-row-left row)
+      (gemini-companion-overview-row-decided row)))
+
+(defun gemini-companion-overview-draw--asked (row)
+  "Return what the request of ROW asks, whole."
+  (with-temp-buffer
+    (gemini-companion-request-insert (gemini-companion-overview-row-request row))
+    (unless (or (bobp) (bolp))
+      (insert "\n"))
+    (let ((text (buffer-string)))
+      (add-text-properties 0 (length text)
+                           '(line-prefix "    " wrap-prefix "    ") text)
+      text)))
+
+(defun gemini-companion-overview-draw--diff-of-edit (row unfolded)
+  "Return the diff of the edit of ROW; for UNFOLDED, see there."
+  (let* ((edit (gemini-companion-overview-row-edit row))
+         (hunks (condition-case nil
+                    (gemini-companion-edit-hunks edit)
+                  ;; The text before was not kept, or the program diff fails.
+                  (error 'failed)))
+         (undone (gemini-companion-edit-undone edit)))
+    (cond
+     ((eq 'failed hunks) "    The text before was not kept\n")
+     (hunks
+      (gemini-companion-edit-texts-call
+       edit
+       (lambda (old new)
+         (with-temp-buffer
+           (gemini-companion-unified-draw-insert
+            edit old new hunks unfolded nil
+            :decided (delq nil (mapcar (lambda (hunk)
+                                         (and (member hunk undone)
+                                              (cons hunk 'undone)))
+                                       hunks)))
+           (gemini-companion-overview-draw--insert-comments
+            row
+            (gemini-companion-lines-split (gemini-companion-text-of-buffer new))
+            (gemini-companion-lines-split (gemini-companion-text-of-buffer old)))
+           (buffer-string)))))
+     ((eq 'new (gemini-companion-edit-before edit)) "    Empty file\n")
+     (t "    No difference\n"))))
+
+(defun gemini-companion-overview-draw--insert-comments (row after before)
+  "Insert the comments on ROW into its diff, the text of the current buffer.
+AFTER and BEFORE are the lines of the two texts, vectors.  What is on lines that
+the diff does not have is at its end."
+  (let* ((edit (gemini-companion-overview-row-edit row))
+         (left (gemini-companion-comment-insert
+                (cond ((gemini-companion-edit-open-p edit)
+                       (gemini-companion-comment-places-of-edit edit))
+                      ((gemini-companion-overview-row-comments-p row)
+                       (gemini-companion-comment-places
+                        (gemini-companion-overview-row-file row) after before))))))
+    (goto-char (point-max))
+    (dolist (place left)
+      (gemini-companion-comment-insert-with-lines
+       place (if (eq 'before (caar place)) before after)))))
+
+(defun gemini-companion-overview-draw--comments-alone (row)
+  "Return the comments on the file of ROW with their lines, as a text."
+  (let ((now (gemini-companion-overview-draw-lines-now row)))
+    (with-temp-buffer
+      (dolist (place (gemini-companion-comment-places
+                      (gemini-companion-overview-row-file row) now now))
+        (gemini-companion-comment-insert-with-lines place now))
+      (buffer-string))))
+
+(defun gemini-companion-overview-draw-lines-now (row)
+  "Return the lines of the file of ROW now, a vector, which may be empty."
+  (let* ((record (gemini-companion-overview-row-record row))
+         (path (gemini-companion-overview-row-path row))
+         (buffer (gemini-companion-names-buffer path)))
+    (gemini-companion-lines-split
+     (or (cond (record (gemini-companion-changes-text record))
+               (buffer (gemini-companion-revert-text buffer))
+               ((gemini-companion-text-unreadable-reason path) nil)
+               (t (ignore-error file-error (gemini-companion-text-read path))))
+         ""))))
+
+(defun gemini-companion-overview-draw-lines-before (row now)
+  "Return the lines NOW of the file of ROW without what its turn has written."
+  (gemini-companion-changes-without
+   (gemini-companion-overview-row-record row)
+   (gemini-companion-overview-draw--in-order
+    (append (gemini-companion-overview-row-left row)
+            (seq-remove (lambda (one)
+                          (eq 'undone (gemini-companion-weave-decided-state one)))
+                        (gemini-companion-overview-row-decided row))))
+   now))
+
+(defun gemini-companion-overview-draw--in-order (changes)
+  "Return CHANGES in the order of their lines; a conversion comes first."
+  (seq-sort (lambda (a b)
+              (let ((first (gemini-companion-lines-change-start a))
+                    (second (gemini-companion-lines-change-start b)))
+                (or (< first second)
+                    (and (= first second)
+                         (< (gemini-companion-lines-change-end a)
+                            (gemini-companion-lines-change-end b))))))
+            changes))
+
+;;;; The diff of a file
+
+(cl-defstruct (gemini-companion-overview-draw--piece
+               (:noinline t)
+               (:constructor gemini-companion-overview-draw--piece
+                             (start end lines with state mark))
+               (:copier nil))
+  "A piece of the diff of a file.
+The text now has the lines from index START to END, exclusive; without it,
+LINES would be there, and with it, WITH, a list, or nil if that is the text now.
+STATE is nil if it is left, or `kept' or `undone'.  MARK is what identifies the
+change: a cons of `left' or `decided' and its number."
+  start end lines with state mark)
+
+(defun gemini-companion-overview-draw--pieces (row now others)
+  "Return the pieces of the diff of ROW in the lines NOW, in order.
+OTHERS are the indices of lines that no CLI has written: they are in no piece
+if they are there without it."
+  (let ((pieces nil))
+    (cl-loop for change in (gemini-companion-overview-row-left row)
+             for number from 0
+             unless (gemini-companion-changes-conversion change)
+             do (setq pieces
+                      (append (gemini-companion-overview-draw--pieces-of-change
+                               change now others (cons 'left number))
+                              pieces)))
+    (cl-loop for one in (gemini-companion-overview-row-decided row)
+             for number from 0
+             for state = (gemini-companion-weave-decided-state one)
+             do (push (gemini-companion-overview-draw--piece
+                       (gemini-companion-lines-change-start one)
+                       (gemini-companion-lines-change-end one)
+                       (gemini-companion-lines-change-lines one)
+                       (and (eq state 'undone)
+                            (gemini-companion-weave-decided-with one))
+                       state (cons 'decided number))
+                      pieces))
+    (seq-sort (lambda (a b)
+                (< (gemini-companion-overview-draw--piece-start a)
+                   (gemini-companion-overview-draw--piece-start b)))
+              (nreverse pieces))))
+
+(defun gemini-companion-overview-draw--pieces-of-change (change now others mark)
+  "Return the pieces of CHANGE, which is left, with MARK, the last one first.
+For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
+  (let ((start (gemini-companion-lines-change-start change))
+        (end (gemini-companion-lines-change-end change))
+        (lines (gemini-companion-lines-change-lines change))
+        (pieces nil))
+    (dolist (other others)
+      (when (and (<= start other) (< other end))
+        (when-let* ((at (seq-position lines (aref now other) #'equal)))
+          (when (or (< start other) (< 0 at))
+            (push (gemini-companion-overview-draw--piece
+                   start other (seq-take lines at) nil nil mark)
+                  pieces))
+          (setq start (1+ other)
+                lines (nthcdr (1+ at) lines)))))
+    (when (or (< start end) lines)
+      (push (gemini-companion-overview-draw--piece start end lines nil nil mark)
+            pieces))
+    pieces))
+
+(defun gemini-companion-overview-draw--diff (row unfolded)
+  "Return the diff of the file of ROW; for UNFOLDED, see there."
+  (let* ((record (gemini-companion-overview-row-record row))
+         (now (gemini-companion-overview-draw-lines-now row))
+         (before (gemini-companion-overview-draw-lines-before row now))
+         (others (seq-filter (lambda (line) (< line (length now)))
+                             (gemini-companion-changes-of-others record)))
+         (pieces (gemini-companion-overview-draw--pieces row now others))
+         (undone (seq-filter (lambda (piece)
+                               (eq 'undone (gemini-companion-overview-draw--piece-state
+                                            piece)))
+                             pieces))
+         (after (gemini-companion-lines-without
+                 (mapcar (lambda (piece)
+                           (gemini-companion-lines-change
+                            (gemini-companion-overview-draw--piece-start piece)
+                            (gemini-companion-overview-draw--piece-end piece)
+                            (gemini-companion-overview-draw--piece-with piece)))
+                         undone)
+                 now)))
+    (with-temp-buffer
+      (insert (gemini-companion-lines-join before))
+      (let ((old (current-buffer)))
+        (with-temp-buffer
+          (insert (gemini-companion-lines-join after))
+          (let ((new (current-buffer)))
+            (with-temp-buffer
+              (gemini-companion-overview-draw--insert-diff
+               row old new pieces others unfolded)
+              (gemini-companion-overview-draw--insert-conversion row)
+              (gemini-companion-overview-draw--insert-comments row now before)
+              (buffer-string))))))))
+
+(defun gemini-companion-overview-draw--insert-diff (row old new pieces others unfolded)
+  "Insert the diff of ROW with PIECES between the buffers OLD and NEW.
+NEW has what was undone.  For OTHERS, see there, and for UNFOLDED, too."
+  (let ((drawn nil)
+        (more-old 0)
+        (more-new 0)
+        (shifts nil))
+    (dolist (piece pieces)
+      (pcase-let* (((cl-struct gemini-companion-overview-draw--piece
+                               start end lines with state mark)
+                    piece)
+                   (now (- end start))
+                   (undone (eq state 'undone))
+                   (old-count (if undone now (length lines)))
+                   (new-count (if undone (length with) now)))
+        (push (list (gemini-companion-hunk-make (+ 1 start more-old) old-count
+                                                (+ 1 start more-new) new-count)
+                    (gemini-companion-hunk-make (+ 1 start more-old) old-count
+                                                (1+ start) now)
+                    state mark)
+              drawn)
+        (cl-incf more-old (- old-count now))
+        (cl-incf more-new (- new-count now))
+        (when undone
+          (push (cons (+ 1 end more-new) more-new) shifts))))
+    (setq drawn (nreverse drawn))
+    (gemini-companion-unified-draw-insert
+     (gemini-companion-overview-row-edit row) old new (mapcar #'car drawn) unfolded nil
+     :decided (delq nil (mapcar (pcase-lambda (`(,hunk ,_ ,state ,_))
+                                  (and state (cons hunk state)))
+                                drawn))
+     :number (if shifts
+                 (lambda (line)
+                   (- line (or (cdr (seq-find (lambda (shift) (<= (car shift) line))
+                                              shifts))
+                               0)))
+               #'identity)
+     :own (mapcar (lambda (other)
+                    (+ 1 other
+                       (or (cdr (seq-find (lambda (shift)
+                                            (<= (- (car shift) (cdr shift))
+                                                (1+ other)))
+                                          shifts))
+                           0)))
+                  others))
+    (gemini-companion-overview-draw--mark-lines drawn)))
+
+(defun gemini-companion-overview-draw--mark-lines (drawn)
+  "Let the lines of each hunk in the current buffer have what identifies it.
+DRAWN is a list of a hunk as it was drawn, the hunk in the file, its state, and
+the value of the text property `gemini-companion-overview-change'."
+  (let ((position (point-min)))
+    (while (< position (point-max))
+      (let ((next (next-single-property-change position 'gemini-companion-hunk
+                                               nil (point-max)))
+            (found (assq (get-text-property position 'gemini-companion-hunk) drawn)))
+        (pcase found
+          (`(,_ ,hunk ,_ ,mark)
+           (add-text-properties position next
+                                (list 'gemini-companion-hunk hunk
+                                      'gemini-companion-overview-change mark))))
+        (setq position next)))))
+
+(defun gemini-companion-overview-draw--insert-conversion (row)
+  "Insert a line at the beginning for the conversion of the file of ROW."
+  (when-let* ((number (seq-position (gemini-companion-overview-row-left row) nil
+                                    (lambda (change _)
+                                      (gemini-companion-changes-conversion change))))
+              (change (nth number (gemini-companion-overview-row-left row))))
+    (goto-char (point-min))
+    (insert (propertize (format "Converted: %s\n"
+                                (gemini-companion-changes-conversion-text change))
+                        'face 'gemini-companion-fold
+                        'gemini-companion-overview-change (cons 'left number)))
+    (put-text-property (point-min) (1+ (point-min)) 'gemini-companion-change t)))
+
+(provide 'gemini-companion-overview-draw)
+;;; gemini-companion-overview-draw.el ends here

@@ -1,0 +1,451 @@
+;;; gemini-companion-overview-rows.el --- What waits and what was written, as rows  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The rows of the overview, as a tree: what waits for an answer, and for each CLI its
+;; turns, their files, and the changes of these.  A change that several turns have
+;; written is of the newest of them, so that it is counted once.
+;;
+;; Nothing is recorded here but what was computed last from a record.  How rows look is
+;; in `gemini-companion-overview-draw'.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-changes)
+(require 'gemini-companion-comment)
+(require 'gemini-companion-context)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-request)
+(require 'gemini-companion-server)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'gemini-companion-turn)
+(require 'gemini-companion-undo)
+(require 'gemini-companion-weave)
+
+;;;; Structures
+
+(cl-defstruct (gemini-companion-overview-row
+               (:noinline t)
+               (:constructor gemini-companion-overview-row)
+               (:copier nil))
+  "A row of the overview.
+KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
+
+  `note'      a problem, with TEXT and ACTION, a command, or nil
+  `waiting'   the heading of what waits
+  `proposal'  an EDIT that awaits an answer
+  `request'   another REQUEST
+  `cli'       a SESSION
+  `turn'      a TURN of it
+  `reviewed'  files of TURN with nothing left
+  `file'      what the EDITS of TURN have done to one file; EDIT is the last one
+  `comments'  comments on a file without changes
+
+ROWS are the rows below it.  PATH is the name of the file and FILE its true name.
+RECORD is that of the file, or nil if there is none, LEFT are its changes that are
+left and of TURN, and DECIDED those of TURN that are kept or undone.  NEWER is the
+newest turn in which changes of TURN are counted, or nil."
+  key level kind rows session turn edit edits request file path record
+  left decided newer text action)
+
+(defvar gemini-companion-overview-rows--looks
+  (make-hash-table :test 'eq :weakness 'key)
+  "Table from records to what was computed of them last.
+The values are lists of a version, see `gemini-companion-changes-version', and of
+conses of a turn and what is decided of it.")
+
+;;;; Records
+
+(defun gemini-companion-overview-rows--look (record)
+  "Look at RECORD again if it, or its file, has changed; return the last look.
+The value is as in `gemini-companion-overview-rows--looks'."
+  (let ((look (gethash record gemini-companion-overview-rows--looks)))
+    (unless (and look (equal (car look) (gemini-companion-changes-version record)))
+      (gemini-companion-changes-look record)
+      (setq look (puthash record (list (gemini-companion-changes-version record))
+                          gemini-companion-overview-rows--looks)))
+    look))
+
+(defun gemini-companion-overview-rows--decided (record turn)
+  "Return what is kept and undone of what TURN has written to RECORD's file."
+  (let* ((look (gemini-companion-overview-rows--look record))
+         (known (assq turn (cdr look))))
+    (unless known
+      (setq known (cons turn
+                        (gemini-companion-changes-decided
+                         record
+                         (seq-filter (lambda (edit)
+                                       (eq turn (gemini-companion-edit-turn edit)))
+                                     (gemini-companion-changes-file-edits record)))))
+      (setcdr look (cons known (cdr look))))
+    (cdr known)))
+
+(defun gemini-companion-overview-rows--turn-of-change (change)
+  "Return the newest turn that has written a line of CHANGE, or nil."
+  (when-let* ((edit (car (gemini-companion-weave-change-edits change))))
+    (gemini-companion-edit-turn edit)))
+
+(defun gemini-companion-overview-row-version (row)
+  "Return a value that differs, by `equal', after a change of ROW's file."
+  (car (gemini-companion-overview-rows--look (gemini-companion-overview-row-record row))))
+
+;;;; Edits
+
+(defun gemini-companion-overview-rows--edits ()
+  "Return all edits that are known, oldest first.
+Those that are not listed any more have changes of files that are recorded."
+  (let* ((edits (gemini-companion-edits))
+         (seen (make-hash-table :test 'eq))
+         (older nil))
+    (dolist (edit edits)
+      (puthash edit t seen))
+    (dolist (record (gemini-companion-changes-files 'all))
+      (dolist (edit (gemini-companion-changes-file-edits record))
+        (unless (gethash edit seen)
+          (puthash edit t seen)
+          (push edit older))))
+    (append (seq-sort-by #'gemini-companion-edit-since #'< older) edits)))
+
+(defun gemini-companion-overview-rows--written-p (edit record)
+  "Return non-nil if EDIT has, or had, changed its file, whose record is RECORD."
+  (or record
+      (memq (gemini-companion-edit-file-state edit)
+            '(written reverted unsaved deleted))
+      (gemini-companion-edit-written-p edit)
+      (eq 'unreviewed (gemini-companion-edit-decision edit))))
+
+(defun gemini-companion-overview-rows--grouped (function items)
+  "Return ITEMS by their values of FUNCTION, compared by `eq', as an alist.
+Both are in the order of their first ones."
+  (let ((groups nil))
+    (dolist (item items)
+      (let* ((value (funcall function item))
+             (group (assq value groups)))
+        (if group
+            (push item (cdr group))
+          (push (list value item) groups))))
+    (mapcar (lambda (group) (cons (car group) (reverse (cdr group))))
+            (nreverse groups))))
+
+;;;; Rows
+
+(cl-defun gemini-companion-overview-rows (directory &optional plain)
+  "Return the rows of the overview, a list of those of level 1.
+CLIs in DIRECTORY come first.  PLAIN is a list of keys of rows of files that
+are not to be gathered in one of `reviewed'."
+  (let* ((edits (gemini-companion-overview-rows--edits))
+         (requests (gemini-companion-requests))
+         (sessions (gemini-companion-overview-rows--sessions edits requests directory))
+         (clis (mapcar (lambda (session)
+                         (gemini-companion-overview-rows--cli session edits plain))
+                       sessions)))
+    (append (gemini-companion-overview-rows--notes sessions)
+            (and requests
+                 (list (gemini-companion-overview-row
+                        :key 'waiting :level 1 :kind 'waiting
+                        :rows (mapcar #'gemini-companion-overview-rows--waiting
+                                      requests))))
+            (gemini-companion-overview-rows--with-comments clis))))
+
+(defun gemini-companion-overview-rows--notes (sessions)
+  "Return the rows of problems; SESSIONS are those of all CLIs with rows."
+  (let ((note (lambda (text action)
+                (list (gemini-companion-overview-row
+                       :key (list 'note text) :level 1 :kind 'note
+                       :text text :action action)))))
+    (cond ((not (bound-and-true-p gemini-companion-mode))
+           (and (null sessions)
+                (funcall note "gemini-companion-mode is off; turn it on"
+                         'gemini-companion-mode)))
+          (gemini-companion-server-problem
+           (funcall note gemini-companion-server-problem 'gemini-companion-status))
+          (gemini-companion-context-paused
+           (funcall note "Sharing is paused" 'gemini-companion-pause))
+          ((null sessions)
+           (funcall note
+                    (substitute-command-keys
+                     "No CLI is connected; \\[gemini-companion-run] starts one")
+                    'gemini-companion-run)))))
+
+(defun gemini-companion-overview-rows--waiting (request)
+  "Return the row of REQUEST, which waits for an answer."
+  (let ((session (gemini-companion-request-session request)))
+    (if (gemini-companion-edit-p request)
+        (gemini-companion-overview-row
+         :key (list 'proposal (gemini-companion-edit-id request)) :level 2
+         :kind 'proposal :session session :edit request :request request
+         :edits (list request)
+         :file (gemini-companion-edit-true-name request)
+         :path (gemini-companion-edit-file request))
+      (gemini-companion-overview-row
+       :key (list 'request (gemini-companion-request-kind request)
+                  (gemini-companion-request-since request))
+       :level 2 :kind 'request :session session :request request))))
+
+(defun gemini-companion-overview-rows--sessions (edits requests directory)
+  "Return the sessions of all CLIs that have rows.
+Those are connected, have one of EDITS or of REQUESTS.  Those in DIRECTORY come
+first, and disconnected ones last."
+  (let ((sessions (seq-uniq
+                   (append (gemini-companion-sessions)
+                           (mapcar #'gemini-companion-request-session
+                                   (append requests edits)))
+                   #'gemini-companion-session-same-p))
+        (directory (and directory (expand-file-name directory))))
+    (seq-sort-by (lambda (session)
+                   (let ((root (plist-get session :directory)))
+                     (cond ((not (gemini-companion-session-connected-p session)) 2)
+                           ((and directory root (not (plist-get session :remote))
+                                 (string-prefix-p (file-name-as-directory root)
+                                                  directory))
+                            0)
+                           (t 1))))
+                 #'< sessions)))
+
+(defun gemini-companion-overview-rows--cli (session edits plain)
+  "Return the row of the CLI of SESSION, with its turns.
+EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
+  (let ((turns (nreverse
+                (gemini-companion-overview-rows--grouped
+                 #'gemini-companion-edit-turn
+                 (seq-filter (lambda (edit)
+                               (gemini-companion-session-same-p
+                                session (gemini-companion-edit-session edit)))
+                             edits)))))
+    (gemini-companion-overview-row
+     :key (list 'cli (or (plist-get session :pid) (plist-get session :id)))
+     :level 1 :kind 'cli :session session
+     :edits (seq-filter #'gemini-companion-edit-open-p (seq-mapcat #'cdr turns))
+     :rows (mapcar (pcase-lambda (`(,turn . ,edits))
+                     (gemini-companion-overview-rows--turn session turn edits plain))
+                   (seq-sort-by (lambda (turn) (gemini-companion-turn-began (car turn)))
+                                #'> turns)))))
+
+(defun gemini-companion-overview-rows--turn (session turn edits plain)
+  "Return the row of TURN of SESSION, with the files of EDITS."
+  (let* ((ended (seq-remove #'gemini-companion-edit-open-p edits))
+         (files (gemini-companion-overview-rows--files session turn ended))
+         (done (seq-remove (lambda (row)
+                             (or (gemini-companion-overview-row-left row)
+                                 (member (gemini-companion-overview-row-key row) plain)
+                                 (gemini-companion-comments-of-file
+                                  (gemini-companion-overview-row-file row))))
+                           files))
+         (gather (and (cdr done)
+                      (seq-some #'gemini-companion-overview-row-left files))))
+    (gemini-companion-overview-row
+     :key (list 'turn (gemini-companion-turn-began turn)) :level 2 :kind 'turn
+     :session session :turn turn :edits edits
+     :rows (if gather
+               (append (seq-difference files done #'eq)
+                       (list (gemini-companion-overview-rows--reviewed
+                              session turn done)))
+             files))))
+
+(defun gemini-companion-overview-rows--reviewed (session turn files)
+  "Return the row of FILES, rows of TURN of SESSION with nothing left."
+  (dolist (row files)
+    (setf (gemini-companion-overview-row-level row) 4))
+  (gemini-companion-overview-row
+   :key (list 'reviewed (gemini-companion-turn-began turn)) :level 3
+   :kind 'reviewed :session session :turn turn :rows files))
+
+(defun gemini-companion-overview-rows--files (session turn edits)
+  "Return the rows of the files of EDITS, those of TURN of SESSION that have ended.
+What was not written has a row for each edit."
+  (let ((groups nil))
+    (dolist (edit edits)
+      (let* ((record (gemini-companion-changes-record edit))
+             (written (gemini-companion-overview-rows--written-p edit record))
+             (name (and written
+                        (if record
+                            (gemini-companion-changes-file-name record)
+                          (gemini-companion-edit-true-name edit))))
+             (group (and name (assoc name groups))))
+        (if group
+            (push edit (cddr group))
+          (push (list name record edit) groups))))
+    (mapcar (pcase-lambda (`(,name ,record . ,edits))
+              (gemini-companion-overview-rows--file session turn name record edits))
+            (nreverse groups))))
+
+(defun gemini-companion-overview-rows--file (session turn name record edits)
+  "Return the row of the file NAME of TURN of SESSION.
+RECORD is that of the file, or nil.  EDITS are those of TURN, the last one
+first.  NAME is nil if they were not written."
+  (let* ((edit (car edits))
+         (_ (and record (gemini-companion-overview-rows--look record)))
+         (known (and record (gemini-companion-changes-file-known record)))
+         (left (seq-filter
+                (lambda (change)
+                  (eq turn (gemini-companion-overview-rows--turn-of-change change)))
+                known)))
+    (unless record
+      (gemini-companion-undo-look edit))
+    (gemini-companion-overview-row
+     :key (if name
+              (list 'file (gemini-companion-turn-began turn) name)
+            (list 'edit (gemini-companion-edit-id edit)))
+     :level 3 :kind 'file :session session :turn turn
+     :edit edit :edits edits :record record
+     :file (or name (gemini-companion-edit-true-name edit))
+     :path (if record
+               (gemini-companion-changes-path record)
+             (gemini-companion-edit-file edit))
+     :left left
+     :decided (and record (gemini-companion-overview-rows--decided record turn))
+     :newer (gemini-companion-overview-rows--newer turn known))))
+
+(defun gemini-companion-overview-rows--newer (turn changes)
+  "Return the newest turn in which those of CHANGES are counted that are of TURN.
+Return nil if all of these are counted in TURN."
+  (car (seq-sort-by
+        #'gemini-companion-turn-began #'>
+        (delq nil
+              (mapcar (lambda (change)
+                        (let ((newest (gemini-companion-overview-rows--turn-of-change
+                                       change)))
+                          (and newest
+                               (not (eq newest turn))
+                               (seq-some (lambda (edit)
+                                           (eq turn (gemini-companion-edit-turn edit)))
+                                         (gemini-companion-weave-change-edits change))
+                               newest)))
+                      changes)))))
+
+;;;; Comments
+
+(defun gemini-companion-overview-rows--with-comments (clis)
+  "Return CLIS, rows, with rows of the files that have only comments."
+  (let* ((shown (mapcar #'gemini-companion-overview-row-file
+                        (seq-filter #'gemini-companion-overview-row-comments-p
+                                    (gemini-companion-overview-rows-flat clis))))
+         (files (seq-difference
+                 (seq-uniq (mapcar #'gemini-companion-comment-file
+                                   (gemini-companion-comments)))
+                 shown)))
+    (dolist (file files clis)
+      (let* ((comment (car (gemini-companion-comments-of-file file)))
+             (cli (or (seq-find
+                       (lambda (row)
+                         (gemini-companion-overview-rows--for-p
+                          comment (gemini-companion-overview-row-session row)))
+                       clis)
+                      (car clis))))
+        (when cli
+          (push (gemini-companion-overview-row
+                 :key (list 'comments file) :level 2 :kind 'comments
+                 :session (gemini-companion-overview-row-session cli)
+                 :edit (car (gemini-companion-edits-of-file file))
+                 :file file :path (gemini-companion-comment-path comment))
+                (gemini-companion-overview-row-rows cli)))))))
+
+(defun gemini-companion-overview-rows--for-p (comment session)
+  "Return non-nil if COMMENT is for the CLI of SESSION.
+One for no known CLI is, if its file is in the directory of that."
+  (let ((other (gemini-companion-comment-session comment))
+        (directory (plist-get session :directory)))
+    (if other
+        (gemini-companion-session-same-p session other)
+      (and directory
+           (gemini-companion-text-in-directory-p
+            (gemini-companion-comment-file comment)
+            (file-name-as-directory (gemini-companion-text-true-name directory)))))))
+
+(defun gemini-companion-overview-row-comments-p (row)
+  "Return non-nil if ROW displays the comments on its file.
+Each comment is displayed once, with the last edit of its file."
+  (pcase (gemini-companion-overview-row-kind row)
+    ('comments t)
+    ('file
+     (let ((record (gemini-companion-overview-row-record row))
+           (edit (gemini-companion-overview-row-edit row)))
+       (eq edit
+           (if record
+               (car (gemini-companion-changes-file-edits record))
+             (seq-find (lambda (other)
+                         (not (gemini-companion-edit-open-p other)))
+                       (gemini-companion-edits-of-file
+                        (gemini-companion-edit-true-name edit)))))))))
+
+(defun gemini-companion-overview-row-answered (row)
+  "Return the last time when comments were sent that the turn of ROW answers.
+That is the first turn that had not ended by then.  Return nil if there is none."
+  (let ((turn (gemini-companion-overview-row-turn row)))
+    (seq-find
+     (lambda (time)
+       (and (or (null (gemini-companion-turn-ended turn))
+                (< time (gemini-companion-turn-ended turn)))
+            (eq turn (gemini-companion-overview-rows--first-after
+                      time (gemini-companion-overview-row-session row)))))
+     (gemini-companion-comment-times (gemini-companion-overview-row-session row)))))
+
+(defun gemini-companion-overview-rows--first-after (time session)
+  "Return the first turn of SESSION that had not ended at TIME, or nil."
+  (car (seq-sort-by
+        #'gemini-companion-turn-began #'<
+        (cl-loop for edit in (gemini-companion-edits)
+                 for turn = (gemini-companion-edit-turn edit)
+                 when (and (gemini-companion-session-same-p
+                            session (gemini-companion-edit-session edit))
+                           (or (null (gemini-companion-turn-ended turn))
+                               (< time (gemini-companion-turn-ended turn))))
+                 collect turn))))
+
+;;;; Counting
+
+(defun gemini-companion-overview-rows-flat (rows)
+  "Return ROWS and all rows below them, in order."
+  (seq-mapcat (lambda (row)
+                (cons row (gemini-companion-overview-rows-flat
+                           (gemini-companion-overview-row-rows row))))
+              rows))
+
+(defun gemini-companion-overview-row-files (row)
+  "Return the rows of files at or below ROW, in order."
+  (seq-filter (lambda (row) (eq 'file (gemini-companion-overview-row-kind row)))
+              (gemini-companion-overview-rows-flat (list row))))
+
+(defun gemini-companion-overview-row-count-left (row)
+  "Return how many changes are left at or below ROW."
+  (cl-loop for file in (gemini-companion-overview-row-files row)
+           sum (length (gemini-companion-overview-row-left file))))
+
+(defun gemini-companion-overview-row-count-decided (row)
+  "Return how many changes at or below ROW are kept or undone."
+  (cl-loop for file in (gemini-companion-overview-row-files row)
+           sum (length (gemini-companion-overview-row-decided file))))
+
+(defun gemini-companion-overview-row-groups (row)
+  "Return the changes left at or below ROW, a list of (RECORD . CHANGES).
+What was written last comes first."
+  (let ((groups nil))
+    (dolist (file (gemini-companion-overview-row-files row) groups)
+      (when (gemini-companion-overview-row-left file)
+        (let ((group (assq (gemini-companion-overview-row-record file) groups)))
+          (if group
+              ;; Changes of one file are undone at once, in their order.
+              (setcdr group
+                      (seq-sort-by #'gemini-companion-lines-change-start #'<
+                                   (append (cdr group)
+                                           (gemini-companion-overview-row-left file))))
+            (push (cons (gemini-companion-overview-row-record file)
+                        (gemini-companion-overview-row-left file))
+                  groups)))))))
+
+(defun gemini-companion-overview-row-asks-p (row)
+  "Return non-nil if the CLI of ROW, or ROW, certainly waits for the user."
+  (pcase (gemini-companion-overview-row-kind row)
+    ((or 'proposal 'request)
+     (gemini-companion-request-certain-p (gemini-companion-overview-row-request row)))
+    ('waiting t)
+    ('cli (gemini-companion-requests-certain
+           (gemini-companion-overview-row-session row)))))
+
+(provide 'gemini-companion-overview-rows)
+;;; gemini-companion-overview-rows.el ends here

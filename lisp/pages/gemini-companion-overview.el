@@ -1,0 +1,1690 @@
+;;; gemini-companion-overview.el --- What waits, what was written, what is left  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; One buffer has what waits for an answer, and for each CLI its turns, their files, and
+;; in one diff for each file the changes of these, to be answered, kept, undone and
+;; commented.  What the rows are is in `gemini-companion-overview-rows', and how they
+;; look in `gemini-companion-overview-draw'.
+;;
+;; The buffer is a page, see `gemini-companion-page', and an outline.  Text below a row
+;; that is folded is drawn once that is unfolded.
+
+;;; Code:
+
+(require 'gemini-companion-arrival)
+(require 'gemini-companion-changes)
+(require 'gemini-companion-commands)
+(require 'gemini-companion-comment)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-header)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-label)
+(require 'gemini-companion-lines)
+(require 'gemini-companion-names)
+(require 'gemini-companion-overview-draw)
+(require 'gemini-companion-overview-rows)
+(require 'gemini-companion-page)
+(require 'gemini-companion-part)
+(require 'gemini-companion-proposal)
+(require 'gemini-companion-request)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-review)
+(require 'gemini-companion-session)
+(require 'gemini-companion-terminal)
+(require 'gemini-companion-text)
+(require 'gemini-companion-turn)
+(require 'gemini-companion-undo)
+(require 'gemini-companion-unified)
+(require 'gemini-companion-unified-draw)
+(require 'gemini-companion-view)
+(require 'gemini-companion-walk)
+(require 'gemini-companion-weave)
+(require 'gemini-companion-windows)
+(require 'gemini-companion-windows-at-once)
+(require 'outline)
+
+(declare-function gemini-companion-edit-reject-with-reason "gemini-companion-prompt")
+(declare-function gemini-companion-overview-menu "gemini-companion-menu")
+
+;;;; Keys
+
+(defvar gemini-companion-overview-mode-map
+  (let ((map (gemini-companion-commands-bind (make-sparse-keymap) 'overview)))
+    (define-key map [backtab] (lookup-key map (kbd "S-TAB")))
+    (define-key map [mouse-2] #'gemini-companion-overview-click)
+    (dolist (level '(1 2 3 4) map)
+      (define-key map (number-to-string level) #'gemini-companion-overview-level)))
+  "Keys in the overview.")
+
+(defvar gemini-companion-overview--sign-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [mouse-1] #'gemini-companion-overview-click-sign)
+    map)
+  "Keymap of the sign before a row that can be folded.")
+
+;;;; State
+
+(defconst gemini-companion-overview--buffer "*gemini*"
+  "Name of the buffer.")
+
+(defvar gemini-companion-overview-quiet-seconds 1
+  "Seconds in which the overview does not move below the keys of the user.
+What arrives becomes a row after them.  A proposal that was drawn as recently
+is not accepted.")
+
+(defvar-local gemini-companion-overview--rows nil
+  "The rows as they were drawn last, those of level 1.")
+
+(defvar-local gemini-companion-overview--by-key nil
+  "Table from keys to rows.")
+
+(defvar-local gemini-companion-overview--parents nil
+  "Table from keys to the rows above them.")
+
+(defvar-local gemini-companion-overview--texts nil
+  "Table from keys of sections to what was drawn last.
+A value is a cons of the state, compared by `equal', and the text.")
+
+(defvar-local gemini-companion-overview--chosen nil
+  "Table from keys to `open' or `folded', as the user has chosen that.")
+
+(defvar-local gemini-companion-overview--shown nil
+  "Table from keys to whether the row was unfolded when it was drawn last.
+The values are `open' or `folded'.")
+
+(defvar-local gemini-companion-overview--versions nil
+  "Table from keys of proposals to conses of the version drawn, and since when.")
+
+(defvar-local gemini-companion-overview--directory nil
+  "The directory from which the user came.  Its CLI comes first.")
+
+(defvar-local gemini-companion-overview--last-key 0
+  "Time of the last command in this buffer, in seconds.")
+
+(defvar-local gemini-companion-overview--quiet-until 0
+  "Time until which letters are ignored, in seconds.")
+
+(defvar gemini-companion-overview--going-to nil
+  "The row to which a command goes, or nil.  It and its turn stay unfolded.")
+
+;;;; Rows at point
+
+(defun gemini-companion-overview--row ()
+  "Return the row at point, of which point may be in the text below, or nil."
+  (when-let* ((key (get-text-property (point) 'gemini-companion-overview-key)))
+    (gethash key gemini-companion-overview--by-key)))
+
+(defun gemini-companion-overview--row-or-error ()
+  "Return the row at point, or signal an error."
+  (or (gemini-companion-overview--row)
+      (user-error "No row here; n goes to the next one")))
+
+(defun gemini-companion-overview--kind ()
+  "Return the kind of the row at point, or nil."
+  (when-let* ((row (gemini-companion-overview--row)))
+    (gemini-companion-overview-row-kind row)))
+
+(defun gemini-companion-overview--on-heading-p ()
+  "Return non-nil if point is on the line of a row, not in the text below."
+  (and (get-text-property (line-beginning-position) 'gemini-companion-overview-heading) t))
+
+(defun gemini-companion-overview--parent (row)
+  "Return the row above ROW, or nil."
+  (gethash (gemini-companion-overview-row-key row) gemini-companion-overview--parents))
+
+(defun gemini-companion-overview--ancestor (row kind)
+  "Return ROW, or the row above it, that is of KIND, or nil."
+  (while (and row (not (eq kind (gemini-companion-overview-row-kind row))))
+    (setq row (gemini-companion-overview--parent row)))
+  row)
+
+(defun gemini-companion-overview--mark ()
+  "Return what identifies the change at point in its row, or nil.
+That is a cons of `left' or `decided' and its number."
+  (get-text-property (point) 'gemini-companion-overview-change))
+
+(defun gemini-companion-overview--change ()
+  "Return the change at point, left or decided, as it was drawn, or nil."
+  (pcase (gemini-companion-overview--mark)
+    (`(left . ,number)
+     (nth number (gemini-companion-overview-row-left (gemini-companion-overview--row))))
+    (`(decided . ,number)
+     (nth number (gemini-companion-overview-row-decided
+                  (gemini-companion-overview--row))))))
+
+(defun gemini-companion-overview--seen ()
+  "Return the text of the change at point as it is displayed, or nil.
+Comments in it are left out."
+  (when-let* ((mark (gemini-companion-overview--mark))
+              (bounds (gemini-companion-page-section
+                       (list 'body (gemini-companion-overview-row-key
+                                    (gemini-companion-overview--row))))))
+    (save-excursion
+      (goto-char (car bounds))
+      (let ((lines nil))
+        (while (< (point) (cdr bounds))
+          (when (and (equal mark (gemini-companion-overview--mark))
+                     (or (get-text-property (point) 'line-prefix)
+                         (null (get-text-property (point) 'gemini-companion-hunk))))
+            (push (concat (substring (or (get-text-property (point) 'line-prefix) " ")
+                                     -1)
+                          (buffer-substring-no-properties
+                           (point) (line-end-position)))
+                  lines))
+          (forward-line))
+        (nreverse lines)))))
+
+(defun gemini-companion-overview--current-change ()
+  "Return the change at point, computed again.
+Signal an error if it is another than the user has seen."
+  (let ((seen (gemini-companion-overview--seen)))
+    (gemini-companion-page-refresh)
+    (if (and seen (equal seen (gemini-companion-overview--seen)))
+        (gemini-companion-overview--change)
+      (user-error "This change is not as you have seen it; the overview was updated"))))
+
+;;;; Folding
+
+(defun gemini-companion-overview--read-folds ()
+  "Note which rows the user has folded or unfolded by commands of the outline."
+  (let ((beg (point-min)))
+    (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))
+      (pcase section
+        (`(row ,key)
+         (when-let* ((shown (gethash key gemini-companion-overview--shown)))
+           (unless (invisible-p beg)
+             (let ((now (if (outline-invisible-p (+ beg (length text) -1))
+                            'folded
+                          'open)))
+               (unless (eq now shown)
+                 (puthash key now gemini-companion-overview--chosen)))))))
+      (setq beg (+ beg (length text))))))
+
+(defun gemini-companion-overview--fits-p (row)
+  "Return non-nil if the diff of ROW, a file, has about room in the window."
+  (<= (cl-loop for change in (gemini-companion-overview-row-left row)
+               sum (+ 4 (length (gemini-companion-lines-change-lines change))
+                      (- (gemini-companion-lines-change-end change)
+                         (gemini-companion-lines-change-start change))))
+      (max 12 (window-height (get-buffer-window nil t)))))
+
+(defun gemini-companion-overview--open-by-default (rows)
+  "Return the keys of those of ROWS, of level 1, and below that are open at first."
+  (let ((keys nil))
+    (cl-flet ((open (row)
+                (push (gemini-companion-overview-row-key row) keys)))
+      (dolist (row rows)
+        (pcase (gemini-companion-overview-row-kind row)
+          ('waiting
+           (open row)
+           (open (car (gemini-companion-overview-row-rows row))))
+          ('cli
+           (let* ((turns (gemini-companion-overview-row-rows row))
+                  (turn (or (seq-find (lambda (turn)
+                                        (< 0 (gemini-companion-overview-row-count-left
+                                              turn)))
+                                      turns)
+                            (seq-find #'gemini-companion-overview-row-rows turns))))
+             (open row)
+             (dolist (other turns)
+               (when (eq 'comments (gemini-companion-overview-row-kind other))
+                 (open other)))
+             (when turn
+               (open turn)
+               (let ((file (seq-find #'gemini-companion-overview-row-left
+                                     (gemini-companion-overview-row-rows turn))))
+                 (when (and file (gemini-companion-overview--fits-p file))
+                   (open file)))
+               (dolist (file (gemini-companion-overview-row-files turn))
+                 (when (and (gemini-companion-overview-row-comments-p file)
+                            (gemini-companion-comments-of-file
+                             (gemini-companion-overview-row-file file)))
+                   (open file)))))))))
+    keys))
+
+(defun gemini-companion-overview--open-p (row default turn)
+  "Return non-nil if ROW is to be unfolded.
+DEFAULT are the keys of the rows that are, and TURN is that of point, in which
+nothing is folded by itself."
+  (let ((key (gemini-companion-overview-row-key row)))
+    (pcase (gethash key gemini-companion-overview--chosen)
+      ('open t)
+      ('folded nil)
+      (_ (or (member key default)
+             (and (eq 'open (gethash key gemini-companion-overview--shown))
+                  (or (memq (gemini-companion-overview-row-kind row)
+                            '(cli proposal request))
+                      (and turn
+                           (eq turn (gemini-companion-overview-row-turn row))))))))))
+
+(defun gemini-companion-overview--unfold (row)
+  "Let ROW and those above it be unfolded at the next drawing.
+They are folded again as if the user had not chosen that."
+  (while row
+    (let ((key (gemini-companion-overview-row-key row)))
+      (when (eq 'folded (gethash key gemini-companion-overview--chosen))
+        (remhash key gemini-companion-overview--chosen))
+      (puthash key 'open gemini-companion-overview--shown)
+      (setq row (gemini-companion-overview--parent row)))))
+
+;;;; Drawing
+
+(defun gemini-companion-overview--write (&optional fresh)
+  "Draw the rows that differ; point, windows and what is folded stay.
+If FRESH is non-nil, fold what is folded at first and the user has not chosen."
+  (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
+         (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
+         (here (or gemini-companion-overview--going-to (gemini-companion-overview--row)))
+         (turn (and here (gemini-companion-overview-row-turn here))))
+    (unless gemini-companion-overview--going-to
+      (gemini-companion-overview--read-folds))
+    (setq gemini-companion-overview--rows
+          (gemini-companion-overview-rows
+           gemini-companion-overview--directory
+           (unless fresh (gemini-companion-overview--plain turn))))
+    (gemini-companion-overview--index)
+    (let ((default (gemini-companion-overview--open-by-default
+                    gemini-companion-overview--rows))
+          (width (gemini-companion-overview-draw-width))
+          (opens (make-hash-table :test 'equal)))
+      (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview--rows))
+        (puthash (gemini-companion-overview-row-key row)
+                 (if (gemini-companion-overview--open-p row default
+                                                        (unless fresh turn))
+                     'open
+                   'folded)
+                 opens))
+      (setq gemini-companion-overview--shown opens)
+      (remove-overlays nil nil 'invisible 'outline)
+      (gemini-companion-page-replace-sections
+       (gemini-companion-overview--sections width))
+      (gemini-companion-overview--hide-folded)
+      (gemini-companion-overview--to-visible)
+      (force-mode-line-update))))
+
+(defun gemini-companion-overview--plain (turn)
+  "Return the keys of the rows of files of TURN that are displayed by themselves."
+  (when turn
+    (cl-loop for row in (gemini-companion-overview-rows-flat
+                         gemini-companion-overview--rows)
+             when (and (eq turn (gemini-companion-overview-row-turn row))
+                       (eq 'file (gemini-companion-overview-row-kind row))
+                       (= 3 (gemini-companion-overview-row-level row)))
+             collect (gemini-companion-overview-row-key row))))
+
+(defun gemini-companion-overview--index ()
+  "Set the tables of rows by their keys."
+  (setq gemini-companion-overview--by-key (make-hash-table :test 'equal)
+        gemini-companion-overview--parents (make-hash-table :test 'equal))
+  (cl-labels ((add (row parent)
+                (let ((key (gemini-companion-overview-row-key row)))
+                  (puthash key row gemini-companion-overview--by-key)
+                  (when parent
+                    (puthash key parent gemini-companion-overview--parents))
+                  (dolist (below (gemini-companion-overview-row-rows row))
+                    (add below row)))))
+    (dolist (row gemini-companion-overview--rows)
+      (add row nil))))
+
+(defun gemini-companion-overview--sections (width)
+  "Return the sections of all rows for WIDTH columns.
+They are as for `gemini-companion-page-replace-sections'."
+  (let ((texts (make-hash-table :test 'equal))
+        (versions (make-hash-table :test 'equal))
+        (sections nil))
+    (cl-labels
+        ((section (key state function)
+           (let ((last (gethash key gemini-companion-overview--texts)))
+             (unless (and last (equal state (car last)))
+               (setq last (cons state (funcall function))))
+             (puthash key last texts)
+             (push (cons key (cdr last)) sections)))
+         (draw (row)
+           (let* ((key (gemini-companion-overview-row-key row))
+                  (body (gemini-companion-overview--body row versions))
+                  (below (gemini-companion-overview-row-rows row))
+                  (open (eq 'open (gethash key gemini-companion-overview--shown)))
+                  (heading (gemini-companion-overview--heading
+                            row (cond ((not (or body below)) nil) (open 'open) (t 'folded))
+                            width)))
+             (unless (or body below)
+               (remhash key gemini-companion-overview--shown))
+             ;; The same text is left as it is.
+             (section (list 'row key) (substring-no-properties heading)
+                      (lambda () heading))
+             (cond ((not (or body below)))
+                   ((not open)
+                    (section (list 'fold key) nil
+                             (lambda ()
+                               (propertize "    ...\n" 'gemini-companion-overview-key
+                                           key))))
+                   (t
+                    (when body
+                      (puthash (list 'body key) body texts)
+                      (push (cons (list 'body key) (cdr body)) sections))
+                    (mapc #'draw below))))))
+      (dolist (row gemini-companion-overview--rows)
+        (draw row)
+        (when (and (eq 'waiting (gemini-companion-overview-row-kind row))
+                   (<= gemini-companion-overview-draw-wide width))
+          (push '((blank) . "\n") sections))))
+    (setq gemini-companion-overview--texts texts
+          gemini-companion-overview--versions versions)
+    (nreverse sections)))
+
+(defun gemini-companion-overview--heading (row fold width)
+  "Return the line of ROW for WIDTH columns.
+FOLD is `open' or `folded', or nil if nothing is below it."
+  (let* ((sign (pcase fold
+                 ('open (gemini-companion-text-sign ?\u25BE "v"))
+                 ('folded (gemini-companion-text-sign ?\u25B8 ">"))
+                 (_ " ")))
+         (text (concat (gemini-companion-overview-draw-heading
+                        row
+                        (concat (if fold
+                                    (propertize
+                                     sign 'keymap gemini-companion-overview--sign-map
+                                     'mouse-face 'highlight
+                                     'help-echo "mouse-1: fold or unfold")
+                                  sign)
+                                " ")
+                        width)
+                       "\n")))
+    (when (eq 'file (gemini-companion-overview-row-kind row))
+      (add-face-text-property 0 (length text) 'gemini-companion-file 'append text))
+    (add-text-properties 0 (length text)
+                         (list 'gemini-companion-overview-key
+                               (gemini-companion-overview-row-key row)
+                               'gemini-companion-overview-heading t)
+                         text)
+    ;; The regexp of headings matches no other character.
+    (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
+    (when (gemini-companion-overview--needs-p row)
+      (put-text-property 0 1 'gemini-companion-change t text))
+    text))
+
+(defun gemini-companion-overview--needs-p (row)
+  "Return non-nil if something at or below ROW waits for the user, or is left."
+  (or (memq (gemini-companion-overview-row-kind row)
+            '(note waiting proposal request comments))
+      (gemini-companion-overview-row-asks-p row)
+      (< 0 (gemini-companion-overview-row-count-left row))))
+
+(defun gemini-companion-overview--body (row versions)
+  "Return the text below ROW, a cons of its state and the text, or nil.
+The last one is returned if nothing that it depends on has changed.  The text of
+a row that is folded is not drawn: it is nil.  Note in VERSIONS which version of a
+proposal is drawn."
+  (when (gemini-companion-overview-draw-body-p row)
+    (let* ((key (gemini-companion-overview-row-key row))
+           (unfolded gemini-companion-unified-draw-unfolded)
+           (last (gethash (list 'body key) gemini-companion-overview--texts)))
+      (if (not (or (eq 'open (gethash key gemini-companion-overview--shown))
+                   (eq 'request (gemini-companion-overview-row-kind row))))
+          (list nil)
+        (let ((state (gemini-companion-overview-draw-body-state row unfolded)))
+          (gemini-companion-overview--note-version row versions)
+          (if (and last (equal state (car last)))
+              last
+            (let ((text (gemini-companion-overview-draw-body row unfolded)))
+              (unless (string-empty-p text)
+                (put-text-property 0 (length text) 'gemini-companion-overview-key key
+                                   text)
+                (cons state text)))))))))
+
+(defun gemini-companion-overview--note-version (row versions)
+  "Note in VERSIONS since when the proposal of ROW is drawn as it is."
+  (when (eq 'proposal (gemini-companion-overview-row-kind row))
+    (let* ((key (gemini-companion-overview-row-key row))
+           (version (gemini-companion-edit-compared (gemini-companion-overview-row-edit
+                                                     row)))
+           (last (gethash key gemini-companion-overview--versions)))
+      (puthash key
+               (if (and last (equal version (car last)))
+                   last
+                 (cons version (float-time)))
+               versions))))
+
+(defun gemini-companion-overview--hide-folded ()
+  "Hide the text below rows that are folded."
+  (let ((beg (point-min)))
+    (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))
+      (let ((end (+ beg (length text))))
+        (when (eq 'fold (car section))
+          (outline-flag-region (1- beg) (1- end) t))
+        (setq beg end)))))
+
+(defun gemini-companion-overview--to-visible ()
+  "Go to the row in each window in which point is in text that is folded."
+  (cl-flet ((visible (position)
+              (save-excursion
+                (goto-char position)
+                (when (invisible-p (line-beginning-position))
+                  (forward-line -1)
+                  (while (and (not (bobp)) (invisible-p (line-beginning-position)))
+                    (forward-line -1)))
+                (point))))
+    (goto-char (visible (point)))
+    (dolist (window (get-buffer-window-list nil nil t))
+      (set-window-point window (visible (window-point window))))))
+
+;;;; Mode
+
+(define-derived-mode gemini-companion-overview-mode special-mode "Gemini"
+  "Major mode for what waits for an answer, what CLIs have written, and what is left.
+The section Waiting has the proposals and questions of all CLIs, the oldest first.
+Below each CLI are its turns, the newest first, and their files.  In the diff of a
+file, a letter before the sign says what was decided: k for kept, u for undone, x
+for excluded, and * is before lines of your own.  What is left has colors.
+
+\\{gemini-companion-overview-mode-map}"
+  :interactive nil
+  ;; A global mode may have turned them on.
+  :after-hook (setq display-line-numbers nil)
+  (buffer-disable-undo)
+  (setq truncate-lines nil
+        header-line-format '(:eval (gemini-companion-overview--header))
+        gemini-companion-edits-view (gemini-companion-overview--make-view)
+        gemini-companion-overview--chosen (make-hash-table :test 'equal)
+        gemini-companion-overview--shown (make-hash-table :test 'equal)
+        gemini-companion-overview--texts (make-hash-table :test 'equal)
+        gemini-companion-overview--versions (make-hash-table :test 'equal)
+        gemini-companion-overview--by-key (make-hash-table :test 'equal)
+        gemini-companion-overview--parents (make-hash-table :test 'equal))
+  ;; The face of the current line would hide whether it is removed or added.
+  (setq-local global-hl-line-mode nil
+              bidi-paragraph-direction 'left-to-right
+              glyphless-char-display gemini-companion-text-glyphless
+              next-error-function #'gemini-companion-overview--next-error
+              imenu-create-index-function #'gemini-companion-overview--imenu
+              outline-regexp "\\s|"
+              outline-level #'gemini-companion-overview--level-here
+              parse-sexp-lookup-properties t
+              gemini-companion-page-busy-function
+              #'gemini-companion-overview--busy-p)
+  (outline-minor-mode)
+  ;; An ellipsis after the name of a file could be a part of it.
+  (setq buffer-invisibility-spec '(outline))
+  (add-hook 'post-command-hook #'gemini-companion-overview--after-command nil t)
+  (add-hook 'context-menu-functions #'gemini-companion-overview-context-menu nil t)
+  (gemini-companion-page-set-up #'gemini-companion-overview--write
+                                '(gemini-companion-changes-functions
+                                  gemini-companion-comment-functions
+                                  gemini-companion-edit-functions
+                                  gemini-companion-mode-hook
+                                  gemini-companion-session-changed-functions
+                                  gemini-companion-state-functions)
+                                ;; A CLI waits until the user sees its row.
+                                '(gemini-companion-request-functions))
+  (setq-local revert-buffer-function
+              (lambda (&rest _)
+                (gemini-companion-page-refresh
+                 (lambda () (gemini-companion-overview--write 'fresh)))))
+  (let ((page (current-buffer)))
+    ;; The user may have undone or saved something in the window of a file.
+    (add-hook 'window-selection-change-functions
+              ;; Another buffer may be current.
+              (lambda (_window) (gemini-companion-page-refresh-soon page))
+              nil t))
+  ;; A diff is drawn when it is unfolded.  Emacs 29 has declared the hook obsolete,
+  ;; and has nothing in its place.
+  (with-suppressed-warnings ((obsolete outline-view-change-hook))
+    (add-hook 'outline-view-change-hook
+              (lambda () (gemini-companion-page-refresh-soon (current-buffer)))
+              nil t))
+  (gemini-companion-commands-letters-are-keys 'gemini-companion-overview-mode))
+
+(defun gemini-companion-overview--level-here ()
+  "Return the level of the row at point, for the outline."
+  (if-let* ((row (gemini-companion-overview--row)))
+      (gemini-companion-overview-row-level row)
+    1))
+
+(defun gemini-companion-overview--after-command ()
+  "Note when the user has typed, and show in the header line where point is."
+  (setq gemini-companion-overview--last-key (float-time))
+  (force-mode-line-update))
+
+(defun gemini-companion-overview--busy-p ()
+  "Return non-nil if the user has typed in this buffer within the last second."
+  (and (eq (current-buffer) (window-buffer))
+       (< (- (float-time) gemini-companion-overview--last-key)
+          gemini-companion-overview-quiet-seconds)))
+
+(defun gemini-companion-overview--visible-p ()
+  "Return non-nil if the overview is in a window of the selected frame."
+  (and (get-buffer-window gemini-companion-overview--buffer) t))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'overview)))
+  "Close the overview."
+  (setq gemini-companion-arrival-as-row-function #'ignore)
+  (when-let* ((buffer (get-buffer gemini-companion-overview--buffer)))
+    (gemini-companion-windows-at-once
+      (kill-buffer buffer))))
+
+(defun gemini-companion-overview--next-error (count reset)
+  "Go to the change that is COUNT changes further, and visit its line.
+If RESET is non-nil, begin at the first one."
+  (when reset
+    (goto-char (point-min)))
+  (gemini-companion-overview--move-by-changes count)
+  (gemini-companion-overview-visit))
+
+(defun gemini-companion-overview--imenu ()
+  "Return the index of the rows of files, for `imenu'."
+  (let ((beg (point-min))
+        (index nil))
+    (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections) (nreverse index))
+      (pcase section
+        (`(row ,key)
+         (let ((row (gethash key gemini-companion-overview--by-key)))
+           (when (gemini-companion-overview-row-path row)
+             (push (cons (concat
+                          (gemini-companion-label-file
+                           (gemini-companion-overview-row-path row)
+                           (gemini-companion-overview-row-session row) 'plain)
+                          (when-let* ((turn (gemini-companion-overview-row-turn row)))
+                            (format-time-string
+                             "  %H:%M" (gemini-companion-turn-began turn))))
+                         (copy-marker beg))
+                   index)))))
+      (setq beg (+ beg (length text))))))
+
+;;;; Header line
+
+(defconst gemini-companion-overview--words
+  '((note (gemini-companion-overview-visit . "do it"))
+    (waiting (gemini-companion-overview-visit . "first")
+             (gemini-companion-overview-toggle . "fold"))
+    (proposal (gemini-companion-overview-accept . "accept")
+              (gemini-companion-overview-reject . "reject")
+              (gemini-companion-overview-exclude . "exclude")
+              (gemini-companion-comment . "comment")
+              (gemini-companion-overview-edit . "edit")
+              (gemini-companion-overview-switch-view . "view")
+              (gemini-companion-overview-visit . "review"))
+    (request (gemini-companion-overview-visit . "show")
+             (gemini-companion-overview-toggle . "fold"))
+    (cli (gemini-companion-overview-keep . "keep %d")
+         (gemini-companion-overview-undo . "undo %d")
+         (gemini-companion-overview-visit . "terminal")
+         (gemini-companion-overview-toggle . "fold")
+         (gemini-companion-overview-next-sibling . "next CLI"))
+    (turn (gemini-companion-overview-keep . "keep %d")
+          (gemini-companion-overview-undo . "undo %d")
+          (gemini-companion-overview-visit . "first")
+          (gemini-companion-overview-toggle . "fold")
+          (gemini-companion-overview-next-sibling . "next turn"))
+    (reviewed (gemini-companion-overview-toggle . "fold"))
+    (comments (gemini-companion-comment . "comment")
+              (gemini-companion-overview-visit . "visit"))
+    (file (gemini-companion-overview-keep . "keep %d")
+          (gemini-companion-overview-undo . "undo %d")
+          (gemini-companion-comment . "comment")
+          (gemini-companion-overview-visit . "visit")
+          (gemini-companion-overview-toggle . "fold")
+          (gemini-companion-overview-next-sibling . "next file"))
+    (change (gemini-companion-overview-keep . "keep")
+            (gemini-companion-overview-undo . "undo")
+            (gemini-companion-comment . "comment")
+            (gemini-companion-overview-next . "next")
+            (gemini-companion-overview-visit . "visit")
+            ((gemini-companion-overview-keep-file gemini-companion-overview-undo-file)
+             . "file"))
+    (kept (gemini-companion-overview-keep . "not kept")
+          (gemini-companion-overview-undo . "undo")
+          (gemini-companion-comment . "comment")
+          (gemini-companion-overview-visit . "visit"))
+    (undone (gemini-companion-comment . "comment")
+            (gemini-companion-overview-visit . "visit")))
+  "Alist of what is at point, and of the keys that the header line has for it.
+A key is a cons of a command, or a list of commands, and a word, in which %d is
+the number of changes that are left.")
+
+(defun gemini-companion-overview--what ()
+  "Return what is at point: a kind of row, or `change', `kept' or `undone'."
+  (pcase (gemini-companion-overview--mark)
+    (`(left . ,_) 'change)
+    (`(decided . ,_)
+     (gemini-companion-weave-decided-state (gemini-companion-overview--change)))
+    (_ (gemini-companion-overview--kind))))
+
+(defun gemini-companion-overview--header ()
+  "Return the header line: where point is, and the keys that do something there."
+  (let* ((row (gemini-companion-overview--row))
+         (what (gemini-companion-overview--what))
+         (help (gemini-companion-header-key 'gemini-companion-overview-menu "keys"
+                                            'overview))
+         (keys (and row
+                    (mapcar (pcase-lambda (`(,command . ,word))
+                              (gemini-companion-overview--header-key row what command
+                                                                     word))
+                            (alist-get what gemini-companion-overview--words))))
+         (width (window-width))
+         (line (gemini-companion-label-fit
+                (append (list (concat " " (gemini-companion-overview--where row) " "))
+                        keys
+                        (list (and row (gemini-companion-overview--send-key row))))
+                (- width (string-width (or help ""))))))
+    (string-replace "%" "%%" (concat line help))))
+
+(defun gemini-companion-overview--header-key (row what command word)
+  "Return the text of COMMAND with WORD for the header line, or nil.
+WHAT is at point, on ROW."
+  (let ((left (gemini-companion-overview-row-count-left row)))
+    (cond
+     ((consp command)
+      (gemini-companion-header-keys-of command word 'overview))
+     ((and (memq command '(gemini-companion-overview-keep gemini-companion-overview-undo))
+           (not (memq what '(change kept)))
+           (= 0 left))
+      nil)
+     ((and (eq command 'gemini-companion-overview-exclude)
+           (null (get-text-property (point) 'gemini-companion-hunk)))
+      nil)
+     ((and (eq what 'cli)
+           (eq command 'gemini-companion-overview-visit)
+           (null (gemini-companion-session-terminal
+                  (gemini-companion-overview-row-session row))))
+      nil)
+     (t (gemini-companion-header-key command (format word left) 'overview)))))
+
+(defun gemini-companion-overview--send-key (row)
+  "Return the key that sends comments to the CLI of ROW, and their number, or nil."
+  (when-let* ((session (gemini-companion-overview-row-session row))
+              (count (seq-count
+                      (lambda (comment)
+                        (and (null (gemini-companion-comment-edit comment))
+                             (or (null (gemini-companion-comment-session comment))
+                                 (gemini-companion-session-same-p
+                                  session (gemini-companion-comment-session comment)))))
+                      (gemini-companion-comments-unsent)))
+              ((< 0 count)))
+    (gemini-companion-header-key 'gemini-companion-send-comments
+                                 (format "send %d" count) 'overview)))
+
+(defun gemini-companion-overview--where (row)
+  "Return a text about ROW and the change at point, for the header line."
+  (pcase (and row (gemini-companion-overview-row-kind row))
+    ('nil "Gemini")
+    ('note (gemini-companion-overview-row-text row))
+    ('waiting "Waiting")
+    ('cli (gemini-companion-session-name (gemini-companion-overview-row-session row)))
+    ((or 'turn 'reviewed)
+     (let ((session (gemini-companion-overview-row-session row)))
+       (concat (or (gemini-companion-session-place (plist-get session :directory)
+                                                   (plist-get session :remote))
+                   (gemini-companion-session-title session))
+               (format-time-string " %H:%M" (gemini-companion-turn-began
+                                             (gemini-companion-overview-row-turn row))))))
+    ('request
+     (concat (gemini-companion-session-name (gemini-companion-overview-row-session row))
+             " asks"))
+    (kind
+     (let* ((name (gemini-companion-names-shown
+                   (gemini-companion-label-file
+                    (gemini-companion-overview-row-path row)
+                    (gemini-companion-overview-row-session row) 'plain)
+                   (max 16 (/ (window-width) 3))))
+            (edit (gemini-companion-overview-row-edit row))
+            (hunk (get-text-property (point) 'gemini-companion-hunk))
+            (number (if (eq kind 'proposal)
+                        (seq-position (gemini-companion-edit-known-hunks edit) hunk)
+                      (cdr (gemini-companion-overview--mark))))
+            (count (cond ((eq kind 'proposal)
+                          (length (gemini-companion-edit-known-hunks edit)))
+                         ((eq 'left (car (gemini-companion-overview--mark)))
+                          (length (gemini-companion-overview-row-left row))))))
+       (if (and number count)
+           (format "%s %d of %d" name (1+ number) count)
+         name)))))
+
+;;;; A view of several edits
+
+(cl-defstruct (gemini-companion-overview-view
+               (:noinline t)
+               (:include gemini-companion-view)
+               (:constructor gemini-companion-overview--make-view)
+               (:copier nil))
+  "The view of the overview, of no one edit.")
+
+(cl-defmethod gemini-companion-view-edits ((_ gemini-companion-overview-view))
+  "Return the CLI at point, and the edits of its row."
+  (let ((row (gemini-companion-overview--row)))
+    (cons (or (and row (gemini-companion-overview-row-session row))
+              (user-error "No CLI on this line"))
+          (or (gemini-companion-overview-row-edits row)
+              (and (eq 'comments (gemini-companion-overview-row-kind row))
+                   (gemini-companion-overview-row-edit row)
+                   (list (gemini-companion-overview-row-edit row)))))))
+
+(cl-defmethod gemini-companion-view-edit-here ((_ gemini-companion-overview-view))
+  "Return the edit of the file at point, or nil."
+  (when-let* ((row (gemini-companion-overview--row)))
+    (gemini-companion-overview-row-edit row)))
+
+(cl-defmethod gemini-companion-view-texts ((_ gemini-companion-overview-view))
+  "Return the lines of the file at point now, and without what its turn has written."
+  (let* ((row (gemini-companion-overview--row))
+         (edit (gemini-companion-overview-row-edit row)))
+    (cond
+     ((or (gemini-companion-overview-row-left row)
+          (gemini-companion-overview-row-decided row))
+      (let ((now (gemini-companion-overview-draw-lines-now row)))
+        (cons now (gemini-companion-overview-draw-lines-before row now))))
+     ((eq 'comments (gemini-companion-overview-row-kind row))
+      (let ((now (gemini-companion-overview-draw-lines-now row)))
+        (cons now now)))
+     (t
+      (gemini-companion-edit-texts-call
+       edit
+       (lambda (old new)
+         (cons (gemini-companion-lines-split (gemini-companion-text-of-buffer new))
+               (gemini-companion-lines-split (gemini-companion-text-of-buffer old)))))))))
+
+(cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-overview-view))
+  "Return the hunk of a proposal at point, or nil."
+  (when (eq 'proposal (gemini-companion-overview--kind))
+    (get-text-property (point) 'gemini-companion-hunk)))
+
+(cl-defmethod gemini-companion-view-move ((_ gemini-companion-overview-view) count)
+  "Go forward by COUNT rows or changes."
+  (gemini-companion-overview-next count))
+
+(cl-defmethod gemini-companion-view-follow
+  ((_ gemini-companion-overview-view) event)
+  "Show the effect of EVENT of an edit at once, as the user has caused it here."
+  (when (memq event '(toggled changed))
+    (gemini-companion-page-refresh)))
+
+;;;; Going
+
+(defun gemini-companion-overview--go-to-row (row)
+  "Go to the line of ROW, which is unfolded for that; return non-nil."
+  (let ((parent (gemini-companion-overview--parent row)))
+    (when (and parent
+               (null (gemini-companion-page-section
+                      (list 'row (gemini-companion-overview-row-key row)))))
+      (gemini-companion-overview--unfold parent)
+      (let ((gemini-companion-overview--going-to row))
+        (gemini-companion-page-refresh))))
+  (when-let* ((bounds (gemini-companion-page-section
+                       (list 'row (gemini-companion-overview-row-key row)))))
+    (goto-char (car bounds))
+    t))
+
+(defun gemini-companion-overview--targets ()
+  "Return the changes that are left, a list of (ROW . NUMBER), in order."
+  (cl-loop for row in (gemini-companion-overview-rows-flat gemini-companion-overview--rows)
+           append (cl-loop for number from 0
+                           below (length (gemini-companion-overview-row-left row))
+                           collect (cons row number))))
+
+(defun gemini-companion-overview--place ()
+  "Return the number of the change at or after point among those left, from 0."
+  (let ((here (gemini-companion-overview--row))
+        (place 0))
+    (catch 'here
+      (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview--rows))
+        (when (eq row here)
+          (when (eq 'left (car (gemini-companion-overview--mark)))
+            (cl-incf place (cdr (gemini-companion-overview--mark))))
+          (throw 'here place))
+        (cl-incf place (length (gemini-companion-overview-row-left row))))
+      place)))
+
+(defun gemini-companion-overview--go-to-change (target)
+  "Go to TARGET, a cons of a row and the number of a change that is left there."
+  (pcase-let* ((`(,row . ,number) target)
+               (key (gemini-companion-overview-row-key row)))
+    (unless (gemini-companion-page-section (list 'body key))
+      (gemini-companion-overview--unfold row)
+      (let ((gemini-companion-overview--going-to row))
+        (gemini-companion-page-refresh)))
+    (let ((position nil)
+          (more t))
+      (while (and more (null position))
+        (setq position (gemini-companion-overview--position-of key (cons 'left number))
+              more (and (null position) (gemini-companion-overview--draw-more key))))
+      (goto-char (or position
+                     (car (gemini-companion-page-section (list 'row key)))
+                     (point)))
+      (gemini-companion-overview--reveal))))
+
+(defun gemini-companion-overview--position-of (key mark)
+  "Return where the change with MARK begins in the text below the row of KEY."
+  (pcase (gemini-companion-page-section (list 'body key))
+    (`(,beg . ,end)
+     (let ((found nil))
+       (while (and (not found) (< beg end))
+         (if (equal mark (get-text-property beg 'gemini-companion-overview-change))
+             (setq found beg)
+           (setq beg (next-single-property-change
+                      beg 'gemini-companion-overview-change nil end))))
+       found))))
+
+(defun gemini-companion-overview--draw-more (key)
+  "Draw more of a long diff below the row of KEY; return nil if all is drawn."
+  (pcase (gemini-companion-page-section (list 'body key))
+    (`(,_ . ,end)
+     (let ((fold (get-text-property (1- end) 'gemini-companion-fold)))
+       (when (eq 'more (cadr fold))
+         (gemini-companion-unified-toggle-fold fold)
+         t)))))
+
+(defun gemini-companion-overview--reveal ()
+  "Make the change at point visible, if the overview is in the selected window."
+  (when (eq (current-buffer) (window-buffer))
+    (gemini-companion-unified-reveal)))
+
+(defun gemini-companion-overview--after (place here what)
+  "Draw again, report WHAT was done, and go to the next change that is left.
+PLACE is the number that it has now, and HERE the row of what was done.  First it is
+one of that file, then of its turn, then of its CLI; then what waits is next."
+  (gemini-companion-page-refresh)
+  (let* ((targets (gemini-companion-overview--targets))
+         (here (or (gethash (gemini-companion-overview-row-key here)
+                            gemini-companion-overview--by-key)
+                   here))
+         (next
+          (seq-some
+           (lambda (kind)
+             (let* ((row (gemini-companion-overview--ancestor here kind))
+                    (key (and row (gemini-companion-overview-row-key row)))
+                    (in-p (lambda (target)
+                            (let ((above (gemini-companion-overview--ancestor
+                                          (car target) kind)))
+                              (and above
+                                   (equal key (gemini-companion-overview-row-key
+                                               above)))))))
+               (and row
+                    (or (seq-find in-p (nthcdr place targets))
+                        (seq-find in-p targets)))))
+           '(file turn cli)))
+         (left (length targets)))
+    (cond (next (gemini-companion-overview--go-to-change next))
+          ((gemini-companion-overview--waiting-row)
+           (gemini-companion-overview--go-to-row (gemini-companion-overview--waiting-row)))
+          (targets (gemini-companion-overview--go-to-change (car targets))))
+    (message "%s; %s" what
+             (if (= 0 left)
+                 "nothing left, q quits"
+               (format (ngettext "%d change is left" "%d changes are left" left)
+                       left)))))
+
+(defun gemini-companion-overview--waiting-row ()
+  "Return the first row of what waits, or nil."
+  (let ((first (seq-find (lambda (row)
+                           (eq 'waiting (gemini-companion-overview-row-kind row)))
+                         gemini-companion-overview--rows)))
+    (and first (car (gemini-companion-overview-row-rows first)))))
+
+(defun gemini-companion-overview--go-to-first ()
+  "Go to the first change that is left, or to the first row."
+  (let ((first (car (gemini-companion-overview--targets))))
+    (if first
+        (gemini-companion-overview--go-to-change first)
+      (goto-char (point-min))
+      (when (eq 'note (gemini-companion-overview--kind))
+        (ignore-errors (gemini-companion-overview-next))))))
+
+(defun gemini-companion-overview--move-by-changes (count)
+  "Go to the change that is left and COUNT changes further."
+  (let* ((targets (gemini-companion-overview--targets))
+         (place (gemini-companion-overview--place))
+         (on (eq 'left (car (gemini-companion-overview--mark))))
+         (number (if (< 0 count)
+                     (+ place (if on count (1- count)))
+                   (+ place count))))
+    (unless (and (<= 0 number) (nth number targets))
+      (user-error "No %s change is left" (if (< 0 count) "further" "previous")))
+    (gemini-companion-overview--go-to-change (nth number targets))))
+
+(defun gemini-companion-overview--drawn-rows ()
+  "Return the rows that are displayed, in order."
+  (cl-loop for (section . _) in (gemini-companion-page-sections)
+           when (eq 'row (car section))
+           collect (gethash (cadr section) gemini-companion-overview--by-key)))
+
+(defun gemini-companion-overview--more-before (position)
+  "Return the fold of a long diff between point and POSITION, or nil.
+POSITION is nil for the end of the buffer."
+  (let ((place (point))
+        (end (or position (point-max)))
+        (found nil))
+    (while (and (not found)
+                (setq place (text-property-not-all place end
+                                                   'gemini-companion-fold nil)))
+      (let ((fold (get-text-property place 'gemini-companion-fold)))
+        (when (and (eq 'more (cadr fold)) (not (invisible-p place)))
+          (setq found fold))
+        (setq place (next-single-property-change place 'gemini-companion-fold
+                                                 nil end))))
+    found))
+
+(defun gemini-companion-overview--step (back)
+  "Go to the next row or change, or to the previous one if BACK is non-nil.
+What needs nothing is passed by, unless nothing else is there."
+  (let ((fold (and (not back) (gemini-companion-overview--more-before
+                               (gemini-companion-unified-change)))))
+    (when fold
+      (gemini-companion-unified-toggle-fold fold))
+    (goto-char
+     (or (gemini-companion-unified-change back)
+         (gemini-companion-overview--heading-beside back)
+         (user-error (if back "This is the first row" "This is the last row"))))
+    (when (gemini-companion-overview--mark)
+      (gemini-companion-overview--reveal))))
+
+(defun gemini-companion-overview--heading-beside (back)
+  "Return where the next line of a row begins, or the previous one if BACK, or nil."
+  (save-excursion
+    (let ((found nil))
+      (while (and (not found)
+                  (if back
+                      (and (not (bobp)) (progn (forward-line -1) t))
+                    (progn (forward-line) (not (eobp)))))
+        (when (and (gemini-companion-overview--on-heading-p)
+                   (not (invisible-p (point))))
+          (setq found (point))))
+      found)))
+
+;;;; Menu state
+
+;; A menu asks for these often: they only read what is drawn.
+(defun gemini-companion-overview-proposal-p ()
+  "Return non-nil if point is on a proposal, or above some."
+  (when-let* ((row (gemini-companion-overview--row)))
+    (or (eq 'proposal (gemini-companion-overview-row-kind row))
+        (and (memq (gemini-companion-overview-row-kind row) '(waiting cli turn))
+             (ignore-error user-error (gemini-companion-overview--proposals row))))))
+
+(defun gemini-companion-overview-written-p ()
+  "Return non-nil if point is on what a CLI has written."
+  (memq (gemini-companion-overview--kind) '(cli turn reviewed file)))
+
+(defun gemini-companion-overview-file-p ()
+  "Return non-nil if point is on a file or a proposal."
+  (memq (gemini-companion-overview--kind) '(proposal file comments)))
+
+;;;; What the keys check
+
+(defun gemini-companion-overview--check-key ()
+  "Signal an error for a key that was typed before the overview could be read."
+  (when (< (float-time) gemini-companion-overview--quiet-until)
+    (user-error "Key ignored: the overview has just appeared")))
+
+(defun gemini-companion-overview--refuse (kind accept refuse)
+  "Signal an error if a row of KIND is answered by keys, not kept or undone.
+ACCEPT and REFUSE are texts about the keys for proposals and questions."
+  (pcase kind
+    ('proposal (user-error "This is a proposal; %s" accept))
+    ('request (user-error "This is a question; %s" refuse))
+    ((or 'note 'waiting 'comments) (user-error "No changes here"))))
+
+(defun gemini-companion-overview--number-of-files (groups)
+  "Return the number of files and of changes of GROUPS, as a text."
+  (format "%s in %s"
+          (gemini-companion-walk-count groups)
+          (format (ngettext "%d file" "%d files" (length groups)) (length groups))))
+
+(defun gemini-companion-overview--new-files (groups)
+  "Return a text about the files of GROUPS that were new, or the empty string."
+  (let ((names (cl-loop for (record . changes) in groups
+                        when (and (gemini-companion-changes-file-new record)
+                                  (equal changes
+                                         (gemini-companion-changes-file-known record)))
+                        collect (gemini-companion-edit-name
+                                 (gemini-companion-changes-file-edit record) 'plain))))
+    (if names
+        (format " and delete what is new (%s)" (string-join names ", "))
+      "")))
+
+(defun gemini-companion-overview--groups (row)
+  "Return the changes left at or below ROW, or signal an error."
+  (or (gemini-companion-overview-row-groups row)
+      (user-error "Nothing is left here")))
+
+(defun gemini-companion-overview--agreed-p (verb groups)
+  "Return non-nil if the user agrees to VERB the changes of GROUPS.
+Several files are asked for."
+  (or (null (cdr groups))
+      (y-or-n-p (format "%s %s%s? " verb
+                        (gemini-companion-overview--number-of-files groups)
+                        (if (equal verb "Undo")
+                            (gemini-companion-overview--new-files groups)
+                          "")))))
+
+(defun gemini-companion-overview--file-row (all)
+  "Return the row of the file at point, or of its turn if ALL is non-nil."
+  (let ((row (gemini-companion-overview--row-or-error)))
+    (or (if all
+            (or (gemini-companion-overview--ancestor row 'turn)
+                (gemini-companion-overview--ancestor row 'cli))
+          (gemini-companion-overview--ancestor row 'file))
+        (user-error "No file of a turn here; n goes to the next row"))))
+
+;;;; Keeping and undoing
+
+(defun gemini-companion-overview-keep ()
+  "Keep the change at point, or what is left of the file, turn or CLI at point.
+A change that is kept is left again.  Several files are asked for."
+  (interactive nil gemini-companion-overview-mode)
+  (gemini-companion-overview--check-key)
+  (let ((row (gemini-companion-overview--row-or-error)))
+    (gemini-companion-overview--refuse (gemini-companion-overview-row-kind row)
+                                       "a accepts it" "a allows it")
+    (cond
+     ((gemini-companion-overview--mark) (gemini-companion-overview--keep-change))
+     ((gemini-companion-overview--on-heading-p)
+      (gemini-companion-overview--keep-row row))
+     (t (user-error "No change here; n goes to the next one")))))
+
+(defun gemini-companion-overview--keep-change ()
+  "Keep the change at point, or let it be left if it is kept."
+  (let* ((change (gemini-companion-overview--current-change))
+         (row (gemini-companion-overview--row))
+         (record (gemini-companion-overview-row-record row))
+         (place (gemini-companion-overview--place)))
+    (pcase (and (gemini-companion-weave-decided-p change)
+                (gemini-companion-weave-decided-state change))
+      ('undone (user-error "This change is undone; undo in its file brings it back"))
+      ('kept
+       (unless (gemini-companion-changes-unkeep-change record change)
+         (user-error "This change was accepted before it was written; u undoes it"))
+       (gemini-companion-page-refresh)
+       (message "Not kept any more"))
+      (_
+       (gemini-companion-changes-keep record (list change))
+       (gemini-companion-overview--after place row "Kept 1 change")))))
+
+(defun gemini-companion-overview--keep-row (row)
+  "Keep what is left at or below ROW, if the user agrees."
+  (gemini-companion-page-refresh)
+  (let* ((row (gethash (gemini-companion-overview-row-key row)
+                       gemini-companion-overview--by-key row))
+         (groups (gemini-companion-overview--groups row))
+         (place (gemini-companion-overview--place)))
+    (when (gemini-companion-overview--agreed-p "Keep" groups)
+      (pcase-dolist (`(,record . ,changes) groups)
+        (gemini-companion-changes-keep record changes))
+      (gemini-companion-overview--after
+       place row (concat "Kept " (gemini-companion-walk-count groups))))))
+
+(defun gemini-companion-overview-keep-file (&optional turn)
+  "Keep what is left of the file at point, or of its TURN with a prefix argument."
+  (interactive "P" gemini-companion-overview-mode)
+  (gemini-companion-overview--check-key)
+  (gemini-companion-overview--keep-row (gemini-companion-overview--file-row turn)))
+
+(defun gemini-companion-overview-undo (&optional whole)
+  "Undo the change at point, or what is left of the file, turn or CLI at point.
+That is done in the buffers of the files.  A new file is deleted.  Several files
+and new ones are asked for.
+
+With WHOLE, a prefix argument, undo all that the edits of the file or turn at
+point have done, also what you have kept: the file gets its bytes of before,
+unless it has changed since."
+  (interactive "P" gemini-companion-overview-mode)
+  (gemini-companion-overview--check-key)
+  (let ((row (gemini-companion-overview--row-or-error)))
+    (gemini-companion-overview--refuse (gemini-companion-overview-row-kind row)
+                                       "x excludes a hunk, r rejects it" "r refuses it")
+    (cond
+     (whole (gemini-companion-overview--undo-edits row))
+     ((gemini-companion-overview--mark) (gemini-companion-overview--undo-change))
+     ((gemini-companion-overview--unrecorded-p row)
+      (gemini-companion-overview--undo-edit
+       (gemini-companion-overview-row-edit row)
+       (get-text-property (point) 'gemini-companion-hunk)))
+     ((gemini-companion-overview--on-heading-p)
+      (gemini-companion-overview--undo-row row))
+     (t (user-error "No change here; n goes to the next one")))))
+
+(defun gemini-companion-overview--unrecorded-p (row)
+  "Return non-nil if ROW is a file of which no changes are recorded."
+  (and (eq 'file (gemini-companion-overview-row-kind row))
+       (null (gemini-companion-overview-row-record row))))
+
+(defun gemini-companion-overview--undo-change ()
+  "Undo the change at point."
+  (let* ((change (gemini-companion-overview--current-change))
+         (row (gemini-companion-overview--row))
+         (record (gemini-companion-overview-row-record row))
+         (place (gemini-companion-overview--place)))
+    (when (and (gemini-companion-weave-decided-p change)
+               (eq 'undone (gemini-companion-weave-decided-state change)))
+      (user-error "This change is undone already"))
+    (gemini-companion-overview--after
+     place row (gemini-companion-walk-undo (list (list record change))))))
+
+(defun gemini-companion-overview--undo-row (row)
+  "Undo what is left at or below ROW, the last file first, if the user agrees."
+  (gemini-companion-page-refresh)
+  (let* ((row (gethash (gemini-companion-overview-row-key row)
+                       gemini-companion-overview--by-key row))
+         (groups (or (gemini-companion-overview-row-groups row)
+                     (user-error "Nothing is left here; %s undoes what was kept, too"
+                                 (substitute-command-keys
+                                  "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
+         (place (gemini-companion-overview--place)))
+    (when (gemini-companion-overview--agreed-p "Undo" groups)
+      (gemini-companion-overview--after
+       place row (gemini-companion-walk-undo groups (and (cdr groups) t))))))
+
+(defun gemini-companion-overview-undo-file (&optional turn)
+  "Undo what is left of the file at point, or of its TURN with a prefix argument.
+New files are deleted, after asking."
+  (interactive "P" gemini-companion-overview-mode)
+  (gemini-companion-overview--check-key)
+  (let ((row (gemini-companion-overview--file-row turn)))
+    (if (gemini-companion-overview--unrecorded-p row)
+        (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row) nil)
+      (gemini-companion-overview--undo-row row))))
+
+(defun gemini-companion-overview--undo-edit (edit hunk)
+  "Undo EDIT as a whole, or its HUNK if that is non-nil, if the user agrees."
+  (let* ((file (gemini-companion-edit-file edit))
+         (new (eq 'new (gemini-companion-edit-before edit)))
+         (hunk (and (not new) hunk)))
+    (gemini-companion-undo-check edit hunk)
+    (when (y-or-n-p (format (cond (new "%s was new; delete it? ")
+                                  (hunk "Undo this change of %s%s? ")
+                                  (t "Undo the edit of %s%s? "))
+                            (gemini-companion-edit-name edit)
+                            (if (gemini-companion-revert-unsaved file)
+                                " in its unsaved buffer"
+                              ", and save")))
+      ;; Before that, so that undo in its buffer brings the edit back.
+      (unless (or new
+                  ;; Visiting it may ask for a password.
+                  (find-file-name-handler file 'insert-file-contents)
+                  ;; Tramp would block Emacs.
+                  (and (gemini-companion-names-of-copy file)
+                       (null (gemini-companion-names-buffer file))))
+        (gemini-companion-revert-visit file))
+      (let ((done (gemini-companion-undo-edit edit hunk)))
+        (gemini-companion-page-refresh)
+        (when done
+          (message "%s" done))))))
+
+(defun gemini-companion-overview--undo-edits (row)
+  "Undo all edits of ROW, a file or a turn, as a whole, if the user agrees."
+  (let* ((edits (or (seq-remove #'gemini-companion-undo-unwritten
+                                (or (gemini-companion-overview-row-edits row)
+                                    (seq-mapcat #'gemini-companion-overview-row-edits
+                                                (gemini-companion-overview-row-rows
+                                                 row))))
+                    (user-error "No edit here to undo")))
+         ;; The last one first.
+         (edits (seq-filter (lambda (edit) (memq edit edits))
+                            (reverse (gemini-companion-edits))))
+         (new (seq-count (lambda (edit)
+                           (eq 'new (gemini-companion-edit-before edit)))
+                         edits))
+         (count (length edits)))
+    (if (null (cdr edits))
+        (gemini-companion-overview--undo-edit (car edits) nil)
+      (when (y-or-n-p
+             (format "Undo %d edits here as a whole%s? " count
+                     (if (zerop new)
+                         ""
+                       (format (ngettext " (%d deletes a new file)"
+                                         " (%d delete new files)" new)
+                               new))))
+        (gemini-companion-overview--undo-all edits count nil)))))
+
+(defun gemini-companion-overview--undo-all (edits count problems)
+  "Undo EDITS, the last ones of COUNT, one after another.
+PROBLEMS are those of the previous ones."
+  (let* ((add (lambda (problem)
+                (setq problems (append problems (ensure-list problem)))))
+         (go-on (lambda (problem)
+                  (funcall add problem)
+                  (gemini-companion-overview--undo-all edits count problems)))
+         (ended t))
+    (while (and edits ended)
+      (setq ended (condition-case problem
+                      (gemini-companion-undo-edit (pop edits) nil go-on)
+                    (error (funcall add (error-message-string problem))))))
+    (when ended
+      (when-let* ((buffer (get-buffer gemini-companion-overview--buffer)))
+        (with-current-buffer buffer
+          (gemini-companion-page-refresh)))
+      (message "%s%s"
+               (gemini-companion-overview--undone (- count (length problems)) count)
+               (mapconcat (apply-partially #'concat "; ") problems "")))))
+
+(defun gemini-companion-overview--undone (done count)
+  "Return a text that DONE of COUNT edits were undone."
+  (cond ((= 0 done) "Nothing undone")
+        ((= done count) (format (ngettext "Undid %d edit" "Undid %d edits" done)
+                                done))
+        (t (format "Undid %d of %d edits" done count))))
+
+;;;; Answering
+
+(defun gemini-companion-overview--proposals (row)
+  "Return the proposals below ROW that await an answer, or signal an error."
+  (or (seq-filter #'gemini-companion-edit-open-p
+                  (if (eq 'waiting (gemini-companion-overview-row-kind row))
+                      (delq nil (mapcar #'gemini-companion-overview-row-edit
+                                        (gemini-companion-overview-row-rows row)))
+                    (gemini-companion-overview-row-edits row)))
+      (user-error "No proposal here awaits an answer")))
+
+(defun gemini-companion-overview--answer (verb function hint)
+  "Answer the proposals at point by FUNCTION, and go to the next proposal.
+VERB is that in a question about several, and HINT an error for a change.  What else
+waits is only shown: its answer needs its own buffer."
+  (gemini-companion-overview--check-key)
+  (let ((row (gemini-companion-overview--row-or-error)))
+    (pcase (gemini-companion-overview-row-kind row)
+      ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
+      ('proposal
+       (funcall function (gemini-companion-overview-row-edit row))
+       (gemini-companion-overview--after-answer))
+      ((or 'waiting 'cli 'turn)
+       (let ((edits (gemini-companion-overview--proposals row)))
+         (when (y-or-n-p
+                (format "%s %s (%s)? " verb
+                        (format (ngettext "%d proposal" "%d proposals" (length edits))
+                                (length edits))
+                        (gemini-companion-edit-hunks-files edits)))
+           ;; An edit may end while the question is asked, or another is answered.
+           (dolist (edit edits)
+             (when (gemini-companion-edit-open-p edit)
+               (funcall function edit)))
+           (gemini-companion-overview--after-answer))))
+      ((guard (gemini-companion-overview--unrecorded-p row))
+       (user-error "This review has ended already: %s"
+                   (gemini-companion-edit-status (gemini-companion-overview-row-edit row))))
+      (_ (user-error "This was written already; %s" hint)))))
+
+(defun gemini-companion-overview--after-answer ()
+  "Go to the next proposal, or else to the row above; never to another question."
+  (when-let* ((buffer (get-buffer gemini-companion-overview--buffer)))
+    (with-current-buffer buffer
+      (gemini-companion-page-refresh)
+      (let* ((proposals (seq-filter
+                         (lambda (row)
+                           (eq 'proposal (gemini-companion-overview-row-kind row)))
+                         (gemini-companion-overview--drawn-rows)))
+             (start (lambda (row)
+                      (car (gemini-companion-page-section
+                            (list 'row (gemini-companion-overview-row-key row))))))
+             (next (or (seq-find (lambda (row) (<= (point) (funcall start row)))
+                                 proposals)
+                       (car (last proposals)))))
+        (cond (next (goto-char (funcall start next)))
+              ((eq 'request (gemini-companion-overview--kind))
+               (goto-char (or (gemini-companion-overview--heading-beside 'back)
+                              (point)))))))))
+
+(defun gemini-companion-overview-accept ()
+  "Accept the proposal at point, or after asking those of the turn or CLI at point.
+The version that you have seen is accepted: if it is folded, it is unfolded; if
+it has been replaced, or was drawn less than a second ago, it is shown, and nothing
+is accepted.  What else a CLI asks is shown in its own buffer."
+  (interactive nil gemini-companion-overview-mode)
+  (let ((row (gemini-companion-overview--row-or-error)))
+    (when (eq 'proposal (gemini-companion-overview-row-kind row))
+      (gemini-companion-overview--check-key)
+      (gemini-companion-overview--check-version row))
+    (gemini-companion-overview--answer "Accept" #'gemini-companion-edit-accept
+                                       "k keeps it")))
+
+(defun gemini-companion-overview--check-version (row)
+  "Signal an error unless the user has seen the proposal of ROW as it is now."
+  (let* ((key (gemini-companion-overview-row-key row))
+         (edit (gemini-companion-overview-row-edit row))
+         (drawn (and (gemini-companion-page-section (list 'body key))
+                     (gethash key gemini-companion-overview--versions))))
+    (cond
+     ((null drawn)
+      (puthash key 'open gemini-companion-overview--chosen)
+      (puthash key 'open gemini-companion-overview--shown)
+      (let ((gemini-companion-overview--going-to row))
+        (gemini-companion-page-refresh))
+      (user-error "Look at the proposal first; a accepts it then"))
+     ((not (equal (car drawn) (gemini-companion-edit-texts-state edit)))
+      (gemini-companion-page-refresh)
+      (user-error "The proposal has changed; look at it, and a accepts it then"))
+     ((< (- (float-time) (cdr drawn)) gemini-companion-overview-quiet-seconds)
+      (user-error "The proposal has just appeared; look at it first")))))
+
+(defun gemini-companion-overview-reject ()
+  "Reject the proposal at point, or after asking those of the turn or CLI at point.
+Your comments on it are the reason.  What else a CLI asks is shown in its own buffer."
+  (interactive nil gemini-companion-overview-mode)
+  (gemini-companion-overview--answer "Reject" #'gemini-companion-edit-reject
+                                     "u undoes it"))
+
+(defun gemini-companion-overview-reject-with-reason ()
+  "Reject the proposals at point with a reason, which is asked for."
+  (interactive nil gemini-companion-overview-mode)
+  (gemini-companion-overview--check-key)
+  (let ((row (gemini-companion-overview--row-or-error)))
+    (pcase (gemini-companion-overview-row-kind row)
+      ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
+      ((or 'proposal 'cli 'turn)
+       (gemini-companion-overview--proposals row)
+       (call-interactively #'gemini-companion-edit-reject-with-reason)
+       (gemini-companion-overview--after-answer))
+      (_ (user-error "No proposal here; u undoes what was written")))))
+
+(defun gemini-companion-overview-exclude ()
+  "Exclude the hunk of a proposal at point, or restore it."
+  (interactive nil gemini-companion-overview-mode)
+  (gemini-companion-overview--check-key)
+  (pcase (gemini-companion-overview--kind)
+    ('proposal
+     (unless (get-text-property (point) 'gemini-companion-hunk)
+       (user-error "No hunk here; n goes to the next one"))
+     (gemini-companion-review-toggle-hunk))
+    ((or 'file 'turn 'cli) (user-error "This was written already; u undoes it"))
+    (_ (user-error "No proposal here"))))
+
+(defun gemini-companion-overview-edit ()
+  "Edit the proposal at point in its review, or visit the file at point."
+  (interactive nil gemini-companion-overview-mode)
+  (if (eq 'proposal (gemini-companion-overview--kind))
+      (gemini-companion-review-edit)
+    (gemini-companion-overview-visit)))
+
+(defun gemini-companion-overview-switch-view ()
+  "Review the proposal at point in the other view."
+  (interactive nil gemini-companion-overview-mode)
+  (unless (eq 'proposal (gemini-companion-overview--kind))
+    (user-error "No proposal here"))
+  (gemini-companion-review-switch-view))
+
+(defun gemini-companion-overview-merge ()
+  "Merge into the buffer of the file at point what was written to the file since."
+  (interactive nil gemini-companion-overview-mode)
+  (let* ((row (gemini-companion-overview--file-row nil))
+         (buffer (or (gemini-companion-names-buffer
+                      (gemini-companion-overview-row-path row))
+                     (user-error "No buffer visits this file; nothing to merge"))))
+    (with-current-buffer buffer
+      (gemini-companion-merge))))
+
+;;;; Visiting
+
+(defun gemini-companion-overview-visit ()
+  "Go to what is at point.
+That is the review of a proposal, at the hunk at point; what else a CLI asks, in its
+own buffer; the terminal of a CLI; the first change left of a turn; or the file, in
+another window, at the line at point."
+  (interactive nil gemini-companion-overview-mode)
+  (let ((row (gemini-companion-overview--row-or-error)))
+    (pcase (gemini-companion-overview-row-kind row)
+      ('note (call-interactively (gemini-companion-overview-row-action row)))
+      ('waiting (gemini-companion-overview--go-to-row
+                 (car (gemini-companion-overview-row-rows row))))
+      ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
+      ('proposal (gemini-companion-review-enter))
+      ('cli
+       (gemini-companion-terminal-show
+        (or (gemini-companion-session-terminal (gemini-companion-overview-row-session row))
+            (user-error "%s is in no terminal of this Emacs"
+                        (gemini-companion-session-name
+                         (gemini-companion-overview-row-session row))))))
+      ((or 'turn 'reviewed)
+       (if-let* ((file (seq-find #'gemini-companion-overview-row-left
+                                 (gemini-companion-overview-row-files row))))
+           (gemini-companion-overview--go-to-change (cons file 0))
+         (gemini-companion-overview-toggle)))
+      (_ (gemini-companion-overview--visit-file row #'pop-to-buffer)))))
+
+(defun gemini-companion-overview--line (row)
+  "Return the number of the line of ROW's file at point, or of its first change."
+  (or (get-text-property (point) 'gemini-companion-line)
+      (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk)))
+        (if (gemini-companion-overview--unrecorded-p row)
+            (gemini-companion-hunk-old hunk)
+          (gemini-companion-hunk-new hunk)))
+      (when-let* ((change (car (gemini-companion-overview-row-left row))))
+        (1+ (gemini-companion-lines-change-start change)))))
+
+(defun gemini-companion-overview--line-of-edit (row)
+  "Return the line of ROW's file at point, where its edit may not be in the file."
+  (if (gemini-companion-edit-written-p (gemini-companion-overview-row-edit row))
+      (gemini-companion-overview--line row)
+    (or (get-text-property (point) 'gemini-companion-old)
+        ;; An added line is not in the file.
+        (when-let* ((hunk (get-text-property (point) 'gemini-companion-hunk)))
+          (gemini-companion-hunk-old hunk)))))
+
+(defun gemini-companion-overview--visit-file (row display)
+  "Show the file of ROW by DISPLAY, `pop-to-buffer' or `display-buffer'.
+Go there to the line at point."
+  (let* ((file (gemini-companion-overview-row-path row))
+         (line (if (gemini-companion-overview--unrecorded-p row)
+                   (gemini-companion-overview--line-of-edit row)
+                 (gemini-companion-overview--line row))))
+    (when-let* ((why (or (gemini-companion-text-unreadable-reason file)
+                         (and (null (gemini-companion-text-attributes file))
+                              "was deleted or renamed"))))
+      (user-error "%s %s" (gemini-companion-label-file file) why))
+    (let ((buffer (gemini-companion-revert-visit file)))
+      (gemini-companion-windows-show-beside buffer display)
+      (when line
+        (with-current-buffer buffer
+          (let ((place (gemini-companion-hunk-line line)))
+            (unless (<= (point-min) place (point-max))
+              (widen))
+            (goto-char place)
+            (dolist (window (get-buffer-window-list buffer nil t))
+              (set-window-point window place))))))))
+
+(defun gemini-companion-overview-display ()
+  "Show what is at point, as \\[gemini-companion-overview-visit], but stay here."
+  (interactive nil gemini-companion-overview-mode)
+  (save-selected-window
+    (save-excursion
+      (gemini-companion-overview-visit))))
+
+;;;; Moving
+
+(defun gemini-companion-overview-next (&optional count)
+  "Go to the next row or change, or COUNT further.
+What needs nothing is passed by."
+  (interactive "p" gemini-companion-overview-mode)
+  (let ((count (or count 1)))
+    (dotimes (_ (abs count))
+      (gemini-companion-overview--step (< count 0)))))
+
+(defun gemini-companion-overview-previous (&optional count)
+  "Go to the previous row or change, or COUNT back.
+What needs nothing is passed by."
+  (interactive "p" gemini-companion-overview-mode)
+  (gemini-companion-overview-next (- (or count 1))))
+
+(defun gemini-companion-overview-next-sibling (&optional count)
+  "Go to the next row of the same kind, or COUNT further.
+From a change, go to the next change that is left, also in the next file."
+  (interactive "p" gemini-companion-overview-mode)
+  (let* ((count (or count 1))
+         (here (gemini-companion-overview--row-or-error))
+         (kinds (pcase (gemini-companion-overview-row-kind here)
+                  ((or 'proposal 'request) '(proposal request))
+                  (kind (list kind)))))
+    (if (gemini-companion-overview--mark)
+        (gemini-companion-overview--move-by-changes count)
+      (let* ((rows (seq-filter (lambda (row)
+                                 (memq (gemini-companion-overview-row-kind row) kinds))
+                               (gemini-companion-overview--drawn-rows)))
+             (number (+ count (or (seq-position rows here #'eq) 0))))
+        (unless (and (<= 0 number) (nth number rows))
+          (user-error "No %s row of this kind" (if (< count 0) "previous" "further")))
+        (gemini-companion-overview--go-to-row (nth number rows))))))
+
+(defun gemini-companion-overview-previous-sibling (&optional count)
+  "Go to the previous row of the same kind, or COUNT back."
+  (interactive "p" gemini-companion-overview-mode)
+  (gemini-companion-overview-next-sibling (- (or count 1))))
+
+(defun gemini-companion-overview-up ()
+  "Go to the row of the text at point, or from a row to the one above it."
+  (interactive nil gemini-companion-overview-mode)
+  (let ((row (gemini-companion-overview--row-or-error)))
+    (gemini-companion-overview--go-to-row
+     (if (gemini-companion-overview--on-heading-p)
+         (or (gemini-companion-overview--parent row)
+             (user-error "No row is above this one"))
+       row))))
+
+(defun gemini-companion-overview-toggle ()
+  "Unfold the row at point, or fold it again.
+In a diff, show the lines that are folded at point, or fold unchanged lines again;
+elsewhere in it, fold its file."
+  (interactive nil gemini-companion-overview-mode)
+  (if (gemini-companion-unified-draw-fold-here)
+      (gemini-companion-unified-toggle-fold)
+    (let* ((row (gemini-companion-overview--row-or-error))
+           (key (gemini-companion-overview-row-key row))
+           (shown (or (gethash key gemini-companion-overview--shown)
+                      (user-error "Nothing is below this row"))))
+      (gemini-companion-overview--go-to-row row)
+      (gemini-companion-overview--choose row (if (eq shown 'open) 'folded 'open))
+      (gemini-companion-page-refresh))))
+
+(defun gemini-companion-overview--choose (row state)
+  "Let ROW be `open' or `folded', as STATE says, by the choice of the user."
+  (let ((key (gemini-companion-overview-row-key row)))
+    (puthash key state gemini-companion-overview--chosen)
+    (puthash key state gemini-companion-overview--shown)))
+
+(defun gemini-companion-overview-level (&optional level)
+  "Unfold all rows above LEVEL, and fold the others.
+Level 1 has the CLIs, 2 the turns, 3 the files and 4 the diffs.  It is by default
+the number that was typed."
+  (interactive nil gemini-companion-overview-mode)
+  (let ((level (or level (- (event-basic-type last-command-event) ?0))))
+    (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview--rows))
+      (gemini-companion-overview--choose
+       row (if (< (gemini-companion-overview-row-level row) level) 'open 'folded)))
+    (let ((gemini-companion-overview--going-to (gemini-companion-overview--row)))
+      (gemini-companion-page-refresh))))
+
+(defvar-local gemini-companion-overview--cycle 4
+  "The level to which `gemini-companion-overview-cycle' has last unfolded.")
+
+(defun gemini-companion-overview-cycle ()
+  "Fold all rows, then show the turns, the files, and the diffs, one after another."
+  (interactive nil gemini-companion-overview-mode)
+  (setq gemini-companion-overview--cycle (1+ (mod gemini-companion-overview--cycle 4)))
+  (gemini-companion-overview-level gemini-companion-overview--cycle))
+
+;;;; Mouse
+
+(defun gemini-companion-overview-click (event)
+  "Go to what was clicked by EVENT."
+  (interactive "e" gemini-companion-overview-mode)
+  (gemini-companion-commands-go-to-click event)
+  (gemini-companion-overview-visit))
+
+(defun gemini-companion-overview-click-sign (event)
+  "Fold or unfold the row whose sign was clicked by EVENT."
+  (interactive "e" gemini-companion-overview-mode)
+  (gemini-companion-commands-go-to-click event)
+  (gemini-companion-overview-toggle))
+
+(defun gemini-companion-overview-context-menu (menu click)
+  "Add what can be done with the row at CLICK to MENU, and return MENU.
+This is a function of `context-menu-functions'."
+  (save-excursion
+    (goto-char (posn-point (event-start click)))
+    (let ((what (gemini-companion-overview--what)))
+      (gemini-companion-commands-add-items
+       menu click
+       (pcase what
+         ('proposal '(("Accept" . gemini-companion-overview-accept)
+                      ("Reject" . gemini-companion-overview-reject)
+                      ("Exclude or restore this hunk" . gemini-companion-overview-exclude)
+                      ("Comment" . gemini-companion-comment)))
+         ('request '(("Show" . gemini-companion-overview-visit)))
+         ((or 'change 'kept 'file 'turn 'cli)
+          `(("Keep" . gemini-companion-overview-keep)
+            ("Undo" . gemini-companion-overview-undo)
+            ,@(and (memq what '(change kept file))
+                   '(("Comment" . gemini-companion-comment)))))))))
+  menu)
+
+;;;; Ways in
+
+(defun gemini-companion-overview--show ()
+  "Display the overview, drawn as things are now, and select it."
+  (let ((directory (or gemini-companion-session-remote-directory default-directory))
+        (guarded (gemini-companion-walk-on-p)))
+    (with-current-buffer (get-buffer-create gemini-companion-overview--buffer)
+      (unless (derived-mode-p 'gemini-companion-overview-mode)
+        (gemini-companion-overview-mode))
+      (setq gemini-companion-arrival-as-row-function
+            #'gemini-companion-overview--visible-p)
+      (unless (eq (current-buffer) (window-buffer))
+        (setq gemini-companion-overview--directory directory)))
+    (gemini-companion-windows-at-once
+      (pop-to-buffer gemini-companion-overview--buffer
+                     '((display-buffer-reuse-window
+                        gemini-companion-windows-display-covering)
+                       (category . gemini-companion-overview)
+                       (window-height . 0.6))))
+    ;; The next key was typed for a change in its file.
+    (setq gemini-companion-overview--quiet-until
+          (if guarded (+ (float-time) gemini-companion-overview-quiet-seconds) 0))
+    (gemini-companion-page-refresh)))
+
+(defun gemini-companion-list ()
+  "Go to what waits for an answer in the overview of all CLIs.
+If nothing waits, go to the first change that is left.  From a buffer of a
+review, go to the row of that."
+  (interactive)
+  (let ((edit gemini-companion-edit-here))
+    (gemini-companion-overview--show)
+    (let ((row (or (and edit
+                        (seq-find (lambda (row)
+                                    (and (eq 'proposal
+                                             (gemini-companion-overview-row-kind row))
+                                         (eq edit (gemini-companion-overview-row-edit
+                                                   row))))
+                                  (gemini-companion-overview-rows-flat
+                                   gemini-companion-overview--rows)))
+                   (gemini-companion-overview--waiting-row))))
+      (if row
+          (gemini-companion-overview--go-to-row row)
+        (gemini-companion-overview--go-to-first)))))
+
+(defun gemini-companion-turn-page (&optional session turn)
+  "Go to the first change that is left in the overview of all CLIs.
+With SESSION or TURN, go to the first one of that CLI or turn."
+  (interactive)
+  (gemini-companion-overview--show)
+  (let* ((mine (lambda (row)
+                 (and (or (null session)
+                          (gemini-companion-session-same-p
+                           session (gemini-companion-overview-row-session row)))
+                      (or (null turn)
+                          (eq turn (gemini-companion-overview-row-turn row))))))
+         (target (seq-find (lambda (target) (funcall mine (car target)))
+                           (gemini-companion-overview--targets)))
+         (row (seq-find (lambda (row)
+                          (and (eq (if turn 'turn 'cli)
+                                   (gemini-companion-overview-row-kind row))
+                               (funcall mine row)))
+                        (gemini-companion-overview-rows-flat
+                         gemini-companion-overview--rows))))
+    (cond (target (gemini-companion-overview--go-to-change target))
+          ((and row (or session turn)) (gemini-companion-overview--go-to-row row))
+          (t (gemini-companion-overview--go-to-first)
+             (message "No change is left")))))
+
+(provide 'gemini-companion-overview)
+;;; gemini-companion-overview.el ends here

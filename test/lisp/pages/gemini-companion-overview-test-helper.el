@@ -1,0 +1,122 @@
+;;; gemini-companion-overview-test-helper.el --- The overview in tests  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-changes-test-helper)
+(require 'gemini-companion-overview)
+
+(defmacro gemini-companion-overview-test-with (files &rest body)
+  "Run BODY in a directory with FILES, where the overview can be shown.
+`session' is a CLI there.  No review is shown by itself, and a proposal is accepted
+as soon as it is drawn."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-changes ,files
+     (let ((gemini-companion-review-arrival 'notify)
+           (gemini-companion-overview-quiet-seconds 0))
+       (unwind-protect
+           (progn ,@body)
+         (gemini-companion-part-stop 'overview)))))
+
+(defun gemini-companion-overview-test-rendered (&optional width)
+  "Return the visible lines of the overview as they are displayed.
+The right edge is at WIDTH columns, by default those of the window."
+  (with-current-buffer "*gemini*"
+    (let ((width (or width (window-width)))
+          (lines nil))
+      (save-excursion
+        (goto-char (point-min))
+        (while (not (eobp))
+          (unless (invisible-p (point))
+            (push (gemini-companion-overview-test--line width) lines))
+          (forward-line)))
+      (nreverse lines))))
+
+(defun gemini-companion-overview-test--line (width)
+  "Return the line at point as it is displayed in WIDTH columns."
+  (let* ((prefix (get-text-property (point) 'line-prefix))
+         (end (line-end-position))
+         (edge (text-property-not-all (point) end 'display nil))
+         (left (buffer-substring-no-properties (point) (or edge end)))
+         (right (and edge
+                     (buffer-substring-no-properties
+                      (next-single-property-change edge 'display nil end) end))))
+    (concat (and prefix (substring-no-properties prefix))
+            left
+            (when right
+              (concat (make-string (max 1 (- width 1 (string-width left)
+                                             (string-width right)))
+                                   ?\s)
+                      right)))))
+
+(defun gemini-companion-overview-test-lines ()
+  "Return the visible lines of the overview.
+Lines of a diff have their sign and what is before that; columns of rows are
+separated by two spaces, and times are 00:00."
+  (with-current-buffer "*gemini*"
+    (let ((lines nil))
+      (save-excursion
+        (goto-char (point-min))
+        (while (not (eobp))
+          (unless (invisible-p (point))
+            (push (gemini-companion-overview-test-line) lines))
+          (forward-line)))
+      (nreverse lines))))
+
+(defun gemini-companion-overview-test-line ()
+  "Return the line at point, see `gemini-companion-overview-test-lines'."
+  (let ((prefix (get-text-property (line-beginning-position) 'line-prefix))
+        (text (buffer-substring-no-properties (line-beginning-position)
+                                              (line-end-position))))
+    (if (get-text-property (line-beginning-position) 'gemini-companion-overview-heading)
+        (replace-regexp-in-string
+         "[0-9][0-9]:[0-9][0-9]" "00:00"
+         (replace-regexp-in-string "   +" "  " (string-trim text)))
+      (concat (and prefix
+                   (string-trim-left (substring-no-properties
+                                      prefix (max 0 (- (length prefix) 2)))))
+              text))))
+
+(defun gemini-companion-overview-test-here ()
+  "Return the line at point in the overview."
+  (with-current-buffer "*gemini*"
+    (gemini-companion-overview-test-line)))
+
+(defun gemini-companion-overview-test-go-to (regexp)
+  "Go to the first visible line of the overview that matches REGEXP.
+It is matched against the line as `gemini-companion-overview-test-lines' has it."
+  (with-current-buffer "*gemini*"
+    (goto-char (point-min))
+    (while (not (or (eobp)
+                    (and (not (invisible-p (point)))
+                         (string-match-p regexp (gemini-companion-overview-test-line)))))
+      (forward-line))
+    (when (eobp)
+      (error "No line matches %s" regexp))
+    (when (eq (current-buffer) (window-buffer))
+      (set-window-point nil (point)))))
+
+(defun gemini-companion-overview-test-keys (keys &optional answer)
+  "Type KEYS in the overview, and return the last message.
+If ANSWER is non-nil, it is the answer to each question: `yes', `no', or a text."
+  (let ((inhibit-message t))
+    (cl-letf* ((asked nil)
+               (y-or-n (lambda (prompt)
+                         (push prompt asked)
+                         (eq answer 'yes)))
+               ((symbol-function 'y-or-n-p)
+                (if answer y-or-n (symbol-function 'y-or-n-p)))
+               ((symbol-function 'read-string)
+                (if (stringp answer)
+                    (lambda (&rest _) answer)
+                  (symbol-function 'read-string))))
+      (car (last (split-string
+                  (ert-with-message-capture messages
+                    (with-current-buffer "*gemini*"
+                      (execute-kbd-macro (kbd keys)))
+                    messages)
+                  "\n" t))))))
+
+(provide 'gemini-companion-overview-test-helper)
+;;; gemini-companion-overview-test-helper.el ends here
