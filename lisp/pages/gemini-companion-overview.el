@@ -280,6 +280,7 @@ They are folded again as if the user had not chosen that."
 If FRESH is non-nil, fold what is folded at first and the user has not chosen."
   (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
+         (places (gemini-companion-overview--places))
          (here (or gemini-companion-overview--going-to (gemini-companion-overview--row)))
          (turn (and here (gemini-companion-overview-row-turn here))))
     (unless gemini-companion-overview--going-to
@@ -305,7 +306,7 @@ If FRESH is non-nil, fold what is folded at first and the user has not chosen."
       (gemini-companion-page-replace-sections
        (gemini-companion-overview--sections width))
       (gemini-companion-overview--hide-folded)
-      (gemini-companion-overview--to-visible)
+      (gemini-companion-overview--restore-places places)
       (force-mode-line-update))))
 
 (defun gemini-companion-overview--plain (turn)
@@ -460,19 +461,46 @@ proposal is drawn."
           (outline-flag-region (1- beg) (1- end) t))
         (setq beg end)))))
 
-(defun gemini-companion-overview--to-visible ()
-  "Go to the row in each window in which point is in text that is folded."
-  (cl-flet ((visible (position)
-              (save-excursion
-                (goto-char position)
-                (when (invisible-p (line-beginning-position))
-                  (forward-line -1)
-                  (while (and (not (bobp)) (invisible-p (line-beginning-position)))
-                    (forward-line -1)))
-                (point))))
-    (goto-char (visible (point)))
-    (dolist (window (get-buffer-window-list nil nil t))
-      (set-window-point window (visible (window-point window))))))
+(defun gemini-companion-overview--places ()
+  "Return where point is in each window, and in the buffer: a list of (WINDOW . KEYS).
+KEYS are those of its row and of the rows above that; WINDOW is nil for the buffer."
+  (mapcar (lambda (window)
+            (save-excursion
+              (when window
+                (goto-char (window-point window)))
+              (let ((row (gemini-companion-overview--row))
+                    (keys nil))
+                (while row
+                  (push (gemini-companion-overview-row-key row) keys)
+                  (setq row (gemini-companion-overview--parent row)))
+                (cons window (nreverse keys)))))
+          (cons nil (get-buffer-window-list nil nil t))))
+
+(defun gemini-companion-overview--restore-places (places)
+  "Go in each window of PLACES to the row above, where the row of point is gone.
+PLACES are as of `gemini-companion-overview--places'.  A row that is there, or was
+never one, has point where it is now."
+  (pcase-dolist (`(,window . ,keys) places)
+    (let ((place (if window (window-point window) (point))))
+      (save-excursion
+        (goto-char place)
+        (let ((row (gemini-companion-overview--row)))
+          (unless (or (null keys)
+                      (and row
+                           (not (invisible-p (point)))
+                           (equal (car keys) (gemini-companion-overview-row-key row))))
+            (setq place
+                  (or (car (seq-some (lambda (key)
+                                       (gemini-companion-page-section (list 'row key)))
+                                     keys))
+                      (progn
+                        (while (and (not (bobp))
+                                    (or (eobp) (invisible-p (line-beginning-position))))
+                          (forward-line -1))
+                        (point)))))))
+      (if window
+          (set-window-point window place)
+        (goto-char place)))))
 
 ;;;; Mode
 

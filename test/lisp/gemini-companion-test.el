@@ -255,7 +255,7 @@ starts a CLI"
      '(list left (gemini-companion-test-traces) (file-exists-p file)
             (progn (require 'gemini-companion) (start) (wait)
                    (gemini-companion-list)
-                   (unload-feature 'gemini-companion-list)
+                   (unload-feature 'gemini-companion-overview)
                    (not (or gemini-companion-mode
                             (gemini-companion-test-traces)))))))))
 
@@ -342,7 +342,7 @@ covering (inhibit-switch-frame . t)))")
                         gemini-companion-compose-attach
                         gemini-companion-ediff-compare-again
                         gemini-companion-unified-toggle-fold
-                        gemini-companion-list-revert))
+                        gemini-companion-overview-undo))
       (ert-info ((symbol-name command))
         (should-not (command-completion-default-include-p
                      command (current-buffer)))))
@@ -405,7 +405,7 @@ covering (inhibit-switch-frame . t)))")
                                       (gemini-companion-commands-in 'global)))
                            (progn
                              (require 'gemini-companion-commands)
-                             (fboundp 'gemini-companion-list-menu))))))
+                             (fboundp 'gemini-companion-overview-menu))))))
     (pcase-dolist (`(,command . ,message)
                    '((gemini-companion-review . "No proposal waits")
                      (gemini-companion-list . "nil")

@@ -59,9 +59,9 @@ They are as the CLI gets them, the last one first."
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
     (gemini-companion-turn-page session)
-    (gemini-companion-turn-page-next)
-    (gemini-companion-turn-page-undo)
-    (gemini-companion-turn-page-undo)
+    (gemini-companion-overview-next-sibling)
+    (gemini-companion-overview-undo)
+    (gemini-companion-overview-undo)
     (should-error (gemini-companion-send-comments session) :type 'user-error)
     ;; What is back again is not told.
     (with-current-buffer "a"
@@ -82,10 +82,10 @@ They are as the CLI gets them, the last one first."
                   (goto-char (point-min))
                   (re-search-forward (concat "−[0-9]  " name))
                   (when unfold
-                    (gemini-companion-list-toggle)
+                    (gemini-companion-overview-toggle)
                     (search-forward unfold))
                   (cl-letf (((symbol-function 'y-or-n-p) #'always))
-                    (gemini-companion-list-revert)))))
+                    (gemini-companion-overview-undo)))))
       ;; Whether it was reviewed or not.
       (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
       (gemini-companion-test-writes "b" "1\n2\n3\nfour\n5\n6\n7\n8\nnine\n" session
@@ -115,7 +115,7 @@ They are as the CLI gets them, the last one first."
     (gemini-companion-test-writes "new" "x\n" session)
     (gemini-companion-turn-page session)
     (cl-letf (((symbol-function 'y-or-n-p) #'always))
-      (gemini-companion-turn-page-undo))
+      (gemini-companion-overview-undo))
     (let ((gemini-companion-tell-undone t))
       (gemini-companion-send-comments session)
       (should (equal '("Comments on your changes:\n\nI deleted new, which you had made.")
@@ -126,7 +126,7 @@ They are as the CLI gets them, the last one first."
     (gemini-companion-state-report session 'prompt "First")
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
     (gemini-companion-turn-page session (gemini-companion-session-turn session))
-    (gemini-companion-turn-page-keep)
+    (gemini-companion-overview-keep)
     (gemini-companion-comment-test-comment "In words")
     (gemini-companion-send-comments session)
     (gemini-companion-state-report session 'end nil)

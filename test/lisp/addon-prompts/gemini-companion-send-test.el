@@ -6,7 +6,7 @@
 
 (require 'diff)
 (require 'gemini-companion-compose)
-(require 'gemini-companion-list)
+(require 'gemini-companion-overview)
 (require 'gemini-companion-part)
 (require 'gemini-companion-prompt)
 (require 'gemini-companion-remote-test-helper)
@@ -645,7 +645,7 @@ The user agrees to each question."
          (set-buffer "*gemini last proposal*"))
        (lambda ()
          (gemini-companion-list)
-         (set-buffer "*gemini edits*")
+         (set-buffer "*gemini*")
          ;; The turn, too, has the name of the file.
          (search-forward ".env" nil nil 2)
          (call-interactively (key-binding (kbd "TAB")))

@@ -18,9 +18,9 @@
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
     (gemini-companion-turn-page session)
-    (gemini-companion-turn-page-next)
-    (gemini-companion-turn-page-undo)
-    (gemini-companion-turn-page-undo)
+    (gemini-companion-overview-next-sibling)
+    (gemini-companion-overview-undo)
+    (gemini-companion-overview-undo)
     ;; Removed lines have an end before their beginning.
     (should (equal '((4 . 5) (8 . 7)) (gemini-companion-undone-test-ranges session)))
     (should-not (gemini-companion-undone-of-session '(:id "another" :pid 2)))
@@ -33,8 +33,8 @@
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\nfour\n5\n6\n7\n8\n9\n" session)
     (gemini-companion-turn-page session)
-    (gemini-companion-turn-page-undo)
-    (gemini-companion-turn-page-undo)
+    (gemini-companion-overview-undo)
+    (gemini-companion-overview-undo)
     (gemini-companion-undone-set-told
      (list (car (gemini-companion-undone-of-session session))))
     (should (equal '((4 . 4)) (gemini-companion-undone-test-ranges session)))

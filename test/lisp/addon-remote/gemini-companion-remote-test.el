@@ -7,7 +7,7 @@
 (require 'ert-x)
 (require 'gemini-companion-cli-test-helper)
 (require 'gemini-companion-comment-test-helper)
-(require 'gemini-companion-list)
+(require 'gemini-companion-overview)
 (require 'gemini-companion-part)
 (require 'gemini-companion-remote-test-helper)
 (require 'gemini-companion-review-test-helper)

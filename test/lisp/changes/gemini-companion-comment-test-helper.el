@@ -5,8 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-changes-test-helper)
-(require 'gemini-companion-list)
-(require 'gemini-companion-turn-page)
+(require 'gemini-companion-overview)
 
 (defmacro gemini-companion-comment-test-with (files &rest body)
   "Run BODY in a directory with FILES, whose lines can be commented.
@@ -22,7 +21,7 @@ kill ring."
        (gemini-companion-server-receive 'sessions-update nil)
        (gemini-companion-remove-comments 'all)
        (mapc #'gemini-companion-part-stop
-             '(turn-page list addon-prompts undone comment state)))))
+             '(overview addon-prompts undone comment state)))))
 
 (defun gemini-companion-comment-test-comment (text &optional lines)
   "Comment with TEXT on the line at point, or a region of that many LINES."

@@ -67,8 +67,8 @@
       (should (member '(5 . ">> In digits, please") (gemini-companion-comment-test-shown))))
     ;; What is kept is no change any more, and its comments stay.
     (goto-char (point-min))
-    (gemini-companion-turn-page-next)
-    (gemini-companion-turn-page-keep-file)
+    (gemini-companion-overview-next-sibling)
+    (gemini-companion-overview-keep-file)
     (should (string-search "a  nothing left to review\n" (gemini-companion-comment-test-text)))
     (should (string-search "five\n  >> 3-5: In digits, please\n" (gemini-companion-comment-test-text)))))
 
@@ -165,7 +165,7 @@
     (gemini-companion-test-writes "a" "1\n2\nthree\n4\n5\n6\n7\n8\n9\n" session)
     (gemini-companion-list)
     (search-forward "+1 −1  a")
-    (gemini-companion-list-toggle)
+    (gemini-companion-overview-toggle)
     (search-forward "three")
     (gemini-companion-comment-test-comment "Digits")
     (revert-buffer)

@@ -6,18 +6,17 @@
 
 (require 'ert-x)
 (require 'gemini-companion-commands)
-(require 'gemini-companion-list)
+(require 'gemini-companion-overview)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-server-test-helper)
-(require 'gemini-companion-turn-page)
 
 (ert-deftest gemini-companion-menu-has-every-command-in-each-form ()
   (pcase-dolist (`(,place ,map ,menu)
                  `((global ,gemini-companion-command-map gemini-companion-menu)
                    (view ,(gemini-companion-review-make-map 'panel)
                          gemini-companion-review-menu)
-                   (list ,gemini-companion-list-mode-map gemini-companion-list-menu)
+                   (list ,gemini-companion-overview-mode-map gemini-companion-overview-menu)
                    (page ,gemini-companion-turn-page-mode-map
                          gemini-companion-page-menu)))
     (pcase-dolist (`(,key ,command ,label . ,_)
@@ -47,11 +46,10 @@
   (pcase-let ((`(,program . ,arguments)
                (gemini-companion-test-emacs
                 '(require 'gemini-companion)
-                '(require 'gemini-companion-list)
-                '(require 'gemini-companion-turn-page)
-                '(require 'gemini-companion-menu)
+                '(require 'gemini-companion-overview)
+                '                '(require 'gemini-companion-menu)
                 '(dolist (menu '(gemini-companion-menu gemini-companion-review-menu
-                                                       gemini-companion-list-menu
+                                                       gemini-companion-overview-menu
                                                        gemini-companion-page-menu))
                    (transient-setup menu)
                    (with-current-buffer " *transient*"
@@ -78,7 +76,7 @@
       (dolist (list (if (eq 'diff view) '(nil) '(nil t)))
         (when list
           (gemini-companion-list)
-          (gemini-companion-list-toggle)
+          (gemini-companion-overview-toggle)
           (search-forward "three"))
         (let ((edit (gemini-companion-edit-current)))
           ;; The user edits the proposal.

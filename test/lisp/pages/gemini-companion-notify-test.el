@@ -4,7 +4,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-list)
+(require 'gemini-companion-overview)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-part)
 (require 'gemini-companion-status)

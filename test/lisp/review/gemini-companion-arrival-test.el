@@ -104,8 +104,8 @@
       (gemini-companion-test-accept-inside (gemini-companion-test-show "a" "2\n"))
       (execute-kbd-macro "l")
       (gemini-companion-test-eventually (null (gemini-companion-edits-ending)))
-      (should (equal "*gemini edits*" (buffer-name (window-buffer))))
-      (kill-buffer "*gemini edits*"))))
+      (should (equal "*gemini*" (buffer-name (window-buffer))))
+      (kill-buffer "*gemini*"))))
 
 (ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
   (dolist (gemini-companion-review-view '(ediff diff))

@@ -6,7 +6,7 @@
 
 (require 'ediff)
 (require 'gemini-companion-commands)
-(require 'gemini-companion-list)
+(require 'gemini-companion-overview)
 (require 'gemini-companion-part)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-view)
@@ -158,9 +158,9 @@ Return nil after RET."
                `(("" ,(car names) view) ("v" ,(cadr names) view) ("v" ,(car names))
                  ("n x" ,(car names)) ("x e" "*gemini proposal: a*")
                  ("C-c C-e" ,(car names) view) ("q k" ,(car names))
-                 ("l" "*gemini edits*" list) ("TAB n n p n e" "*gemini proposal: a*" "five")
-                 ("C-c C-e" ,(car names)) ("l" "*gemini edits*")
-                 ("v" ,(cadr names)) ("l" "*gemini edits*") ("q" ,(cadr names))))
+                 ("l" "*gemini*" list) ("TAB n n p n e" "*gemini proposal: a*" "five")
+                 ("C-c C-e" ,(car names)) ("l" "*gemini*")
+                 ("v" ,(cadr names)) ("l" "*gemini*") ("q" ,(cadr names))))
             (ert-info (keys)
               (execute-kbd-macro (kbd keys))
               (should (equal name (buffer-name (window-buffer))))
@@ -186,7 +186,7 @@ Return nil after RET."
               (let ((diff (gemini-companion-test-show "a" "2\n")))
                 (execute-kbd-macro (kbd keys))
                 (should (eq status (gemini-companion-edit-status diff))))))
-          (gemini-companion-part-stop 'list)))
+          (gemini-companion-part-stop 'overview)))
     (evil-mode -1)))
 
 (ert-deftest gemini-companion-review-replaced-by-another-keeps-its-exclusions ()
@@ -379,7 +379,7 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
         (gemini-companion-list)
         (gemini-companion-test-eventually
           (gemini-companion-edit-problem (car (gemini-companion-edits-open)))))
-      (gemini-companion-part-stop 'list)
+      (gemini-companion-part-stop 'overview)
       (should (equal "new\n" (gemini-companion-server-receive 'close-diff 1 'closed))))))
 
 (ert-deftest gemini-companion-review-commands-report-that-no-review-is-here ()

@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-list)
+(require 'gemini-companion-overview)
 (require 'gemini-companion-rules-set)
 (require 'gemini-companion-test-helper)
 
@@ -127,7 +127,7 @@
       ;; In the list, the rule is for the file of the row.
       (save-window-excursion
         (gemini-companion-list)
-        (with-current-buffer "*gemini edits*"
+        (with-current-buffer "*gemini*"
           (goto-char (point-min))
           (should-error (gemini-companion-rules-set-test-type '(?n ?f))
                         :type 'user-error)
@@ -140,7 +140,7 @@
           (revert-buffer)
           (should (string-match-p "by your rule /b in project" (buffer-string)))
           (gemini-companion-rules-set-test-type '(?n ?f)))
-        (gemini-companion-part-stop 'list))
+        (gemini-companion-part-stop 'overview))
       (should (eq 'automatic (gemini-companion-edit-decision other)))
       (should (equal '(shown pending)
                      (mapcar #'gemini-companion-edit-status (list lock hidden)))))))

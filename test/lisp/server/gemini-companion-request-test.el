@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-arrival)
-(require 'gemini-companion-list)
+(require 'gemini-companion-overview)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-part)
 (require 'gemini-companion-request)
@@ -164,7 +164,7 @@ M-x gemini-companion-review shows it")
       (gemini-companion-list)
       (goto-char (point-min))
       (search-forward "calls about")
-      (gemini-companion-list-view)
+      (gemini-companion-overview-visit)
       (should (equal '((select . "lunch")) gemini-companion-request-test-shown))
       ;; Keys that answer edits do nothing there.
       (should-error (gemini-companion-edit-accept) :type 'user-error)
