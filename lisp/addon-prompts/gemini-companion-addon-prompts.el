@@ -79,7 +79,8 @@ SESSION and STATE are its arguments."
      ("R" gemini-companion-overview-reject-with-reason "Reject with a reason"
       (overview) :enable overview-proposal))
     ("Changes" "c"
-     ("C-c C-c" gemini-companion-send-comments "Send comments" (overview)))
+     ("C-c C-c" gemini-companion-send-comments "Send comments" (overview)
+      :header "send"))
     (nil "q"
      ("s" gemini-companion-send-comments nil (overview)))
     (nil "C-c C-k"

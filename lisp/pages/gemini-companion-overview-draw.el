@@ -171,7 +171,7 @@ right edge."
                                                             "unwritten"))
       "")
      ((not (gemini-companion-text-attributes (gemini-companion-overview-row-path row)))
-      "deleted")
+      "")
      ((gemini-companion-overview-row-record row) "reviewed")
      (t ""))))
 
@@ -191,7 +191,7 @@ right edge."
   "Return the numbers of lines of FILES, rows, such as \"+3 -1\", or nil."
   (let ((added 0) (removed 0) (unknown nil))
     (dolist (row files)
-      (if (gemini-companion-overview-row-record row)
+      (if (gemini-companion-overview-draw--recorded-p row)
           (progn
             (dolist (change (append (gemini-companion-overview-row-left row)
                                     (gemini-companion-overview-row-decided row)))

@@ -374,28 +374,30 @@ Each comment is displayed once, with the last edit of its file."
                         (gemini-companion-edit-true-name edit)))))))))
 
 (defun gemini-companion-overview-row-answered (row)
-  "Return the last time when comments were sent that the turn of ROW answers.
-That is the first turn that had not ended by then.  Return nil if there is none."
+  "Return the last time when comments were sent that the turn of ROW answers, or nil.
+That is the first turn that has begun since, or the one in which they were sent."
   (let ((turn (gemini-companion-overview-row-turn row)))
     (seq-find
      (lambda (time)
        (and (or (null (gemini-companion-turn-ended turn))
                 (< time (gemini-companion-turn-ended turn)))
-            (eq turn (gemini-companion-overview-rows--first-after
+            (eq turn (gemini-companion-overview-rows--answer-to
                       time (gemini-companion-overview-row-session row)))))
      (gemini-companion-comment-times (gemini-companion-overview-row-session row)))))
 
-(defun gemini-companion-overview-rows--first-after (time session)
-  "Return the first turn of SESSION that had not ended at TIME, or nil."
-  (car (seq-sort-by
-        #'gemini-companion-turn-began #'<
-        (cl-loop for edit in (gemini-companion-edits)
-                 for turn = (gemini-companion-edit-turn edit)
-                 when (and (gemini-companion-session-same-p
-                            session (gemini-companion-edit-session edit))
-                           (or (null (gemini-companion-turn-ended turn))
-                               (< time (gemini-companion-turn-ended turn))))
-                 collect turn))))
+(defun gemini-companion-overview-rows--answer-to (time session)
+  "Return the turn of SESSION that answers what was sent at TIME, or nil."
+  (let ((turns (seq-sort-by
+                #'gemini-companion-turn-began #'<
+                (cl-loop for edit in (gemini-companion-edits)
+                         for turn = (gemini-companion-edit-turn edit)
+                         when (and (gemini-companion-session-same-p
+                                    session (gemini-companion-edit-session edit))
+                                   (or (null (gemini-companion-turn-ended turn))
+                                       (< time (gemini-companion-turn-ended turn))))
+                         collect turn))))
+    (or (seq-find (lambda (turn) (<= time (gemini-companion-turn-began turn))) turns)
+        (car turns))))
 
 ;;;; Counting
 

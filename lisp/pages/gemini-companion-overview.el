@@ -698,7 +698,7 @@ the number of changes that are left.")
          (line (gemini-companion-label-fit
                 (append (list (concat " " (gemini-companion-overview--where row) " "))
                         keys
-                        (list (and row (gemini-companion-overview--send-key row))))
+                        (and row (gemini-companion-overview--send-keys row)))
                 (- width (string-width (or help ""))))))
     (string-replace "%" "%%" (concat line help))))
 
@@ -723,8 +723,9 @@ WHAT is at point, on ROW."
       nil)
      (t (gemini-companion-header-key command (format word left) 'overview)))))
 
-(defun gemini-companion-overview--send-key (row)
-  "Return the key that sends comments to the CLI of ROW, and their number, or nil."
+(defun gemini-companion-overview--send-keys (row)
+  "Return the keys for the comments for the CLI of ROW, with their number, texts.
+They are those that have a word for the header line in the table of commands."
   (when-let* ((session (gemini-companion-overview-row-session row))
               (count (seq-count
                       (lambda (comment)
@@ -734,8 +735,12 @@ WHAT is at point, on ROW."
                                   session (gemini-companion-comment-session comment)))))
                       (gemini-companion-comments-unsent)))
               ((< 0 count)))
-    (gemini-companion-header-key 'gemini-companion-send-comments
-                                 (format "send %d" count) 'overview)))
+    (cl-loop for (_ command _ _ . properties)
+             in (gemini-companion-commands-in 'overview)
+             for word = (plist-get properties :header)
+             when word
+             collect (gemini-companion-header-key command (format "%s %d" word count)
+                                                  'overview))))
 
 (defun gemini-companion-overview--where (row)
   "Return a text about ROW and the change at point, for the header line."
@@ -1586,9 +1591,8 @@ elsewhere in it, fold its file."
 
 (defun gemini-companion-overview--choose (row state)
   "Let ROW be `open' or `folded', as STATE says, by the choice of the user."
-  (let ((key (gemini-companion-overview-row-key row)))
-    (puthash key state gemini-companion-overview--chosen)
-    (puthash key state gemini-companion-overview--shown)))
+  (puthash (gemini-companion-overview-row-key row) state
+           gemini-companion-overview--chosen))
 
 (defun gemini-companion-overview-level (&optional level)
   "Unfold all rows above LEVEL, and fold the others.
@@ -1658,7 +1662,8 @@ This is a function of `context-menu-functions'."
       (setq gemini-companion-arrival-as-row-function
             #'gemini-companion-overview--visible-p)
       (unless (eq (current-buffer) (window-buffer))
-        (setq gemini-companion-overview--directory directory)))
+        (setq gemini-companion-overview--directory directory
+              default-directory directory)))
     (gemini-companion-windows-at-once
       (pop-to-buffer gemini-companion-overview--buffer
                      '((display-buffer-reuse-window

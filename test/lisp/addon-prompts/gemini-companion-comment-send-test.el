@@ -77,7 +77,7 @@ They are as the CLI gets them, the last one first."
   (gemini-companion-comment-send-test-with
       `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines))
     (let ((gemini-companion-tell-undone t)
-          (undo (lambda (name &optional unfold)
+          (undo (lambda (name &optional unfold whole)
                   (gemini-companion-list)
                   (goto-char (point-min))
                   (re-search-forward (concat "−[0-9]  " name))
@@ -85,7 +85,7 @@ They are as the CLI gets them, the last one first."
                     (gemini-companion-overview-toggle)
                     (search-forward unfold))
                   (cl-letf (((symbol-function 'y-or-n-p) #'always))
-                    (gemini-companion-overview-undo)))))
+                    (gemini-companion-overview-undo whole)))))
       ;; Whether it was reviewed or not.
       (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)
       (gemini-companion-test-writes "b" "1\n2\n3\nfour\n5\n6\n7\n8\nnine\n" session
@@ -104,7 +104,7 @@ They are as the CLI gets them, the last one first."
                                    "I deleted new, which you had made."))
                      sent))
       ;; What is there again is not told.
-      (funcall undo "b")
+      (funcall undo "b" nil 'whole)
       (with-current-buffer "b"
         (undo-boundary)
         (undo))
@@ -134,9 +134,9 @@ They are as the CLI gets them, the last one first."
     (gemini-companion-test-writes "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
     (gemini-companion-page-refresh)
     (let ((text (gemini-companion-comment-test-text)))
-      (should (string-search "a  +2 −2  2 changes  1 since your comments" text))
-      ;; What was kept does not come again, and the comment is at its lines.
-      (should-not (string-search "\n1\none\n" text))
+      (should (string-search "a  1 since your comments  1 comment  1 left" text))
+      ;; What was kept is in its turn, and the comment is at its lines, once.
+      (should (= 2 (length (split-string text "\n1\none\n"))))
       (should (string-search "\nfive\n" text))
       (should (string-search "nine\n  >> (sent) In words\n" text)))
     ;; After a third round, what is left of the second one is still there.
@@ -151,8 +151,7 @@ They are as the CLI gets them, the last one first."
     (dolist (command '(ignore gemini-companion-remove-comments))
       (funcall command)
       (let ((text (gemini-companion-comment-test-text)))
-        (should (string-search "a  +3 −3  3 changes  1 since your comments" text))
-        (should (string-search "\nfive\n" text))
+        (should (string-match-p "a  1 since your comments.*  1 left\n" text))
         (should (string-search "\nthree\n" text))))))
 
 (ert-deftest gemini-companion-comment-send-waits-after-a-proposal-is-accepted ()
@@ -290,9 +289,9 @@ b:4\n> four\nIn digits")
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
     (gemini-companion-turn-page session)
     (goto-char (point-min))
-    (search-forward "a  +1 −1")
+    (search-forward "+1 −1  a")
     (gemini-companion-comment-test-comment "Rename it")
-    (should (string-match-p "^a  \\+1 −1.*\n  >> Rename it\n"
+    (should (string-match-p "\\+1 −1  a.*\n  >> Rename it\n"
                             (gemini-companion-comment-test-text)))
     (with-current-buffer (find-file-noselect "a")
       (should (equal '((1 . ">> Rename it")) (gemini-companion-comment-test-shown))))
@@ -341,8 +340,9 @@ b:4\n> four\nIn digits")
     (gemini-companion-comment-test-comment "In digits")
     (rename-file "a" "b")
     (gemini-companion-page-refresh)
-    (should (string-search "a  deleted or renamed since\nnine\n  >> In digits\n"
-                           (gemini-companion-comment-test-text)))))
+    (let ((text (gemini-companion-comment-test-text)))
+      (should (string-search "a  1 comment  deleted or renamed since" text))
+      (should (string-search "nine\n  >> In digits\n" text)))))
 
 (ert-deftest gemini-companion-comment-send-escapes-names-of-files-where-that-helps ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
@@ -356,7 +356,7 @@ b:4\n> four\nIn digits")
                                at)
                        (car sent)))))))
 
-(ert-deftest gemini-companion-comment-send-names-a-reviewed-file-once-on-the-page ()
+(ert-deftest gemini-companion-comment-send-names-a-reviewed-file-once-in-the-overview ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines)
                                              ("b" "B\n"))
     (gemini-companion-state-report session 'prompt "First")
@@ -369,20 +369,18 @@ b:4\n> four\nIn digits")
     (gemini-companion-comment-test-comment "In digits")
     ;; That is on the last edit of the file, which is unfolded.
     (gemini-companion-turn-page session (gemini-companion-session-turn session))
-    (should (string-search "a  +1 −1  nothing left to review ...\na  +1 −1  \
-nothing left to review\n" (gemini-companion-comment-test-text)))
+    (should (string-match-p "accepted +\\+2 −2  a  1 comment  kept\n"
+                            (gemini-companion-comment-test-text)))
     (should (= 2 (length (split-string (gemini-companion-comment-test-text)
                                        ">> In digits"))))
-    ;; The page of the CLI replaces that of the turn, and has what no CLI has changed.
+    ;; What no CLI has changed has a row of its own.
     (gemini-companion-test-write (expand-file-name "other" directory) "1\n")
     (find-file (expand-file-name "other" directory))
     (gemini-companion-comment-test-comment "Other")
     (gemini-companion-turn-page session)
-    (should (string-suffix-p "b  +1 −1  1 change\nB\nC
-a  nothing left to review\nthree\n  >> In digits
-other  nothing left to review\n1\n  >> Other\n"
-                             (gemini-companion-comment-test-text)))
-    (should (= 1 (seq-count (apply-partially #'string-prefix-p "b  ")
+    (should (string-match-p "comments +other  1 comment\n1\n  >> Other\n"
+                            (gemini-companion-comment-test-text)))
+    (should (= 1 (seq-count (apply-partially #'string-match-p "  b  1 left")
                             (split-string (gemini-companion-comment-test-text)
                                           "\n"))))))
 

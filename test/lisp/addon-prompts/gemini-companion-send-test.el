@@ -646,8 +646,9 @@ The user agrees to each question."
        (lambda ()
          (gemini-companion-list)
          (set-buffer "*gemini*")
-         ;; The turn, too, has the name of the file.
-         (search-forward ".env" nil nil 2)
+         ;; The turn has the name of the file as well.
+         (goto-char (point-min))
+         (re-search-forward "closed +[+]1 .*[.]env")
          (call-interactively (key-binding (kbd "TAB")))
          (current-buffer))
        ;; A patch in a directory of such files.

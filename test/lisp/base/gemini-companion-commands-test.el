@@ -27,7 +27,7 @@
       (should (equal "" (buffer-string))))))
 
 (ert-deftest gemini-companion-commands-have-one-key-each-in-a-place ()
-  (dolist (place '(global review view list page change))
+  (dolist (place '(global review view overview change))
     (ert-info ((symbol-name place))
       (let ((keys (mapcar #'car (gemini-companion-commands-in place))))
         (should keys)
@@ -35,7 +35,7 @@
 
 (ert-deftest gemini-companion-commands-of-a-menu-have-titles-and-labels ()
   :tags '(pure)
-  (dolist (place '(global view list page))
+  (dolist (place '(global view overview))
     (pcase-dolist (`(,title . ,rows) (gemini-companion-commands-menu place))
       (ert-info (title)
         (should (stringp title))

@@ -16,9 +16,8 @@
                  `((global ,gemini-companion-command-map gemini-companion-menu)
                    (view ,(gemini-companion-review-make-map 'panel)
                          gemini-companion-review-menu)
-                   (list ,gemini-companion-overview-mode-map gemini-companion-overview-menu)
-                   (page ,gemini-companion-turn-page-mode-map
-                         gemini-companion-page-menu)))
+                   (overview ,gemini-companion-overview-mode-map
+                             gemini-companion-overview-menu)))
     (pcase-dolist (`(,key ,command ,label . ,_)
                    (gemini-companion-commands-in place))
       (ert-info ((format "%s %s" place key))
@@ -27,7 +26,7 @@
           (use-local-map map)
           (should (eq command (key-binding (kbd key)))))
         (when label
-          (should (or (memq place '(list page))
+          (should (or (eq place 'overview)
                       (memq command
                             (flatten-tree (cdr (lookup-key gemini-companion-mode-map [menu-bar gemini]))))))
           ;; Transient 0.9 and later have no level before the properties.
@@ -39,7 +38,7 @@
     (cl-letf (((symbol-function 'transient-define-prefix)
                (cons 'macro (lambda (name &rest _) (ignore (push name made))))))
       (load "gemini-companion-menu" nil t))
-    (should (= 4 (length made)))))
+    (should (= 3 (length made)))))
 
 (ert-deftest gemini-companion-menu-fits-into-eighty-columns ()
   ;; In this Emacs, no command would end it.
@@ -47,10 +46,9 @@
                (gemini-companion-test-emacs
                 '(require 'gemini-companion)
                 '(require 'gemini-companion-overview)
-                '                '(require 'gemini-companion-menu)
+                '(require 'gemini-companion-menu)
                 '(dolist (menu '(gemini-companion-menu gemini-companion-review-menu
-                                                       gemini-companion-overview-menu
-                                                       gemini-companion-page-menu))
+                                                       gemini-companion-overview-menu))
                    (transient-setup menu)
                    (with-current-buffer " *transient*"
                      (princ (buffer-string)))
@@ -58,7 +56,7 @@
     (with-temp-buffer
       (apply #'call-process program nil '(t nil) nil arguments)
       (let ((menus (split-string (buffer-string) "\f" t)))
-        (should (equal 4 (length (delete-dups menus))))
+        (should (equal 3 (length (delete-dups menus))))
         (dolist (menu menus)
           (let ((lines (split-string menu "\n")))
             (should (< 5 (length lines)))
@@ -76,7 +74,6 @@
       (dolist (list (if (eq 'diff view) '(nil) '(nil t)))
         (when list
           (gemini-companion-list)
-          (gemini-companion-overview-toggle)
           (search-forward "three"))
         (let ((edit (gemini-companion-edit-current)))
           ;; The user edits the proposal.
@@ -131,7 +128,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n") ("b" ""))
     (let ((items (gemini-companion-menu-test--items)))
       (should-not (assoc "Accept" items))
-      (should (assoc "List of edits" items))
+      (should (assoc "What waits" items))
       (dolist (label '("Go to what needs your answer" "Undo this change"))
         (should (memq 'greyed (assoc label items)))))
     (let ((gemini-companion-review-arrival 'notify))

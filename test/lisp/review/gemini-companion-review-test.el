@@ -158,7 +158,7 @@ Return nil after RET."
                `(("" ,(car names) view) ("v" ,(cadr names) view) ("v" ,(car names))
                  ("n x" ,(car names)) ("x e" "*gemini proposal: a*")
                  ("C-c C-e" ,(car names) view) ("q k" ,(car names))
-                 ("l" "*gemini*" list) ("TAB n n p n e" "*gemini proposal: a*" "five")
+                 ("l" "*gemini*" overview) ("n n p n e" "*gemini proposal: a*" "five")
                  ("C-c C-e" ,(car names)) ("l" "*gemini*")
                  ("v" ,(cadr names)) ("l" "*gemini*") ("q" ,(cadr names))))
             (ert-info (keys)
@@ -375,10 +375,10 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
   (gemini-companion-test-with-reviews '()
     (gemini-companion-test-with-far-host
       (gemini-companion-proposal-open 1 '(:id "one") "/far:/x" "new\n")
+      (gemini-companion-test-eventually
+        (gemini-companion-edit-problem (car (gemini-companion-edits-open))))
       (save-window-excursion
-        (gemini-companion-list)
-        (gemini-companion-test-eventually
-          (gemini-companion-edit-problem (car (gemini-companion-edits-open)))))
+        (gemini-companion-list))
       (gemini-companion-part-stop 'overview)
       (should (equal "new\n" (gemini-companion-server-receive 'close-diff 1 'closed))))))
 

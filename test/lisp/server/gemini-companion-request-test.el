@@ -135,9 +135,9 @@ Each is a cons of `select' or `appear' and the subject.")
     (let ((call (gemini-companion-request-test-ring session "lunch")))
       (should (equal "?1 " (gemini-companion-request-test-count)))
       (should (eq 'waiting (gemini-companion-session-state session)))
-      (should (string-search "\n  calls about lunch\n"
-                             (gemini-companion-request-test-text
-                              #'gemini-companion-list)))
+      (should (string-match-p "\\`Waiting  1 to answer\n  calls about lunch  shop "
+                              (gemini-companion-request-test-text
+                               #'gemini-companion-list)))
       (should (string-search "To answer\n    Gemini CLI (shop) calls about lunch [Show]\n"
                              (gemini-companion-request-test-text
                               #'gemini-companion-status)))
@@ -194,9 +194,9 @@ M-x gemini-companion-review shows it")
     (let ((call (gemini-companion-request-test-ring
                  '(:id "linked-7" :client "qwen" :directory "/src/far/") "tea")))
       (should (equal "?1 " (gemini-companion-request-test-count)))
-      (should (string-search "Qwen Code (far)  disconnected\n  calls about tea\n"
-                             (gemini-companion-request-test-text
-                              #'gemini-companion-list)))
+      (let ((text (gemini-companion-request-test-text #'gemini-companion-list)))
+        (should (string-search "Waiting  1 to answer\n  calls about tea  far " text))
+        (should (string-search "Qwen Code (far)  disconnected  1 to answer\n" text)))
       (gemini-companion-test-eventually
         (string-prefix-p "Qwen Code (far) calls about tea" (or (car notices) "")))
       (gemini-companion-request-test-hang-up call)
