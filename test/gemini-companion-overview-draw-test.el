@@ -1,0 +1,68 @@
+;;; gemini-companion-overview-draw-test.el --- Tests of how rows look  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-overview-test-helper)
+
+(defun gemini-companion-overview-draw-test-line (width row &optional sign)
+  "Return the line of ROW for WIDTH columns, as it is displayed, with SIGN."
+  (with-temp-buffer
+    (insert (gemini-companion-overview-draw-heading row (or sign "") width) "\n")
+    (goto-char (point-min))
+    (gemini-companion-overview-test--line (1+ width))))
+
+(ert-deftest gemini-companion-overview-draw-leaves-out-what-matters-least ()
+  (let* ((turn (gemini-companion-turn-make :prompt "use decimals for money, everywhere"
+                                           :began 0 :ended 2))
+         (edits (mapcar (lambda (name)
+                          (gemini-companion-edit-make
+                           :id name :file name :true-name name :turn turn
+                           :decision 'rejected :before "x" :after "y"))
+                        '("/a" "/b")))
+         (row (gemini-companion-overview-row
+               :kind 'turn :level 2 :turn turn :edits edits :session '(:id "1"))))
+    (cl-letf (((symbol-function 'format-time-string) (lambda (&rest _) "12:12  ")))
+      (should (string-match-p "everywhere    2 files  2s +reviewed\\'"
+                              (gemini-companion-overview-draw-test-line 100 row)))
+      (should (string-match-p "everywhere  2 files +reviewed\\'"
+                              (gemini-companion-overview-draw-test-line 80 row)))
+      (should (string-match-p "12:12  use decimals.* +reviewed\\'"
+                              (gemini-companion-overview-draw-test-line 40 row))))
+    (dolist (width '(40 60 80 100 200))
+      (should (<= (string-width (gemini-companion-overview-draw-test-line width row))
+                  width)))))
+
+(ert-deftest gemini-companion-overview-draw-keeps-the-name-of-a-file ()
+  (gemini-companion-overview-test-with nil
+    (let ((name (concat (make-string 16 ?x) "/" (make-string 8 ?y))))
+      (make-directory (file-name-directory name))
+      (let* ((edit (gemini-companion-test-open name "x\n" 1 session))
+             (row (car (gemini-companion-overview-row-rows
+                        (car (gemini-companion-overview-rows directory))))))
+        (setf (gemini-companion-edit-objection edit) "unsaved changes")
+        (dolist (width '(80 100))
+          (should (string-search name (gemini-companion-overview-draw-test-line width row))))
+        (should (string-search "not auto-accepted: unsaved changes"
+                               (gemini-companion-overview-draw-test-line 200 row)))
+        ;; Below 60 columns, it is cut in its middle.
+        (let ((line (gemini-companion-overview-draw-test-line 45 row)))
+          (should (<= (string-width line) 45))
+          (should (string-match-p "x\\.\\.\\..*yyyy" line)))))))
+
+(ert-deftest gemini-companion-overview-draw-names-what-became-of-an-edit ()
+  (pcase-dolist (`(,state . ,slots)
+                 '(("auto" :decision automatic) ("accepted" :decision accepted)
+                   ("edited" :decision accepted :proposed "a" :after "b")
+                   ("unasked" :decision unreviewed)
+                   ("unasked" :decision rejected :file-state written)
+                   ("rejected" :decision rejected) ("closed" :decision dismissed)
+                   ("accepted" :decision dismissed :file-state written)
+                   ("unwritten" :decision automatic :file-state unwritten)))
+    (should (equal state
+                   (gemini-companion-overview-draw-state
+                    (apply #'gemini-companion-edit-make :file "/a" :true-name "/a"
+                           slots))))))
+
+;;; gemini-companion-overview-draw-test.el ends here

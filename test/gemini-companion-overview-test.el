@@ -1,0 +1,682 @@
+;;; gemini-companion-overview-test.el --- Tests of the overview  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-comment-test-helper)
+(require 'gemini-companion-ediff)
+(require 'gemini-companion-overview-test-helper)
+(require 'gemini-companion-remote-test-helper)
+(require 'gemini-companion-request)
+
+(defun gemini-companion-overview-test-rows (&optional regexp)
+  "Return the visible rows of the overview, or those that match REGEXP."
+  (seq-filter (lambda (line)
+                (and (string-match-p "\\`[▾▸]\\|\\`[A-Z]" line)
+                     (or (null regexp) (string-match-p regexp line))))
+              (gemini-companion-overview-test-lines)))
+
+(defmacro gemini-companion-overview-test-with-turn (&rest body)
+  "Run BODY on a turn that has changed the files a and b, with three changes."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-overview-test-with
+       `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+     (gemini-companion-state-report session 'prompt "Do it")
+     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+     (gemini-companion-test-writes "b" "C\n" session)
+     (gemini-companion-turn-page)
+     ,@body))
+
+(cl-defstruct (gemini-companion-overview-test-call
+               (:include gemini-companion-request (kind 'call))
+               (:constructor gemini-companion-overview-test-make-call))
+  "A request of a test.")
+
+(defvar gemini-companion-overview-test-calls nil
+  "The open requests of the test.")
+
+(defvar gemini-companion-overview-test-shown nil
+  "The requests that were shown, the last one first.")
+
+(cl-defmethod gemini-companion-request-label ((_ gemini-companion-overview-test-call))
+  "asks  Shell  rm -rf build")
+
+(cl-defmethod gemini-companion-request-insert ((_ gemini-companion-overview-test-call))
+  "Insert a command."
+  (insert "rm -rf build && make\n"))
+
+(cl-defmethod gemini-companion-request-show
+  ((call gemini-companion-overview-test-call))
+  "Record that CALL is shown."
+  (push call gemini-companion-overview-test-shown))
+
+(defmacro gemini-companion-overview-test-with-call (&rest body)
+  "Run BODY while the CLI `session' asks for a command since a minute."
+  (declare (indent 0) (debug t))
+  `(let* ((gemini-companion-overview-test-shown nil)
+          (gemini-companion-overview-test-calls
+           (list (gemini-companion-overview-test-make-call
+                  :session session :since (- (float-time) 60))))
+          (gemini-companion-request-list-functions
+           (append gemini-companion-request-list-functions
+                   (list (lambda () gemini-companion-overview-test-calls)))))
+     ,@body))
+
+;;;; What is displayed
+
+(ert-deftest gemini-companion-overview-has-each-thing-once-and-counts-that-add-up ()
+  (gemini-companion-overview-test-with
+      `(("a" ,gemini-companion-test-lines) ("b" "B\n") ("c" "1\n2\n"))
+    (gemini-companion-state-report session 'prompt "Fi\u200Brst")
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "b" "C\n" session)
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Second")
+    (gemini-companion-test-writes "a" "uno\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "new" "x\n" session)
+    (gemini-companion-test-open "c" "1\ntwo\n" 7 session)
+    (gemini-companion-list)
+    (gemini-companion-overview-test-keys "3")
+    (let ((project (file-name-nondirectory (directory-file-name directory))))
+      (should
+       (equal
+        `("Waiting  1 to answer"
+          ,(format "▾ proposal  +1 −1  c  %s 00:00" project)
+          ,(format "▾ the CLI (%s)  waiting since 00:00  1 to answer, 4 left" project)
+          "▾ 00:00  Second  3 files  +2 −1  2 left"
+          "▸ auto  +1 −1  a  also 00:00  1 left"
+          "▸ auto  +1 −0  new  new file  1 left"
+          "▾ 00:00  Fi\\u200Brst  2 files  +2 −2  2 left"
+          "▸ auto  +1 −1  a  1 left"
+          "▸ auto  +1 −1  b  1 left")
+        (mapcar (lambda (line) (replace-regexp-in-string "  0s" "" line))
+                (gemini-companion-overview-test-rows)))))
+    (should (= 4 (gemini-companion-test-left)))))
+
+(ert-deftest gemini-companion-overview-marks-what-was-decided-before-the-sign ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\nmore\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-keys "k")
+    (should (equal "+more" (string-trim-left (gemini-companion-overview-test-here))))
+    (gemini-companion-overview-test-keys "u")
+    (should (equal '("k-1" "k+one" "2" "3" "u+more" "4" "5" "6" "7" "8" "-9" "+nine")
+                   (seq-drop (mapcar #'string-trim-left
+                                     (gemini-companion-overview-test-lines))
+                             3)))
+    (should (member "▾ auto  +3 −2  a  not saved  1 of 3 left"
+                    (gemini-companion-overview-test-rows)))
+    ;; Only what is left has a color.
+    (gemini-companion-overview-test-go-to "k\\+one")
+    (should-not (memq 'gemini-companion-added
+                      (ensure-list (get-text-property (point) 'face))))
+    (gemini-companion-overview-test-go-to "\\+nine")
+    (should (memq 'gemini-companion-added
+                  (ensure-list (get-text-property (point) 'face))))))
+
+(ert-deftest gemini-companion-overview-shows-no-line-of-the-user-as-removed ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n"))
+    (gemini-companion-test-writes "a" "1\nx\ny\n2\n" session)
+    (with-current-buffer (find-file-noselect "a")
+      (goto-char (point-min))
+      (forward-line 2)
+      (insert "mine\n")
+      (ert-run-idle-timers))
+    (gemini-companion-turn-page)
+    (should (equal '("1" "+x" "* mine" "+y" "2")
+                   (seq-drop (mapcar #'string-trim-left
+                                     (gemini-companion-overview-test-lines))
+                             3)))))
+
+(ert-deftest gemini-companion-overview-gathers-what-was-reviewed-once-point-is-away ()
+  (gemini-companion-overview-test-with
+      `(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (dolist (file '("a" "b" "c"))
+      (gemini-companion-test-writes file "X\n" session))
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-keys "k")
+    (gemini-companion-overview-test-keys "u")
+    (should (= 3 (length (gemini-companion-overview-test-rows "auto"))))
+    (gemini-companion-overview-test-keys "g")
+    (should (equal '("▸ auto  +1 −1  c  1 left" "▸ reviewed  2 files  1 kept, 1 undone")
+                   (mapcar (lambda (line) (replace-regexp-in-string "▾ auto" "▸ auto" line))
+                           (gemini-companion-overview-test-rows "auto\\|reviewed"))))))
+
+(ert-deftest gemini-companion-overview-has-no-cli-and-says-how-to-start-one ()
+  (gemini-companion-overview-test-with nil
+    (gemini-companion-server-receive 'sessions-update nil)
+    (let ((gemini-companion-mode t))
+      (gemini-companion-list)
+      (should (string-search "No CLI is connected; M-x gemini-companion-run starts one"
+                             (buffer-string))))
+    (let ((gemini-companion-mode nil))
+      (gemini-companion-overview-test-keys "g")
+      (should (string-search "gemini-companion-mode is off" (buffer-string))))))
+
+;;;; Keys
+
+(ert-deftest gemini-companion-overview-keeps-and-undoes-what-is-at-point ()
+  (gemini-companion-overview-test-with
+      `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines)
+        ("c" "C\n"))
+    (gemini-companion-test-writes "a" "one\n2\n3\nmore\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "b" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "c" "D\n" session)
+    (gemini-companion-turn-page)
+    (should (string-suffix-p "-1" (gemini-companion-overview-test-here)))
+    (gemini-companion-overview-test-keys "n")
+    (should (equal "Kept 1 change; 5 changes are left"
+                   (gemini-companion-overview-test-keys "k")))
+    (should (string-suffix-p "-9" (gemini-companion-overview-test-here)))
+    (should (equal "Undid 1 change of a, not saved; 4 changes are left"
+                   (gemini-companion-overview-test-keys "u")))
+    (with-current-buffer "a"
+      (should (equal "one\n2\n3\nmore\n4\n5\n6\n7\n8\n9\n" (buffer-string))))
+    ;; The next one of this file is the one above.
+    (should (string-suffix-p "-1" (gemini-companion-overview-test-here)))
+    (gemini-companion-overview-test-keys "M-n")
+    (should (equal "Undid 2 changes of b, not saved; 2 changes are left"
+                   (gemini-companion-overview-test-keys "U")))
+    (should (string-suffix-p "-C" (gemini-companion-overview-test-here)))
+    (should (equal "Kept 1 change; 1 change is left"
+                   (gemini-companion-overview-test-keys "K")))
+    (should (string-suffix-p "-1" (gemini-companion-overview-test-here)))
+    ;; Undo in the file brings what was undone back.
+    (with-current-buffer "b"
+      (undo-boundary)
+      (undo)
+      (ert-run-idle-timers))
+    (gemini-companion-overview-test-keys "g")
+    (should (= 3 (gemini-companion-test-left)))
+    (should (equal "Kept 3 changes; nothing left, q quits"
+                   (gemini-companion-overview-test-keys "C-u K" 'yes)))
+    (should-not (gemini-companion-test-left))
+    (should (string-search "Nothing is left here"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-overview-keep-file))))))
+
+(ert-deftest gemini-companion-overview-lets-a-kept-change-be-left-or-undone ()
+  (gemini-companion-overview-test-with-turn
+    (gemini-companion-overview-test-keys "k")
+    (gemini-companion-overview-test-go-to "k\\+one")
+    (should (equal "Not kept any more" (gemini-companion-overview-test-keys "k")))
+    (should (= 3 (gemini-companion-test-left)))
+    (gemini-companion-overview-test-go-to "\\+one")
+    (gemini-companion-overview-test-keys "k")
+    (gemini-companion-overview-test-go-to "k\\+one")
+    (should (equal "Undid 1 change of a, not saved; 2 changes are left"
+                   (gemini-companion-overview-test-keys "u")))
+    (gemini-companion-overview-test-go-to "u\\+one")
+    (dolist (command '(gemini-companion-overview-keep gemini-companion-overview-undo))
+      (should (string-search "is undone" (gemini-companion-test-refusal
+                                           (funcall command)))))
+    (with-current-buffer "a"
+      (should (string-prefix-p "1\n" (buffer-string))))))
+
+(ert-deftest gemini-companion-overview-asks-before-several-files ()
+  (gemini-companion-overview-test-with-turn
+    (gemini-companion-test-writes "new" "x\n" session)
+    (gemini-companion-overview-test-keys "g")
+    (gemini-companion-overview-test-go-to "Do it")
+    (dolist (key '("k" "u"))
+      (gemini-companion-overview-test-keys key 'no)
+      (should (= 4 (gemini-companion-test-left))))
+    (let ((asked nil))
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (prompt) (push prompt asked) t)))
+        (execute-kbd-macro "u"))
+      (should (equal '("Undo 4 changes in 3 files and delete what is new (new)? ")
+                     asked)))
+    (should-not (gemini-companion-test-left))
+    (should-not (file-exists-p "new"))))
+
+(ert-deftest gemini-companion-overview-changes-nothing-that-was-not-seen ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (find-file "a")
+    (gemini-companion-turn-page)
+    ;; The CLI writes again, and the overview is not drawn again yet.
+    (gemini-companion-test-writes "a" "uno\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (should (string-search "overview was updated"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-overview-keep))))
+    (should (eql 1 (gemini-companion-test-left)))
+    ;; Lines of the user above it move the change only.
+    (with-current-buffer "a"
+      (goto-char (point-min))
+      (forward-line 5)
+      (insert "mine\n"))
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-keys "k")
+    (should-not (gemini-companion-test-left))))
+
+(ert-deftest gemini-companion-overview-has-no-yes-for-a-question ()
+  (gemini-companion-overview-test-with '(("a" "1\n"))
+    (gemini-companion-overview-test-with-call
+      (gemini-companion-list)
+      (should (string-prefix-p "▾ asks  Shell  rm -rf build"
+                               (gemini-companion-overview-test-here)))
+      (should (member "rm -rf build && make"
+                      (mapcar #'string-trim (gemini-companion-overview-test-lines))))
+      (pcase-dolist (`(,command . ,error)
+                     '((gemini-companion-overview-keep . "a allows it")
+                       (gemini-companion-overview-undo . "r refuses it")
+                       (gemini-companion-overview-exclude . "No proposal")))
+        (should (string-search error (gemini-companion-test-refusal (funcall command)))))
+      (dolist (key '("a" "r" "R" "RET" "C-o"))
+        (setq gemini-companion-overview-test-shown nil)
+        (gemini-companion-overview-test-keys key)
+        (should (equal gemini-companion-overview-test-calls
+                       gemini-companion-overview-test-shown)))
+      ;; After an answer, point never goes to a question by itself.
+      (let ((edit (gemini-companion-test-open "a" "2\n" 3 session)))
+        (gemini-companion-overview-test-keys "g")
+        (gemini-companion-overview-test-go-to "proposal")
+        (gemini-companion-overview-test-keys "TAB")
+        (gemini-companion-overview-test-keys "a")
+        (should (eq 'accepted (gemini-companion-edit-decision edit)))
+        (should-not (string-search "asks" (gemini-companion-overview-test-here)))
+        (should (equal '("1 to answer")
+                       (mapcar (lambda (line) (substring line -11))
+                               (gemini-companion-overview-test-rows "\\`Waiting"))))))))
+
+(ert-deftest gemini-companion-overview-accepts-the-version-that-was-drawn ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n") ("b" "B\n"))
+    (gemini-companion-test-open "a" "one\n2\nthree\n" 1 session)
+    (gemini-companion-test-open "b" "C\n" 2 session)
+    (gemini-companion-list)
+    ;; Folded, it is unfolded first.
+    (gemini-companion-overview-test-go-to "proposal .* b  ")
+    (should (string-search "Look at the proposal first"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-overview-accept))))
+    (should-not outcomes)
+    (gemini-companion-overview-test-keys "a")
+    (should (equal '((2 . accepted)) outcomes))
+    (should (string-match-p "proposal .* a  " (gemini-companion-overview-test-here)))
+    ;; Just drawn, it is not accepted.
+    (gemini-companion-overview-test-keys "g")
+    (let ((gemini-companion-overview-quiet-seconds 1000))
+      (should (string-search "has just appeared"
+                             (gemini-companion-test-refusal
+                               (gemini-companion-overview-accept)))))
+    ;; Another text than the one that was drawn is not accepted.
+    (with-current-buffer (gemini-companion-edit-proposal-buffer
+                          (car (gemini-companion-edits-open)))
+      (goto-char (point-max))
+      (let ((inhibit-read-only t))
+        (insert "four\n")))
+    (should (string-search "has changed"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-overview-accept))))
+    (gemini-companion-overview-test-go-to "\\+three")
+    (gemini-companion-overview-test-keys "x")
+    (should (member "x+three" (mapcar #'string-trim
+                                      (gemini-companion-overview-test-lines))))
+    (gemini-companion-overview-test-keys "a")
+    (should (equal '((1 . accepted) (2 . accepted)) outcomes))))
+
+(ert-deftest gemini-companion-overview-refuses-keys-for-what-was-written ()
+  (gemini-companion-overview-test-with-turn
+    (dolist (place '("\\+one" "auto .* a  "))
+      (gemini-companion-overview-test-go-to place)
+      (pcase-dolist (`(,command . ,error)
+                     '((gemini-companion-overview-accept . "k keeps it")
+                       (gemini-companion-overview-reject . "u undoes it")
+                       (gemini-companion-overview-exclude . "u undoes it")
+                       (gemini-companion-overview-switch-view . "No proposal")))
+        (should (string-search error (gemini-companion-test-refusal
+                                       (funcall command))))))
+    (should (= 3 (gemini-companion-test-left)))))
+
+(ert-deftest gemini-companion-overview-answers-all-of-one-cli-after-asking ()
+  (gemini-companion-overview-test-with '(("a" "one\n"))
+    (pcase-dolist (`(,id ,number ,file) '((1 1 "a") (2 2 "b") (3 1 "c") (4 1 "d")))
+      (gemini-companion-test-open file "new\n" id
+                                  (gemini-companion-test-session
+                                   (format "s%d" number) number)))
+    (gemini-companion-list)
+    (gemini-companion-overview-test-go-to "\\`. the CLI ([^,]*)  ")
+    (gemini-companion-overview-test-keys "a" 'no)
+    (should-not outcomes)
+    (gemini-companion-overview-test-keys "a" 'yes)
+    (should (equal '((4 . accepted) (3 . accepted) (1 . accepted)) outcomes))
+    (gemini-companion-overview-test-go-to "proposal")
+    (gemini-companion-overview-test-keys "r")
+    (should (equal '(2 . rejected) (car outcomes)))))
+
+(ert-deftest gemini-companion-overview-goes-over-rows-and-changes ()
+  (gemini-companion-overview-test-with-turn
+    (goto-char (point-min))
+    (let ((seen nil))
+      (dotimes (_ 5)
+        (gemini-companion-overview-test-keys "n")
+        (push (string-trim (gemini-companion-overview-test-here)) seen))
+      (should (equal '("▾ 00:00  Do it  2 files  +3 −3  3 left"
+                       "▾ auto  +2 −2  a  2 left" "1     -1" "9     -9"
+                       "▸ auto  +1 −1  b  1 left")
+                     (mapcar (lambda (line) (replace-regexp-in-string " -" " -" line))
+                             (mapcar (lambda (line)
+                                       (pcase line ("-1" "1     -1") ("-9" "9     -9")
+                                              (_ line)))
+                                     (nreverse seen))))))
+    (should-error (gemini-companion-overview-next) :type 'user-error)
+    (gemini-companion-overview-test-keys "p p M-n M-n")
+    (should (string-suffix-p "-B" (gemini-companion-overview-test-here)))
+    (gemini-companion-overview-test-keys "M-p ^")
+    (should (string-search "a  2 left" (gemini-companion-overview-test-here)))
+    (gemini-companion-overview-test-keys "M-n")
+    (should (string-search "b  1 left" (gemini-companion-overview-test-here)))
+    (gemini-companion-overview-test-keys "^ ^")
+    (should (string-prefix-p "▾ the CLI" (gemini-companion-overview-test-here)))
+    (should-error (gemini-companion-overview-up) :type 'user-error)))
+
+(ert-deftest gemini-companion-overview-folds-as-an-outline ()
+  (gemini-companion-overview-test-with-turn
+    (let ((count (lambda () (length (gemini-companion-overview-test-lines)))))
+      (pcase-dolist (`(,key . ,lines) '(("1" . 1) ("2" . 2) ("3" . 4)))
+        (gemini-companion-overview-test-keys key)
+        (should (= lines (funcall count))))
+      (gemini-companion-overview-test-keys "4")
+      (should (< 15 (funcall count)))
+      (gemini-companion-overview-test-keys "S-TAB")
+      (should (= 1 (funcall count)))
+      (gemini-companion-overview-test-keys "S-TAB S-TAB")
+      (should (= 4 (funcall count)))
+      (gemini-companion-overview-test-go-to "auto .* b  ")
+      (gemini-companion-overview-test-keys "TAB")
+      (should (= 6 (funcall count)))
+      ;; Commands of the outline count.
+      (outline-hide-subtree)
+      (gemini-companion-page-refresh)
+      (should (= 4 (funcall count)))
+      (outline-show-all)
+      (gemini-companion-page-refresh)
+      (should (< 15 (funcall count)))
+      ;; What is folded stays so.
+      (gemini-companion-overview-test-go-to "the CLI")
+      (gemini-companion-overview-test-keys "TAB g")
+      (should (= 1 (funcall count))))))
+
+(ert-deftest gemini-companion-overview-visits-the-line-at-point ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "1\n2\n3\n4\n5\n7\n8\nNINE\n" session)
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-keys "M-n")
+    (let ((here (gemini-companion-overview-test-here)))
+      (gemini-companion-overview-test-keys "C-o")
+      (should (equal "*gemini*" (buffer-name (window-buffer))))
+      (should (equal here (gemini-companion-overview-test-here))))
+    (gemini-companion-overview-test-keys "RET")
+    (should (equal "a" (buffer-name (window-buffer))))
+    (should (equal "NINE" (with-current-buffer (window-buffer)
+                            (buffer-substring (point) (line-end-position)))))
+    (delete-file "a")
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-go-to "auto")
+    (should (string-search "was deleted or renamed"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-overview-visit))))))
+
+(ert-deftest gemini-companion-overview-visits-a-line-of-what-was-not-written ()
+  (dolist (end (list #'gemini-companion-edit-reject
+                     (lambda (edit) (gemini-companion-proposal-close edit 'closed))))
+    (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
+      (funcall end (gemini-companion-test-open "a" "1\n2\nnew\nmore\n3\n" 1 session))
+      (gemini-companion-list)
+      (gemini-companion-overview-test-go-to "\\(?:rejected\\|closed\\)  \\+2")
+      (gemini-companion-overview-test-keys "TAB")
+      ;; There is no such line in the file, but the one that follows.
+      (gemini-companion-overview-test-go-to "\\+more")
+      (gemini-companion-overview-test-keys "RET")
+      (should (equal (expand-file-name "a" directory) (buffer-file-name (window-buffer))))
+      (with-current-buffer (window-buffer)
+        (should (= 3 (line-number-at-pos)))))))
+
+(ert-deftest gemini-companion-overview-undoes-whole-edits-after-they-were-kept ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n") ("b" "1\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (gemini-companion-test-writes "a" "one\n2\nthree\n" session)
+    (gemini-companion-test-writes "b" "2\n" session)
+    (gemini-companion-test-writes "new" "x\n" session)
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-go-to "Do it")
+    (gemini-companion-overview-test-keys "k" 'yes)
+    (should-not (gemini-companion-test-left))
+    (gemini-companion-overview-test-go-to "auto .* a  ")
+    (should (string-search "undoes what was kept"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-overview-undo))))
+    (gemini-companion-overview-test-keys "C-u u" 'yes)
+    (should (equal "1\n2\n3\n" (gemini-companion-test-file-text "a")))
+    (gemini-companion-overview-test-go-to "Do it")
+    (should (equal "Undid 2 edits" (gemini-companion-overview-test-keys "C-u u" 'yes)))
+    (should (equal "1\n" (gemini-companion-test-file-text "b")))
+    (should-not (file-exists-p "new"))))
+
+(ert-deftest gemini-companion-overview-ignores-letters-that-were-typed-in-a-file ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
+    (let ((gemini-companion-overview-quiet-seconds 1000))
+      (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+      (gemini-companion-test-walk #'gemini-companion-next-change "d")
+      (should (equal "*gemini*" (buffer-name (window-buffer))))
+      (dolist (command '(gemini-companion-overview-keep gemini-companion-overview-undo
+                                                        gemini-companion-overview-reject))
+        (should (string-search "Key ignored"
+                               (gemini-companion-test-refusal
+                                 (with-current-buffer (window-buffer)
+                                   (funcall command)))))))))
+
+(ert-deftest gemini-companion-overview-names-the-keys-that-do-something ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n") ("b" "B\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (gemini-companion-test-writes "a" "one\n2\n3\n" session)
+    (gemini-companion-test-open "b" "C\n" 2 session)
+    (gemini-companion-list)
+    (let ((header (lambda (width)
+                    (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width)))
+                      (substring-no-properties
+                       (gemini-companion-overview--header))))))
+      (gemini-companion-overview-test-go-to "\\+C")
+      (should (string-prefix-p
+               " b 1 of 1   a accept  r reject  x exclude  c comment  e edit  v view"
+               (funcall header 120)))
+      (should (string-suffix-p "  ? keys" (funcall header 40)))
+      (should (<= (length (funcall header 40)) 40))
+      (gemini-companion-overview-test-go-to "Do it")
+      (should (string-match-p "00:00\\|k keep 1  u undo 1  RET first  TAB fold"
+                              (funcall header 120)))
+      (should-not (string-search "accept" (funcall header 200)))
+      (gemini-companion-turn-page)
+      (should (string-prefix-p " a 1 of 1   k keep  u undo  c comment  n next  RET visit\
+  K U file"
+                               (funcall header 120)))
+      (gemini-companion-overview-test-keys "k")
+      (gemini-companion-overview-test-go-to "Do it")
+      (should-not (string-search "keep" (funcall header 120))))))
+
+;;;; What arrives
+
+(ert-deftest gemini-companion-overview-follows-what-happens-and-point-stays ()
+  (gemini-companion-overview-test-with
+      `(("a" ,gemini-companion-test-lines) ("b" "B\nb\n"))
+    (gemini-companion-state-report session 'prompt "First")
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "b" "B\nc\n" session)
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-go-to "auto .* b  ")
+    (gemini-companion-overview-test-keys "TAB")
+    (gemini-companion-overview-test-go-to "\\+c")
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Second")
+    ;; The next turn writes above, and in another file.
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\nnew\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "c" "x\n" session)
+    (gemini-companion-test-eventually
+      (gemini-companion-overview-test-rows "Second"))
+    (should (string-suffix-p "+c" (gemini-companion-overview-test-here)))))
+
+(ert-deftest gemini-companion-overview-does-not-move-within-a-second-of-a-key ()
+  (gemini-companion-overview-test-with-turn
+    (let ((gemini-companion-overview-quiet-seconds 1000))
+      (gemini-companion-overview-test-keys "n")
+      (gemini-companion-test-writes "c" "x\n" session)
+      (gemini-companion-page--refresh-visible (current-buffer))
+      (should-not (gemini-companion-overview-test-rows " c  "))
+      (setq gemini-companion-overview-quiet-seconds 0)
+      (gemini-companion-page--refresh-visible (current-buffer))
+      (should (gemini-companion-overview-test-rows " c  ")))))
+
+(ert-deftest gemini-companion-overview-shows-what-arrives-as-a-row ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
+    (gemini-companion-list)
+    (let ((windows (gemini-companion-test-window-names))
+          (edit (gemini-companion-test-open "a" "2\n")))
+      (gemini-companion-test-eventually
+        (gemini-companion-overview-test-rows "proposal"))
+      (should (equal windows (gemini-companion-test-window-names)))
+      (should (eq 'pending (gemini-companion-edit-status edit)))
+      ;; Elsewhere, the next one appears.
+      (gemini-companion-quit-window)
+      (gemini-companion-arrival--windows-changed nil)
+      (gemini-companion-test-eventually
+        (eq 'shown (gemini-companion-edit-status edit))))
+    (gemini-companion-part-stop 'overview)))
+
+(ert-deftest gemini-companion-overview-goes-to-the-row-of-the-review ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
+    (setq gemini-companion-review-arrival 'notify)
+    (gemini-companion-test-open "a" "2\n" 1)
+    (gemini-companion-arrival-view (gemini-companion-test-open "b" "2\n" 2))
+    (gemini-companion-test-call #'gemini-companion-list)
+    (should (equal "*gemini*" (buffer-name (window-buffer))))
+    (should (string-match-p "shown .* b  " (gemini-companion-overview-test-here)))
+    (gemini-companion-part-stop 'overview)))
+
+;;;; Others
+
+(ert-deftest gemini-companion-overview-has-an-index-and-next-error ()
+  (gemini-companion-overview-test-with-turn
+    (should (equal '("a" "b")
+                   (mapcar (lambda (entry) (car (split-string (car entry) "  ")))
+                           (funcall imenu-create-index-function))))
+    (let ((next-error-last-buffer (current-buffer)))
+      (funcall next-error-function 1 t)
+      (should (equal "a" (buffer-name (window-buffer))))
+      (with-current-buffer "*gemini*"
+        (funcall next-error-function 2 nil))
+      (should (equal "b" (buffer-name (window-buffer)))))))
+
+(ert-deftest gemini-companion-overview-has-the-conversion-of-a-file ()
+  (gemini-companion-overview-test-with '(("a" "1\r\n2\r\n3\r\n"))
+    (let ((file (expand-file-name "a")))
+      (gemini-companion-test-write file "1\n2\nthree\n")
+      (gemini-companion-file-state-record session file "1\r\n2\r\n3\r\n" "1\n2\nthree\n")
+      (gemini-companion-turn-page)
+      (should (string-search "Converted: " (gemini-companion-overview-test-here)))
+      (gemini-companion-overview-test-keys "k")
+      (should (string-suffix-p "-3" (gemini-companion-overview-test-here)))
+      (gemini-companion-overview-test-keys "k")
+      (should-not (gemini-companion-test-left)))))
+
+(ert-deftest gemini-companion-overview-draws-more-of-a-long-diff-on-the-way ()
+  (gemini-companion-overview-test-with
+      `(("a" ,(mapconcat #'number-to-string (number-sequence 1 400) "\n"))
+        ("b" "B\n"))
+    (let ((gemini-companion-unified-draw-most-lines 20))
+      (gemini-companion-test-writes
+       "a" (mapconcat (lambda (n) (format "%d%s" n (if (zerop (% n 40)) "!" "")))
+                      (number-sequence 1 400) "\n")
+       session)
+      (gemini-companion-test-writes "b" "C\n" session)
+      (gemini-companion-turn-page)
+      (dotimes (n 9)
+        (gemini-companion-overview-test-keys "M-n")
+        (should (string-suffix-p (format "-%d" (* 40 (+ 2 n)))
+                                 (gemini-companion-overview-test-here))))
+      (gemini-companion-overview-test-keys "M-n")
+      (should (string-suffix-p "-B" (gemini-companion-overview-test-here))))))
+
+(ert-deftest gemini-companion-overview-shows-one-review-and-the-other-waits-again ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
+    (let ((gemini-companion-arrival-pause 0)
+          (states (lambda ()
+                    (mapcar #'gemini-companion-edit-status
+                            (gemini-companion-edits-open))))
+          (second nil))
+      (gemini-companion-test-show "a" "2\n")
+      (with-current-buffer "*gemini proposal: a*"
+        (goto-char (point-min))
+        (insert "mine "))
+      (setq second (gemini-companion-test-open "b" "2\n" 2))
+      (execute-kbd-macro (kbd "C-u M-x gemini-companion-review RET M-n RET"))
+      (should (equal '(pending shown) (funcall states)))
+      (gemini-companion-test-accept-inside second)
+      (gemini-companion-test-eventually (equal '(shown) (funcall states)))
+      (gemini-companion-test-accept-inside (car (gemini-companion-edits-open)))
+      (should (equal '((1 accepted "mine 2\n") (2 accepted "2\n")) outcomes)))
+    (gemini-companion-part-stop 'overview)))
+
+(ert-deftest gemini-companion-overview-undoes-a-turn-on-a-host-one-by-one ()
+  (gemini-companion-test-needs-add-on 'remote)
+  (gemini-companion-overview-test-with '(("a" "1\n"))
+    (gemini-companion-part-stop 'changes)
+    (let ((gemini-companion-remote-names-mirrors `(("/ssh:far:" . ,directory)))
+          (gemini-companion-remote-names-hosts
+           (list (list "/ssh:far:" :state "connected")))
+          calls)
+      (dolist (text '("2\n" "3\n" "4\n"))
+        (gemini-companion-test-accept "a" text))
+      (cl-letf (((symbol-function 'gemini-companion-server-ask)
+                 (lambda (&rest call) (push call calls))))
+        (gemini-companion-list)
+        (gemini-companion-overview-test-go-to "1 file")
+        (gemini-companion-overview-test-keys "C-u u" 'yes)
+        (pcase-dolist (`(,text ,problem ,count) '(("3\n" nil 1) ("2\n" nil 2)
+                                                  (nil "it has changed there" 3)))
+          (should (= count (length calls)))
+          (pcase-let ((`(remote-write ,args ,done ,failed) (car calls))
+                      (now (gemini-companion-test-file-text "a")))
+            (should (equal args `( "/ssh:far:" "/a" ,(secure-hash 'sha256 now)
+                                   ,(base64-encode-string (or text "1\n")))))
+            (if problem
+                (should (equal "Undid 2 of 3 edits; \
+ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
+              (gemini-companion-test-write "a" text)
+              (funcall done t))))))))
+
+(ert-deftest gemini-companion-overview-is-drawn-in-parts-as-at-once ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n") ("b" "B\n"))
+    (gemini-companion-list)
+    (let ((drawn (lambda ()
+                   (gemini-companion-overview-level 4)
+                   (revert-buffer)
+                   (gemini-companion-overview-test-lines))))
+      (dotimes (step 60)
+        (let ((edit (seq-random-elt (append (gemini-companion-edits-open) '(nil)))))
+          (pcase (random 5)
+            ((guard (null edit))
+             (gemini-companion-test-open
+              (seq-random-elt '("a" "b" "c"))
+              (format "%d\n2\n3\n%d\n" (random 3) (random 3))
+              step (gemini-companion-test-session (format "s%d" (1+ (random 2))))))
+            (0 (gemini-companion-edit-reject edit))
+            (1 (gemini-companion-proposal-close edit 'closed))
+            (2 (gemini-companion-server-receive 'sessions-update
+                 (list (gemini-companion-test-session "s1" (1+ (random 2))))))
+            (3 (ignore-errors (gemini-companion-edit-accept edit)))
+            (_ (when-let* ((hunk (car (gemini-companion-edit-hunks edit))))
+                 (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                   (gemini-companion-edit-hunks-toggle edit hunk))))))
+        (when (zerop (random 3))
+          (goto-char (1+ (random (buffer-size))))
+          (ignore-errors (gemini-companion-overview-toggle)))
+        (revert-buffer))
+      (let ((parts (funcall drawn)))
+        (kill-buffer)
+        (gemini-companion-list)
+        (should (equal (funcall drawn) parts))))))
+
+;;; gemini-companion-overview-test.el ends here
