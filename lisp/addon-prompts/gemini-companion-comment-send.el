@@ -190,7 +190,7 @@ a message shows how many comments were not sent."
   "Send your comments on files to a CLI, all as one prompt.
 Each has the name of its file and the numbers of its lines, the lines, and
 your text.  What you have undone since the last time is told, too.
-SESSION is by default that of the list or the page, or the only one for
+SESSION is by default the one at point in the overview, or the only one for
 which you have comments, or else you are asked.
 
 If the CLI runs in no terminal of this Emacs, the prompt is added to the kill
@@ -214,7 +214,7 @@ whether what you undid is told without one")))
         (gemini-companion-comment-send--send session comments undone)))))
 
 (defun gemini-companion-comment-send--session ()
-  "Return the session of the list or the page, or else read one."
+  "Return the session at point in the overview, or else read one."
   (if gemini-companion-edits-view
       (car (gemini-companion-view-edits gemini-companion-edits-view))
     (gemini-companion-session-read

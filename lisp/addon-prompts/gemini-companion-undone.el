@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; What the user has undone of the changes of a CLI, in a file, in the list or on the
-;; page of a turn, until it is sent to the CLI with the next comments; see
+;; What the user has undone of the changes of a CLI, in a file or in the
+;; overview, until it is sent to the CLI with the next comments; see
 ;; `gemini-companion-comment-send'.  Which hunks these are is known to the record of
 ;; the file, see `gemini-companion-changes': those that are there again by then are
 ;; not sent.

@@ -7,7 +7,7 @@
 
 ;; A page is a buffer whose whole text is computed: when something has changed and
 ;; the buffer is visible, the text is computed again, and replaces in the buffer
-;; what differs, so that point and windows stay at their lines.  The list, the status
+;; what differs, so that point and windows stay at their lines.  The overview, the status
 ;; and the unified diff of a review are pages.
 
 ;;; Code:

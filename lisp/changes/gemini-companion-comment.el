@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; Comments on lines, to be sent to a CLI.  They are made with the same command in
-;; the list of edits, on the page of a turn, in a review and in a file.
+;; the overview, in a review and in a file.
 ;;
 ;; A comment is anchored to lines of a text: of a proposal while that awaits an
 ;; answer, and then of the file.  In a buffer with that text, an overlay moves with
@@ -1093,7 +1093,7 @@ If DISK is non-nil, the buffer does not count."
                (gemini-companion-text-read path))))))
 
 (defun gemini-companion-comment-show-here ()
-  "Show at once what a command has changed of comments in the list or the page."
+  "Show at once what a command has changed of comments in the overview."
   (when gemini-companion-edits-view
     (gemini-companion-view-follow gemini-companion-edits-view 'changed)))
 
@@ -1280,8 +1280,7 @@ Emacs still asks about comments that no CLI has got."
 
 (defun gemini-companion-comment ()
   "Comment on the line at point, or on the lines of the region.
-That is in a file, in a review, in the list of edits, or on the page of a
-turn.  On a removed line that others replace, comment on these; removed lines
+That is in a file, in a review, or in the overview.  On a removed line that others replace, comment on these; removed lines
 are meant if the region has no others.  On the row of a file, comment on the
 file.  A comment that is there already is edited; an empty text removes it.
 

@@ -93,7 +93,7 @@ are left out."
                         (gemini-companion-changes-file-edit record))))))
 
 (defun gemini-companion-patch--edits-here ()
-  "Return the edits at point, oldest first, or nil outside of reviews and the list.
+  "Return the edits at point, oldest first, or nil elsewhere than in reviews and the overview.
 Of several, only those that are open or were written count."
   (let ((edits (if gemini-companion-edits-view
                    (cdr (gemini-companion-view-edits gemini-companion-edits-view))
@@ -175,7 +175,7 @@ Signal a `user-error' if they are the same before and after."
 (defun gemini-companion-patch (&optional of-turn)
   "Show a unified diff in `diff-mode', with names relative to the root.
 In a review it is the proposal, from the file to the text that accepting it
-writes; in the list, the edit at point, or what a turn or CLI did; elsewhere
+writes; in the overview, the edit at point, or what a turn or CLI did; elsewhere
 all changes that you have neither kept nor undone, from what was reviewed to
 now.  OF-TURN, the prefix argument, shows what the last turn of a CLI did.
 

@@ -535,7 +535,7 @@ as their terminals do not take an answer."
 (defun gemini-companion-edit-accept (&optional edit)
   "Accept EDIT with the text in its proposal buffer.
 That text is then written to the file.  Without EDIT, take the
-edits at point in the list; else the review of the current buffer,
+edits at point in the overview; else the review of the current buffer,
 or the one that is shown."
   (interactive)
   (gemini-companion-proposal--answer edit "Accept"
@@ -543,7 +543,7 @@ or the one that is shown."
 
 (defun gemini-companion-edit-reject (&optional edit)
   "Reject EDIT, so that the CLI does not write the file.
-Without EDIT, take the edits at point in the list, or else the review of
+Without EDIT, take the edits at point in the overview, or else the review of
 the current buffer, or the one that is shown; the comments on them
 are sent as the reason."
   (interactive)

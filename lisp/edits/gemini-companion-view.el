@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; A view displays an edit for review.  Each kind of view is a struct that includes
-;; `gemini-companion-view', with methods for these generic functions.  The list of
-;; edits is a view of several edits.
+;; `gemini-companion-view', with methods for these generic functions.  The overview
+;; is a view of several edits.
 
 ;;; Code:
 

@@ -57,14 +57,14 @@
 (defvar gemini-companion-overview-mode-map
   (let ((map (gemini-companion-commands-bind (make-sparse-keymap) 'overview)))
     (define-key map [backtab] (lookup-key map (kbd "S-TAB")))
-    (define-key map [mouse-2] #'gemini-companion-overview-click)
+    (define-key map [mouse-2] #'gemini-companion-overview--click)
     (dolist (level '(1 2 3 4) map)
-      (define-key map (number-to-string level) #'gemini-companion-overview-level)))
+      (define-key map (number-to-string level) #'gemini-companion-overview--level)))
   "Keys in the overview.")
 
 (defvar gemini-companion-overview--sign-map
   (let ((map (make-sparse-keymap)))
-    (define-key map [mouse-1] #'gemini-companion-overview-click-sign)
+    (define-key map [mouse-1] #'gemini-companion-overview--click-sign)
     map)
   "Keymap of the sign before a row that can be folded.")
 
@@ -1594,7 +1594,7 @@ elsewhere in it, fold its file."
   (puthash (gemini-companion-overview-row-key row) state
            gemini-companion-overview--chosen))
 
-(defun gemini-companion-overview-level (&optional level)
+(defun gemini-companion-overview--level (&optional level)
   "Unfold all rows above LEVEL, and fold the others.
 Level 1 has the CLIs, 2 the turns, 3 the files and 4 the diffs.  It is by default
 the number that was typed."
@@ -1613,17 +1613,17 @@ the number that was typed."
   "Fold all rows, then show the turns, the files, and the diffs, one after another."
   (interactive nil gemini-companion-overview-mode)
   (setq gemini-companion-overview--cycle (1+ (mod gemini-companion-overview--cycle 4)))
-  (gemini-companion-overview-level gemini-companion-overview--cycle))
+  (gemini-companion-overview--level gemini-companion-overview--cycle))
 
 ;;;; Mouse
 
-(defun gemini-companion-overview-click (event)
+(defun gemini-companion-overview--click (event)
   "Go to what was clicked by EVENT."
   (interactive "e" gemini-companion-overview-mode)
   (gemini-companion-commands-go-to-click event)
   (gemini-companion-overview-visit))
 
-(defun gemini-companion-overview-click-sign (event)
+(defun gemini-companion-overview--click-sign (event)
   "Fold or unfold the row whose sign was clicked by EVENT."
   (interactive "e" gemini-companion-overview-mode)
   (gemini-companion-commands-go-to-click event)

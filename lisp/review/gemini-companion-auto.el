@@ -82,7 +82,7 @@ Signal an error if EDIT cannot be compared, or not be answered."
 (defun gemini-companion-auto--objection (edit)
   "Return why EDIT must not be accepted by itself, or nil.
 The reason is a phrase, such as: unsaved changes here.  The header line
-and the list show it."
+and the overview show it."
   (pcase-let* ((file (gemini-companion-edit-file edit))
                (name (or (gemini-companion-text-true-name file) file))
                (`(,root ,own) (gemini-companion-roots-outermost
@@ -116,7 +116,7 @@ files with unsaved changes in this Emacs, and those that
 line shows the reason.  \\[gemini-companion-list] shows the
 accepted edits, and can revert them.
 
-Interactively, SESSION is the CLI at point in the list or of the current
+Interactively, SESSION is the CLI at point in the overview or of the current
 review, or the only connected CLI; if there are several, ask for one."
   (interactive
    (let ((session

@@ -183,7 +183,7 @@ This is on `gemini-companion-review-mode-hook' while the mode is on."
                   (substitute-command-keys "\\[gemini-companion-review]"))))
 
 (defun gemini-companion-review-enter ()
-  "Return the current view; from the list, go there first, to the line at point."
+  "Return the current view; from the overview, go there first, to the line at point."
   (when gemini-companion-edits-view
     (let ((edit (gemini-companion-edit-unsettled))
           (line (get-text-property (point) 'gemini-companion-line)))
@@ -563,7 +563,7 @@ That is the review that is shown, laid out again if one of its windows was
 deleted, or the terminal beside it; else what has waited longest: a
 proposal, or a question in the terminal of a CLI.  From there, go to the
 next.  If nothing waits, show what each CLI is doing.  With prefix argument
-LIST, list the edits."
+LIST, go to the overview."
   (interactive "P")
   (let ((request (or (gemini-companion-edit-shown)
                      (gemini-companion-request-next))))
@@ -643,14 +643,14 @@ Accepting sends the rest."
 
 (defun gemini-companion-review-next-hunk (&optional count)
   "Go to the next hunk of this review, or COUNT hunks on.
-In the list, go to the next line of a CLI, turn, edit or hunk."
+In the overview, go to the next row or change."
   (interactive "p")
   (gemini-companion-view-move (gemini-companion-review-of-buffer)
                               (or count 1)))
 
 (defun gemini-companion-review-previous-hunk (&optional count)
   "Go to the previous hunk of this review, or COUNT hunks back.
-In the list, go to the previous line of a CLI, turn, edit or hunk."
+In the overview, go to the previous row or change."
   (interactive "p")
   (gemini-companion-review-next-hunk (- (or count 1))))
 

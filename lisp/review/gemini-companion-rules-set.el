@@ -36,7 +36,7 @@ visits.  Signal a `user-error' without one."
           ((gemini-companion-names-file)
            (list (gemini-companion-names-file) nil))
           (t (user-error "No file here; a rule is set in a review, \
-in the list of edits or in a file")))))
+in the overview or in a file")))))
 
 ;;;; Conditions
 

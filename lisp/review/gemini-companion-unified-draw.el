@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; Insert the hunks of an edit as a unified diff, with the colors of the file and
-;; marked words; lines without changes are folded.  The unified view and the list of
-;; edits display it.  The walk marks the words of a change in the same way.
+;; marked words; lines without changes are folded.  The unified view and the overview
+;; display it.  The walk marks the words of a change in the same way.
 
 ;;; Code:
 

@@ -8,7 +8,7 @@
 ;; The windows of a review: make a window that leaves the terminal of the CLI and
 ;; the selected window visible, lay out a unified diff or an Ediff session there,
 ;; record the layout before the review, and restore it afterwards, also on another
-;; tab.  A window for other buffers, such as the list, hides none of these.
+;; tab.  A window for other buffers, such as the overview, hides none of these.
 ;;
 ;; No other file makes, deletes or resizes windows, or gives them a buffer, but by
 ;; `display-buffer'.

@@ -210,7 +210,7 @@ If that is impossible, change nothing and return why, a predicate."
                    plain))
          (text (gemini-companion-text-of-buffer)))
     (cond ((eq 'mixed (gemini-companion-format-ends format))
-           "had line ends of both kinds; undo the edit in the list")
+           "had line ends of both kinds; undo the whole edit in the overview")
           ((and (not (memq plain '(utf-8 utf-16le utf-16be)))
                 (unencodable-char-position 0 (length text) coding nil text))
            (format "has characters that %s does not have; undo these changes first"

@@ -234,8 +234,8 @@ If SECTION is non-nil, only those of that section."
 (defun gemini-companion-manual-test-maps ()
   "Return an alist of the sections of the manual about keys, and their keymaps."
   (let ((review (gemini-companion-manual-test-map 'review 'view 'unified 'panel))
-        (list (gemini-companion-manual-test-map 'list))
-        (page (gemini-companion-manual-test-map 'page)))
+        (overview (gemini-companion-manual-test-local-map
+                   'gemini-companion-overview-mode)))
     `(("The first session" ,review)
       ("In a terminal of Emacs" ,gemini-companion-terminal-map
        ,gemini-companion-terminal-ended-map
@@ -244,11 +244,10 @@ If SECTION is non-nil, only those of that section."
       ("Keys in a review" ,review)
       ("After an answer" ,review)
       ("Changes in a file" ,(gemini-companion-manual-test-map 'change))
-      ("The list and turns" ,list)
-      ("Keys in the list" ,list)
-      ("All changes on one page" ,page)
-      ("Comments" ,page ,list ,review)
-      ("Undoing an edit" ,list)
+      ("The overview buffer" ,overview)
+      ("Keys in the overview" ,overview)
+      ("Comments" ,overview ,review)
+      ("Undoing an edit" ,overview)
       ("Writing a prompt in Emacs" ,gemini-companion-compose-mode-map)
       ("What happens to a prompt" ,gemini-companion-compose-mode-map)
       ("Permissions" ,gemini-companion-permission-mode-map)
@@ -338,7 +337,7 @@ If SECTION is non-nil, only those of that section."
             (push (list file key) wrong)))))
     ;; Captions of the film begin with keys.
     (gemini-companion-manual-test-in "dev/pictures.py"
-      (let ((places (gemini-companion-manual-test-map 'view 'change 'page)))
+      (let ((places (gemini-companion-manual-test-map 'view 'change 'overview)))
         (dolist (key (gemini-companion-manual-test-matches
                       "film\\.take([0-9.]+, \"\\([a-zA-Z]\\|RET\\):"))
           (unless (commandp (lookup-key places (kbd key)))
@@ -357,10 +356,8 @@ If SECTION is non-nil, only those of that section."
                               'review 'view 'unified 'panel))
                        (cons "Changes in a file"
                              (gemini-companion-manual-test-rows 'change))
-                       (cons "Keys in the list"
-                             (gemini-companion-manual-test-rows 'list))
-                       (cons "All changes on one page"
-                             (gemini-companion-manual-test-rows 'page))
+                       (cons "Keys in the overview"
+                             (gemini-companion-manual-test-rows 'overview))
                        (cons "Keys and menus"
                              (mapcar (lambda (row)
                                        (cons (concat "C-c g " (car row)) (cdr row)))
