@@ -8,7 +8,7 @@ those of the hook before an edit; without rules, its comparator is an echo.  The
 question is for the diagnostics of a file, by a bridge that runs: HTTP, EPC, Emacs,
 and back, without any language server; its limit is the start of an empty Python.
 
-What a CLI asks before a command is a row of the list of edits; that takes the time from
+What a CLI asks before a command is a row of the overview; that takes the time from
 the event until the row is in the buffer.  The comparator is the way of the event to a
 hook, the one above from its start to its end.
 """
@@ -49,7 +49,7 @@ START = """
 LOOK = """
 (progn (gemini-companion-list) (defvar bench-row nil) (defvar bench-command "")
  (defun bench-look ()
-  (if (with-current-buffer "*gemini edits*"
+  (if (with-current-buffer "*gemini*"
        (save-excursion (goto-char (point-min)) (search-forward bench-command nil t)))
    (setq bench-row (float-time))
    (run-at-time 0.002 nil #'bench-look)))

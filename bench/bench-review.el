@@ -72,17 +72,16 @@ That is a value of `gemini-companion-review-arrival'."
   (prog1 (float-time)
     (gemini-companion-edit-accept)))
 
-;;;; List
+;;;; Overview
 
 (defun bench-review-list ()
-  "List the edits with their diffs."
+  "Show the edits with their diffs in the overview."
   (gemini-companion-list)
-  (outline-show-all)
-  (revert-buffer)
+  (gemini-companion-overview--level 4)
   nil)
 
 (defun bench-review-arriving (file)
-  "Report that an edit of FILE may arrive; wait until it is in the list.
+  "Report that an edit of FILE may arrive; wait until it is in the overview.
 Return the ms of processor time since then, without those for garbage."
   (garbage-collect)
   (let ((gc-cons-threshold most-positive-fixnum)
@@ -94,13 +93,13 @@ Return the ms of processor time since then, without those for garbage."
     (* 1000 (- (bench-review-cpu) began))))
 
 (defun bench-review--listed-p (file)
-  "Return non-nil if the list, in the selected window, has FILE."
+  "Return non-nil if the overview, in the selected window, has FILE."
   (with-current-buffer (window-buffer)
     (save-excursion
       (goto-char (point-min))
       (search-forward file nil t))))
 
-;;;; Page of a turn
+;;;; All changes of a turn
 
 (defun bench-review-write-turn (directory)
   "Let a CLI write 400 changes in 20 files in DIRECTORY, a new Git repository.
@@ -131,16 +130,17 @@ They are not committed.  Return the number of changes."
              (number-sequence 1 400) ""))
 
 (defun bench-review-page ()
-  "Return the times to draw the page of the turn, and to display it.
+  "Return the times to draw the changes of the turn, and to display them.
 Nothing that was drawn before is used again.  The value is a list of
 the seconds until then, and of those on a processor."
-  (when (get-buffer "*gemini changes*")
-    (kill-buffer "*gemini changes*"))
+  (when (get-buffer "*gemini*")
+    (kill-buffer "*gemini*"))
   (bench-review--timed
    (lambda ()
      (gemini-companion-turn-page '(:id "bench"))
+     (gemini-companion-overview--level 4)
      (redisplay t)
-     (with-current-buffer "*gemini changes*"
+     (with-current-buffer "*gemini*"
        (bench-review--check-lines)))))
 
 (defun bench-review-diff-mode (directory)

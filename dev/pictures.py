@@ -255,7 +255,7 @@ def ediff(scene: Scene, picture: Path) -> None:
 
 
 def edits(scene: Scene, picture: Path) -> None:
-    """Write ``picture`` of a turn in the list: a file accepted, one with a comment."""
+    """Write ``picture`` of what waits: a proposal with a comment, a file accepted."""
     # The prompt is known then.
     scene.link()
     scene.start()
@@ -266,9 +266,9 @@ def edits(scene: Scene, picture: Path) -> None:
     scene.reviews.shown(scene.test.name)
     scene.press("C-c g l C-x 1")
     scene.settle()
-    scene.press("TAB n n n n n c")
-    scene.type("test the default, too")
-    scene.press("RET M-< n n TAB")
+    scene.press("n c")
+    scene.type("test the default as well")
+    scene.press("RET")
     scene.take(picture)
 
 
@@ -342,7 +342,7 @@ def page(scene: Scene, picture: Path) -> None:
     scene.finish("All done.")
     scene.press("C-c g d C-x 1")
     scene.settle()
-    scene.press("k n n c")
+    scene.press("k M-n c")
     scene.type("a discount is a percentage: name it so")
     scene.press("RET")
     scene.take(picture)
@@ -428,7 +428,7 @@ def demo(scene: Scene, picture: Path) -> None:
     film.take(2.2, "RET: what was there before")
     scene.press("C-c g d")
     # It stands for a while before the film begins again.
-    film.take(5, "C-c g d: all that is left to review, on one page: k keeps, u undoes")
+    film.take(5, "C-c g d: all that is left to review, in one buffer: k keeps, u undoes")
     film.write(picture)
 
 

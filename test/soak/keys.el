@@ -6,7 +6,7 @@
 
 (require 'cl-lib)
 
-(declare-function gemini-companion-list "gemini-companion-list")
+(declare-function gemini-companion-list "gemini-companion-overview")
 
 (setq message-log-max 1000
       create-lockfiles nil
