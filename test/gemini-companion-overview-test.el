@@ -40,7 +40,8 @@
   "The requests that were shown, the last one first.")
 
 (cl-defmethod gemini-companion-request-label ((_ gemini-companion-overview-test-call))
-  "asks  Shell  rm -rf build")
+  "Return that a command is asked for."
+  (concat "asks  Shell  " "rm -rf build"))
 
 (cl-defmethod gemini-companion-request-insert ((_ gemini-companion-overview-test-call))
   "Insert a command."

@@ -191,12 +191,12 @@ GROUPS are as in `gemini-companion-commands'; one that is new comes last."
 
 (defconst gemini-companion-commands (gemini-companion-commands--all)
   "Commands by group: lists of key, command, label, places and a plist.
-The places are `global', the map of all commands; `review', all buffers
-of a review; `view', those where no text is typed, or of them only the
-`panel' of Ediff or the `unified' diff; `overview', the buffer of all CLIs;
-`change', the next key after a command that goes to a change; `permission', what a CLI asks before it
-runs a tool; `plan', what it wants to do; and `inquiry', what its model asks.
-A group without a title is in no menu.
+The places are `global', the map of all commands; `review', all buffers of a
+review; `view', those where no text is typed, or of them only the `panel' of
+Ediff or the `unified' diff; `overview', the buffer of all CLIs; `change',
+the next key after a command that goes to a change; `permission', what a CLI
+asks before it runs a tool; `plan', what it wants to do; and `inquiry', what
+its model asks.  A group without a title is in no menu.
 
 In the plist, `:header' is the word beside the key in a header line, in
 which those with `:first' come first.  The transient stays after

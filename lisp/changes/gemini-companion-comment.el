@@ -1280,9 +1280,10 @@ Emacs still asks about comments that no CLI has got."
 
 (defun gemini-companion-comment ()
   "Comment on the line at point, or on the lines of the region.
-That is in a file, in a review, or in the overview.  On a removed line that others replace, comment on these; removed lines
-are meant if the region has no others.  On the row of a file, comment on the
-file.  A comment that is there already is edited; an empty text removes it.
+That is in a file, in a review, or in the overview.  On a removed line that
+others replace, comment on these; removed lines are meant if the region has
+no others.  On the row of a file, comment on the file.  A comment that is
+there already is edited; an empty text removes it.
 
 A comment on a proposal goes with the rejection, as its reason; others stay
 until you send them, by \\[gemini-companion-send-comments]."

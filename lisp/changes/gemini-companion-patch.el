@@ -175,9 +175,10 @@ Signal a `user-error' if they are the same before and after."
 (defun gemini-companion-patch (&optional of-turn)
   "Show a unified diff in `diff-mode', with names relative to the root.
 In a review it is the proposal, from the file to the text that accepting it
-writes; in the overview, the edit at point, or what a turn or CLI did; elsewhere
-all changes that you have neither kept nor undone, from what was reviewed to
-now.  OF-TURN, the prefix argument, shows what the last turn of a CLI did.
+writes; in the overview, the edit at point, or what a turn or CLI did;
+elsewhere all changes that you have neither kept nor undone, from what was
+reviewed to now.  OF-TURN, the prefix argument, shows what the last turn of
+a CLI did.
 
 \\<diff-mode-map>\\[diff-apply-hunk] applies a hunk to the file, and \
 \\[diff-goto-source] goes there."

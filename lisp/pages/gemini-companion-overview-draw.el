@@ -79,10 +79,10 @@
 (cl-defun gemini-companion-overview-draw--line
     (width before name &key flexible tail right)
   "Return a line of WIDTH columns.
-BEFORE and NAME are never left out; NAME is shortened in its middle if nothing
-else helps.  FLEXIBLE is cut at its end.  TAIL are three texts after that, or nil in
-place of one; the last one is left out first, then the first one.  RIGHT is at the
-right edge."
+BEFORE and NAME are never left out; NAME is shortened in its middle if
+nothing else helps.  FLEXIBLE is cut at its end.  TAIL are three texts after
+that, or nil in place of one; the last one is left out first, then the first
+one.  RIGHT is at the right edge."
   (let* ((right (or right ""))
          (room (- width (string-width before)
                   (if (string-empty-p right) 0 (+ 2 (string-width right)))))
@@ -658,8 +658,8 @@ UNFOLDED are the folds whose lines are shown."
 
 (defun gemini-companion-overview-draw--insert-comments (row after before)
   "Insert the comments on ROW into its diff, the text of the current buffer.
-AFTER and BEFORE are the lines of the two texts, vectors.  What is on lines that
-the diff does not have is at its end."
+AFTER and BEFORE are the lines of the two texts, vectors.  What is on lines
+that the diff does not have is at its end."
   (let* ((edit (gemini-companion-overview-row-edit row))
          (left (gemini-companion-comment-insert
                 (cond ((gemini-companion-edit-open-p edit)
@@ -724,9 +724,9 @@ the diff does not have is at its end."
                (:copier nil))
   "A piece of the diff of a file.
 The text now has the lines from index START to END, exclusive; without it,
-LINES would be there, and with it, WITH, a list, or nil if that is the text now.
-STATE is nil if it is left, or `kept' or `undone'.  MARK is what identifies the
-change: a cons of `left' or `decided' and its number."
+LINES would be there, and with it, WITH, a list, or nil if that is the text
+now.  STATE is nil if it is left, or `kept' or `undone'.  MARK is what
+identifies the change: a cons of `left' or `decided' and its number."
   start end lines with state mark)
 
 (defun gemini-companion-overview-draw--pieces (row now others)

@@ -46,18 +46,19 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
   `file'      what the EDITS of TURN have done to one file; EDIT is the last one
   `comments'  comments on a file without changes
 
-ROWS are the rows below it.  PATH is the name of the file and FILE its true name.
-RECORD is that of the file, or nil if there is none, LEFT are its changes that are
-left and of TURN, and DECIDED those of TURN that are kept or undone.  NEWER is the
-newest turn in which changes of TURN are counted, or nil."
+ROWS are the rows below it.  PATH is the name of the file and FILE its true
+name.  RECORD is that of the file, or nil if there is none, LEFT are its
+changes that are left and of TURN, and DECIDED those of TURN that are kept
+or undone.  NEWER is the newest turn in which changes of TURN are counted,
+or nil."
   key level kind rows session turn edit edits request file path record
   left decided newer text action)
 
 (defvar gemini-companion-overview-rows--looks
   (make-hash-table :test 'eq :weakness 'key)
   "Table from records to what was computed of them last.
-The values are lists of a version, see `gemini-companion-changes-version', and of
-conses of a turn and what is decided of it.")
+The values are lists of a version, see `gemini-companion-changes-version',
+and of conses of a turn and what is decided of it.")
 
 ;;;; Records
 
@@ -375,7 +376,8 @@ Each comment is displayed once, with the last edit of its file."
 
 (defun gemini-companion-overview-row-answered (row)
   "Return the last time when comments were sent that the turn of ROW answers, or nil.
-That is the first turn that has begun since, or the one in which they were sent."
+That is the first turn that has begun since, or the one in which they were
+sent."
   (let ((turn (gemini-companion-overview-row-turn row)))
     (seq-find
      (lambda (time)

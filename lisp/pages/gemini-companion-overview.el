@@ -419,9 +419,9 @@ FOLD is `open' or `folded', or nil if nothing is below it."
 
 (defun gemini-companion-overview--body (row versions)
   "Return the text below ROW, a cons of its state and the text, or nil.
-The last one is returned if nothing that it depends on has changed.  The text of
-a row that is folded is not drawn: it is nil.  Note in VERSIONS which version of a
-proposal is drawn."
+The last one is returned if nothing that it depends on has changed.  The
+text of a row that is folded is not drawn: it is nil.  Note in VERSIONS
+which version of a proposal is drawn."
   (when (gemini-companion-overview-draw-body-p row)
     (let* ((key (gemini-companion-overview-row-key row))
            (unfolded gemini-companion-unified-draw-unfolded)
@@ -463,7 +463,8 @@ proposal is drawn."
 
 (defun gemini-companion-overview--places ()
   "Return where point is in each window, and in the buffer: a list of (WINDOW . KEYS).
-KEYS are those of its row and of the rows above that; WINDOW is nil for the buffer."
+KEYS are those of its row and of the rows above that; WINDOW is nil for the
+buffer."
   (mapcar (lambda (window)
             (save-excursion
               (when window
@@ -478,8 +479,8 @@ KEYS are those of its row and of the rows above that; WINDOW is nil for the buff
 
 (defun gemini-companion-overview--restore-places (places)
   "Go in each window of PLACES to the row above, where the row of point is gone.
-PLACES are as of `gemini-companion-overview--places'.  A row that is there, or was
-never one, has point where it is now."
+PLACES are as of `gemini-companion-overview--places'.  A row that is there,
+or was never one, has point where it is now."
   (pcase-dolist (`(,window . ,keys) places)
     (let ((place (if window (window-point window) (point))))
       (save-excursion
@@ -506,10 +507,11 @@ never one, has point where it is now."
 
 (define-derived-mode gemini-companion-overview-mode special-mode "Gemini"
   "Major mode for what waits for an answer, what CLIs have written, and what is left.
-The section Waiting has the proposals and questions of all CLIs, the oldest first.
-Below each CLI are its turns, the newest first, and their files.  In the diff of a
-file, a letter before the sign says what was decided: k for kept, u for undone, x
-for excluded, and * is before lines of your own.  What is left has colors.
+The section Waiting has the proposals and questions of all CLIs, the oldest
+first.  Below each CLI are its turns, the newest first, and their files.  In
+the diff of a file, a letter before the sign says what was decided: k for
+kept, u for undone, x for excluded, and * is before lines of your own.  What
+is left has colors.
 
 \\{gemini-companion-overview-mode-map}"
   :interactive nil
@@ -918,8 +920,9 @@ They are those that have a word for the header line in the table of commands."
 
 (defun gemini-companion-overview--after (place here what)
   "Draw again, report WHAT was done, and go to the next change that is left.
-PLACE is the number that it has now, and HERE the row of what was done.  First it is
-one of that file, then of its turn, then of its CLI; then what waits is next."
+PLACE is the number that it has now, and HERE the row of what was done.
+First it is one of that file, then of its turn, then of its CLI; then what
+waits is next."
   (gemini-companion-page-refresh)
   (let* ((targets (gemini-companion-overview--targets))
          (here (or (gethash (gemini-companion-overview-row-key here)
@@ -1158,12 +1161,12 @@ A change that is kept is left again.  Several files are asked for."
 
 (defun gemini-companion-overview-undo (&optional whole)
   "Undo the change at point, or what is left of the file, turn or CLI at point.
-That is done in the buffers of the files.  A new file is deleted.  Several files
-and new ones are asked for.
+That is done in the buffers of the files.  A new file is deleted.  Several
+files and new ones are asked for.
 
-With WHOLE, a prefix argument, undo all that the edits of the file or turn at
-point have done, also what you have kept: the file gets its bytes of before,
-unless it has changed since."
+With WHOLE, a prefix argument, undo all that the edits of the file or turn
+at point have done, also what you have kept: the file gets its bytes of
+before, unless it has changed since."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview--row-or-error)))
@@ -1314,8 +1317,8 @@ PROBLEMS are those of the previous ones."
 
 (defun gemini-companion-overview--answer (verb function hint)
   "Answer the proposals at point by FUNCTION, and go to the next proposal.
-VERB is that in a question about several, and HINT an error for a change.  What else
-waits is only shown: its answer needs its own buffer."
+VERB is that in a question about several, and HINT an error for a change.
+What else waits is only shown: its answer needs its own buffer."
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview--row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
@@ -1362,9 +1365,9 @@ waits is only shown: its answer needs its own buffer."
 
 (defun gemini-companion-overview-accept ()
   "Accept the proposal at point, or after asking those of the turn or CLI at point.
-The version that you have seen is accepted: if it is folded, it is unfolded; if
-it has been replaced, or was drawn less than a second ago, it is shown, and nothing
-is accepted.  What else a CLI asks is shown in its own buffer."
+The version that you have seen is accepted: if it is folded, it is unfolded;
+if it has been replaced, or was drawn less than a second ago, it is shown,
+and nothing is accepted.  What else a CLI asks is shown in its own buffer."
   (interactive nil gemini-companion-overview-mode)
   (let ((row (gemini-companion-overview--row-or-error)))
     (when (eq 'proposal (gemini-companion-overview-row-kind row))
@@ -1394,7 +1397,8 @@ is accepted.  What else a CLI asks is shown in its own buffer."
 
 (defun gemini-companion-overview-reject ()
   "Reject the proposal at point, or after asking those of the turn or CLI at point.
-Your comments on it are the reason.  What else a CLI asks is shown in its own buffer."
+Your comments on it are the reason.  What else a CLI asks is shown in its
+own buffer."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--answer "Reject" #'gemini-companion-edit-reject
                                      "u undoes it"))
@@ -1452,9 +1456,9 @@ Your comments on it are the reason.  What else a CLI asks is shown in its own bu
 
 (defun gemini-companion-overview-visit ()
   "Go to what is at point.
-That is the review of a proposal, at the hunk at point; what else a CLI asks, in its
-own buffer; the terminal of a CLI; the first change left of a turn; or the file, in
-another window, at the line at point."
+That is the review of a proposal, at the hunk at point; what else a CLI
+asks, in its own buffer; the terminal of a CLI; the first change left of a
+turn; or the file, in another window, at the line at point."
   (interactive nil gemini-companion-overview-mode)
   (let ((row (gemini-companion-overview--row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
@@ -1576,8 +1580,8 @@ From a change, go to the next change that is left, also in the next file."
 
 (defun gemini-companion-overview-toggle ()
   "Unfold the row at point, or fold it again.
-In a diff, show the lines that are folded at point, or fold unchanged lines again;
-elsewhere in it, fold its file."
+In a diff, show the lines that are folded at point, or fold unchanged lines
+again; elsewhere in it, fold its file."
   (interactive nil gemini-companion-overview-mode)
   (if (gemini-companion-unified-draw-fold-here)
       (gemini-companion-unified-toggle-fold)
@@ -1596,8 +1600,8 @@ elsewhere in it, fold its file."
 
 (defun gemini-companion-overview--level (&optional level)
   "Unfold all rows above LEVEL, and fold the others.
-Level 1 has the CLIs, 2 the turns, 3 the files and 4 the diffs.  It is by default
-the number that was typed."
+Level 1 has the CLIs, 2 the turns, 3 the files and 4 the diffs.  It is by
+default the number that was typed."
   (interactive nil gemini-companion-overview-mode)
   (let ((level (or level (- (event-basic-type last-command-event) ?0))))
     (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview--rows))

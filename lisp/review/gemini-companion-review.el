@@ -183,7 +183,8 @@ This is on `gemini-companion-review-mode-hook' while the mode is on."
                   (substitute-command-keys "\\[gemini-companion-review]"))))
 
 (defun gemini-companion-review-enter ()
-  "Return the current view; from the overview, go there first, to the line at point."
+  "Return the current view.
+From the overview, go there first, to the line at point."
   (when gemini-companion-edits-view
     (let ((edit (gemini-companion-edit-unsettled))
           (line (get-text-property (point) 'gemini-companion-line)))

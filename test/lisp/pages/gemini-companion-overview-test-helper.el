@@ -9,8 +9,8 @@
 
 (defmacro gemini-companion-overview-test-with (files &rest body)
   "Run BODY in a directory with FILES, where the overview can be shown.
-`session' is a CLI there.  No review is shown by itself, and a proposal is accepted
-as soon as it is drawn."
+`session' is a CLI there.  No review is shown by itself, and a proposal is
+accepted as soon as it is drawn."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-changes ,files
      (let ((gemini-companion-review-arrival 'notify)
@@ -85,7 +85,8 @@ separated by two spaces, and times are 00:00."
 
 (defun gemini-companion-overview-test-go-to (regexp)
   "Go to the first visible line of the overview that matches REGEXP.
-It is matched against the line as `gemini-companion-overview-test-lines' has it."
+It is matched against the line as `gemini-companion-overview-test-lines' has
+it."
   (with-current-buffer "*gemini*"
     (goto-char (point-min))
     (while (not (or (eobp)
@@ -99,7 +100,8 @@ It is matched against the line as `gemini-companion-overview-test-lines' has it.
 
 (defun gemini-companion-overview-test-keys (keys &optional answer)
   "Type KEYS in the overview, and return the last message.
-If ANSWER is non-nil, it is the answer to each question: `yes', `no', or a text."
+If ANSWER is non-nil, it is the answer to each question: `yes', `no', or a
+text."
   (let ((inhibit-message t))
     (cl-letf* ((asked nil)
                (y-or-n (lambda (prompt)
