@@ -93,7 +93,7 @@ are left out."
                         (gemini-companion-changes-file-edit record))))))
 
 (defun gemini-companion-patch--edits-here ()
-  "Return the edits at point, oldest first, or nil elsewhere than in reviews and the overview.
+  "Return the edits at point in a review or the overview, oldest first, or nil.
 Of several, only those that are open or were written count."
   (let ((edits (if gemini-companion-edits-view
                    (cdr (gemini-companion-view-edits gemini-companion-edits-view))

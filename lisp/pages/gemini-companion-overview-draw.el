@@ -538,7 +538,7 @@ one.  RIGHT is at the right edge."
            (format "%d of %d changes undone" undone hunks)))))
 
 (defun gemini-companion-overview-draw--also (row)
-  "Return in which other turns changes of ROW were written, or nil."
+  "Return when else changes of ROW were written, as times, or nil."
   (let* ((turn (gemini-companion-overview-row-turn row))
          (others (delq turn
                        (seq-uniq

@@ -209,7 +209,7 @@ first, and disconnected ones last."
                  #'< sessions)))
 
 (defun gemini-companion-overview-rows--cli (session edits plain)
-  "Return the row of the CLI of SESSION, with its turns.
+  "Return the row of the CLI of SESSION, and the rows below it.
 EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
   (let ((turns (nreverse
                 (gemini-companion-overview-rows--grouped
@@ -375,7 +375,7 @@ Each comment is displayed once, with the last edit of its file."
                         (gemini-companion-edit-true-name edit)))))))))
 
 (defun gemini-companion-overview-row-answered (row)
-  "Return the last time when comments were sent that the turn of ROW answers, or nil.
+  "Return when the comments were sent that the turn of ROW answers, or nil.
 That is the first turn that has begun since, or the one in which they were
 sent."
   (let ((turn (gemini-companion-overview-row-turn row)))

@@ -462,7 +462,8 @@ which version of a proposal is drawn."
         (setq beg end)))))
 
 (defun gemini-companion-overview--places ()
-  "Return where point is in each window, and in the buffer: a list of (WINDOW . KEYS).
+  "Return where point is in each window and in the buffer.
+The value is a list of (WINDOW . KEYS).
 KEYS are those of its row and of the rows above that; WINDOW is nil for the
 buffer."
   (mapcar (lambda (window)
@@ -506,7 +507,7 @@ or was never one, has point where it is now."
 ;;;; Mode
 
 (define-derived-mode gemini-companion-overview-mode special-mode "Gemini"
-  "Major mode for what waits for an answer, what CLIs have written, and what is left.
+  "Major mode for what waits for an answer, was written, and is left.
 The section Waiting has the proposals and questions of all CLIs, the oldest
 first.  Below each CLI are its turns, the newest first, and their files.  In
 the diff of a file, a letter before the sign says what was decided: k for
@@ -805,7 +806,7 @@ They are those that have a word for the header line in the table of commands."
     (gemini-companion-overview-row-edit row)))
 
 (cl-defmethod gemini-companion-view-texts ((_ gemini-companion-overview-view))
-  "Return the lines of the file at point now, and without what its turn has written."
+  "Return the lines of the file at point now, and without those of its turn."
   (let* ((row (gemini-companion-overview--row))
          (edit (gemini-companion-overview-row-edit row)))
     (cond
@@ -1594,7 +1595,7 @@ again; elsewhere in it, fold its file."
       (gemini-companion-page-refresh))))
 
 (defun gemini-companion-overview--choose (row state)
-  "Let ROW be `open' or `folded', as STATE says, by the choice of the user."
+  "Record that the user wants ROW to be STATE, `open' or `folded'."
   (puthash (gemini-companion-overview-row-key row) state
            gemini-companion-overview--chosen))
 
@@ -1614,7 +1615,7 @@ default the number that was typed."
   "The level to which `gemini-companion-overview-cycle' has last unfolded.")
 
 (defun gemini-companion-overview-cycle ()
-  "Fold all rows, then show the turns, the files, and the diffs, one after another."
+  "Fold all rows; when repeated, unfold one level more each time."
   (interactive nil gemini-companion-overview-mode)
   (setq gemini-companion-overview--cycle (1+ (mod gemini-companion-overview--cycle 4)))
   (gemini-companion-overview--level gemini-companion-overview--cycle))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A turn is reviewed on one page, and comments on it reach the model."""
+"""A turn is reviewed in the overview, and comments on it reach the model."""
 
 from pathlib import Path
 
@@ -33,13 +33,20 @@ def goes_to(emacs: Emacs, file: str, text: str, count: int = 1) -> None:
 
 
 def comments(emacs: Emacs, file: str, text: str) -> None:
-    """Comment with ``text`` on the three added lines of ``file`` on the page."""
-    goes_to(emacs, f"^{file}  ", "\nfünf")
+    """Comment with ``text`` on the three added lines of ``file`` in the overview."""
+    unfolds(emacs, file)
+    goes_to(emacs, f"  {file}  ", "\nfünf")
     emacs.keys("C-Space", "C-n", "C-n", "C-n", "c")
     emacs.wait_for("Comment on lines 5-7:")
     emacs.text(text)
     emacs.keys("Enter")
     emacs.wait_for(f">> 5-7: {text}")
+
+
+def unfolds(emacs: Emacs, file: str) -> None:
+    """Unfold all files of the overview, in which there is ``file``."""
+    emacs.keys("4")
+    emacs.wait_for(file)
 
 
 @pytest.mark.shared("term")
@@ -52,11 +59,12 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
     emacs.becomes("(gemini-companion-changes-left)", 4)
 
     emacs.command("gemini-companion-turn-page")
-    emacs.wait_for("4 changes left")
-    emacs.wait_for_match(r"app/bill\.py  \+4 .4  2 changes")
+    emacs.wait_for("4 left")
+    emacs.wait_for_match(r"\+4 .4  app/bill\.py .*2 left")
     emacs.keys("k")
     emacs.says("Kept 1 change; 3 changes are left")
-    goes_to(emacs, "^notes.md  ", "\neins")
+    unfolds(emacs, "notes.md")
+    goes_to(emacs, "  notes.md  ", "\neins")
     emacs.keys("u")
     emacs.says("Undid 1 change of notes.md, not saved; 2 changes are left")
     # The file is not saved.
@@ -83,13 +91,12 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
     )
     assert any(expected in text for text in sent), sent
     emacs.wait_for("(sent) In English")
-    # What the model answers with is new on the page.
+    # What the model answers with is in a turn of its own.
     emacs.wait_for("since your comments")
     emacs.becomes("(gemini-companion-changes-left)", 4)
     asks_again(emacs)
 
 
-EDITS = '"*gemini edits*"'
 # Each line looks like a command, or names a file, to some CLI.
 LINES = ["/quit größe", "@notes.md \"two\" 'three' @other", "!ls $(ls) `ls` \\ 大小"]
 COMMENT = "/clear @notes.md !ls größe \"x\" 'y' \\ 大小"
@@ -157,13 +164,12 @@ def comments_of_each_place_are_nothing_but_text(
     emacs.becomes("(gemini-companion-changes-left)", 2)
 
     emacs.command("gemini-companion-list")
-    # The list has folded an earlier turn.
-    emacs.eval(f"(with-current-buffer {EDITS} (outline-show-all) (revert-buffer))")
+    emacs.wait_for("2 left")
+    unfolds(emacs, "plain.txt")
     goes_to(emacs, "6 .2  plain.txt", LINES[0], 2)
     comments_here(emacs, *THREE, "c")
     emacs.command("gemini-companion-turn-page")
-    emacs.wait_for("2 changes left")
-    goes_to(emacs, "notes.md", LINES[0])
+    goes_to(emacs, "  notes.md", LINES[0])
     comments_here(emacs, *THREE, "c")
     emacs.eval(f"(progn (find-file {lisp(files[1])}) nil)")
     goes_to(emacs, "", LINES[0], 2)

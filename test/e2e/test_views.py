@@ -261,7 +261,9 @@ def test_list_leaves_the_terminal_and_the_review(world: World, view: str) -> Non
     extra = f"{OWN}(setq gemini-companion-review-view '{view})"
     turn = say("all done")
     _, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True, extra=extra)
-    in_list = '(equal "*gemini edits*" (buffer-name (window-buffer)))'
+    # A proposal is accepted at once, though it has just been drawn.
+    emacs.eval("(setq gemini-companion-overview-quiet-seconds 0)")
+    in_list = '(equal "*gemini*" (buffer-name (window-buffer)))'
     reviews.select()
     before = emacs.value("(e2e-windows)")
 
@@ -278,14 +280,17 @@ def test_list_leaves_the_terminal_and_the_review(world: World, view: str) -> Non
     emacs.keys("a")
 
     cli.wait_for("all done")
-    emacs.becomes("(e2e-windows)", "*terminal* *gemini edits*")
-    for keys, selected in (["Enter"], "a.txt"), (["u", "y"], "*gemini edits*"):
-        emacs.keys(*keys)
-        emacs.holds('(equal "*terminal* *gemini edits* a.txt" (e2e-windows))')
+    emacs.becomes("(e2e-windows)", "*terminal* *gemini*")
+    emacs.act("(gemini-companion-list)")
+    row = "C-n", "C-n"
+    for key, selected in ("Enter", "a.txt"), ("C-o", "*gemini*"):
+        emacs.keys(*row, key)
+        emacs.holds('(equal "*terminal* *gemini* a.txt" (e2e-windows))')
         emacs.holds(f'(equal "{selected}" (buffer-name (window-buffer)))')
         emacs.act('(delete-window (get-buffer-window "a.txt"))')
         emacs.act("(gemini-companion-list)")
-    emacs.wait_for_match(r"undone +\+2 \u22122 +a\.txt")
+    emacs.keys(*row, "C-u", "u", "y")
+    emacs.wait_for_match(r"accepted +\+2 \u22122 +a\.txt .*undone")
     emacs.keys("q")
     emacs.holds('(equal "*terminal*" (e2e-windows))')
     cli.is_free()
