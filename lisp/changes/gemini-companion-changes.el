@@ -813,7 +813,7 @@ Return `some' if some of them do, or else nil."
         (gemini-companion-weave-look (gemini-companion-changes-file-weave record)
                                      (car now))))))
 
-(defun gemini-companion-changes-decided (record edits)
+(defun gemini-companion-changes-kept-and-undone (record edits)
   "Return what EDITS, some of RECORD, have written that is kept or undone.
 The value is a list of `gemini-companion-weave-decided's, in order.  What is
 beside or in a change that is left is not among them."
@@ -856,7 +856,7 @@ Those that were there before the first edit are none of them."
   "Return non-nil if CHANGE is one of RECORD, left or decided, at the last look."
   (member change
           (if (gemini-companion-weave-decided-p change)
-              (gemini-companion-changes-decided
+              (gemini-companion-changes-kept-and-undone
                record (gemini-companion-weave-change-edits change))
             (gemini-companion-changes-file-known record))))
 

@@ -66,6 +66,15 @@
   "Return how many columns a row of the current buffer has."
   (window-max-chars-per-line (get-buffer-window nil t)))
 
+(defun gemini-companion-overview-draw-edge ()
+  "Return how many columns are free behind the right edge of a row.
+In a text terminal, the border between two windows counts for one."
+  (if (or (display-graphic-p)
+          (not (window-in-direction
+                'right (or (get-buffer-window nil t) (selected-window)))))
+      1
+    2))
+
 (defun gemini-companion-overview-draw--joined (texts)
   "Return TEXTS, without nil and empty ones, with two spaces between them."
   (mapconcat #'identity (seq-remove #'string-empty-p (delq nil (copy-sequence texts)))
@@ -117,7 +126,9 @@ one.  RIGHT is at the right edge."
                 (unless (string-empty-p right)
                   (concat
                    (propertize "  " 'display
-                               `(space :align-to (- right ,(1+ (string-width right)))))
+                               `(space :align-to
+                                       (- right ,(+ (string-width right)
+                                                    (gemini-companion-overview-draw-edge)))))
                    right)))))))
 
 ;;;; Words

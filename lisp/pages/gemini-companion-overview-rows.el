@@ -78,7 +78,7 @@ The value is as in `gemini-companion-overview-rows--looks'."
          (known (assq turn (cdr look))))
     (unless known
       (setq known (cons turn
-                        (gemini-companion-changes-decided
+                        (gemini-companion-changes-kept-and-undone
                          record
                          (seq-filter (lambda (edit)
                                        (eq turn (gemini-companion-edit-turn edit)))

@@ -357,7 +357,9 @@ They are as for `gemini-companion-page-replace-sections'."
              (unless (or body below)
                (remhash key gemini-companion-overview--shown))
              ;; The same text is left as it is.
-             (section (list 'row key) (substring-no-properties heading)
+             (section (list 'row key)
+                      (cons (gemini-companion-overview-draw-edge)
+                            (substring-no-properties heading))
                       (lambda () heading))
              (cond ((not (or body below)))
                    ((not open)
