@@ -240,8 +240,8 @@ LINES is a vector of strings with newlines."
 
 (defvar gemini-companion-comment--followers nil
   "The last value of the function of this name, and what it is for.
-It is a list (RECORD VERSION LINES VALUE).  Several comments on a file are looked
-for in the same lines.")
+It is a list (RECORD VERSION LINES VALUE).  Several comments on a file are
+looked for in the same lines.")
 
 (defun gemini-companion-comment--followers (comment lines)
   "Return (RECORD FROM-RECORD . TO-RECORD) for COMMENT in LINES, or nil.
@@ -331,9 +331,9 @@ by default where they were seen last."
 
 (defun gemini-companion-comment--followed (comment old new &optional was)
   "Return the number of the first line of COMMENT in NEW, `none' or nil.
-NEW has replaced OLD, where COMMENT was at WAS, by default where it was seen last.
-The value is `none' if NEW does not have its lines, and nil if that is not
-certain."
+NEW has replaced OLD, where COMMENT was at WAS, by default where it was seen
+last.  The value is `none' if NEW does not have its lines, and nil if that is
+not certain."
   (let ((first (or was (gemini-companion-comment-first comment)))
         (quoted (gemini-companion-comment-lines comment)))
     (when (and first
@@ -356,9 +356,9 @@ Return nil if there is none, or if the record does not have these lines."
 
 (defun gemini-companion-comment--lose (comment old new &optional was)
   "Record that the lines of COMMENT are not found in NEW, which has replaced OLD.
-OLD may be nil, and WAS is the number there, by default where they were seen last.
-If NEW has lines like them, and nobody can tell which ones these are, the record
-of the file must not tell it later: it takes one of them."
+OLD may be nil, and WAS is the number there, by default where they were seen
+last.  If NEW has lines like them, and nobody can tell which ones these are,
+the record of the file must not tell it later: it takes one of them."
   (unless (eq 'none (and old (gemini-companion-comment--followed comment old new was)))
     (when (gemini-companion-comment--matches comment new)
       (setf (gemini-companion-comment-known comment) nil))))
@@ -389,10 +389,10 @@ Where these were deleted, it is empty, and before a line that may be like them."
 
 (defun gemini-companion-comment-places (file after before)
   "Return where the comments on FILE, a true name, are: a list of (KEY . COMMENT).
-AFTER and BEFORE are the lines with the changes and without them, vectors.  KEY
-is as for `gemini-companion-comment--key', or nil for a comment whose lines are in neither
-text, or that is on FILE as a whole.  Lines that the CLI had written may have been
-removed, and removed ones may be there again."
+AFTER and BEFORE are the lines with the changes and without them, vectors.
+KEY is as for `gemini-companion-comment--key', or nil for a comment whose
+lines are in neither text, or that is on FILE as a whole.  Lines that the CLI
+had written may have been removed, and removed ones may be there again."
   (mapcar (lambda (comment)
             (let* ((side (gemini-companion-comment-side comment))
                    (other (if (eq side 'after) 'before 'after))
@@ -698,10 +698,10 @@ That is the one of its proposal, or else the one that visits its file."
 
 (defun gemini-companion-comment--move (comment lines &optional in-place old)
   "Move the overlay of COMMENT to its place in LINES, those of the current buffer.
-If it has none, the overlay is at the top.  If IN-PLACE is non-nil, only lines
-that differ were replaced, and it stays where it is if its lines are there, with
-the same lines around them.  OLD are the lines of the buffer before, a vector, or
-nil if that is not known."
+If it has none, the overlay is at the top.  If IN-PLACE is non-nil, only
+lines that differ were replaced, and it stays where it is if its lines are
+there, with the same lines around them.  OLD are the lines of the buffer
+before, a vector, or nil if that is not known."
   (let* ((first (gemini-companion-comment-first comment))
          (now (and in-place (gemini-companion-comment-now comment)))
          (quoted (gemini-companion-comment-lines comment)))
@@ -1059,8 +1059,8 @@ rejection."
 
 (defun gemini-companion-comment--follow-write (edit)
   "Let the comments on the file of EDIT follow what EDIT has written.
-An overlay follows in the buffer of the file.  Where it is not certain which lines
-are those of a comment, the record of the file must not tell, either."
+An overlay follows in the buffer of the file.  Where it is not certain which
+lines are those of a comment, the record of the file must not tell, either."
   (when-let* ((comments (seq-filter
                          (lambda (comment)
                            (and (gemini-companion-comment-first comment)
@@ -1147,7 +1147,8 @@ number, and those of a file that is not shared are left out."
 
 (defun gemini-companion-comment-texts-of-edit (edit)
   "Return the comments that were made on EDIT as texts for its CLI, a list.
-They are in the order of their last lines; see `gemini-companion-comment-for-cli'."
+They are in the order of their last lines; see
+`gemini-companion-comment-for-cli'."
   (mapcar (pcase-lambda (`(,_ . ,comment))
             (gemini-companion-comment-for-cli comment))
           (seq-sort-by (pcase-lambda (`(,key . ,_))

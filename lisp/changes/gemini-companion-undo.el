@@ -211,7 +211,8 @@ If undoing them has written the file, BEFORE and AFTER are its bytes."
 (defun gemini-companion-undo--take-back (record hunks undone from to)
   "Note that Emacs has UNDONE HUNKS of RECORD again, or has brought them back.
 FROM and TO are hashes of what the file is to have before and after that, or
-nil.  This is called by the undo of Emacs: the file is written after the command."
+nil.  This is called by the undo of Emacs: the file is written after the
+command."
   (gemini-companion-changes-note record hunks undone)
   (push (list 'apply #'gemini-companion-undo--take-back record hunks (not undone)
               to from)

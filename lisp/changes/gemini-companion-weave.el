@@ -1063,8 +1063,8 @@ there before the first edit is itself while no CLI and no others touch it."
 
 (defun gemini-companion-weave-identities (weave index count)
   "Return what the COUNT lines of WEAVE's text at INDEX are known by, a list.
-Later weaves of the file have the same for the same lines, wherever they are; see
-`gemini-companion-weave-index'."
+Later weaves of the file have the same for the same lines, wherever they are;
+see `gemini-companion-weave-index'."
   (let ((lines (gemini-companion-weave-lines weave)))
     (mapcar (lambda (i) (gemini-companion-weave--identity (aref lines i)))
             (seq-subseq (gemini-companion-weave--indices lines)

@@ -602,8 +602,7 @@ UNFOLDED are the folds whose lines are shown."
              (and (gemini-companion-edit-open-p edit)
                   (list (gemini-companion-hunk-excluded
                          (gemini-companion-edit-proposal-buffer edit))
-                        (gemini-companion-comment-state-of
-                         (gemini-companion-edit-comments edit)))))))))
+                        (gemini-companion-comment-state-of-edit edit))))))))
 
 (defun gemini-companion-overview-draw--stamp (row)
   "Return a value that differs, by `equal', after a change of ROW's file."

@@ -286,8 +286,6 @@ first.  NAME is nil if they were not written."
                 (lambda (change)
                   (eq turn (gemini-companion-overview-rows--turn-of-change change)))
                 known)))
-    (unless record
-      (gemini-companion-undo-look edit))
     (gemini-companion-overview-row
      :key (if name
               (list 'file (gemini-companion-turn-began turn) name)

@@ -1052,6 +1052,18 @@ What needs nothing is passed by, unless nothing else is there."
   "Return non-nil if point is on a file or a proposal."
   (memq (gemini-companion-overview--kind) '(proposal file comments)))
 
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-proposal)))
+  "Return non-nil if point is on a proposal, or above some."
+  (gemini-companion-overview-proposal-p))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-written)))
+  "Return non-nil if point is on what a CLI has written."
+  (gemini-companion-overview-written-p))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-file)))
+  "Return non-nil if point is on a file or a proposal."
+  (gemini-companion-overview-file-p))
+
 ;;;; What the keys check
 
 (defun gemini-companion-overview--check-key ()

@@ -261,10 +261,11 @@ to have it."
 (defun gemini-companion-lines-follower (old new)
   "Return a function that follows lines of OLD to NEW, two versions of a text.
 Both are vectors of lines.  Called with an INDEX and a COUNT, the function
-returns the index in NEW of the COUNT lines at INDEX of OLD, `none' if NEW does not
-have them, or nil if that is not certain.  The nearest lines above and below that
-both versions have exactly once, or the ends of the text, bound these lines.
-Between them, both versions must have the COUNT lines as often."
+returns the index in NEW of the COUNT lines at INDEX of OLD, `none' if NEW
+does not have them, or nil if that is not certain.  The nearest lines above
+and below that both versions have exactly once, or the ends of the text,
+bound these lines.  Between them, both versions must have the COUNT lines as
+often."
   (let ((in-old (gemini-companion-lines--indices old))
         (in-new (gemini-companion-lines--indices new)))
     (lambda (index count)
@@ -277,8 +278,9 @@ Between them, both versions must have the COUNT lines as often."
 
 (defun gemini-companion-lines--follow (old new index count pair)
   "Return the index in NEW of the COUNT lines at INDEX of OLD, `none' or nil.
-For these, see `gemini-companion-lines-follower'.  PAIR is a function that returns for an index in OLD the one in NEW, or nil, if
-both have the line exactly once."
+For these, see `gemini-companion-lines-follower'.  PAIR is a function that
+returns for an index in OLD the one in NEW, or nil, if both have the line
+exactly once."
   (let* ((quoted (seq-subseq old index (+ index count)))
          (from 0)
          (new-from 0)
@@ -304,8 +306,9 @@ both have the line exactly once."
 (defun gemini-companion-lines--indices (lines)
   "Return a table from the texts of LINES, a vector, to lists of their indices."
   (let ((table (make-hash-table :test 'equal :size (length lines))))
-    (dotimes (k (length lines) table)
-      (push k (gethash (aref lines k) table)))))
+    (dotimes (k (length lines))
+      (push k (gethash (aref lines k) table)))
+    table))
 
 (defun gemini-companion-lines--places (quoted lines from to)
   "Return the indices in LINES, from FROM to TO, where the lines QUOTED begin.
