@@ -793,7 +793,7 @@ Return `some' if some of them do, or else nil."
 (defun gemini-companion-changes-record (edit)
   "Return the record that has what EDIT has written, or nil."
   (when-let* ((record (gemini-companion-changes--find edit))
-              ((assq edit (gemini-companion-changes-file-writes record))))
+              ((gemini-companion-changes--write-of record edit)))
     record))
 
 (defun gemini-companion-changes-version (record)
