@@ -114,16 +114,11 @@
                            (lambda (a b) (string< (cdr a) (cdr b)))))))
     (gemini-companion-part-stop 'comment)))
 
-(ert-deftest gemini-companion-comment-on-a-proposal-is-on-the-page-and-in-the-list ()
+(ert-deftest gemini-companion-comment-on-a-proposal-is-in-the-overview ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
     (let ((edit (gemini-companion-test-open "a" "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n" 1 session)))
       (gemini-companion-comment-test-on-proposal edit 2 "In digits")
-      (gemini-companion-turn-page session)
-      (should (string-search "two\n  >> In digits\n" (gemini-companion-comment-test-text)))
       (gemini-companion-list)
-      (goto-char (point-min))
-      (search-forward "+1 −1  a")
-      (gemini-companion-list-toggle)
       (should (string-search "two\n  >> In digits\n" (gemini-companion-comment-test-text)))
       ;; Below its lines, it is edited.
       (goto-char (point-min))
