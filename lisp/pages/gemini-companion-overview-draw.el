@@ -357,7 +357,10 @@ one.  RIGHT is at the right edge."
          (narrow (< width gemini-companion-overview-draw--narrow)))
     (gemini-companion-overview-draw--line
      width before
-     (propertize (gemini-companion-session-name session) 'face 'font-lock-keyword-face)
+     (propertize (gemini-companion-session-name session)
+                 'face 'font-lock-keyword-face
+                 'help-echo (when-let* ((directory (plist-get session :directory)))
+                              (gemini-companion-names-absolute directory)))
      :flexible
      (gemini-companion-overview-draw--joined
       (list (unless (gemini-companion-session-connected-p session) "disconnected")

@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-client-settings)
 (require 'gemini-companion-clients)
@@ -21,11 +20,9 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-log)
 (require 'gemini-companion-names)
-(require 'gemini-companion-notify)
 (require 'gemini-companion-page)
 (require 'gemini-companion-part)
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-request)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-rules)
 (require 'gemini-companion-server)
@@ -108,8 +105,6 @@ It is a list of `gemini-companion-status--node'.")
   (gemini-companion-page-set-up #'gemini-companion-status--write
                                 '(gemini-companion-mode-hook
                                   gemini-companion-session-changed-functions
-                                  gemini-companion-request-functions
-                                  gemini-companion-state-functions
                                   gemini-companion-names-hosts-hook))
   (setq-local revert-buffer-function
               (lambda (&rest _)
@@ -165,10 +160,6 @@ what keeps a CLI from connecting in this directory.
              (list
               (gemini-companion-status--of-findings
                "Problems" (alist-get 'bad by-mark))
-              (list "To answer" (mapcar #'gemini-companion-status--request-row
-                                        (gemini-companion-requests)))
-              (list "Sessions" (mapcar #'gemini-companion-status--session-row
-                                       (gemini-companion-sessions)))
               (gemini-companion-status--shared)
               (gemini-companion-status--roots)
               (gemini-companion-status--of-findings
@@ -261,47 +252,21 @@ a list (LINE REMEDY ACTION...); a LINE is, for example:
 
 (defun gemini-companion-status--insert-verdict (problem)
   "Insert one line about which CLIs are connected, or why none is.
+A button shows what those do, and what they wait for.
 PROBLEM is the first finding that is a problem or awaits an answer."
   (if-let* ((sessions (gemini-companion-sessions)))
       (gemini-companion-status--insert
        (concat (propertize "Connected: " 'face 'success)
                (string-join (seq-uniq
                              (mapcar #'gemini-companion-session-title sessions))
-                            ", ")))
+                            ", "))
+       nil '("Overview" . gemini-companion-list))
     (pcase-let ((`(,text . ,more)
                  (or (nthcdr 2 problem)
                      '("No CLI runs in the open projects" nil
                        ("Start" . gemini-companion-run)))))
       (apply #'gemini-companion-status--insert
              (concat (propertize "Not connected: " 'face 'error) text) more))))
-
-(defun gemini-companion-status--session-row (session)
-  "Return SESSION as arguments of `gemini-companion-status--insert'.
-The line has its name, its version, what the CLI is doing, and whether its
-edits are accepted without review.  A button shows its terminal, if that
-is in this Emacs."
-  (pcase-let* (((map :directory :version) session)
-               (facts
-                (list (concat (gemini-companion-session-name session)
-                              (and directory
-                                   (concat " in " (gemini-companion-names-absolute
-                                                   directory))))
-                      (and version (concat "version " version))
-                      (gemini-companion-notify-description session)
-                      (and (gemini-companion-auto-on-p session)
-                           "auto-accept"))))
-    `(,(concat "    " (string-join (delq nil facts) ", ")) nil
-      ,@(gemini-companion-status--terminal-button session))))
-
-(defun gemini-companion-status--request-row (request)
-  "Return REQUEST as arguments of `gemini-companion-status--insert'.
-The line has the CLI and what it asks, and a button that goes there."
-  `(,(format "    %s %s"
-             (gemini-companion-session-name
-              (gemini-companion-request-session request))
-             (gemini-companion-request-label request))
-    nil
-    ("Show" . ,(apply-partially #'gemini-companion-request-show request))))
 
 (defun gemini-companion-status--shared ()
   "Return the section of what is shared, or nil if no CLI is connected.

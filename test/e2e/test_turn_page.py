@@ -92,6 +92,7 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
     assert any(expected in text for text in sent), sent
     emacs.wait_for("(sent) In English")
     # What the model answers with is in a turn of its own.
+    emacs.keys("M-<")
     emacs.wait_for("since your comments")
     emacs.becomes("(gemini-companion-changes-left)", 4)
     asks_again(emacs)

@@ -136,7 +136,7 @@ parts find."
         '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
           (:id "3" :client "qwen" :pid 3)))
       (gemini-companion-test-eventually
-        (equal "Connected: Gemini CLI, Qwen Code"
+        (equal "Connected: Gemini CLI, Qwen Code [Overview]"
                (gemini-companion-status-test--verdict)))
       (should (looking-at "ne$"))
       (should (= 2 checked))

@@ -138,9 +138,6 @@ Each is a cons of `select' or `appear' and the subject.")
       (should (string-match-p "\\`Waiting  1 to answer\n  calls about lunch  shop "
                               (gemini-companion-request-test-text
                                #'gemini-companion-list)))
-      (should (string-search "To answer\n    Gemini CLI (shop) calls about lunch [Show]\n"
-                             (gemini-companion-request-test-text
-                              #'gemini-companion-status)))
       (with-current-buffer terminal
         (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 200)))
           (should (string-match-p "\\` 1 to answer: .*; calls about lunch; waiting since "
