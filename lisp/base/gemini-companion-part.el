@@ -26,13 +26,14 @@
 
 (defvar gemini-companion-part-list
   '(install extension state session roots watch revert edit proposal notify auto
-    arrival changes marks context review cli resume walk comment overview status)
+    arrival changes marks context review cli resume walk decision comment overview
+    status)
   "The parts of the core in starting order; they stop in reverse order.
 The file of each has the methods of `gemini-companion-part-start',
 `-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.
 `gemini-companion-parts' returns those of add-ons, too.")
 
-(defconst gemini-companion-part-used-later '(walk comment overview status)
+(defconst gemini-companion-part-used-later '(walk decision comment overview status)
   "The parts of the core whose files are loaded when they are used.
 The files of the others are loaded as the mode is turned on.  The file of a
 part that has to start calls `gemini-companion-part-loaded' at its end.")

@@ -134,6 +134,19 @@ The second one is a list of what is undone, `gemini-companion-weave-change's,
 or `deleted' if the file, which was new, is deleted.  The third one are the
 lines that had these changes, a vector.")
 
+(defvar gemini-companion-changes-decided-functions nil
+  "Functions called when the user has kept or undone something.
+The arguments are those of `gemini-companion-changes-decided'.")
+
+(defun gemini-companion-changes-decided (kind record hunks &rest details)
+  "Report that the user has decided on HUNKS of RECORD.
+KIND is `kept', `unkept', `undone' or `deleted', if the file was deleted.
+RECORD is nil for an edit without one.  DETAILS are a plist: `:file', the
+file that was written or deleted, its bytes `:before' and `:after', its
+`:modes', and the `:edit' if that was undone."
+  (apply #'run-hook-with-args 'gemini-companion-changes-decided-functions
+         kind record hunks details))
+
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last look, in order.
 If ALL is non-nil, include those whose changes are not in the text now."
@@ -717,17 +730,18 @@ those of LINES to the weave; see `gemini-companion-lines-follower'."
 Undoing in the buffer of the file makes them changes again."
   (let ((hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
         (buffer (gemini-companion-changes-buffer record)))
-    (gemini-companion-changes--set-kept record hunks t)
+    (gemini-companion-changes-set-kept record hunks t)
+    (gemini-companion-changes-decided 'kept record hunks)
     (when buffer
       (with-current-buffer buffer
         (when (listp buffer-undo-list)
           (undo-boundary)
-          (push (list 'apply #'gemini-companion-changes--set-kept record hunks nil)
+          (push (list 'apply #'gemini-companion-changes-set-kept record hunks nil)
                 buffer-undo-list)
           (undo-boundary))))
     (gemini-companion-changes-look record)))
 
-(defun gemini-companion-changes--set-kept (record hunks kept)
+(defun gemini-companion-changes-set-kept (record hunks kept)
   "Record that HUNKS of RECORD are KEPT, or not any more.
 In Emacs' undo, let that be undone, and look at the file."
   (dolist (hunk hunks)
@@ -735,7 +749,7 @@ In Emacs' undo, let that be undone, and look at the file."
       (setf (gemini-companion-weave-hunk-reviewed hunk) (and kept 'kept))))
   (gemini-companion-changes--decided record)
   (when undo-in-progress
-    (push (list 'apply #'gemini-companion-changes--set-kept record hunks (not kept))
+    (push (list 'apply #'gemini-companion-changes-set-kept record hunks (not kept))
           buffer-undo-list)
     (gemini-companion-changes-look record)))
 
@@ -775,7 +789,8 @@ They are those of the last look.  Return nil if there are none."
 Return the number of changes of that file."
   (pcase (gemini-companion-changes--hunks edit)
     (`(,record . ,hunks)
-     (gemini-companion-changes--set-kept record hunks nil)
+     (gemini-companion-changes-set-kept record hunks nil)
+     (gemini-companion-changes-decided 'unkept record hunks)
      (length (gemini-companion-changes-look record)))
     (_ (user-error "%s is no longer known line by line"
                    (gemini-companion-edit-name edit)))))
@@ -923,6 +938,15 @@ SEEN is the `gemini-companion-changes-seen' of the text before."
   (gemini-companion-changes--set-undone
    record hunks t (gemini-companion-changes-seen-lines seen)
    (gemini-companion-changes-seen-format seen))
+  (gemini-companion-changes-look record)
+  (gemini-companion-changes--set-states record))
+
+(defun gemini-companion-changes-set-back (record hunks)
+  "Record that HUNKS of RECORD, which were undone, are in its file again.
+Look at the file."
+  (pcase (gemini-companion-changes--now record (gemini-companion-changes-buffer record))
+    (`(,lines . ,_)
+     (gemini-companion-changes--set-undone record hunks nil lines nil)))
   (gemini-companion-changes-look record)
   (gemini-companion-changes--set-states record))
 

@@ -196,23 +196,24 @@ unsaved text then."
       ;; The disk may be full, or the file has changed meanwhile.
       (file-error nil))))
 
-(defun gemini-companion-undo--push-entry (record hunks &optional before after)
-  "Let an undo of Emacs in the current buffer bring back HUNKS of RECORD.
-If undoing them has written the file, BEFORE and AFTER are its bytes."
+(defun gemini-companion-undo--push-entry (record hunks undone
+                                                 &optional before after)
+  "Let an undo of Emacs in the current buffer take back a decision.
+That has UNDONE HUNKS of RECORD, or has brought them back.  If it has
+written the file, BEFORE and AFTER are its bytes."
   (when (listp buffer-undo-list)
     ;; It belongs to the change of the text, which may have ended.
     (while (and buffer-undo-list (null (car buffer-undo-list)))
       (pop buffer-undo-list))
-    (push (list 'apply #'gemini-companion-undo--take-back record hunks nil
+    (push (list 'apply #'gemini-companion-undo--take-back record hunks (not undone)
                 (and before after (secure-hash 'sha1 after))
                 (and before after (secure-hash 'sha1 before)))
           buffer-undo-list)))
 
 (defun gemini-companion-undo--take-back (record hunks undone from to)
   "Note that Emacs has UNDONE HUNKS of RECORD again, or has brought them back.
-FROM and TO are hashes of what the file is to have before and after that, or
-nil.  This is called by the undo of Emacs: the file is written after the
-command."
+FROM and TO are hashes of what the file is to have before and after that,
+or nil.  The undo of Emacs calls this: the file is written after the command."
   (gemini-companion-changes-note record hunks undone)
   (push (list 'apply #'gemini-companion-undo--take-back record hunks (not undone)
               to from)
@@ -268,41 +269,194 @@ impossible, signal an error after the rest."
   (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
                       (gemini-companion-lines-split
                        (gemini-companion-revert-text (current-buffer))))
-  (undo-boundary)
-  (let ((group (prepare-change-group))
-        (old (gemini-companion-undo--saved-bytes))
-        (text (gemini-companion-revert-text (current-buffer)))
-        (seen (gemini-companion-changes-seen record (current-buffer)))
-        (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
-        (conversion (seq-some #'gemini-companion-changes-conversion changes))
-        (why nil)
-        (new nil))
-    (activate-change-group group)
-    (gemini-companion-revert-replace-text
-     (gemini-companion-changes-with-end
-      (gemini-companion-lines-undo-in-text changes text)
-      text
-      (gemini-companion-undo--format-without seen hunks)))
-    (when conversion
-      (setq why (gemini-companion-format-convert-buffer (car conversion))))
-    (setq new (and old (null why) (gemini-companion-undo--save old)))
-    (gemini-companion-undo--push-entry record hunks old new)
-    (accept-change-group group)
-    ;; One undo of the user is to bring back both.
-    (undo-amalgamate-change-group group)
-    (undo-boundary)
-    (gemini-companion-changes-set-undone record hunks seen)
-    (when why
-      (user-error "%s %s"
-                  (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
-                  why))
-    (and new t)))
+  (let ((seen (gemini-companion-changes-seen record (current-buffer)))
+        (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes)))
+    (pcase-let ((`(,why ,old ,new)
+                 (gemini-companion-undo--change
+                  record hunks t changes
+                  (gemini-companion-undo--format-without seen hunks)
+                  (seq-some #'gemini-companion-changes-conversion changes)
+                  'save)))
+      (gemini-companion-changes-set-undone record hunks seen)
+      (gemini-companion-changes-decided 'undone record hunks :before old :after new)
+      (when why
+        (user-error "%s %s"
+                    (gemini-companion-edit-name
+                     (gemini-companion-changes-file-edit record))
+                    why))
+      (and new t))))
 
 (defun gemini-companion-undo--format-without (seen hunks)
   "Return the format of the text of SEEN without HUNKS."
   (gemini-companion-facts-format
    (gemini-companion-facts-set-undone
     (gemini-companion-changes-seen-facts seen) hunks t)))
+
+(defun gemini-companion-undo--change (record hunks undone changes format converts save)
+  "Make CHANGES in the current buffer, which undo HUNKS of RECORD.
+If UNDONE is nil, they bring HUNKS back.  FORMAT is that of the file then;
+CONVERTS is non-nil if it differs from the one now.  If SAVE is non-nil, and
+the buffer has no unsaved text, write the file.  An undo of Emacs takes all of
+that back.  Return a list: why the file cannot be converted, a predicate, or
+nil; and if it was written, its bytes before and after."
+  (gemini-companion-revert-lock)
+  (undo-boundary)
+  (let ((group (prepare-change-group))
+        (old (and save (gemini-companion-undo--saved-bytes)))
+        (text (gemini-companion-revert-text (current-buffer)))
+        (why nil)
+        (new nil))
+    (activate-change-group group)
+    (gemini-companion-revert-replace-text
+     (gemini-companion-changes-with-end
+      (gemini-companion-lines-undo-in-text changes text) text format))
+    (when converts
+      (setq why (gemini-companion-format-convert-buffer format)))
+    (setq new (and old (null why) (gemini-companion-undo--save old)))
+    (gemini-companion-undo--push-entry record hunks undone old new)
+    (accept-change-group group)
+    ;; One undo of the user is to take back both.
+    (undo-amalgamate-change-group group)
+    (undo-boundary)
+    (cons why (and new (list old new)))))
+
+;;;; Decisions taken back
+
+(defun gemini-companion-undo-turn (record hunks undone &optional from to)
+  "Let HUNKS of RECORD be UNDONE in its file, or bring them back there.
+Where the file has the bytes FROM, it gets TO.  Else only these lines are
+changed; if others have changed some of them, ask, and show both in the buffer,
+which is not saved.  Return non-nil if something was changed."
+  (let* ((edit (gemini-companion-changes-file-edit record))
+         (name (gemini-companion-edit-name edit))
+         (file (gemini-companion-changes-path record))
+         (buffer (gemini-companion-changes-buffer record))
+         (unsaved (gemini-companion-revert-unsaved file))
+         (old (and (null unsaved)
+                   (gemini-companion-edit-texts-keepable-p file)
+                   (gemini-companion-text-bytes file))))
+    (when-let* ((why (cond ((null (gemini-companion-text-attributes file))
+                            "was deleted or renamed since")
+                           (unsaved (gemini-companion-revert-obstacle unsaved))
+                           ((gemini-companion-names-of-copy file)
+                            "is on another host; undo that in its buffer")
+                           ((gemini-companion-undo-obstacle
+                             (gemini-companion-changes-file-name record))))))
+      (user-error "%s %s" name why))
+    (if (and from (equal from old))
+        (gemini-companion-undo--turn-bytes record hunks undone from to)
+      (gemini-companion-undo--turn-lines
+       record hunks undone
+       (or buffer (gemini-companion-revert-visit file))))))
+
+(defun gemini-companion-undo-write (file old bytes)
+  "Write BYTES to FILE, which has the bytes OLD, and let its buffer follow.
+Signal an error if that is impossible."
+  (gemini-companion-undo--write-here
+   file old bytes
+   (lambda (problem)
+     (format "%s cannot be written (%s)" (gemini-companion-label-file file) problem))))
+
+(defun gemini-companion-undo--turn-bytes (record hunks undone from to)
+  "Write TO to the file of RECORD, which has FROM, and return non-nil.
+For HUNKS and UNDONE, see `gemini-companion-undo-turn'."
+  (let ((edit (gemini-companion-changes-file-edit record)))
+    (gemini-companion-undo-write (gemini-companion-changes-path record) from to)
+    (when-let* ((buffer (gemini-companion-changes-buffer record)))
+      (with-current-buffer buffer
+        (gemini-companion-undo--push-entry record hunks undone from to)
+        (undo-boundary)))
+    (if undone
+        (gemini-companion-changes-set-undone
+         record hunks
+         (gemini-companion-changes-see
+          record (gemini-companion-changes-lines-of-bytes record from)
+          (gemini-companion-edit-texts-format edit from)))
+      (gemini-companion-changes-set-back record hunks))
+    t))
+
+(defun gemini-companion-undo--turn-lines (record hunks undone buffer)
+  "Change the lines of HUNKS of RECORD in BUFFER, which visits its file.
+For UNDONE and the value, see `gemini-companion-undo-turn'."
+  (with-current-buffer buffer
+    (let* ((seen (gemini-companion-changes-seen record buffer))
+           (changes (funcall (if undone
+                                 #'gemini-companion-weave-changes-without
+                               #'gemini-companion-weave-changes-with)
+                             (gemini-companion-changes-seen-weave seen) hunks))
+           (mixed (seq-find #'gemini-companion-weave-change-mixed changes))
+           (facts (gemini-companion-changes-seen-facts seen))
+           (format (gemini-companion-facts-format
+                    (gemini-companion-facts-set-undone facts hunks undone)))
+           (converts (not (gemini-companion-format-same-p
+                           (gemini-companion-facts-format facts) format))))
+      (when (or changes converts)
+        (when mixed
+          (gemini-companion-undo--show buffer
+                                       (gemini-companion-lines-change-start mixed))
+          (unless (y-or-n-p (format "Lines of %s have changed since; %s all the same? "
+                                    (gemini-companion-edit-name
+                                     (gemini-companion-changes-file-edit record))
+                                    (if undone "undo" "bring them back")))
+            (user-error "Not changed"))
+          (unless (eq seen (gemini-companion-changes-seen record buffer))
+            (user-error "%s has changed meanwhile"
+                        (gemini-companion-edit-name
+                         (gemini-companion-changes-file-edit record)))))
+        (gemini-companion-changes-set-visited record buffer changes)
+        (gemini-companion-undo--change record hunks undone changes format converts
+                                       (null mixed))
+        (if undone
+            (gemini-companion-changes-set-undone record hunks seen)
+          (gemini-companion-changes-set-back record hunks))
+        t))))
+
+(defun gemini-companion-undo--show (buffer index)
+  "Display BUFFER, and go to the line with INDEX there."
+  (gemini-companion-windows-at-once
+    (pop-to-buffer buffer '(nil (category . gemini-companion-file))))
+  (let ((position (gemini-companion-hunk-line (1+ index))))
+    (unless (<= (point-min) position (point-max))
+      (widen))
+    (goto-char position)))
+
+(defun gemini-companion-undo-create (file bytes modes record hunks)
+  "Make FILE again, which undoing HUNKS of RECORD has deleted.
+It gets BYTES and MODES; its directory is made if it is missing.  RECORD may be
+nil.  If FILE exists again, signal an error."
+  (when (gemini-companion-text-attributes file)
+    (user-error "%s exists again; nothing taken back" (gemini-companion-label-file file)))
+  (when (gemini-companion-names-of-copy file)
+    (user-error "%s is on another host; ask its CLI to write it again"
+                (gemini-companion-label-file file)))
+  (make-directory (file-name-directory file) t)
+  (gemini-companion-watch-writing file
+    (gemini-companion-text-write file bytes)
+    (set-file-modes file modes))
+  (when record
+    (gemini-companion-changes-set-back record hunks)))
+
+(defun gemini-companion-undo-delete (file bytes record hunks)
+  "Delete FILE, which has BYTES, as its CLI has made it, and kill its buffer.
+HUNKS of RECORD are undone by that; it may be nil.  If FILE or its buffer has
+another text, signal an error."
+  (unless (and (gemini-companion-edit-texts-keepable-p file)
+               (equal bytes (gemini-companion-text-bytes file))
+               (null (gemini-companion-revert-unsaved file)))
+    (user-error "%s was new and has changed since; delete it by hand"
+                (gemini-companion-label-file file)))
+  (let ((modes (file-modes file))
+        (buffer (gemini-companion-names-buffer file))
+        (seen (and record (gemini-companion-changes-seen record nil))))
+    (gemini-companion-watch-writing file
+      (delete-file (file-truename file) 'trash))
+    (when buffer
+      (gemini-companion-windows-at-once
+        (kill-buffer buffer)))
+    (when seen
+      (gemini-companion-changes-set-undone record hunks seen))
+    (gemini-companion-changes-decided 'deleted record hunks
+                                      :file file :before bytes :modes modes)))
 
 ;;;; Edits
 
@@ -316,7 +470,8 @@ record of the file that will be undone, and CHANGES are those of NOW.  TEXT is
 the text after, a string, or bytes, or nil if the file is to be deleted.
 CONFLICT is the number of the first line that others have changed, or nil.
 CONVERTED is a text about how others have converted the file, or nil."
-  edit hunk now hunks changes text conflict converted)
+  edit hunk now hunks changes text conflict converted
+  (modes nil :documentation "The modes of the file before, if it is to be deleted."))
 
 (defun gemini-companion-undo-edit (edit &optional hunk done)
   "Undo what EDIT has changed in its file, or only its HUNK.
@@ -362,6 +517,7 @@ Signal an error if that is impossible."
         (gemini-companion-undo--make-plan
          :edit edit :hunk hunk :now now :hunks hunks
          :changes (gemini-companion-undo--changes edit now hunks)
+         :modes (and new (file-modes (gemini-companion-edit-file edit)))
          :text (and (not new) (gemini-companion-undo--bytes-before edit now)))))
      ((null (gemini-companion-undo--text-seen now))
       (user-error "%s has changed since, and its lines are no longer known; \
@@ -515,15 +671,11 @@ The buffer is not saved: there the user sees the lines of both."
          (now (gemini-companion-undo--now edit buffer))
          (plan (gemini-companion-undo--planned
                 edit (gemini-companion-undo--plan-hunk plan) now)))
-    (gemini-companion-windows-at-once
-      (pop-to-buffer buffer '(nil (category . gemini-companion-file))))
-    (gemini-companion-revert-lock)
-    (gemini-companion-revert-replace-text (gemini-companion-undo--plan-text plan))
-    (when-let* ((line (gemini-companion-undo--plan-conflict plan)))
-      (let ((position (gemini-companion-hunk-line line)))
-        (unless (<= (point-min) position (point-max))
-          (widen))
-        (goto-char position)))
+    (with-current-buffer buffer
+      (gemini-companion-revert-lock)
+      (gemini-companion-revert-replace-text (gemini-companion-undo--plan-text plan)))
+    (gemini-companion-undo--show
+     buffer (1- (or (gemini-companion-undo--plan-conflict plan) 1)))
     (gemini-companion-undo--end plan)))
 
 (defun gemini-companion-undo--write (edit buffer old text end done)
@@ -596,24 +748,30 @@ Return a message."
 (defun gemini-companion-undo--decide (plan)
   "Record as undone the hunks of PLAN."
   (let* ((edit (gemini-companion-undo--plan-edit plan))
-         (hunks (gemini-companion-undo--plan-hunks plan)))
-    (pcase (gemini-companion-changes-of edit)
-      (`(,record . ,_)
-       (let ((now (gemini-companion-undo--plan-now plan)))
-         (when-let* ((buffer (gemini-companion-changes-buffer record)))
-           (with-current-buffer buffer
-             (gemini-companion-undo--push-entry
-              record hunks
-              (gemini-companion-undo--text-bytes now)
-              (gemini-companion-undo--saved-bytes))
-             (undo-boundary)))
-         (gemini-companion-changes-set-undone
-          record hunks (gemini-companion-undo--text-seen now))))
-      ;; Nothing but its bytes is known.
-      (_ (gemini-companion-file-state-set-reverted
-          edit
-          (if (gemini-companion-undo--plan-text plan) 'reverted 'deleted)
-          (ignore-errors (gemini-companion-edit-hunks edit)))))))
+         (hunks (gemini-companion-undo--plan-hunks plan))
+         (file (gemini-companion-edit-file edit))
+         (now (gemini-companion-undo--plan-now plan))
+         (before (gemini-companion-undo--text-bytes now))
+         (deleted (null (gemini-companion-undo--plan-text plan)))
+         (after (and before (not deleted)
+                     (gemini-companion-edit-texts-bytes edit)))
+         (record (car (gemini-companion-changes-of edit))))
+    (if (null record)
+        ;; Nothing but its bytes is known.
+        (gemini-companion-file-state-set-reverted
+         edit (if deleted 'deleted 'reverted)
+         (ignore-errors (gemini-companion-edit-hunks edit)))
+      (when-let* ((buffer (gemini-companion-changes-buffer record)))
+        (with-current-buffer buffer
+          (gemini-companion-undo--push-entry record hunks t before
+                                             (gemini-companion-undo--saved-bytes))
+          (undo-boundary)))
+      (gemini-companion-changes-set-undone
+       record hunks (gemini-companion-undo--text-seen now)))
+    (gemini-companion-changes-decided
+     (if deleted 'deleted 'undone) record hunks
+     :edit edit :file file :before before :after after
+     :modes (gemini-companion-undo--plan-modes plan))))
 
 (defun gemini-companion-undo--report (plan)
   "Call `gemini-companion-changes-undo-functions' for PLAN, which was done."

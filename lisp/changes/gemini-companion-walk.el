@@ -653,12 +653,11 @@ If AGREED is non-nil, the user was asked."
            (user-error "%s was new and has changed since; delete it by hand" name))
           ((not (or agreed (y-or-n-p (format "%s was new; delete it? " name))))
            (user-error "Not undone")))
-    (gemini-companion-watch-writing file
-      (delete-file (file-truename file) 'trash))
-    (gemini-companion-windows-at-once
-      (kill-buffer))
+    (gemini-companion-undo-delete
+     file (gemini-companion-text-bytes file) record
+     (seq-mapcat #'gemini-companion-weave-change-hunks
+                 (gemini-companion-changes-file-known record)))
     (run-hook-with-args 'gemini-companion-changes-undo-functions record 'deleted nil)
-    (gemini-companion-changes-look record)
     (format "Deleted %s" name)))
 
 ;;;; Mouse

@@ -1332,44 +1332,72 @@ See `gemini-companion-weave-conflicts'."
   "Return what differs in the text of LOOK without HUNKS, changes in order.
 Only those of HUNKS are hunks of a change that add or remove a line there.
 A change with one of `gemini-companion-weave-conflicts' is mixed."
+  (let ((lines (gemini-companion-weave-lines look)))
+    (gemini-companion-weave--changes-to
+     lines
+     (gemini-companion-weave--without lines hunks most-positive-fixnum)
+     lines
+     (gemini-companion-weave-conflicts look hunks))))
+
+(defun gemini-companion-weave-changes-with (look hunks)
+  "Return what differs in the text of LOOK with HUNKS, which the user has undone.
+The value is as that of `gemini-companion-weave-changes-without'.  A change is
+mixed if others have removed lines since that the undo had brought back."
   (let* ((lines (gemini-companion-weave-lines look))
          (set (gemini-companion-weave--set hunks))
-         (conflicts (gemini-companion-weave-conflicts look hunks))
-         (n 0)
-         (start nil)
-         (back nil)
-         (own nil)
-         (changes nil))
+         (with (gemini-companion-weave--restored look hunks most-positive-fixnum)))
+    (gemini-companion-weave--changes-to
+     lines with with
+     (cl-loop for line across lines
+              for marks = (gemini-companion-weave-line-marks line)
+              unless (gemini-companion-weave--there-p marks)
+              append (cl-loop
+                      for mark in marks
+                      for hunk = (gemini-companion-weave-mark-hunk mark)
+                      when (and (gethash hunk set)
+                                (eq 'undone (gemini-companion-weave-mark-off mark))
+                                (not (gemini-companion-weave-mark-adds mark)))
+                      collect hunk)))))
+
+(defun gemini-companion-weave--changes-to (lines after decided mixed)
+  "Return the changes between LINES and AFTER, the same lines with other marks.
+In DECIDED, one of both, the marks count whose hunks those of a change are.  A
+change with one of the hunks MIXED is mixed."
+  (let ((n 0)
+        (start nil)
+        (back nil)
+        (own nil)
+        (changes nil))
     (cl-flet ((end-change ()
                 (when start
                   (push (gemini-companion-weave-change
                          start n (nreverse back) (nreverse own)
                          (seq-uniq (mapcar #'gemini-companion-weave-hunk-edit own) #'eq)
-                         (and (seq-intersection own conflicts #'eq) t))
+                         (and (seq-intersection own mixed #'eq) t))
                         changes)
                   (setq start nil
                         back nil
                         own nil))))
       (cl-loop
        for line across lines
-       for marks = (gemini-companion-weave-line-marks line)
-       for now = (gemini-companion-weave--there-p marks)
-       for without = (if (gemini-companion-weave--any-of-p marks set)
-                         (gemini-companion-weave--there-p
-                          (seq-remove (lambda (mark)
-                                        (gethash (gemini-companion-weave-mark-hunk mark)
-                                                 set))
-                                      marks))
-                       now)
+       for other across after
+       for by across decided
+       for now = (gemini-companion-weave--there-p
+                  (gemini-companion-weave-line-marks line))
+       for then = (if (eq line other)
+                      now
+                    (gemini-companion-weave--there-p
+                     (gemini-companion-weave-line-marks other)))
        do
-       (if (eq (null now) (null without))
+       (if (eq (null now) (null then))
            (when now
              (end-change))
          (setq start (or start n))
          (cl-pushnew (gemini-companion-weave-mark-hunk
-                      (gemini-companion-weave--decider marks))
+                      (gemini-companion-weave--decider
+                       (gemini-companion-weave-line-marks by)))
                      own)
-         (when without
+         (when then
            (push (gemini-companion-weave-line-text line) back)))
        (when now
          (setq n (1+ n))))

@@ -1,0 +1,213 @@
+;;; gemini-companion-decision.el --- Taking back what was kept and undone  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; In the buffer of a file, the undo of Emacs takes back what was kept and undone
+;; there.  What a command in another buffer, such as the list, has done in one file or
+;; in several is a decision.  The decisions are recorded here, with their hunks and the
+;; bytes of the files, so that they can be taken back and redone, the last one first,
+;; whether the files are visited or not.
+;;
+;; A command calls `gemini-companion-decision-with'.  What it keeps, undoes and deletes
+;; is reported by `gemini-companion-changes-decided'.  The undo of a file on another
+;; host, which is written later, is not recorded.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-changes)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-file-state)
+(require 'gemini-companion-label)
+(require 'gemini-companion-part)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-text)
+(require 'gemini-companion-undo)
+(require 'gemini-companion-weave)
+
+;;;; State
+
+(cl-defstruct (gemini-companion-decision
+               (:noinline t)
+               (:constructor gemini-companion-decision--make (label steps))
+               (:copier nil))
+  "What one command has kept, undone and deleted.
+LABEL is a text about that for the user.  STEPS are the arguments of
+`gemini-companion-changes-decided', lists, the first one first."
+  label steps)
+
+(defconst gemini-companion-decision--most 50
+  "How many decisions are recorded.")
+
+(defvar gemini-companion-decision--done nil
+  "The decisions that can be taken back, the last one first.")
+
+(defvar gemini-companion-decision--taken-back nil
+  "The decisions that were taken back and can be redone, the last one first.")
+
+;;;; Recording
+
+(defmacro gemini-companion-decision-with (label &rest body)
+  "Evaluate BODY, and record what was kept and undone by it as one decision.
+LABEL is evaluated after that: a text about it for the user, such as \"keep of 2
+changes\".  Return the value of BODY.  What was done before an error is recorded
+as well."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label)))
+
+(defun gemini-companion-decision--call (body label)
+  "Call BODY, and record what it decides with the value of LABEL, a function."
+  (let* ((steps nil)
+         (gemini-companion-changes-decided-functions
+          (cons (lambda (&rest step) (push step steps))
+                gemini-companion-changes-decided-functions)))
+    (unwind-protect (funcall body)
+      (when steps
+        (gemini-companion-decision--push
+         (gemini-companion-decision--make (funcall label) (nreverse steps)))
+        (setq gemini-companion-decision--taken-back nil)))))
+
+(defun gemini-companion-decision--push (decision)
+  "Record DECISION as the last one."
+  (setq gemini-companion-decision--done
+        (seq-take (cons decision gemini-companion-decision--done)
+                  gemini-companion-decision--most)))
+
+;;;; Taking back, and redoing
+
+(defun gemini-companion-decision--take (decision back)
+  "Take DECISION back if BACK is non-nil, else redo it, and report that.
+Return it with those steps that were taken back or redone, or nil if there are
+none.  If the user objects, the other steps are done all the same."
+  (let ((done nil)
+        (skipped nil)
+        (problems nil)
+        (steps (gemini-companion-decision-steps decision)))
+    (dolist (step (if back (reverse steps) steps))
+      (condition-case problem
+          (if (apply #'gemini-companion-decision--step back step)
+              (push step done)
+            (push step skipped))
+        (user-error (push (error-message-string problem) problems))))
+    (message "%s: %s%s%s"
+             (if back "Taken back" "Redone")
+             (if done (gemini-companion-decision-label decision) "nothing")
+             (if skipped
+                 (format (ngettext "; %d was so already" "; %d were so already"
+                                   (length skipped))
+                         (length skipped))
+               "")
+             (mapconcat (apply-partially #'concat "; ") (nreverse problems) ""))
+    (and done
+         (gemini-companion-decision--make
+          (gemini-companion-decision-label decision)
+          (if back done (nreverse done))))))
+
+(cl-defun gemini-companion-decision--step
+    (back kind record hunks &key edit file before after modes)
+  "Take a step back if BACK is non-nil, else redo it; return nil if it is so.
+KIND, RECORD, HUNKS, EDIT, FILE, BEFORE, AFTER and MODES are the arguments of
+`gemini-companion-changes-decided'."
+  (pcase kind
+    ('deleted
+     (if back
+         (progn
+           (gemini-companion-undo-create file before modes record hunks)
+           (unless record
+             (gemini-companion-file-state-set-reverted edit 'written)))
+       (gemini-companion-undo-delete file before record hunks)
+       (unless record
+         (gemini-companion-file-state-set-reverted edit 'deleted)))
+     t)
+    ((or 'kept 'unkept)
+     (gemini-companion-decision--set-kept record hunks
+                                          (eq (null back) (eq kind 'kept))))
+    ((guard (null record))
+     (gemini-companion-decision--bytes edit (if back after before)
+                                       (if back before after) back))
+    (_ (gemini-companion-undo-turn record hunks (not back)
+                                   (if back after before)
+                                   (if back before after)))))
+
+(defun gemini-companion-decision--set-kept (record hunks kept)
+  "Let HUNKS of RECORD be KEPT, or not; return nil if they are so."
+  (when-let* ((others (seq-remove
+                       (lambda (hunk)
+                         (let ((reviewed (gemini-companion-weave-hunk-reviewed hunk)))
+                           (or (eq t reviewed)
+                               (eq (and kept t) (and reviewed t)))))
+                       hunks)))
+    (gemini-companion-changes-set-kept record others kept)
+    (gemini-companion-changes-look record)
+    t))
+
+(defun gemini-companion-decision--bytes (edit from to back)
+  "Write the bytes TO to the file of EDIT, which has no record and the bytes FROM.
+EDIT is in the file then if BACK is non-nil."
+  (let ((file (gemini-companion-edit-file edit)))
+    (unless (and (null (gemini-companion-revert-unsaved file))
+                 (equal from (gemini-companion-edit-texts-bytes edit)))
+      (user-error "%s has changed since" (gemini-companion-edit-name edit)))
+    (gemini-companion-undo-write file from to)
+    (gemini-companion-file-state-set-reverted edit (if back 'written 'reverted))
+    t))
+
+;;;; Commands
+
+(defun gemini-companion-decision-bind (map)
+  "Let the keys of undo and redo take back and redo decisions in MAP; return MAP."
+  (pcase-dolist (`(,command . ,instead)
+                 '((undo . gemini-companion-decision-undo)
+                   (undo-only . gemini-companion-decision-undo)
+                   (undo-redo . gemini-companion-decision-redo)
+                   (evil-undo . gemini-companion-decision-undo)
+                   (evil-redo . gemini-companion-decision-redo)))
+    (define-key map (vector 'remap command) instead))
+  map)
+
+;;;###autoload
+(defun gemini-companion-decision-undo ()
+  "Take back the last keep or undo that you did outside of the file's buffer.
+The files may be visited or not; a new file that was deleted comes back.  What
+was taken back in the file already is passed by.  Where lines have changed
+since, both are shown, and you are asked."
+  (interactive)
+  (let ((decision (or (pop gemini-companion-decision--done)
+                      (user-error "No keep or undo to take back")))
+        (ended nil))
+    (unwind-protect
+        (let ((taken (gemini-companion-decision--take decision t)))
+          (setq ended t)
+          (when taken
+            (push taken gemini-companion-decision--taken-back)))
+      ;; The user has quit.
+      (unless ended
+        (push decision gemini-companion-decision--done)))))
+
+;;;###autoload
+(defun gemini-companion-decision-redo ()
+  "Redo the last keep or undo that `gemini-companion-decision-undo' took back."
+  (interactive)
+  (let ((decision (or (pop gemini-companion-decision--taken-back)
+                      (user-error "No keep or undo to redo")))
+        (ended nil))
+    (unwind-protect
+        (let ((redone (gemini-companion-decision--take decision nil)))
+          (setq ended t)
+          (when redone
+            (gemini-companion-decision--push redone)))
+      (unless ended
+        (push decision gemini-companion-decision--taken-back)))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'decision)))
+  "Forget all decisions."
+  (setq gemini-companion-decision--done nil
+        gemini-companion-decision--taken-back nil))
+
+(provide 'gemini-companion-decision)
+;;; gemini-companion-decision.el ends here

@@ -1,0 +1,171 @@
+;;; gemini-companion-decision-test.el --- Tests of taking back what was kept and undone  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-changes-test-helper)
+(require 'gemini-companion-decision)
+
+(defmacro gemini-companion-decision-test-in (text &rest body)
+  "Run BODY in the buffer of a, with lines 1 to 9 of which `edit' has made TEXT."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-in-changed ,text
+     (unwind-protect (progn ,@body)
+       (gemini-companion-part-stop 'decision))))
+
+(defun gemini-companion-decision-test-undo-file ()
+  "Undo all changes of the file a as one decision."
+  (gemini-companion-decision-with "undo of a"
+    (let ((record (car (gemini-companion-changes-files))))
+      (gemini-companion-walk-undo
+       (list (cons record (gemini-companion-changes-look record)))))))
+
+(defun gemini-companion-decision-test-said (command)
+  "Call COMMAND, and return what it has said last."
+  (car (last (split-string (ert-with-message-capture messages
+                             (funcall command)
+                             messages)
+                           "\n" t))))
+
+(defconst gemini-companion-decision-test-text "one\n2\n3\n4\n5\n6\n7\n8\nnine\n")
+
+(ert-deftest gemini-companion-decision-takes-back-a-keep-and-redoes-it ()
+  (gemini-companion-decision-test-in gemini-companion-decision-test-text
+    (should-error (gemini-companion-decision-undo) :type 'user-error)
+    (should-error (gemini-companion-decision-redo) :type 'user-error)
+    (gemini-companion-decision-with "keep of 1 change"
+      (gemini-companion-changes-keep
+       (gemini-companion-changes-here)
+       (list (car (gemini-companion-changes-look (gemini-companion-changes-here))))))
+    (dotimes (_ 2)
+      (should (eql 1 (gemini-companion-test-left)))
+      (should (equal "Taken back: keep of 1 change"
+                     (gemini-companion-decision-test-said
+                      #'gemini-companion-decision-undo)))
+      (should (eql 2 (gemini-companion-test-left)))
+      (should (equal "Redone: keep of 1 change"
+                     (gemini-companion-decision-test-said
+                      #'gemini-companion-decision-redo))))))
+
+(ert-deftest gemini-companion-decision-takes-back-an-undo-whether-visited-or-not ()
+  (dolist (how '(visited killed edited))
+    (ert-info ((format "%s" how))
+      (gemini-companion-decision-test-in gemini-companion-decision-test-text
+        (let* ((with (lambda (text)
+                       (if (eq how 'edited)
+                           (string-replace "5\n" "5\nmine\n" text)
+                         text)))
+               (there (lambda (text left)
+                        (should (equal (funcall with text)
+                                       (gemini-companion-test-file-text "a")))
+                        (should (eql left (gemini-companion-test-left)))
+                        (should (eq (if left 'automatic 'reverted)
+                                    (progn
+                                      (gemini-companion-changes-look-at-edits
+                                       (list edit))
+                                      (gemini-companion-edit-status edit))))
+                        (when-let* ((buffer (get-file-buffer "a")))
+                          (with-current-buffer buffer
+                            (should-not (buffer-modified-p))
+                            (should (equal (funcall with text) (buffer-string))))))))
+          (gemini-companion-decision-test-undo-file)
+          (pcase how
+            ('killed (kill-buffer))
+            ('edited (goto-char (point-min))
+                     (forward-line 5)
+                     (insert "mine\n")
+                     (save-buffer)))
+          (let ((default-directory directory))
+            (dotimes (_ 2)
+              (funcall there gemini-companion-test-lines nil)
+              (gemini-companion-decision-undo)
+              (funcall there gemini-companion-decision-test-text 2)
+              (gemini-companion-decision-redo))))))))
+
+(ert-deftest gemini-companion-decision-asks-where-lines-have-changed-since ()
+  (dolist (answer '(nil t))
+    (gemini-companion-decision-test-in gemini-companion-decision-test-text
+      (gemini-companion-decision-test-undo-file)
+      (goto-char (point-min))
+      (insert "mine ")
+      (save-buffer)
+      (let ((asked nil))
+        (cl-letf (((symbol-function 'y-or-n-p)
+                   (lambda (prompt) (push prompt asked) answer)))
+          (gemini-companion-decision-undo))
+        (should (equal '("Lines of a have changed since; bring them back all the same? ")
+                       asked)))
+      (should (equal (if answer
+                         "mine 1\none\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+                       "mine 1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+                     (buffer-string)))
+      (should (eq answer (buffer-modified-p)))
+      (should (equal "mine 1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+                     (gemini-companion-test-file-text "a")))
+      (set-buffer-modified-p nil))))
+
+(ert-deftest gemini-companion-decision-passes-by-what-the-file-has-taken-back ()
+  (gemini-companion-decision-test-in gemini-companion-decision-test-text
+    (gemini-companion-decision-test-undo-file)
+    (let ((last-command 'ignore))
+      (undo-boundary)
+      (undo)
+      (gemini-companion-undo-write-taken-back))
+    (should (equal "Taken back: nothing; 1 was so already"
+                   (gemini-companion-decision-test-said
+                    #'gemini-companion-decision-undo)))
+    (should (equal gemini-companion-decision-test-text (buffer-string)))))
+
+(ert-deftest gemini-companion-decision-brings-back-a-deleted-file ()
+  (dolist (how '(list walk))
+    (gemini-companion-test-with-changes nil
+      (unwind-protect
+          (let ((edit (gemini-companion-test-writes "d/new" "x\n" session)))
+            (set-file-modes "d/new" #o750)
+            (find-file-noselect "d/new")
+            (cl-letf (((symbol-function 'y-or-n-p) #'always))
+              (if (eq how 'walk)
+                  (gemini-companion-decision-test-undo-file)
+                (gemini-companion-decision-with "undo of d/new"
+                  (gemini-companion-undo-edit edit))))
+            (should-not (file-exists-p "d/new"))
+            (should (eq 'deleted (gemini-companion-edit-status edit)))
+            (delete-directory "d")
+            (dotimes (_ 2)
+              (gemini-companion-decision-undo)
+              (should (equal "x\n" (gemini-companion-test-file-text "d/new")))
+              (should (= #o750 (file-modes "d/new")))
+              (should (eql 1 (gemini-companion-test-left)))
+              (gemini-companion-changes-look-at-edits (list edit))
+              (should (eq 'automatic (gemini-companion-edit-status edit)))
+              (gemini-companion-decision-redo)
+              (should-not (file-exists-p "d/new"))
+              (should-not (gemini-companion-test-left)))
+            (gemini-companion-test-write "d/new" "mine\n")
+            (should (string-search "d/new exists again"
+                                   (gemini-companion-decision-test-said
+                                    #'gemini-companion-decision-undo)))
+            (should (equal "mine\n" (gemini-companion-test-file-text "d/new"))))
+        (gemini-companion-part-stop 'decision)))))
+
+(ert-deftest gemini-companion-decision-is-one-for-all-files-of-a-command ()
+  (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+    (unwind-protect
+        (let ((edits (list (gemini-companion-test-writes
+                            "a" gemini-companion-decision-test-text session)
+                           (gemini-companion-test-writes "b" "C\n" session)))
+              (texts (lambda ()
+                       (mapcar #'gemini-companion-test-file-text '("a" "b")))))
+          (gemini-companion-decision-with "undo of 2 edits"
+            (mapc #'gemini-companion-undo-edit edits))
+          (should (equal (list gemini-companion-test-lines "B\n") (funcall texts)))
+          (gemini-companion-decision-undo)
+          (should (equal (list gemini-companion-decision-test-text "C\n")
+                         (funcall texts)))
+          (gemini-companion-decision-redo)
+          (should (equal (list gemini-companion-test-lines "B\n") (funcall texts))))
+      (gemini-companion-part-stop 'decision))))
+
+(provide 'gemini-companion-decision-test)
+;;; gemini-companion-decision-test.el ends here
