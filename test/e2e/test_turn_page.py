@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from harness import copilot
 from harness.emacs import STATE, Emacs, Reviews, lisp
-from harness.gemini import Gemini
+from harness.gemini import Gemini, type_until
 from harness.model import Part, edit, read_file, say, write_file
 from harness.wait import eventually
 from harness.world import World
@@ -104,6 +104,8 @@ PLAIN = "".join(f"line {number}\n" for number in range(1, 21))
 BLOCK = "\n".join(LINES)
 ODD = PLAIN.replace("line 2\n", f"{BLOCK}\n").replace("line 12\n", f"{BLOCK}\n")
 QUOTED = "".join(f"> {line}\n" for line in LINES)
+# What a CLI shows while its prompt is for a shell.
+SHELL = "shell"
 # The keys to select three lines.
 THREE = ("C-Space", "C-n", "C-n", "C-n")
 
@@ -178,6 +180,7 @@ def comments_of_each_place_are_nothing_but_text(
     if client != "copilot":
         emacs.holds(f"(eq 'ready {STATE})")
     asked = len(cli.model.requests)
+    are_refused_in_shell_mode(emacs, cli)
     cli.model.script(say("all noted"))
     emacs.command("gemini-companion-send-comments")
     eventually(lambda: len(cli.model.requests) > asked, "the prompt")
@@ -193,6 +196,22 @@ def comments_of_each_place_are_nothing_but_text(
     assert expected in last_message(cli)
     assert len(cli.model.requests) == asked + 1
     asks_again(emacs)
+
+
+def are_refused_in_shell_mode(emacs: Emacs, cli: Gemini) -> None:
+    """Check that comments which ``cli`` does not take in shell mode stay unsent."""
+    unsent = "(length (gemini-companion-comments-unsent))"
+    count = emacs.value(unsent)
+    assert count == 4
+    emacs.eval(f"(pop-to-buffer {lisp(cli.terminal.name)})")
+    type_until(lambda: cli.terminal.text("!"), lambda: SHELL in cli.screen(), "shell")
+    emacs.command("gemini-companion-send-comments")
+    emacs.says("would run your prompt as a command")
+    assert emacs.value(unsent) == count
+    # What is in the prompt is not deleted by the key that leaves that mode.
+    type_until(
+        lambda: cli.terminal.keys("Escape"), lambda: SHELL not in cli.screen(), "prompt"
+    )
 
 
 def asks_again(emacs: Emacs) -> None:
