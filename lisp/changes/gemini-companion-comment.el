@@ -22,6 +22,7 @@
 
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
@@ -32,6 +33,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
+(require 'gemini-companion-weave)
 
 ;;;; Customization
 
@@ -66,7 +68,8 @@ when it was seen last, from 1 on, or nil if the lines are gone.  ABOVE and
 BELOW are up to three lines around them then, the nearest first, and ALONE is
 non-nil if no other lines were equal to LINES; else DIGEST is that of the whole
 text, and KNOWN what the record of the file knows them by, if it has them, see
-`gemini-companion-weave-identities'.  OVERLAY is on them in a buffer that has the text, or nil.
+`gemini-companion-weave-identities'.  OVERLAY is on them in a buffer that has
+the text, or nil.
 
 TEXT is the comment.  GOING is non-nil while a prompt with it is on its way to
 the CLI.  SENT is the time when that was submitted, and COPIED when it was
@@ -246,8 +249,8 @@ looked for in the same lines.")
 (defun gemini-companion-comment--followers (comment lines)
   "Return (RECORD FROM-RECORD . TO-RECORD) for COMMENT in LINES, or nil.
 RECORD is that of the file, which has LINES now; for the functions, see
-`gemini-companion-changes-followers'.  The value is nil if LINES are of an edit or
-a proposal, which no record knows."
+`gemini-companion-changes-followers'.  The value is nil if LINES are of an
+edit or a proposal, which no record knows."
   (when-let* (((null (gemini-companion-comment-edit comment)))
               (record (gemini-companion-changes-of-file
                        (gemini-companion-comment-file comment))))
@@ -355,7 +358,7 @@ Return nil if there is none, or if the record does not have these lines."
        (and (integerp found) (1+ found))))))
 
 (defun gemini-companion-comment--lose (comment old new &optional was)
-  "Record that the lines of COMMENT are not found in NEW, which has replaced OLD.
+  "Record that the lines of COMMENT are not found in NEW, after OLD.
 OLD may be nil, and WAS is the number there, by default where they were seen
 last.  If NEW has lines like them, and nobody can tell which ones these are,
 the record of the file must not tell it later: it takes one of them."
@@ -388,7 +391,7 @@ Where these were deleted, it is empty, and before a line that may be like them."
              (equal '("") (gemini-companion-comment-lines comment))))))
 
 (defun gemini-companion-comment-places (file after before)
-  "Return where the comments on FILE, a true name, are: a list of (KEY . COMMENT).
+  "Return where the comments on FILE, a true name, are, (KEY . COMMENT)s.
 AFTER and BEFORE are the lines with the changes and without them, vectors.
 KEY is as for `gemini-companion-comment--key', or nil for a comment whose
 lines are in neither text, or that is on FILE as a whole.  Lines that the CLI
@@ -698,10 +701,10 @@ That is the one of its proposal, or else the one that visits its file."
 
 (defun gemini-companion-comment--move (comment lines &optional in-place old)
   "Move the overlay of COMMENT to its place in LINES, those of the current buffer.
-If it has none, the overlay is at the top.  If IN-PLACE is non-nil, only
-lines that differ were replaced, and it stays where it is if its lines are
-there, with the same lines around them.  OLD are the lines of the buffer
-before, a vector, or nil if that is not known."
+If it has none, the overlay is at the top.  If IN-PLACE is non-nil, only lines
+that differ were replaced, and it stays where it is if its lines are there, with
+the same lines around them.  OLD are the lines of the buffer before, a vector,
+or nil if that is not known."
   (let* ((first (gemini-companion-comment-first comment))
          (now (and in-place (gemini-companion-comment-now comment)))
          (quoted (gemini-companion-comment-lines comment)))
@@ -1147,7 +1150,7 @@ number, and those of a file that is not shared are left out."
 
 (defun gemini-companion-comment-texts-of-edit (edit)
   "Return the comments that were made on EDIT as texts for its CLI, a list.
-They are in the order of their last lines; see
+They are in the order of their last lines; for a text, see
 `gemini-companion-comment-for-cli'."
   (mapcar (pcase-lambda (`(,_ . ,comment))
             (gemini-companion-comment-for-cli comment))

@@ -261,11 +261,10 @@ to have it."
 (defun gemini-companion-lines-follower (old new)
   "Return a function that follows lines of OLD to NEW, two versions of a text.
 Both are vectors of lines.  Called with an INDEX and a COUNT, the function
-returns the index in NEW of the COUNT lines at INDEX of OLD, `none' if NEW
-does not have them, or nil if that is not certain.  The nearest lines above
-and below that both versions have exactly once, or the ends of the text,
-bound these lines.  Between them, both versions must have the COUNT lines as
-often."
+returns the index in NEW of the COUNT lines at INDEX of OLD, `none' if NEW does
+not have them, or nil if that is not certain.  The nearest lines above and
+below that both versions have exactly once, or the ends of the text, bound
+these lines.  Between them, both versions must have the COUNT lines as often."
   (let ((in-old (gemini-companion-lines--indices old))
         (in-new (gemini-companion-lines--indices new)))
     (lambda (index count)
@@ -279,8 +278,8 @@ often."
 (defun gemini-companion-lines--follow (old new index count pair)
   "Return the index in NEW of the COUNT lines at INDEX of OLD, `none' or nil.
 For these, see `gemini-companion-lines-follower'.  PAIR is a function that
-returns for an index in OLD the one in NEW, or nil, if both have the line
-exactly once."
+returns for an index in OLD the one in NEW if both have the line exactly once,
+or else nil."
   (let* ((quoted (seq-subseq old index (+ index count)))
          (from 0)
          (new-from 0)
@@ -288,16 +287,14 @@ exactly once."
          (new-to (length new)))
     (cl-loop for k downfrom (1- index) to 0
              for there = (funcall pair k)
-             until there
-             finally (when there
-                       (setq from (1+ k)
-                             new-from (1+ there))))
+             when there do (setq from (1+ k)
+                                 new-from (1+ there))
+             until there)
     (cl-loop for k from (+ index count) below (length old)
              for there = (funcall pair k)
-             until there
-             finally (when there
-                       (setq to k
-                             new-to there)))
+             when there do (setq to k
+                                 new-to there)
+             until there)
     (let ((was (gemini-companion-lines--places quoted old from to))
           (is (gemini-companion-lines--places quoted new new-from new-to)))
       (cond ((null is) 'none)

@@ -513,7 +513,8 @@ The time of a file may be that of a write a few milliseconds before."
       (set-visited-file-modtime))))
 
 (defun gemini-companion-comment-send-test-make (world lines)
-  "Comment on a random one of LINES in the current buffer, unless there is one."
+  "Comment on a random one of LINES of WORLD, unless it has a comment.
+The current buffer has these lines."
   (let* ((at (gemini-companion-comment-send-test-random (length lines)))
          (word (format "Comment %d." (length (world-made world))))
          (count (lambda () (length (gemini-companion-comments-unsent))))
