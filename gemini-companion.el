@@ -136,9 +136,9 @@
   (autoload 'gemini-companion-show-change "gemini-companion-walk"
     "Show what was before the change at point, above it, or hide it again." t)
   (autoload 'gemini-companion-undo-change "gemini-companion-walk"
-    "Undo the change at point in the buffer, and go to the next one." t)
+    "Undo the change at point in the file, and go to the next one." t)
   (autoload 'gemini-companion-undo-changes "gemini-companion-walk"
-    "Undo all changes of this file in its buffer, and go to the next file." t)
+    "Undo all changes of this file, and go to the next file." t)
   (autoload 'gemini-companion-keep-change "gemini-companion-walk"
     "Keep the change at point, and go to the next one." t)
   (autoload 'gemini-companion-keep-changes "gemini-companion-walk"

@@ -428,7 +428,9 @@ def demo(scene: Scene, picture: Path) -> None:
     film.take(2.2, "RET: what was there before")
     scene.press("C-c g d")
     # It stands for a while before the film begins again.
-    film.take(5, "C-c g d: all that is left to review, in one buffer: k keeps, u undoes")
+    film.take(
+        5, "C-c g d: all that is left to review, in one buffer: k keeps, u undoes"
+    )
     film.write(picture)
 
 

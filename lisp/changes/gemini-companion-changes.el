@@ -878,12 +878,13 @@ Those that were there before the first edit are none of them."
 (defun gemini-companion-changes-unkeep-change (record decided)
   "Let DECIDED, which is kept, be a change of RECORD that is left.
 Return non-nil if it is; what was accepted before it was written stays so."
-  (gemini-companion-changes--set-kept
-   record (gemini-companion-weave-change-hunks decided) nil)
-  (gemini-companion-changes-look record)
-  (seq-some (lambda (hunk)
-              (null (gemini-companion-weave-hunk-reviewed hunk)))
-            (gemini-companion-weave-change-hunks decided)))
+  (let ((hunks (gemini-companion-weave-change-hunks decided)))
+    (gemini-companion-changes-set-kept record hunks nil)
+    (gemini-companion-changes-decided 'unkept record hunks)
+    (gemini-companion-changes-look record)
+    (seq-some (lambda (hunk)
+                (null (gemini-companion-weave-hunk-reviewed hunk)))
+              hunks)))
 
 ;;;; Undoing
 

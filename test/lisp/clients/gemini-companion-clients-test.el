@@ -150,7 +150,7 @@
                                           (format "%s" form))))
       ;; The names of buffers and of the menu are those of the package.
       (and (string-match-p "gemini\\|qwen\\|copilot" text)
-           (not (string-match-p "\\`\\(?:\\*gemini .*\\|Gemini\\)\\'" text))
+           (not (string-match-p "\\`\\(?:\\*gemini\\(?:\\*\\| .*\\)\\|Gemini\\)\\'" text))
            (list form))))
    ((vectorp form)
     (seq-mapcat #'gemini-companion-clients-test-named form))
