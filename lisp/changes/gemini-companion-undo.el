@@ -34,6 +34,7 @@
 (require 'gemini-companion-label)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
+(require 'gemini-companion-part)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-log)
@@ -784,6 +785,13 @@ Return a message."
                           'deleted)
                         (gemini-companion-lines-split
                          (gemini-companion-undo--text-text now)))))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-stop :after ((_part (eql 'changes)))
+  "Write no file any more that was changed by the undo of Emacs."
+  (setq gemini-companion-undo--taken-back nil)
+  (remove-hook 'post-command-hook #'gemini-companion-undo-write-taken-back))
 
 (provide 'gemini-companion-undo)
 ;;; gemini-companion-undo.el ends here

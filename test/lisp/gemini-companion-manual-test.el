@@ -738,9 +738,10 @@ VARIABLE is bound to its feature, a string."
              while form collect form)))
 
 (defun gemini-companion-manual-test-walk (function form)
-  "Call FUNCTION with each symbol in FORM."
+  "Call FUNCTION with each symbol in FORM, but not with categories of displays."
   (pcase form
     ((pred symbolp) (funcall function form))
+    (`(category . ,(pred symbolp)))
     ((pred vectorp) (mapc (apply-partially #'gemini-companion-manual-test-walk function)
                           form))
     ((pred consp)

@@ -12,6 +12,7 @@
 (ert-deftest gemini-companion-edit-texts-coding-of-a-buffer-may-differ-from-that-of-qwen-code ()
   (gemini-companion-edit-test-with-bytes "qwen" (encode-coding-string
                                                  "你好\n2\n这是\n4\n" 'gbk)
+    (gemini-companion-part-start 'changes)
     (let ((edit (funcall propose "你好\n二\n这是\n4\n")))
       (gemini-companion-edit-accept edit)
       (gemini-companion-test-write
