@@ -805,12 +805,6 @@ Return `some' if some of them do, or else nil."
 
 ;;;; What was decided
 
-(defun gemini-companion-changes-record (edit)
-  "Return the record that has what EDIT has written, or nil."
-  (when-let* ((record (gemini-companion-changes--find edit))
-              ((gemini-companion-changes--write-of record edit)))
-    record))
-
 (defun gemini-companion-changes-version (record)
   "Return a value that differs, by `equal', after a change of RECORD or its file."
   (let ((buffer (gemini-companion-changes-buffer record)))
@@ -822,11 +816,9 @@ Return `some' if some of them do, or else nil."
 
 (defun gemini-companion-changes--look-now (record)
   "Return a look at the weave of RECORD in the text now, or nil."
-  (let ((buffer (gemini-companion-changes-buffer record)))
-    (with-current-buffer (or buffer (current-buffer))
-      (when-let* ((now (gemini-companion-changes--now record buffer)))
-        (gemini-companion-weave-look (gemini-companion-changes-file-weave record)
-                                     (car now))))))
+  (when-let* ((seen (gemini-companion-changes-seen
+                     record (gemini-companion-changes-buffer record))))
+    (gemini-companion-changes-seen-weave seen)))
 
 (defun gemini-companion-changes-kept-and-undone (record edits)
   "Return what EDITS, some of RECORD, have written that is kept or undone.
@@ -837,10 +829,6 @@ beside or in a change that is left is not among them."
                              (gemini-companion-changes-file-known record)))
            (edit (gemini-companion-changes-file-edit record))
            (buffer (gemini-companion-changes-buffer record))
-           (visited-otherwise
-            (and buffer
-                 (with-current-buffer buffer
-                   (gemini-companion-edit-texts-visited-coding edit))))
            (decided
             (seq-remove
              (lambda (one)
@@ -851,14 +839,14 @@ beside or in a change that is left is not among them."
                                    (gemini-companion-lines-change-end one))))
                          left))
              (gemini-companion-weave-decided look edits))))
-      (when visited-otherwise
+      (gemini-companion-changes-set-visited record buffer decided)
+      (when buffer
         (with-current-buffer buffer
-          (let ((as-visited (apply-partially #'gemini-companion-edit-texts-as-visited
-                                             edit)))
+          (when (gemini-companion-edit-texts-visited-coding edit)
             (dolist (one decided)
-              (cl-callf2 mapcar as-visited (gemini-companion-lines-change-lines one))
-              (cl-callf2 mapcar as-visited
-                         (gemini-companion-weave-decided-with one))))))
+              (cl-callf2 mapcar
+                  (apply-partially #'gemini-companion-edit-texts-as-visited edit)
+                (gemini-companion-weave-decided-with one))))))
       decided)))
 
 (defun gemini-companion-changes-of-others (record)

@@ -261,7 +261,7 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
 What was not written has a row for each edit."
   (let ((groups nil))
     (dolist (edit edits)
-      (let* ((record (gemini-companion-changes-record edit))
+      (let* ((record (gemini-companion-changes-with-edit edit))
              (written (gemini-companion-overview-rows--written-p edit record))
              (name (and written
                         (if record

@@ -7,11 +7,8 @@
 
 ;; One buffer has what waits for an answer, and for each CLI its turns, their files, and
 ;; in one diff for each file the changes of these, to be answered, kept, undone and
-;; commented.  What the rows are is in `gemini-companion-overview-rows', and how they
-;; look in `gemini-companion-overview-draw'.
-;;
-;; The buffer is a page, see `gemini-companion-page', and an outline.  Text below a row
-;; that is folded is drawn once that is unfolded.
+;; commented.  Its keys, its header line and the ways in are here; its text is in
+;; `gemini-companion-overview-page'.
 
 ;;; Code:
 
@@ -28,6 +25,7 @@
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-overview-draw)
+(require 'gemini-companion-overview-page)
 (require 'gemini-companion-overview-rows)
 (require 'gemini-companion-page)
 (require 'gemini-companion-part)
@@ -62,449 +60,21 @@
       (define-key map (number-to-string level) #'gemini-companion-overview--level)))
   "Keys in the overview.")
 
-(defvar gemini-companion-overview--sign-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map [mouse-1] #'gemini-companion-overview--click-sign)
-    map)
-  "Keymap of the sign before a row that can be folded.")
+(define-key gemini-companion-overview-page-sign-map [mouse-1]
+            #'gemini-companion-overview--click-sign)
 
 ;;;; State
-
-(defconst gemini-companion-overview--buffer "*gemini*"
-  "Name of the buffer.")
 
 (defvar gemini-companion-overview-quiet-seconds 1
   "Seconds in which the overview does not move below the keys of the user.
 What arrives becomes a row after them.  A proposal that was drawn as recently
 is not accepted.")
 
-(defvar-local gemini-companion-overview--rows nil
-  "The rows as they were drawn last, those of level 1.")
-
-(defvar-local gemini-companion-overview--by-key nil
-  "Table from keys to rows.")
-
-(defvar-local gemini-companion-overview--parents nil
-  "Table from keys to the rows above them.")
-
-(defvar-local gemini-companion-overview--texts nil
-  "Table from keys of sections to what was drawn last.
-A value is a cons of the state, compared by `equal', and the text.")
-
-(defvar-local gemini-companion-overview--chosen nil
-  "Table from keys to `open' or `folded', as the user has chosen that.")
-
-(defvar-local gemini-companion-overview--shown nil
-  "Table from keys to whether the row was unfolded when it was drawn last.
-The values are `open' or `folded'.")
-
-(defvar-local gemini-companion-overview--versions nil
-  "Table from keys of proposals to conses of the version drawn, and since when.")
-
-(defvar-local gemini-companion-overview--directory nil
-  "The directory from which the user came.  Its CLI comes first.")
-
 (defvar-local gemini-companion-overview--last-key 0
   "Time of the last command in this buffer, in seconds.")
 
 (defvar-local gemini-companion-overview--quiet-until 0
   "Time until which letters are ignored, in seconds.")
-
-(defvar gemini-companion-overview--going-to nil
-  "The row to which a command goes, or nil.  It and its turn stay unfolded.")
-
-;;;; Rows at point
-
-(defun gemini-companion-overview--row ()
-  "Return the row at point, of which point may be in the text below, or nil."
-  (when-let* ((key (get-text-property (point) 'gemini-companion-overview-key)))
-    (gethash key gemini-companion-overview--by-key)))
-
-(defun gemini-companion-overview--row-or-error ()
-  "Return the row at point, or signal an error."
-  (or (gemini-companion-overview--row)
-      (user-error "No row here; n goes to the next one")))
-
-(defun gemini-companion-overview--kind ()
-  "Return the kind of the row at point, or nil."
-  (when-let* ((row (gemini-companion-overview--row)))
-    (gemini-companion-overview-row-kind row)))
-
-(defun gemini-companion-overview--on-heading-p ()
-  "Return non-nil if point is on the line of a row, not in the text below."
-  (and (get-text-property (line-beginning-position) 'gemini-companion-overview-heading) t))
-
-(defun gemini-companion-overview--parent (row)
-  "Return the row above ROW, or nil."
-  (gethash (gemini-companion-overview-row-key row) gemini-companion-overview--parents))
-
-(defun gemini-companion-overview--ancestor (row kind)
-  "Return ROW, or the row above it, that is of KIND, or nil."
-  (while (and row (not (eq kind (gemini-companion-overview-row-kind row))))
-    (setq row (gemini-companion-overview--parent row)))
-  row)
-
-(defun gemini-companion-overview--mark ()
-  "Return what identifies the change at point in its row, or nil.
-That is a cons of `left' or `decided' and its number."
-  (get-text-property (point) 'gemini-companion-overview-change))
-
-(defun gemini-companion-overview--change ()
-  "Return the change at point, left or decided, as it was drawn, or nil."
-  (pcase (gemini-companion-overview--mark)
-    (`(left . ,number)
-     (nth number (gemini-companion-overview-row-left (gemini-companion-overview--row))))
-    (`(decided . ,number)
-     (nth number (gemini-companion-overview-row-decided
-                  (gemini-companion-overview--row))))))
-
-(defun gemini-companion-overview--seen ()
-  "Return the text of the change at point as it is displayed, or nil.
-Comments in it are left out."
-  (when-let* ((mark (gemini-companion-overview--mark))
-              (bounds (gemini-companion-page-section
-                       (list 'body (gemini-companion-overview-row-key
-                                    (gemini-companion-overview--row))))))
-    (save-excursion
-      (goto-char (car bounds))
-      (let ((lines nil))
-        (while (< (point) (cdr bounds))
-          (when (and (equal mark (gemini-companion-overview--mark))
-                     (or (get-text-property (point) 'line-prefix)
-                         (null (get-text-property (point) 'gemini-companion-hunk))))
-            (push (concat (substring (or (get-text-property (point) 'line-prefix) " ")
-                                     -1)
-                          (buffer-substring-no-properties
-                           (point) (line-end-position)))
-                  lines))
-          (forward-line))
-        (nreverse lines)))))
-
-(defun gemini-companion-overview--current-change ()
-  "Return the change at point, computed again.
-Signal an error if it is another than the user has seen."
-  (let ((seen (gemini-companion-overview--seen)))
-    (gemini-companion-page-refresh)
-    (if (and seen (equal seen (gemini-companion-overview--seen)))
-        (gemini-companion-overview--change)
-      (user-error "This change is not as you have seen it; the overview was updated"))))
-
-;;;; Folding
-
-(defun gemini-companion-overview--read-folds ()
-  "Note which rows the user has folded or unfolded by commands of the outline."
-  (let ((beg (point-min)))
-    (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))
-      (pcase section
-        (`(row ,key)
-         (when-let* ((shown (gethash key gemini-companion-overview--shown)))
-           (unless (invisible-p beg)
-             (let ((now (if (outline-invisible-p (+ beg (length text) -1))
-                            'folded
-                          'open)))
-               (unless (eq now shown)
-                 (puthash key now gemini-companion-overview--chosen)))))))
-      (setq beg (+ beg (length text))))))
-
-(defun gemini-companion-overview--fits-p (row)
-  "Return non-nil if the diff of ROW, a file, has about room in the window."
-  (<= (cl-loop for change in (gemini-companion-overview-row-left row)
-               sum (+ 4 (length (gemini-companion-lines-change-lines change))
-                      (- (gemini-companion-lines-change-end change)
-                         (gemini-companion-lines-change-start change))))
-      (max 12 (window-height (get-buffer-window nil t)))))
-
-(defun gemini-companion-overview--open-by-default (rows)
-  "Return the keys of those of ROWS, of level 1, and below that are open at first."
-  (let ((keys nil))
-    (cl-flet ((open (row)
-                (push (gemini-companion-overview-row-key row) keys)))
-      (dolist (row rows)
-        (pcase (gemini-companion-overview-row-kind row)
-          ('waiting
-           (open row)
-           (open (car (gemini-companion-overview-row-rows row))))
-          ('cli
-           (let* ((turns (gemini-companion-overview-row-rows row))
-                  (turn (or (seq-find (lambda (turn)
-                                        (< 0 (gemini-companion-overview-row-count-left
-                                              turn)))
-                                      turns)
-                            (seq-find #'gemini-companion-overview-row-rows turns))))
-             (open row)
-             (dolist (other turns)
-               (when (eq 'comments (gemini-companion-overview-row-kind other))
-                 (open other)))
-             (when turn
-               (open turn)
-               (let ((file (seq-find #'gemini-companion-overview-row-left
-                                     (gemini-companion-overview-row-rows turn))))
-                 (when (and file (gemini-companion-overview--fits-p file))
-                   (open file)))
-               (dolist (file (gemini-companion-overview-row-files turn))
-                 (when (and (gemini-companion-overview-row-comments-p file)
-                            (gemini-companion-comments-of-file
-                             (gemini-companion-overview-row-file file)))
-                   (open file)))))))))
-    keys))
-
-(defun gemini-companion-overview--open-p (row default turn)
-  "Return non-nil if ROW is to be unfolded.
-DEFAULT are the keys of the rows that are, and TURN is that of point, in which
-nothing is folded by itself."
-  (let ((key (gemini-companion-overview-row-key row)))
-    (pcase (gethash key gemini-companion-overview--chosen)
-      ('open t)
-      ('folded nil)
-      (_ (or (member key default)
-             (and (eq 'open (gethash key gemini-companion-overview--shown))
-                  (or (memq (gemini-companion-overview-row-kind row)
-                            '(cli proposal request))
-                      (and turn
-                           (eq turn (gemini-companion-overview-row-turn row))))))))))
-
-(defun gemini-companion-overview--unfold (row)
-  "Let ROW and those above it be unfolded at the next drawing.
-They are folded again as if the user had not chosen that."
-  (while row
-    (let ((key (gemini-companion-overview-row-key row)))
-      (when (eq 'folded (gethash key gemini-companion-overview--chosen))
-        (remhash key gemini-companion-overview--chosen))
-      (puthash key 'open gemini-companion-overview--shown)
-      (setq row (gemini-companion-overview--parent row)))))
-
-;;;; Drawing
-
-(defun gemini-companion-overview--write (&optional fresh)
-  "Draw the rows that differ; point, windows and what is folded stay.
-If FRESH is non-nil, fold what is folded at first and the user has not chosen."
-  (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
-         (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
-         (places (gemini-companion-overview--places))
-         (here (or gemini-companion-overview--going-to (gemini-companion-overview--row)))
-         (turn (and here (gemini-companion-overview-row-turn here))))
-    (unless gemini-companion-overview--going-to
-      (gemini-companion-overview--read-folds))
-    (setq gemini-companion-overview--rows
-          (gemini-companion-overview-rows
-           gemini-companion-overview--directory
-           (unless fresh (gemini-companion-overview--plain turn))))
-    (gemini-companion-overview--index)
-    (let ((default (gemini-companion-overview--open-by-default
-                    gemini-companion-overview--rows))
-          (width (gemini-companion-overview-draw-width))
-          (opens (make-hash-table :test 'equal)))
-      (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview--rows))
-        (puthash (gemini-companion-overview-row-key row)
-                 (if (gemini-companion-overview--open-p row default
-                                                        (unless fresh turn))
-                     'open
-                   'folded)
-                 opens))
-      (setq gemini-companion-overview--shown opens)
-      (remove-overlays nil nil 'invisible 'outline)
-      (gemini-companion-page-replace-sections
-       (gemini-companion-overview--sections width))
-      (gemini-companion-overview--hide-folded)
-      (gemini-companion-overview--restore-places places)
-      (force-mode-line-update))))
-
-(defun gemini-companion-overview--plain (turn)
-  "Return the keys of the rows of files of TURN that are displayed by themselves."
-  (when turn
-    (cl-loop for row in (gemini-companion-overview-rows-flat
-                         gemini-companion-overview--rows)
-             when (and (eq turn (gemini-companion-overview-row-turn row))
-                       (eq 'file (gemini-companion-overview-row-kind row))
-                       (= 3 (gemini-companion-overview-row-level row)))
-             collect (gemini-companion-overview-row-key row))))
-
-(defun gemini-companion-overview--index ()
-  "Set the tables of rows by their keys."
-  (setq gemini-companion-overview--by-key (make-hash-table :test 'equal)
-        gemini-companion-overview--parents (make-hash-table :test 'equal))
-  (cl-labels ((add (row parent)
-                (let ((key (gemini-companion-overview-row-key row)))
-                  (puthash key row gemini-companion-overview--by-key)
-                  (when parent
-                    (puthash key parent gemini-companion-overview--parents))
-                  (dolist (below (gemini-companion-overview-row-rows row))
-                    (add below row)))))
-    (dolist (row gemini-companion-overview--rows)
-      (add row nil))))
-
-(defun gemini-companion-overview--sections (width)
-  "Return the sections of all rows for WIDTH columns.
-They are as for `gemini-companion-page-replace-sections'."
-  (let ((texts (make-hash-table :test 'equal))
-        (versions (make-hash-table :test 'equal))
-        (sections nil))
-    (cl-labels
-        ((section (key state function)
-           (let ((last (gethash key gemini-companion-overview--texts)))
-             (unless (and last (equal state (car last)))
-               (setq last (cons state (funcall function))))
-             (puthash key last texts)
-             (push (cons key (cdr last)) sections)))
-         (draw (row)
-           (let* ((key (gemini-companion-overview-row-key row))
-                  (body (gemini-companion-overview--body row versions))
-                  (below (gemini-companion-overview-row-rows row))
-                  (open (eq 'open (gethash key gemini-companion-overview--shown)))
-                  (heading (gemini-companion-overview--heading
-                            row (cond ((not (or body below)) nil) (open 'open) (t 'folded))
-                            width)))
-             (unless (or body below)
-               (remhash key gemini-companion-overview--shown))
-             ;; The same text is left as it is.
-             (section (list 'row key)
-                      (cons (gemini-companion-overview-draw-edge)
-                            (substring-no-properties heading))
-                      (lambda () heading))
-             (cond ((not (or body below)))
-                   ((not open)
-                    (section (list 'fold key) nil
-                             (lambda ()
-                               (propertize "    ...\n" 'gemini-companion-overview-key
-                                           key))))
-                   (t
-                    (when body
-                      (puthash (list 'body key) body texts)
-                      (push (cons (list 'body key) (cdr body)) sections))
-                    (mapc #'draw below))))))
-      (dolist (row gemini-companion-overview--rows)
-        (draw row)
-        (when (and (eq 'waiting (gemini-companion-overview-row-kind row))
-                   (<= gemini-companion-overview-draw-wide width))
-          (push '((blank) . "\n") sections))))
-    (setq gemini-companion-overview--texts texts
-          gemini-companion-overview--versions versions)
-    (nreverse sections)))
-
-(defun gemini-companion-overview--heading (row fold width)
-  "Return the line of ROW for WIDTH columns.
-FOLD is `open' or `folded', or nil if nothing is below it."
-  (let* ((sign (pcase fold
-                 ('open (gemini-companion-text-sign ?\u25BE "v"))
-                 ('folded (gemini-companion-text-sign ?\u25B8 ">"))
-                 (_ " ")))
-         (text (concat (gemini-companion-overview-draw-heading
-                        row
-                        (concat (if fold
-                                    (propertize
-                                     sign 'keymap gemini-companion-overview--sign-map
-                                     'mouse-face 'highlight
-                                     'help-echo "mouse-1: fold or unfold")
-                                  sign)
-                                " ")
-                        width)
-                       "\n")))
-    (when (eq 'file (gemini-companion-overview-row-kind row))
-      (add-face-text-property 0 (length text) 'gemini-companion-file 'append text))
-    (add-text-properties 0 (length text)
-                         (list 'gemini-companion-overview-key
-                               (gemini-companion-overview-row-key row)
-                               'gemini-companion-overview-heading t)
-                         text)
-    ;; The regexp of headings matches no other character.
-    (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
-    (when (gemini-companion-overview--needs-p row)
-      (put-text-property 0 1 'gemini-companion-change t text))
-    text))
-
-(defun gemini-companion-overview--needs-p (row)
-  "Return non-nil if something at or below ROW waits for the user, or is left."
-  (or (memq (gemini-companion-overview-row-kind row)
-            '(note waiting proposal request comments))
-      (gemini-companion-overview-row-asks-p row)
-      (< 0 (gemini-companion-overview-row-count-left row))))
-
-(defun gemini-companion-overview--body (row versions)
-  "Return the text below ROW, a cons of its state and the text, or nil.
-The last one is returned if nothing that it depends on has changed.  The
-text of a row that is folded is not drawn: it is nil.  Note in VERSIONS
-which version of a proposal is drawn."
-  (when (gemini-companion-overview-draw-body-p row)
-    (let* ((key (gemini-companion-overview-row-key row))
-           (unfolded gemini-companion-unified-draw-unfolded)
-           (last (gethash (list 'body key) gemini-companion-overview--texts)))
-      (if (not (or (eq 'open (gethash key gemini-companion-overview--shown))
-                   (eq 'request (gemini-companion-overview-row-kind row))))
-          (list nil)
-        (let ((state (gemini-companion-overview-draw-body-state row unfolded)))
-          (gemini-companion-overview--note-version row versions)
-          (if (and last (equal state (car last)))
-              last
-            (let ((text (gemini-companion-overview-draw-body row unfolded)))
-              (unless (string-empty-p text)
-                (put-text-property 0 (length text) 'gemini-companion-overview-key key
-                                   text)
-                (cons state text)))))))))
-
-(defun gemini-companion-overview--note-version (row versions)
-  "Note in VERSIONS since when the proposal of ROW is drawn as it is."
-  (when (eq 'proposal (gemini-companion-overview-row-kind row))
-    (let* ((key (gemini-companion-overview-row-key row))
-           (version (gemini-companion-edit-compared (gemini-companion-overview-row-edit
-                                                     row)))
-           (last (gethash key gemini-companion-overview--versions)))
-      (puthash key
-               (if (and last (equal version (car last)))
-                   last
-                 (cons version (float-time)))
-               versions))))
-
-(defun gemini-companion-overview--hide-folded ()
-  "Hide the text below rows that are folded."
-  (let ((beg (point-min)))
-    (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))
-      (let ((end (+ beg (length text))))
-        (when (eq 'fold (car section))
-          (outline-flag-region (1- beg) (1- end) t))
-        (setq beg end)))))
-
-(defun gemini-companion-overview--places ()
-  "Return where point is in each window and in the buffer.
-The value is a list of (WINDOW . KEYS).
-KEYS are those of its row and of the rows above that; WINDOW is nil for the
-buffer."
-  (mapcar (lambda (window)
-            (save-excursion
-              (when window
-                (goto-char (window-point window)))
-              (let ((row (gemini-companion-overview--row))
-                    (keys nil))
-                (while row
-                  (push (gemini-companion-overview-row-key row) keys)
-                  (setq row (gemini-companion-overview--parent row)))
-                (cons window (nreverse keys)))))
-          (cons nil (get-buffer-window-list nil nil t))))
-
-(defun gemini-companion-overview--restore-places (places)
-  "Go in each window of PLACES to the row above, where the row of point is gone.
-PLACES are as of `gemini-companion-overview--places'.  A row that is there,
-or was never one, has point where it is now."
-  (pcase-dolist (`(,window . ,keys) places)
-    (let ((place (if window (window-point window) (point))))
-      (save-excursion
-        (goto-char place)
-        (let ((row (gemini-companion-overview--row)))
-          (unless (or (null keys)
-                      (and row
-                           (not (invisible-p (point)))
-                           (equal (car keys) (gemini-companion-overview-row-key row))))
-            (setq place
-                  (or (car (seq-some (lambda (key)
-                                       (gemini-companion-page-section (list 'row key)))
-                                     keys))
-                      (progn
-                        (while (and (not (bobp))
-                                    (or (eobp) (invisible-p (line-beginning-position))))
-                          (forward-line -1))
-                        (point)))))))
-      (if window
-          (set-window-point window place)
-        (goto-char place)))))
 
 ;;;; Mode
 
@@ -524,12 +94,12 @@ is left has colors.
   (setq truncate-lines nil
         header-line-format '(:eval (gemini-companion-overview--header))
         gemini-companion-edits-view (gemini-companion-overview--make-view)
-        gemini-companion-overview--chosen (make-hash-table :test 'equal)
-        gemini-companion-overview--shown (make-hash-table :test 'equal)
-        gemini-companion-overview--texts (make-hash-table :test 'equal)
-        gemini-companion-overview--versions (make-hash-table :test 'equal)
-        gemini-companion-overview--by-key (make-hash-table :test 'equal)
-        gemini-companion-overview--parents (make-hash-table :test 'equal))
+        gemini-companion-overview-page-chosen (make-hash-table :test 'equal)
+        gemini-companion-overview-page-shown (make-hash-table :test 'equal)
+        gemini-companion-overview-page-texts (make-hash-table :test 'equal)
+        gemini-companion-overview-page-versions (make-hash-table :test 'equal)
+        gemini-companion-overview-page-by-key (make-hash-table :test 'equal)
+        gemini-companion-overview-page-parents (make-hash-table :test 'equal))
   ;; The face of the current line would hide whether it is removed or added.
   (setq-local global-hl-line-mode nil
               bidi-paragraph-direction 'left-to-right
@@ -546,7 +116,7 @@ is left has colors.
   (setq buffer-invisibility-spec '(outline))
   (add-hook 'post-command-hook #'gemini-companion-overview--after-command nil t)
   (add-hook 'context-menu-functions #'gemini-companion-overview-context-menu nil t)
-  (gemini-companion-page-set-up #'gemini-companion-overview--write
+  (gemini-companion-page-set-up #'gemini-companion-overview-page-write
                                 '(gemini-companion-changes-functions
                                   gemini-companion-comment-functions
                                   gemini-companion-edit-functions
@@ -558,7 +128,7 @@ is left has colors.
   (setq-local revert-buffer-function
               (lambda (&rest _)
                 (gemini-companion-page-refresh
-                 (lambda () (gemini-companion-overview--write 'fresh)))))
+                 (lambda () (gemini-companion-overview-page-write 'fresh)))))
   (let ((page (current-buffer)))
     ;; The user may have undone or saved something in the window of a file.
     (add-hook 'window-selection-change-functions
@@ -575,7 +145,7 @@ is left has colors.
 
 (defun gemini-companion-overview--level-here ()
   "Return the level of the row at point, for the outline."
-  (if-let* ((row (gemini-companion-overview--row)))
+  (if-let* ((row (gemini-companion-overview-page-row)))
       (gemini-companion-overview-row-level row)
     1))
 
@@ -592,12 +162,12 @@ is left has colors.
 
 (defun gemini-companion-overview--visible-p ()
   "Return non-nil if the overview is in a window of the selected frame."
-  (and (get-buffer-window gemini-companion-overview--buffer) t))
+  (and (get-buffer-window gemini-companion-overview-page-buffer) t))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'overview)))
   "Close the overview."
   (setq gemini-companion-arrival-as-row-function #'ignore)
-  (when-let* ((buffer (get-buffer gemini-companion-overview--buffer)))
+  (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
     (gemini-companion-windows-at-once
       (kill-buffer buffer))))
 
@@ -606,7 +176,7 @@ is left has colors.
 If RESET is non-nil, begin at the first one."
   (when reset
     (goto-char (point-min)))
-  (gemini-companion-overview--move-by-changes count)
+  (gemini-companion-overview-page-move-by-changes count)
   (gemini-companion-overview-visit))
 
 (defun gemini-companion-overview--imenu ()
@@ -616,7 +186,7 @@ If RESET is non-nil, begin at the first one."
     (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections) (nreverse index))
       (pcase section
         (`(row ,key)
-         (let ((row (gethash key gemini-companion-overview--by-key)))
+         (let ((row (gethash key gemini-companion-overview-page-by-key)))
            (when (gemini-companion-overview-row-path row)
              (push (cons (concat
                           (gemini-companion-label-file
@@ -682,15 +252,15 @@ the number of changes that are left.")
 
 (defun gemini-companion-overview--what ()
   "Return what is at point: a kind of row, or `change', `kept' or `undone'."
-  (pcase (gemini-companion-overview--mark)
+  (pcase (gemini-companion-overview-page-mark)
     (`(left . ,_) 'change)
     (`(decided . ,_)
-     (gemini-companion-weave-decided-state (gemini-companion-overview--change)))
-    (_ (gemini-companion-overview--kind))))
+     (gemini-companion-weave-decided-state (gemini-companion-overview-page-change)))
+    (_ (gemini-companion-overview-page-kind))))
 
 (defun gemini-companion-overview--header ()
   "Return the header line: where point is, and the keys that do something there."
-  (let* ((row (gemini-companion-overview--row))
+  (let* ((row (gemini-companion-overview-page-row))
          (what (gemini-companion-overview--what))
          (help (gemini-companion-header-key 'gemini-companion-overview-menu "keys"
                                             'overview))
@@ -774,10 +344,10 @@ They are those that have a word for the header line in the table of commands."
             (hunk (get-text-property (point) 'gemini-companion-hunk))
             (number (if (eq kind 'proposal)
                         (seq-position (gemini-companion-edit-known-hunks edit) hunk)
-                      (cdr (gemini-companion-overview--mark))))
+                      (cdr (gemini-companion-overview-page-mark))))
             (count (cond ((eq kind 'proposal)
                           (length (gemini-companion-edit-known-hunks edit)))
-                         ((eq 'left (car (gemini-companion-overview--mark)))
+                         ((eq 'left (car (gemini-companion-overview-page-mark)))
                           (length (gemini-companion-overview-row-left row))))))
        (if (and number count)
            (format "%s %d of %d" name (1+ number) count)
@@ -794,7 +364,7 @@ They are those that have a word for the header line in the table of commands."
 
 (cl-defmethod gemini-companion-view-edits ((_ gemini-companion-overview-view))
   "Return the CLI at point, and the edits of its row."
-  (let ((row (gemini-companion-overview--row)))
+  (let ((row (gemini-companion-overview-page-row)))
     (cons (or (and row (gemini-companion-overview-row-session row))
               (user-error "No CLI on this line"))
           (or (gemini-companion-overview-row-edits row)
@@ -804,12 +374,12 @@ They are those that have a word for the header line in the table of commands."
 
 (cl-defmethod gemini-companion-view-edit-here ((_ gemini-companion-overview-view))
   "Return the edit of the file at point, or nil."
-  (when-let* ((row (gemini-companion-overview--row)))
+  (when-let* ((row (gemini-companion-overview-page-row)))
     (gemini-companion-overview-row-edit row)))
 
 (cl-defmethod gemini-companion-view-texts ((_ gemini-companion-overview-view))
   "Return the lines of the file at point now, and without those of its turn."
-  (let* ((row (gemini-companion-overview--row))
+  (let* ((row (gemini-companion-overview-page-row))
          (edit (gemini-companion-overview-row-edit row)))
     (cond
      ((or (gemini-companion-overview-row-left row)
@@ -828,7 +398,7 @@ They are those that have a word for the header line in the table of commands."
 
 (cl-defmethod gemini-companion-view-hunk ((_ gemini-companion-overview-view))
   "Return the hunk of a proposal at point, or nil."
-  (when (eq 'proposal (gemini-companion-overview--kind))
+  (when (eq 'proposal (gemini-companion-overview-page-kind))
     (get-text-property (point) 'gemini-companion-hunk)))
 
 (cl-defmethod gemini-companion-view-move ((_ gemini-companion-overview-view) count)
@@ -841,228 +411,23 @@ They are those that have a word for the header line in the table of commands."
   (when (memq event '(toggled changed))
     (gemini-companion-page-refresh)))
 
-;;;; Going
-
-(defun gemini-companion-overview--go-to-row (row)
-  "Go to the line of ROW, which is unfolded for that; return non-nil."
-  (let ((parent (gemini-companion-overview--parent row)))
-    (when (and parent
-               (null (gemini-companion-page-section
-                      (list 'row (gemini-companion-overview-row-key row)))))
-      (gemini-companion-overview--unfold parent)
-      (let ((gemini-companion-overview--going-to row))
-        (gemini-companion-page-refresh))))
-  (when-let* ((bounds (gemini-companion-page-section
-                       (list 'row (gemini-companion-overview-row-key row)))))
-    (goto-char (car bounds))
-    t))
-
-(defun gemini-companion-overview--targets ()
-  "Return the changes that are left, a list of (ROW . NUMBER), in order."
-  (cl-loop for row in (gemini-companion-overview-rows-flat gemini-companion-overview--rows)
-           append (cl-loop for number from 0
-                           below (length (gemini-companion-overview-row-left row))
-                           collect (cons row number))))
-
-(defun gemini-companion-overview--place ()
-  "Return the number of the change at or after point among those left, from 0."
-  (let ((here (gemini-companion-overview--row))
-        (place 0))
-    (catch 'here
-      (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview--rows))
-        (when (eq row here)
-          (when (eq 'left (car (gemini-companion-overview--mark)))
-            (cl-incf place (cdr (gemini-companion-overview--mark))))
-          (throw 'here place))
-        (cl-incf place (length (gemini-companion-overview-row-left row))))
-      place)))
-
-(defun gemini-companion-overview--go-to-change (target)
-  "Go to TARGET, a cons of a row and the number of a change that is left there."
-  (pcase-let* ((`(,row . ,number) target)
-               (key (gemini-companion-overview-row-key row)))
-    (unless (gemini-companion-page-section (list 'body key))
-      (gemini-companion-overview--unfold row)
-      (let ((gemini-companion-overview--going-to row))
-        (gemini-companion-page-refresh)))
-    (let ((position nil)
-          (more t))
-      (while (and more (null position))
-        (setq position (gemini-companion-overview--position-of key (cons 'left number))
-              more (and (null position) (gemini-companion-overview--draw-more key))))
-      (goto-char (or position
-                     (car (gemini-companion-page-section (list 'row key)))
-                     (point)))
-      (gemini-companion-overview--reveal))))
-
-(defun gemini-companion-overview--position-of (key mark)
-  "Return where the change with MARK begins in the text below the row of KEY."
-  (pcase (gemini-companion-page-section (list 'body key))
-    (`(,beg . ,end)
-     (let ((found nil))
-       (while (and (not found) (< beg end))
-         (if (equal mark (get-text-property beg 'gemini-companion-overview-change))
-             (setq found beg)
-           (setq beg (next-single-property-change
-                      beg 'gemini-companion-overview-change nil end))))
-       found))))
-
-(defun gemini-companion-overview--draw-more (key)
-  "Draw more of a long diff below the row of KEY; return nil if all is drawn."
-  (pcase (gemini-companion-page-section (list 'body key))
-    (`(,_ . ,end)
-     (let ((fold (get-text-property (1- end) 'gemini-companion-fold)))
-       (when (eq 'more (cadr fold))
-         (gemini-companion-unified-toggle-fold fold)
-         t)))))
-
-(defun gemini-companion-overview--reveal ()
-  "Make the change at point visible, if the overview is in the selected window."
-  (when (eq (current-buffer) (window-buffer))
-    (gemini-companion-unified-reveal)))
-
-(defun gemini-companion-overview--after (place here what)
-  "Draw again, report WHAT was done, and go to the next change that is left.
-PLACE is the number that it has now, and HERE the row of what was done.
-First it is one of that file, then of its turn, then of its CLI; then what
-waits is next."
-  (gemini-companion-page-refresh)
-  (let* ((targets (gemini-companion-overview--targets))
-         (here (or (gethash (gemini-companion-overview-row-key here)
-                            gemini-companion-overview--by-key)
-                   here))
-         (next
-          (seq-some
-           (lambda (kind)
-             (let* ((row (gemini-companion-overview--ancestor here kind))
-                    (key (and row (gemini-companion-overview-row-key row)))
-                    (in-p (lambda (target)
-                            (let ((above (gemini-companion-overview--ancestor
-                                          (car target) kind)))
-                              (and above
-                                   (equal key (gemini-companion-overview-row-key
-                                               above)))))))
-               (and row
-                    (or (seq-find in-p (nthcdr place targets))
-                        (seq-find in-p targets)))))
-           '(file turn cli)))
-         (left (length targets)))
-    (cond (next (gemini-companion-overview--go-to-change next))
-          ((gemini-companion-overview--waiting-row)
-           (gemini-companion-overview--go-to-row (gemini-companion-overview--waiting-row)))
-          (targets (gemini-companion-overview--go-to-change (car targets))))
-    (message "%s; %s" what
-             (if (= 0 left)
-                 "nothing left, q quits"
-               (format (ngettext "%d change is left" "%d changes are left" left)
-                       left)))))
-
-(defun gemini-companion-overview--waiting-row ()
-  "Return the first row of what waits, or nil."
-  (let ((first (seq-find (lambda (row)
-                           (eq 'waiting (gemini-companion-overview-row-kind row)))
-                         gemini-companion-overview--rows)))
-    (and first (car (gemini-companion-overview-row-rows first)))))
-
-(defun gemini-companion-overview--go-to-first ()
-  "Go to the first change that is left, or to the first row."
-  (let ((first (car (gemini-companion-overview--targets))))
-    (if first
-        (gemini-companion-overview--go-to-change first)
-      (goto-char (point-min))
-      (when (eq 'note (gemini-companion-overview--kind))
-        (ignore-errors (gemini-companion-overview-next))))))
-
-(defun gemini-companion-overview--move-by-changes (count)
-  "Go to the change that is left and COUNT changes further."
-  (let* ((targets (gemini-companion-overview--targets))
-         (place (gemini-companion-overview--place))
-         (on (eq 'left (car (gemini-companion-overview--mark))))
-         (number (if (< 0 count)
-                     (+ place (if on count (1- count)))
-                   (+ place count))))
-    (unless (and (<= 0 number) (nth number targets))
-      (user-error "No %s change is left" (if (< 0 count) "further" "previous")))
-    (gemini-companion-overview--go-to-change (nth number targets))))
-
-(defun gemini-companion-overview--drawn-rows ()
-  "Return the rows that are displayed, in order."
-  (cl-loop for (section . _) in (gemini-companion-page-sections)
-           when (eq 'row (car section))
-           collect (gethash (cadr section) gemini-companion-overview--by-key)))
-
-(defun gemini-companion-overview--more-before (position)
-  "Return the fold of a long diff between point and POSITION, or nil.
-POSITION is nil for the end of the buffer."
-  (let ((place (point))
-        (end (or position (point-max)))
-        (found nil))
-    (while (and (not found)
-                (setq place (text-property-not-all place end
-                                                   'gemini-companion-fold nil)))
-      (let ((fold (get-text-property place 'gemini-companion-fold)))
-        (when (and (eq 'more (cadr fold)) (not (invisible-p place)))
-          (setq found fold))
-        (setq place (next-single-property-change place 'gemini-companion-fold
-                                                 nil end))))
-    found))
-
-(defun gemini-companion-overview--step (back)
-  "Go to the next row or change, or to the previous one if BACK is non-nil.
-What needs nothing is passed by, unless nothing else is there."
-  (let ((fold (and (not back) (gemini-companion-overview--more-before
-                               (gemini-companion-unified-change)))))
-    (when fold
-      (gemini-companion-unified-toggle-fold fold))
-    (goto-char
-     (or (gemini-companion-unified-change back)
-         (gemini-companion-overview--heading-beside back)
-         (user-error (if back "This is the first row" "This is the last row"))))
-    (when (gemini-companion-overview--mark)
-      (gemini-companion-overview--reveal))))
-
-(defun gemini-companion-overview--heading-beside (back)
-  "Return where the next line of a row begins, or the previous one if BACK, or nil."
-  (save-excursion
-    (let ((found nil))
-      (while (and (not found)
-                  (if back
-                      (and (not (bobp)) (progn (forward-line -1) t))
-                    (progn (forward-line) (not (eobp)))))
-        (when (and (gemini-companion-overview--on-heading-p)
-                   (not (invisible-p (point))))
-          (setq found (point))))
-      found)))
-
 ;;;; Menu state
 
 ;; A menu asks for these often: they only read what is drawn.
-(defun gemini-companion-overview-proposal-p ()
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-proposal)))
   "Return non-nil if point is on a proposal, or above some."
-  (when-let* ((row (gemini-companion-overview--row)))
+  (when-let* ((row (gemini-companion-overview-page-row)))
     (or (eq 'proposal (gemini-companion-overview-row-kind row))
         (and (memq (gemini-companion-overview-row-kind row) '(waiting cli turn))
              (ignore-error user-error (gemini-companion-overview--proposals row))))))
 
-(defun gemini-companion-overview-written-p ()
-  "Return non-nil if point is on what a CLI has written."
-  (memq (gemini-companion-overview--kind) '(cli turn reviewed file)))
-
-(defun gemini-companion-overview-file-p ()
-  "Return non-nil if point is on a file or a proposal."
-  (memq (gemini-companion-overview--kind) '(proposal file comments)))
-
-(cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-proposal)))
-  "Return non-nil if point is on a proposal, or above some."
-  (gemini-companion-overview-proposal-p))
-
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-written)))
   "Return non-nil if point is on what a CLI has written."
-  (gemini-companion-overview-written-p))
+  (memq (gemini-companion-overview-page-kind) '(cli turn reviewed file)))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-file)))
   "Return non-nil if point is on a file or a proposal."
-  (gemini-companion-overview-file-p))
+  (memq (gemini-companion-overview-page-kind) '(proposal file comments)))
 
 ;;;; What the keys check
 
@@ -1114,11 +479,11 @@ Several files are asked for."
 
 (defun gemini-companion-overview--file-row (all)
   "Return the row of the file at point, or of its turn if ALL is non-nil."
-  (let ((row (gemini-companion-overview--row-or-error)))
+  (let ((row (gemini-companion-overview-page-row-or-error)))
     (or (if all
-            (or (gemini-companion-overview--ancestor row 'turn)
-                (gemini-companion-overview--ancestor row 'cli))
-          (gemini-companion-overview--ancestor row 'file))
+            (or (gemini-companion-overview-page-ancestor row 'turn)
+                (gemini-companion-overview-page-ancestor row 'cli))
+          (gemini-companion-overview-page-ancestor row 'file))
         (user-error "No file of a turn here; n goes to the next row"))))
 
 ;;;; Keeping and undoing
@@ -1128,21 +493,21 @@ Several files are asked for."
 A change that is kept is left again.  Several files are asked for."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (let ((row (gemini-companion-overview--row-or-error)))
+  (let ((row (gemini-companion-overview-page-row-or-error)))
     (gemini-companion-overview--refuse (gemini-companion-overview-row-kind row)
                                        "a accepts it" "a allows it")
     (cond
-     ((gemini-companion-overview--mark) (gemini-companion-overview--keep-change))
-     ((gemini-companion-overview--on-heading-p)
+     ((gemini-companion-overview-page-mark) (gemini-companion-overview--keep-change))
+     ((gemini-companion-overview-page-on-heading-p)
       (gemini-companion-overview--keep-row row))
      (t (user-error "No change here; n goes to the next one")))))
 
 (defun gemini-companion-overview--keep-change ()
   "Keep the change at point, or let it be left if it is kept."
-  (let* ((change (gemini-companion-overview--current-change))
-         (row (gemini-companion-overview--row))
+  (let* ((change (gemini-companion-overview-page-current-change))
+         (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
-         (place (gemini-companion-overview--place)))
+         (place (gemini-companion-overview-page-place)))
     (pcase (and (gemini-companion-weave-decided-p change)
                 (gemini-companion-weave-decided-state change))
       ('undone (user-error "This change is undone; undo in its file brings it back"))
@@ -1153,19 +518,19 @@ A change that is kept is left again.  Several files are asked for."
        (message "Not kept any more"))
       (_
        (gemini-companion-changes-keep record (list change))
-       (gemini-companion-overview--after place row "Kept 1 change")))))
+       (gemini-companion-overview-page-after place row "Kept 1 change")))))
 
 (defun gemini-companion-overview--keep-row (row)
   "Keep what is left at or below ROW, if the user agrees."
   (gemini-companion-page-refresh)
   (let* ((row (gethash (gemini-companion-overview-row-key row)
-                       gemini-companion-overview--by-key row))
+                       gemini-companion-overview-page-by-key row))
          (groups (gemini-companion-overview--groups row))
-         (place (gemini-companion-overview--place)))
+         (place (gemini-companion-overview-page-place)))
     (when (gemini-companion-overview--agreed-p "Keep" groups)
       (pcase-dolist (`(,record . ,changes) groups)
         (gemini-companion-changes-keep record changes))
-      (gemini-companion-overview--after
+      (gemini-companion-overview-page-after
        place row (concat "Kept " (gemini-companion-walk-count groups))))))
 
 (defun gemini-companion-overview-keep-file (&optional turn)
@@ -1176,25 +541,25 @@ A change that is kept is left again.  Several files are asked for."
 
 (defun gemini-companion-overview-undo (&optional whole)
   "Undo the change at point, or what is left of the file, turn or CLI at point.
-That is done in the buffers of the files.  A new file is deleted.  Several
-files and new ones are asked for.
+That is done in the files, or only in a buffer that has unsaved text.  A new
+file is deleted.  Several files and new ones are asked for.
 
 With WHOLE, a prefix argument, undo all that the edits of the file or turn
 at point have done, also what you have kept: the file gets its bytes of
 before, unless it has changed since."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (let ((row (gemini-companion-overview--row-or-error)))
+  (let ((row (gemini-companion-overview-page-row-or-error)))
     (gemini-companion-overview--refuse (gemini-companion-overview-row-kind row)
                                        "x excludes a hunk, r rejects it" "r refuses it")
     (cond
      (whole (gemini-companion-overview--undo-edits row))
-     ((gemini-companion-overview--mark) (gemini-companion-overview--undo-change))
+     ((gemini-companion-overview-page-mark) (gemini-companion-overview--undo-change))
      ((gemini-companion-overview--unrecorded-p row)
       (gemini-companion-overview--undo-edit
        (gemini-companion-overview-row-edit row)
        (get-text-property (point) 'gemini-companion-hunk)))
-     ((gemini-companion-overview--on-heading-p)
+     ((gemini-companion-overview-page-on-heading-p)
       (gemini-companion-overview--undo-row row))
      (t (user-error "No change here; n goes to the next one")))))
 
@@ -1205,28 +570,28 @@ before, unless it has changed since."
 
 (defun gemini-companion-overview--undo-change ()
   "Undo the change at point."
-  (let* ((change (gemini-companion-overview--current-change))
-         (row (gemini-companion-overview--row))
+  (let* ((change (gemini-companion-overview-page-current-change))
+         (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
-         (place (gemini-companion-overview--place)))
+         (place (gemini-companion-overview-page-place)))
     (when (and (gemini-companion-weave-decided-p change)
                (eq 'undone (gemini-companion-weave-decided-state change)))
       (user-error "This change is undone already"))
-    (gemini-companion-overview--after
+    (gemini-companion-overview-page-after
      place row (gemini-companion-walk-undo (list (list record change))))))
 
 (defun gemini-companion-overview--undo-row (row)
   "Undo what is left at or below ROW, the last file first, if the user agrees."
   (gemini-companion-page-refresh)
   (let* ((row (gethash (gemini-companion-overview-row-key row)
-                       gemini-companion-overview--by-key row))
+                       gemini-companion-overview-page-by-key row))
          (groups (or (gemini-companion-overview-row-groups row)
                      (user-error "Nothing is left here; %s undoes what was kept, too"
                                  (substitute-command-keys
                                   "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
-         (place (gemini-companion-overview--place)))
+         (place (gemini-companion-overview-page-place)))
     (when (gemini-companion-overview--agreed-p "Undo" groups)
-      (gemini-companion-overview--after
+      (gemini-companion-overview-page-after
        place row (gemini-companion-walk-undo groups (and (cdr groups) t))))))
 
 (defun gemini-companion-overview-undo-file (&optional turn)
@@ -1305,7 +670,7 @@ PROBLEMS are those of the previous ones."
                       (gemini-companion-undo-edit (pop edits) nil go-on)
                     (error (funcall add (error-message-string problem))))))
     (when ended
-      (when-let* ((buffer (get-buffer gemini-companion-overview--buffer)))
+      (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
         (with-current-buffer buffer
           (gemini-companion-page-refresh)))
       (message "%s%s"
@@ -1335,7 +700,7 @@ PROBLEMS are those of the previous ones."
 VERB is that in a question about several, and HINT an error for a change.
 What else waits is only shown: its answer needs its own buffer."
   (gemini-companion-overview--check-key)
-  (let ((row (gemini-companion-overview--row-or-error)))
+  (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ('proposal
@@ -1360,13 +725,13 @@ What else waits is only shown: its answer needs its own buffer."
 
 (defun gemini-companion-overview--after-answer ()
   "Go to the next proposal, or else to the row above; never to another question."
-  (when-let* ((buffer (get-buffer gemini-companion-overview--buffer)))
+  (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
     (with-current-buffer buffer
       (gemini-companion-page-refresh)
       (let* ((proposals (seq-filter
                          (lambda (row)
                            (eq 'proposal (gemini-companion-overview-row-kind row)))
-                         (gemini-companion-overview--drawn-rows)))
+                         (gemini-companion-overview-page-drawn-rows)))
              (start (lambda (row)
                       (car (gemini-companion-page-section
                             (list 'row (gemini-companion-overview-row-key row))))))
@@ -1374,8 +739,8 @@ What else waits is only shown: its answer needs its own buffer."
                                  proposals)
                        (car (last proposals)))))
         (cond (next (goto-char (funcall start next)))
-              ((eq 'request (gemini-companion-overview--kind))
-               (goto-char (or (gemini-companion-overview--heading-beside 'back)
+              ((eq 'request (gemini-companion-overview-page-kind))
+               (goto-char (or (gemini-companion-overview-page-heading-beside 'back)
                               (point)))))))))
 
 (defun gemini-companion-overview-accept ()
@@ -1384,7 +749,7 @@ The version that you have seen is accepted: if it is folded, it is unfolded;
 if it has been replaced, or was drawn less than a second ago, it is shown,
 and nothing is accepted.  What else a CLI asks is shown in its own buffer."
   (interactive nil gemini-companion-overview-mode)
-  (let ((row (gemini-companion-overview--row-or-error)))
+  (let ((row (gemini-companion-overview-page-row-or-error)))
     (when (eq 'proposal (gemini-companion-overview-row-kind row))
       (gemini-companion-overview--check-key)
       (gemini-companion-overview--check-version row))
@@ -1396,12 +761,12 @@ and nothing is accepted.  What else a CLI asks is shown in its own buffer."
   (let* ((key (gemini-companion-overview-row-key row))
          (edit (gemini-companion-overview-row-edit row))
          (drawn (and (gemini-companion-page-section (list 'body key))
-                     (gethash key gemini-companion-overview--versions))))
+                     (gethash key gemini-companion-overview-page-versions))))
     (cond
      ((null drawn)
-      (puthash key 'open gemini-companion-overview--chosen)
-      (puthash key 'open gemini-companion-overview--shown)
-      (let ((gemini-companion-overview--going-to row))
+      (puthash key 'open gemini-companion-overview-page-chosen)
+      (puthash key 'open gemini-companion-overview-page-shown)
+      (let ((gemini-companion-overview-page-going-to row))
         (gemini-companion-page-refresh))
       (user-error "Look at the proposal first; a accepts it then"))
      ((not (equal (car drawn) (gemini-companion-edit-texts-state edit)))
@@ -1422,7 +787,7 @@ own buffer."
   "Reject the proposals at point with a reason, which is asked for."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (let ((row (gemini-companion-overview--row-or-error)))
+  (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ((or 'proposal 'cli 'turn)
@@ -1435,7 +800,7 @@ own buffer."
   "Exclude the hunk of a proposal at point, or restore it."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (pcase (gemini-companion-overview--kind)
+  (pcase (gemini-companion-overview-page-kind)
     ('proposal
      (unless (get-text-property (point) 'gemini-companion-hunk)
        (user-error "No hunk here; n goes to the next one"))
@@ -1446,14 +811,14 @@ own buffer."
 (defun gemini-companion-overview-edit ()
   "Edit the proposal at point in its review, or visit the file at point."
   (interactive nil gemini-companion-overview-mode)
-  (if (eq 'proposal (gemini-companion-overview--kind))
+  (if (eq 'proposal (gemini-companion-overview-page-kind))
       (gemini-companion-review-edit)
     (gemini-companion-overview-visit)))
 
 (defun gemini-companion-overview-switch-view ()
   "Review the proposal at point in the other view."
   (interactive nil gemini-companion-overview-mode)
-  (unless (eq 'proposal (gemini-companion-overview--kind))
+  (unless (eq 'proposal (gemini-companion-overview-page-kind))
     (user-error "No proposal here"))
   (gemini-companion-review-switch-view))
 
@@ -1475,10 +840,10 @@ That is the review of a proposal, at the hunk at point; what else a CLI
 asks, in its own buffer; the terminal of a CLI; the first change left of a
 turn; or the file, in another window, at the line at point."
   (interactive nil gemini-companion-overview-mode)
-  (let ((row (gemini-companion-overview--row-or-error)))
+  (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
       ('note (call-interactively (gemini-companion-overview-row-action row)))
-      ('waiting (gemini-companion-overview--go-to-row
+      ('waiting (gemini-companion-overview-page-go-to-row
                  (car (gemini-companion-overview-row-rows row))))
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ('proposal (gemini-companion-review-enter))
@@ -1491,7 +856,7 @@ turn; or the file, in another window, at the line at point."
       ((or 'turn 'reviewed)
        (if-let* ((file (seq-find #'gemini-companion-overview-row-left
                                  (gemini-companion-overview-row-files row))))
-           (gemini-companion-overview--go-to-change (cons file 0))
+           (gemini-companion-overview-page-go-to-change (cons file 0))
          (gemini-companion-overview-toggle)))
       (_ (gemini-companion-overview--visit-file row #'pop-to-buffer)))))
 
@@ -1551,7 +916,7 @@ What needs nothing is passed by."
   (interactive "p" gemini-companion-overview-mode)
   (let ((count (or count 1)))
     (dotimes (_ (abs count))
-      (gemini-companion-overview--step (< count 0)))))
+      (gemini-companion-overview-page-step (< count 0)))))
 
 (defun gemini-companion-overview-previous (&optional count)
   "Go to the previous row or change, or COUNT back.
@@ -1564,19 +929,19 @@ What needs nothing is passed by."
 From a change, go to the next change that is left, also in the next file."
   (interactive "p" gemini-companion-overview-mode)
   (let* ((count (or count 1))
-         (here (gemini-companion-overview--row-or-error))
+         (here (gemini-companion-overview-page-row-or-error))
          (kinds (pcase (gemini-companion-overview-row-kind here)
                   ((or 'proposal 'request) '(proposal request))
                   (kind (list kind)))))
-    (if (gemini-companion-overview--mark)
-        (gemini-companion-overview--move-by-changes count)
+    (if (gemini-companion-overview-page-mark)
+        (gemini-companion-overview-page-move-by-changes count)
       (let* ((rows (seq-filter (lambda (row)
                                  (memq (gemini-companion-overview-row-kind row) kinds))
-                               (gemini-companion-overview--drawn-rows)))
+                               (gemini-companion-overview-page-drawn-rows)))
              (number (+ count (or (seq-position rows here #'eq) 0))))
         (unless (and (<= 0 number) (nth number rows))
           (user-error "No %s row of this kind" (if (< count 0) "previous" "further")))
-        (gemini-companion-overview--go-to-row (nth number rows))))))
+        (gemini-companion-overview-page-go-to-row (nth number rows))))))
 
 (defun gemini-companion-overview-previous-sibling (&optional count)
   "Go to the previous row of the same kind, or COUNT back."
@@ -1586,10 +951,10 @@ From a change, go to the next change that is left, also in the next file."
 (defun gemini-companion-overview-up ()
   "Go to the row of the text at point, or from a row to the one above it."
   (interactive nil gemini-companion-overview-mode)
-  (let ((row (gemini-companion-overview--row-or-error)))
-    (gemini-companion-overview--go-to-row
-     (if (gemini-companion-overview--on-heading-p)
-         (or (gemini-companion-overview--parent row)
+  (let ((row (gemini-companion-overview-page-row-or-error)))
+    (gemini-companion-overview-page-go-to-row
+     (if (gemini-companion-overview-page-on-heading-p)
+         (or (gemini-companion-overview-page-parent row)
              (user-error "No row is above this one"))
        row))))
 
@@ -1600,18 +965,18 @@ again; elsewhere in it, fold its file."
   (interactive nil gemini-companion-overview-mode)
   (if (gemini-companion-unified-draw-fold-here)
       (gemini-companion-unified-toggle-fold)
-    (let* ((row (gemini-companion-overview--row-or-error))
+    (let* ((row (gemini-companion-overview-page-row-or-error))
            (key (gemini-companion-overview-row-key row))
-           (shown (or (gethash key gemini-companion-overview--shown)
+           (shown (or (gethash key gemini-companion-overview-page-shown)
                       (user-error "Nothing is below this row"))))
-      (gemini-companion-overview--go-to-row row)
+      (gemini-companion-overview-page-go-to-row row)
       (gemini-companion-overview--choose row (if (eq shown 'open) 'folded 'open))
       (gemini-companion-page-refresh))))
 
 (defun gemini-companion-overview--choose (row state)
   "Record that the user wants ROW to be STATE, `open' or `folded'."
   (puthash (gemini-companion-overview-row-key row) state
-           gemini-companion-overview--chosen))
+           gemini-companion-overview-page-chosen))
 
 (defun gemini-companion-overview--level (&optional level)
   "Unfold all rows above LEVEL, and fold the others.
@@ -1619,10 +984,10 @@ Level 1 has the CLIs, 2 the turns, 3 the files and 4 the diffs.  It is by
 default the number that was typed."
   (interactive nil gemini-companion-overview-mode)
   (let ((level (or level (- (event-basic-type last-command-event) ?0))))
-    (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview--rows))
+    (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview-page-rows))
       (gemini-companion-overview--choose
        row (if (< (gemini-companion-overview-row-level row) level) 'open 'folded)))
-    (let ((gemini-companion-overview--going-to (gemini-companion-overview--row)))
+    (let ((gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
       (gemini-companion-page-refresh))))
 
 (defvar-local gemini-companion-overview--cycle 4
@@ -1675,16 +1040,16 @@ This is a function of `context-menu-functions'."
   "Display the overview, drawn as things are now, and select it."
   (let ((directory (or gemini-companion-session-remote-directory default-directory))
         (guarded (gemini-companion-walk-on-p)))
-    (with-current-buffer (get-buffer-create gemini-companion-overview--buffer)
+    (with-current-buffer (get-buffer-create gemini-companion-overview-page-buffer)
       (unless (derived-mode-p 'gemini-companion-overview-mode)
         (gemini-companion-overview-mode))
       (setq gemini-companion-arrival-as-row-function
             #'gemini-companion-overview--visible-p)
       (unless (eq (current-buffer) (window-buffer))
-        (setq gemini-companion-overview--directory directory
+        (setq gemini-companion-overview-page-directory directory
               default-directory directory)))
     (gemini-companion-windows-at-once
-      (pop-to-buffer gemini-companion-overview--buffer
+      (pop-to-buffer gemini-companion-overview-page-buffer
                      '((display-buffer-reuse-window
                         gemini-companion-windows-display-covering)
                        (category . gemini-companion-overview)
@@ -1708,11 +1073,11 @@ review, go to the row of that."
                                          (eq edit (gemini-companion-overview-row-edit
                                                    row))))
                                   (gemini-companion-overview-rows-flat
-                                   gemini-companion-overview--rows)))
-                   (gemini-companion-overview--waiting-row))))
+                                   gemini-companion-overview-page-rows)))
+                   (gemini-companion-overview-page-waiting-row))))
       (if row
-          (gemini-companion-overview--go-to-row row)
-        (gemini-companion-overview--go-to-first)))))
+          (gemini-companion-overview-page-go-to-row row)
+        (gemini-companion-overview-page-go-to-first)))))
 
 (defun gemini-companion-turn-page (&optional session turn)
   "Go to the first change that is left in the overview of all CLIs.
@@ -1726,16 +1091,16 @@ With SESSION or TURN, go to the first one of that CLI or turn."
                       (or (null turn)
                           (eq turn (gemini-companion-overview-row-turn row))))))
          (target (seq-find (lambda (target) (funcall mine (car target)))
-                           (gemini-companion-overview--targets)))
+                           (gemini-companion-overview-page-targets)))
          (row (seq-find (lambda (row)
                           (and (eq (if turn 'turn 'cli)
                                    (gemini-companion-overview-row-kind row))
                                (funcall mine row)))
                         (gemini-companion-overview-rows-flat
-                         gemini-companion-overview--rows))))
-    (cond (target (gemini-companion-overview--go-to-change target))
-          ((and row (or session turn)) (gemini-companion-overview--go-to-row row))
-          (t (gemini-companion-overview--go-to-first)
+                         gemini-companion-overview-page-rows))))
+    (cond (target (gemini-companion-overview-page-go-to-change target))
+          ((and row (or session turn)) (gemini-companion-overview-page-go-to-row row))
+          (t (gemini-companion-overview-page-go-to-first)
              (message "No change is left")))))
 
 (provide 'gemini-companion-overview)

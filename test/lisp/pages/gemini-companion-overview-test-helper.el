@@ -120,5 +120,23 @@ text."
                     messages)
                   "\n" t))))))
 
+(defun gemini-companion-overview-test-rows (&optional regexp)
+  "Return the visible rows of the overview, or those that match REGEXP."
+  (seq-filter (lambda (line)
+                (and (string-match-p "\\`[▾▸]\\|\\`[A-Z]" line)
+                     (or (null regexp) (string-match-p regexp line))))
+              (gemini-companion-overview-test-lines)))
+
+(defmacro gemini-companion-overview-test-with-turn (&rest body)
+  "Run BODY on a turn that has changed the files a and b, with three changes."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-overview-test-with
+       `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+     (gemini-companion-state-report session 'prompt "Do it")
+     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+     (gemini-companion-test-writes "b" "C\n" session)
+     (gemini-companion-turn-page)
+     ,@body))
+
 (provide 'gemini-companion-overview-test-helper)
 ;;; gemini-companion-overview-test-helper.el ends here

@@ -1,0 +1,653 @@
+;;; gemini-companion-overview-page.el --- The text of the overview  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The text of the overview: which row is at point, what is folded, how rows and diffs
+;; that differ are drawn again, and how point goes to a row or a change.  What the rows
+;; are is in `gemini-companion-overview-rows', and how they look in
+;; `gemini-companion-overview-draw'.
+;;
+;; The buffer is a page, see `gemini-companion-page', and an outline.  Text below a row
+;; that is folded is drawn once that is unfolded.
+
+;;; Code:
+
+(require 'gemini-companion-edit)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-lines)
+(require 'gemini-companion-overview-draw)
+(require 'gemini-companion-overview-rows)
+(require 'gemini-companion-page)
+(require 'gemini-companion-text)
+(require 'gemini-companion-unified)
+(require 'gemini-companion-unified-draw)
+(require 'outline)
+
+;;;; State
+
+(defconst gemini-companion-overview-page-buffer "*gemini*"
+  "Name of the buffer.")
+
+(defvar-local gemini-companion-overview-page-rows nil
+  "The rows as they were drawn last, those of level 1.")
+
+(defvar-local gemini-companion-overview-page-by-key nil
+  "Table from keys to rows.")
+
+(defvar-local gemini-companion-overview-page-parents nil
+  "Table from keys to the rows above them.")
+
+(defvar-local gemini-companion-overview-page-texts nil
+  "Table from keys of sections to what was drawn last.
+A value is a cons of the state, compared by `equal', and the text.")
+
+(defvar-local gemini-companion-overview-page-chosen nil
+  "Table from keys to `open' or `folded', as the user has chosen that.")
+
+(defvar-local gemini-companion-overview-page-shown nil
+  "Table from keys to whether the row was unfolded when it was drawn last.
+The values are `open' or `folded'.")
+
+(defvar-local gemini-companion-overview-page-versions nil
+  "Table from keys of proposals to conses of the version drawn, and since when.")
+
+(defvar-local gemini-companion-overview-page-directory nil
+  "The directory from which the user came.  Its CLI comes first.")
+
+(defvar gemini-companion-overview-page-going-to nil
+  "The row to which a command goes, or nil.  It and its turn stay unfolded.")
+
+(defvar gemini-companion-overview-page-sign-map (make-sparse-keymap)
+  "Keymap of the sign before a row that can be folded.")
+
+;;;; Rows at point
+
+(defun gemini-companion-overview-page-row ()
+  "Return the row at point, of which point may be in the text below, or nil."
+  (when-let* ((key (get-text-property (point) 'gemini-companion-overview-key)))
+    (gethash key gemini-companion-overview-page-by-key)))
+
+(defun gemini-companion-overview-page-row-or-error ()
+  "Return the row at point, or signal an error."
+  (or (gemini-companion-overview-page-row)
+      (user-error "No row here; n goes to the next one")))
+
+(defun gemini-companion-overview-page-kind ()
+  "Return the kind of the row at point, or nil."
+  (when-let* ((row (gemini-companion-overview-page-row)))
+    (gemini-companion-overview-row-kind row)))
+
+(defun gemini-companion-overview-page-on-heading-p ()
+  "Return non-nil if point is on the line of a row, not in the text below."
+  (and (get-text-property (line-beginning-position) 'gemini-companion-overview-heading) t))
+
+(defun gemini-companion-overview-page-parent (row)
+  "Return the row above ROW, or nil."
+  (gethash (gemini-companion-overview-row-key row) gemini-companion-overview-page-parents))
+
+(defun gemini-companion-overview-page-ancestor (row kind)
+  "Return ROW, or the row above it, that is of KIND, or nil."
+  (while (and row (not (eq kind (gemini-companion-overview-row-kind row))))
+    (setq row (gemini-companion-overview-page-parent row)))
+  row)
+
+(defun gemini-companion-overview-page-mark ()
+  "Return what identifies the change at point in its row, or nil.
+That is a cons of `left' or `decided' and its number."
+  (get-text-property (point) 'gemini-companion-overview-change))
+
+(defun gemini-companion-overview-page-change ()
+  "Return the change at point, left or decided, as it was drawn, or nil."
+  (pcase (gemini-companion-overview-page-mark)
+    (`(left . ,number)
+     (nth number (gemini-companion-overview-row-left (gemini-companion-overview-page-row))))
+    (`(decided . ,number)
+     (nth number (gemini-companion-overview-row-decided
+                  (gemini-companion-overview-page-row))))))
+
+(defun gemini-companion-overview-page--seen ()
+  "Return the text of the change at point as it is displayed, or nil.
+Comments in it are left out."
+  (when-let* ((mark (gemini-companion-overview-page-mark))
+              (bounds (gemini-companion-page-section
+                       (list 'body (gemini-companion-overview-row-key
+                                    (gemini-companion-overview-page-row))))))
+    (save-excursion
+      (goto-char (car bounds))
+      (let ((lines nil))
+        (while (< (point) (cdr bounds))
+          (when (and (equal mark (gemini-companion-overview-page-mark))
+                     (or (get-text-property (point) 'line-prefix)
+                         (null (get-text-property (point) 'gemini-companion-hunk))))
+            (push (concat (substring (or (get-text-property (point) 'line-prefix) " ")
+                                     -1)
+                          (buffer-substring-no-properties
+                           (point) (line-end-position)))
+                  lines))
+          (forward-line))
+        (nreverse lines)))))
+
+(defun gemini-companion-overview-page-current-change ()
+  "Return the change at point, computed again.
+Signal an error if it is another than the user has seen."
+  (let ((seen (gemini-companion-overview-page--seen)))
+    (gemini-companion-page-refresh)
+    (if (and seen (equal seen (gemini-companion-overview-page--seen)))
+        (gemini-companion-overview-page-change)
+      (user-error "This change is not as you have seen it; the overview was updated"))))
+
+;;;; Folding
+
+(defun gemini-companion-overview-page--read-folds ()
+  "Note which rows the user has folded or unfolded by commands of the outline."
+  (let ((beg (point-min)))
+    (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))
+      (pcase section
+        (`(row ,key)
+         (when-let* ((shown (gethash key gemini-companion-overview-page-shown)))
+           (unless (invisible-p beg)
+             (let ((now (if (outline-invisible-p (+ beg (length text) -1))
+                            'folded
+                          'open)))
+               (unless (eq now shown)
+                 (puthash key now gemini-companion-overview-page-chosen)))))))
+      (setq beg (+ beg (length text))))))
+
+(defun gemini-companion-overview-page--fits-p (row)
+  "Return non-nil if the diff of ROW, a file, has about room in the window."
+  (<= (cl-loop for change in (gemini-companion-overview-row-left row)
+               sum (+ 4 (length (gemini-companion-lines-change-lines change))
+                      (- (gemini-companion-lines-change-end change)
+                         (gemini-companion-lines-change-start change))))
+      (max 12 (window-height (get-buffer-window nil t)))))
+
+(defun gemini-companion-overview-page--open-by-default (rows)
+  "Return the keys of those of ROWS, of level 1, and below that are open at first."
+  (let ((keys nil))
+    (cl-flet ((open (row)
+                (push (gemini-companion-overview-row-key row) keys)))
+      (dolist (row rows)
+        (pcase (gemini-companion-overview-row-kind row)
+          ('waiting
+           (open row)
+           (open (car (gemini-companion-overview-row-rows row))))
+          ('cli
+           (let* ((turns (gemini-companion-overview-row-rows row))
+                  (turn (or (seq-find (lambda (turn)
+                                        (< 0 (gemini-companion-overview-row-count-left
+                                              turn)))
+                                      turns)
+                            (seq-find #'gemini-companion-overview-row-rows turns))))
+             (open row)
+             (dolist (other turns)
+               (when (eq 'comments (gemini-companion-overview-row-kind other))
+                 (open other)))
+             (when turn
+               (open turn)
+               (let ((file (seq-find #'gemini-companion-overview-row-left
+                                     (gemini-companion-overview-row-rows turn))))
+                 (when (and file (gemini-companion-overview-page--fits-p file))
+                   (open file)))
+               (dolist (file (gemini-companion-overview-row-files turn))
+                 (when (and (gemini-companion-overview-row-comments-p file)
+                            (gemini-companion-comments-of-file
+                             (gemini-companion-overview-row-file file)))
+                   (open file)))))))))
+    keys))
+
+(defun gemini-companion-overview-page--open-p (row default turn)
+  "Return non-nil if ROW is to be unfolded.
+DEFAULT are the keys of the rows that are, and TURN is that of point, in which
+nothing is folded by itself."
+  (let ((key (gemini-companion-overview-row-key row)))
+    (pcase (gethash key gemini-companion-overview-page-chosen)
+      ('open t)
+      ('folded nil)
+      (_ (or (member key default)
+             (and (eq 'open (gethash key gemini-companion-overview-page-shown))
+                  (or (memq (gemini-companion-overview-row-kind row)
+                            '(cli proposal request))
+                      (and turn
+                           (eq turn (gemini-companion-overview-row-turn row))))))))))
+
+(defun gemini-companion-overview-page--unfold (row)
+  "Let ROW and those above it be unfolded at the next drawing.
+They are folded again as if the user had not chosen that."
+  (while row
+    (let ((key (gemini-companion-overview-row-key row)))
+      (when (eq 'folded (gethash key gemini-companion-overview-page-chosen))
+        (remhash key gemini-companion-overview-page-chosen))
+      (puthash key 'open gemini-companion-overview-page-shown)
+      (setq row (gemini-companion-overview-page-parent row)))))
+
+;;;; Drawing
+
+(defun gemini-companion-overview-page-write (&optional fresh)
+  "Draw the rows that differ; point, windows and what is folded stay.
+If FRESH is non-nil, fold what is folded at first and the user has not chosen."
+  (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
+         (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
+         (places (gemini-companion-overview-page--places))
+         (here (or gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
+         (turn (and here (gemini-companion-overview-row-turn here))))
+    (unless gemini-companion-overview-page-going-to
+      (gemini-companion-overview-page--read-folds))
+    (setq gemini-companion-overview-page-rows
+          (gemini-companion-overview-rows
+           gemini-companion-overview-page-directory
+           (unless fresh (gemini-companion-overview-page--plain turn))))
+    (gemini-companion-overview-page--index)
+    (let ((default (gemini-companion-overview-page--open-by-default
+                    gemini-companion-overview-page-rows))
+          (width (gemini-companion-overview-draw-width))
+          (opens (make-hash-table :test 'equal)))
+      (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview-page-rows))
+        (puthash (gemini-companion-overview-row-key row)
+                 (if (gemini-companion-overview-page--open-p row default
+                                                        (unless fresh turn))
+                     'open
+                   'folded)
+                 opens))
+      (setq gemini-companion-overview-page-shown opens)
+      (remove-overlays nil nil 'invisible 'outline)
+      (gemini-companion-page-replace-sections
+       (gemini-companion-overview-page--sections width))
+      (gemini-companion-overview-page--hide-folded)
+      (gemini-companion-overview-page--restore-places places)
+      (force-mode-line-update))))
+
+(defun gemini-companion-overview-page--plain (turn)
+  "Return the keys of the rows of files of TURN that are displayed by themselves."
+  (when turn
+    (cl-loop for row in (gemini-companion-overview-rows-flat
+                         gemini-companion-overview-page-rows)
+             when (and (eq turn (gemini-companion-overview-row-turn row))
+                       (eq 'file (gemini-companion-overview-row-kind row))
+                       (= 3 (gemini-companion-overview-row-level row)))
+             collect (gemini-companion-overview-row-key row))))
+
+(defun gemini-companion-overview-page--index ()
+  "Set the tables of rows by their keys."
+  (setq gemini-companion-overview-page-by-key (make-hash-table :test 'equal)
+        gemini-companion-overview-page-parents (make-hash-table :test 'equal))
+  (cl-labels ((add (row parent)
+                (let ((key (gemini-companion-overview-row-key row)))
+                  (puthash key row gemini-companion-overview-page-by-key)
+                  (when parent
+                    (puthash key parent gemini-companion-overview-page-parents))
+                  (dolist (below (gemini-companion-overview-row-rows row))
+                    (add below row)))))
+    (dolist (row gemini-companion-overview-page-rows)
+      (add row nil))))
+
+(defun gemini-companion-overview-page--sections (width)
+  "Return the sections of all rows for WIDTH columns.
+They are as for `gemini-companion-page-replace-sections'."
+  (let ((texts (make-hash-table :test 'equal))
+        (versions (make-hash-table :test 'equal))
+        (sections nil))
+    (cl-labels
+        ((section (key state function)
+           (let ((last (gethash key gemini-companion-overview-page-texts)))
+             (unless (and last (equal state (car last)))
+               (setq last (cons state (funcall function))))
+             (puthash key last texts)
+             (push (cons key (cdr last)) sections)))
+         (draw (row)
+           (let* ((key (gemini-companion-overview-row-key row))
+                  (body (gemini-companion-overview-page--body row versions))
+                  (below (gemini-companion-overview-row-rows row))
+                  (open (eq 'open (gethash key gemini-companion-overview-page-shown)))
+                  (heading (gemini-companion-overview-page--heading
+                            row (cond ((not (or body below)) nil) (open 'open) (t 'folded))
+                            width)))
+             (unless (or body below)
+               (remhash key gemini-companion-overview-page-shown))
+             ;; The same text is left as it is.
+             (section (list 'row key)
+                      (cons (gemini-companion-overview-draw-edge)
+                            (substring-no-properties heading))
+                      (lambda () heading))
+             (cond ((not (or body below)))
+                   ((not open)
+                    (section (list 'fold key) nil
+                             (lambda ()
+                               (propertize "    ...\n" 'gemini-companion-overview-key
+                                           key))))
+                   (t
+                    (when body
+                      (puthash (list 'body key) body texts)
+                      (push (cons (list 'body key) (cdr body)) sections))
+                    (mapc #'draw below))))))
+      (dolist (row gemini-companion-overview-page-rows)
+        (draw row)
+        (when (and (eq 'waiting (gemini-companion-overview-row-kind row))
+                   (<= gemini-companion-overview-draw-wide width))
+          (push '((blank) . "\n") sections))))
+    (setq gemini-companion-overview-page-texts texts
+          gemini-companion-overview-page-versions versions)
+    (nreverse sections)))
+
+(defun gemini-companion-overview-page--heading (row fold width)
+  "Return the line of ROW for WIDTH columns.
+FOLD is `open' or `folded', or nil if nothing is below it."
+  (let* ((sign (pcase fold
+                 ('open (gemini-companion-text-sign ?\u25BE "v"))
+                 ('folded (gemini-companion-text-sign ?\u25B8 ">"))
+                 (_ " ")))
+         (text (concat (gemini-companion-overview-draw-heading
+                        row
+                        (concat (if fold
+                                    (propertize
+                                     sign 'keymap gemini-companion-overview-page-sign-map
+                                     'mouse-face 'highlight
+                                     'help-echo "mouse-1: fold or unfold")
+                                  sign)
+                                " ")
+                        width)
+                       "\n")))
+    (when (eq 'file (gemini-companion-overview-row-kind row))
+      (add-face-text-property 0 (length text) 'gemini-companion-file 'append text))
+    (add-text-properties 0 (length text)
+                         (list 'gemini-companion-overview-key
+                               (gemini-companion-overview-row-key row)
+                               'gemini-companion-overview-heading t)
+                         text)
+    ;; The regexp of headings matches no other character.
+    (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
+    (when (gemini-companion-overview-page--needs-p row)
+      (put-text-property 0 1 'gemini-companion-change t text))
+    text))
+
+(defun gemini-companion-overview-page--body (row versions)
+  "Return the text below ROW, a cons of its state and the text, or nil.
+The last one is returned if nothing that it depends on has changed.  The
+text of a row that is folded is not drawn: it is nil.  Note in VERSIONS
+which version of a proposal is drawn."
+  (when (gemini-companion-overview-draw-body-p row)
+    (let* ((key (gemini-companion-overview-row-key row))
+           (unfolded gemini-companion-unified-draw-unfolded)
+           (last (gethash (list 'body key) gemini-companion-overview-page-texts)))
+      (if (not (or (eq 'open (gethash key gemini-companion-overview-page-shown))
+                   (eq 'request (gemini-companion-overview-row-kind row))))
+          (list nil)
+        (let ((state (gemini-companion-overview-draw-body-state row unfolded)))
+          (gemini-companion-overview-page--note-version row versions)
+          (if (and last (equal state (car last)))
+              last
+            (let ((text (gemini-companion-overview-draw-body row unfolded)))
+              (unless (string-empty-p text)
+                (put-text-property 0 (length text) 'gemini-companion-overview-key key
+                                   text)
+                (cons state text)))))))))
+
+(defun gemini-companion-overview-page--note-version (row versions)
+  "Note in VERSIONS since when the proposal of ROW is drawn as it is."
+  (when (eq 'proposal (gemini-companion-overview-row-kind row))
+    (let* ((key (gemini-companion-overview-row-key row))
+           (version (gemini-companion-edit-compared (gemini-companion-overview-row-edit
+                                                     row)))
+           (last (gethash key gemini-companion-overview-page-versions)))
+      (puthash key
+               (if (and last (equal version (car last)))
+                   last
+                 (cons version (float-time)))
+               versions))))
+
+(defun gemini-companion-overview-page--hide-folded ()
+  "Hide the text below rows that are folded."
+  (let ((beg (point-min)))
+    (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))
+      (let ((end (+ beg (length text))))
+        (when (eq 'fold (car section))
+          (outline-flag-region (1- beg) (1- end) t))
+        (setq beg end)))))
+
+(defun gemini-companion-overview-page--places ()
+  "Return where point is in each window and in the buffer.
+The value is a list of (WINDOW . KEYS).
+KEYS are those of its row and of the rows above that; WINDOW is nil for the
+buffer."
+  (mapcar (lambda (window)
+            (save-excursion
+              (when window
+                (goto-char (window-point window)))
+              (let ((row (gemini-companion-overview-page-row))
+                    (keys nil))
+                (while row
+                  (push (gemini-companion-overview-row-key row) keys)
+                  (setq row (gemini-companion-overview-page-parent row)))
+                (cons window (nreverse keys)))))
+          (cons nil (get-buffer-window-list nil nil t))))
+
+(defun gemini-companion-overview-page--restore-places (places)
+  "Go in each window of PLACES to the row above, where the row of point is gone.
+PLACES are as of `gemini-companion-overview-page--places'.  A row that is there,
+or was never one, has point where it is now."
+  (pcase-dolist (`(,window . ,keys) places)
+    (let ((place (if window (window-point window) (point))))
+      (save-excursion
+        (goto-char place)
+        (let ((row (gemini-companion-overview-page-row)))
+          (unless (or (null keys)
+                      (and row
+                           (not (invisible-p (point)))
+                           (equal (car keys) (gemini-companion-overview-row-key row))))
+            (setq place
+                  (or (car (seq-some (lambda (key)
+                                       (gemini-companion-page-section (list 'row key)))
+                                     keys))
+                      (progn
+                        (while (and (not (bobp))
+                                    (or (eobp) (invisible-p (line-beginning-position))))
+                          (forward-line -1))
+                        (point)))))))
+      (if window
+          (set-window-point window place)
+        (goto-char place)))))
+
+(defun gemini-companion-overview-page--needs-p (row)
+  "Return non-nil if something at or below ROW waits for the user, or is left."
+  (or (memq (gemini-companion-overview-row-kind row)
+            '(note waiting proposal request comments))
+      (gemini-companion-overview-row-asks-p row)
+      (< 0 (gemini-companion-overview-row-count-left row))))
+
+;;;; Going
+
+(defun gemini-companion-overview-page-go-to-row (row)
+  "Go to the line of ROW, which is unfolded for that; return non-nil."
+  (let ((parent (gemini-companion-overview-page-parent row)))
+    (when (and parent
+               (null (gemini-companion-page-section
+                      (list 'row (gemini-companion-overview-row-key row)))))
+      (gemini-companion-overview-page--unfold parent)
+      (let ((gemini-companion-overview-page-going-to row))
+        (gemini-companion-page-refresh))))
+  (when-let* ((bounds (gemini-companion-page-section
+                       (list 'row (gemini-companion-overview-row-key row)))))
+    (goto-char (car bounds))
+    t))
+
+(defun gemini-companion-overview-page-targets ()
+  "Return the changes that are left, a list of (ROW . NUMBER), in order."
+  (cl-loop for row in (gemini-companion-overview-rows-flat gemini-companion-overview-page-rows)
+           append (cl-loop for number from 0
+                           below (length (gemini-companion-overview-row-left row))
+                           collect (cons row number))))
+
+(defun gemini-companion-overview-page-place ()
+  "Return the number of the change at or after point among those left, from 0."
+  (let ((here (gemini-companion-overview-page-row))
+        (place 0))
+    (catch 'here
+      (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview-page-rows))
+        (when (eq row here)
+          (when (eq 'left (car (gemini-companion-overview-page-mark)))
+            (cl-incf place (cdr (gemini-companion-overview-page-mark))))
+          (throw 'here place))
+        (cl-incf place (length (gemini-companion-overview-row-left row))))
+      place)))
+
+(defun gemini-companion-overview-page-go-to-change (target)
+  "Go to TARGET, a cons of a row and the number of a change that is left there."
+  (pcase-let* ((`(,row . ,number) target)
+               (key (gemini-companion-overview-row-key row)))
+    (unless (gemini-companion-page-section (list 'body key))
+      (gemini-companion-overview-page--unfold row)
+      (let ((gemini-companion-overview-page-going-to row))
+        (gemini-companion-page-refresh)))
+    (let ((position nil)
+          (more t))
+      (while (and more (null position))
+        (setq position (gemini-companion-overview-page--position-of key (cons 'left number))
+              more (and (null position) (gemini-companion-overview-page--draw-more key))))
+      (goto-char (or position
+                     (car (gemini-companion-page-section (list 'row key)))
+                     (point)))
+      (gemini-companion-overview-page--reveal))))
+
+(defun gemini-companion-overview-page--position-of (key mark)
+  "Return where the change with MARK begins in the text below the row of KEY."
+  (pcase (gemini-companion-page-section (list 'body key))
+    (`(,beg . ,end)
+     (let ((found nil))
+       (while (and (not found) (< beg end))
+         (if (equal mark (get-text-property beg 'gemini-companion-overview-change))
+             (setq found beg)
+           (setq beg (next-single-property-change
+                      beg 'gemini-companion-overview-change nil end))))
+       found))))
+
+(defun gemini-companion-overview-page--draw-more (key)
+  "Draw more of a long diff below the row of KEY; return nil if all is drawn."
+  (pcase (gemini-companion-page-section (list 'body key))
+    (`(,_ . ,end)
+     (let ((fold (get-text-property (1- end) 'gemini-companion-fold)))
+       (when (eq 'more (cadr fold))
+         (gemini-companion-unified-toggle-fold fold)
+         t)))))
+
+(defun gemini-companion-overview-page--reveal ()
+  "Make the change at point visible, if the overview is in the selected window."
+  (when (eq (current-buffer) (window-buffer))
+    (gemini-companion-unified-reveal)))
+
+(defun gemini-companion-overview-page-after (place here what)
+  "Draw again, report WHAT was done, and go to the next change that is left.
+PLACE is the number that it has now, and HERE the row of what was done.
+First it is one of that file, then of its turn, then of its CLI; then what
+waits is next."
+  (gemini-companion-page-refresh)
+  (let* ((targets (gemini-companion-overview-page-targets))
+         (here (or (gethash (gemini-companion-overview-row-key here)
+                            gemini-companion-overview-page-by-key)
+                   here))
+         (next
+          (seq-some
+           (lambda (kind)
+             (let* ((row (gemini-companion-overview-page-ancestor here kind))
+                    (key (and row (gemini-companion-overview-row-key row)))
+                    (in-p (lambda (target)
+                            (let ((above (gemini-companion-overview-page-ancestor
+                                          (car target) kind)))
+                              (and above
+                                   (equal key (gemini-companion-overview-row-key
+                                               above)))))))
+               (and row
+                    (or (seq-find in-p (nthcdr place targets))
+                        (seq-find in-p targets)))))
+           '(file turn cli)))
+         (left (length targets)))
+    (cond (next (gemini-companion-overview-page-go-to-change next))
+          ((gemini-companion-overview-page-waiting-row)
+           (gemini-companion-overview-page-go-to-row (gemini-companion-overview-page-waiting-row)))
+          (targets (gemini-companion-overview-page-go-to-change (car targets))))
+    (message "%s; %s" what
+             (if (= 0 left)
+                 "nothing left, q quits"
+               (format (ngettext "%d change is left" "%d changes are left" left)
+                       left)))))
+
+(defun gemini-companion-overview-page-waiting-row ()
+  "Return the first row of what waits, or nil."
+  (let ((first (seq-find (lambda (row)
+                           (eq 'waiting (gemini-companion-overview-row-kind row)))
+                         gemini-companion-overview-page-rows)))
+    (and first (car (gemini-companion-overview-row-rows first)))))
+
+(defun gemini-companion-overview-page-go-to-first ()
+  "Go to the first change that is left, or to the first row."
+  (let ((first (car (gemini-companion-overview-page-targets))))
+    (if first
+        (gemini-companion-overview-page-go-to-change first)
+      (goto-char (point-min))
+      (when (eq 'note (gemini-companion-overview-page-kind))
+        (ignore-error user-error (gemini-companion-overview-page-step nil))))))
+
+(defun gemini-companion-overview-page-move-by-changes (count)
+  "Go to the change that is left and COUNT changes further."
+  (let* ((targets (gemini-companion-overview-page-targets))
+         (place (gemini-companion-overview-page-place))
+         (on (eq 'left (car (gemini-companion-overview-page-mark))))
+         (number (if (< 0 count)
+                     (+ place (if on count (1- count)))
+                   (+ place count))))
+    (unless (and (<= 0 number) (nth number targets))
+      (user-error "No %s change is left" (if (< 0 count) "further" "previous")))
+    (gemini-companion-overview-page-go-to-change (nth number targets))))
+
+(defun gemini-companion-overview-page-drawn-rows ()
+  "Return the rows that are displayed, in order."
+  (cl-loop for (section . _) in (gemini-companion-page-sections)
+           when (eq 'row (car section))
+           collect (gethash (cadr section) gemini-companion-overview-page-by-key)))
+
+(defun gemini-companion-overview-page--more-before (position)
+  "Return the fold of a long diff between point and POSITION, or nil.
+POSITION is nil for the end of the buffer."
+  (let ((place (point))
+        (end (or position (point-max)))
+        (found nil))
+    (while (and (not found)
+                (setq place (text-property-not-all place end
+                                                   'gemini-companion-fold nil)))
+      (let ((fold (get-text-property place 'gemini-companion-fold)))
+        (when (and (eq 'more (cadr fold)) (not (invisible-p place)))
+          (setq found fold))
+        (setq place (next-single-property-change place 'gemini-companion-fold
+                                                 nil end))))
+    found))
+
+(defun gemini-companion-overview-page-step (back)
+  "Go to the next row or change, or to the previous one if BACK is non-nil.
+What needs nothing is passed by, unless nothing else is there."
+  (let ((fold (and (not back) (gemini-companion-overview-page--more-before
+                               (gemini-companion-unified-change)))))
+    (when fold
+      (gemini-companion-unified-toggle-fold fold))
+    (goto-char
+     (or (gemini-companion-unified-change back)
+         (gemini-companion-overview-page-heading-beside back)
+         (user-error (if back "This is the first row" "This is the last row"))))
+    (when (gemini-companion-overview-page-mark)
+      (gemini-companion-overview-page--reveal))))
+
+(defun gemini-companion-overview-page-heading-beside (back)
+  "Return where the next line of a row begins, or the previous one if BACK, or nil."
+  (save-excursion
+    (let ((found nil))
+      (while (and (not found)
+                  (if back
+                      (and (not (bobp)) (progn (forward-line -1) t))
+                    (progn (forward-line) (not (eobp)))))
+        (when (and (gemini-companion-overview-page-on-heading-p)
+                   (not (invisible-p (point))))
+          (setq found (point))))
+      found)))
+
+(provide 'gemini-companion-overview-page)
+;;; gemini-companion-overview-page.el ends here

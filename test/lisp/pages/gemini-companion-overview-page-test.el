@@ -1,0 +1,120 @@
+;;; gemini-companion-overview-page-test.el --- Tests of the text of the overview  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-overview-test-helper)
+
+(ert-deftest gemini-companion-overview-page-folds-as-an-outline ()
+  (gemini-companion-overview-test-with-turn
+    (let ((count (lambda () (length (gemini-companion-overview-test-lines)))))
+      (pcase-dolist (`(,key . ,lines) '(("1" . 1) ("2" . 2) ("3" . 4)))
+        (gemini-companion-overview-test-keys key)
+        (should (= lines (funcall count))))
+      (gemini-companion-overview-test-keys "4")
+      (should (< 15 (funcall count)))
+      (gemini-companion-overview-test-keys "S-TAB")
+      (should (= 1 (funcall count)))
+      (gemini-companion-overview-test-keys "S-TAB S-TAB")
+      (should (= 4 (funcall count)))
+      (gemini-companion-overview-test-go-to "auto .* b  ")
+      (gemini-companion-overview-test-keys "TAB")
+      (should (= 6 (funcall count)))
+      ;; Commands of the outline count.
+      (outline-hide-subtree)
+      (gemini-companion-page-refresh)
+      (should (= 4 (funcall count)))
+      (outline-show-all)
+      (gemini-companion-page-refresh)
+      (should (< 15 (funcall count)))
+      ;; What is folded stays so.
+      (gemini-companion-overview-test-go-to "the CLI")
+      (gemini-companion-overview-test-keys "TAB g")
+      (should (= 1 (funcall count))))))
+
+(ert-deftest gemini-companion-overview-page-follows-what-happens-and-point-stays ()
+  (gemini-companion-overview-test-with
+      `(("a" ,gemini-companion-test-lines) ("b" "B\nb\n"))
+    (gemini-companion-state-report session 'prompt "First")
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "b" "B\nc\n" session)
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-go-to "auto .* b  ")
+    (gemini-companion-overview-test-keys "TAB")
+    (gemini-companion-overview-test-go-to "\\+c")
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Second")
+    ;; The next turn writes above, and in another file.
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\nnew\n5\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "c" "x\n" session)
+    (gemini-companion-test-eventually
+      (gemini-companion-overview-test-rows "Second"))
+    (should (string-suffix-p "+c" (gemini-companion-overview-test-here)))))
+
+(ert-deftest gemini-companion-overview-page-draws-more-of-a-long-diff-on-the-way ()
+  (gemini-companion-overview-test-with
+      `(("a" ,(mapconcat #'number-to-string (number-sequence 1 400) "\n"))
+        ("b" "B\n"))
+    (let ((gemini-companion-unified-draw-most-lines 20))
+      (gemini-companion-test-writes
+       "a" (mapconcat (lambda (n) (format "%d%s" n (if (zerop (% n 40)) "!" "")))
+                      (number-sequence 1 400) "\n")
+       session)
+      (gemini-companion-test-writes "b" "C\n" session)
+      (gemini-companion-turn-page)
+      (dotimes (n 9)
+        (gemini-companion-overview-test-keys "M-n")
+        (should (string-suffix-p (format "-%d" (* 40 (+ 2 n)))
+                                 (gemini-companion-overview-test-here))))
+      (gemini-companion-overview-test-keys "M-n")
+      (should (string-suffix-p "-B" (gemini-companion-overview-test-here))))))
+
+(ert-deftest gemini-companion-overview-page-is-drawn-in-parts-as-at-once ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n") ("b" "B\n"))
+    (gemini-companion-list)
+    (let ((drawn (lambda ()
+                   (gemini-companion-overview--level 4)
+                   (revert-buffer)
+                   (gemini-companion-overview-test-lines))))
+      (dotimes (step 60)
+        (let ((edit (seq-random-elt (append (gemini-companion-edits-open) '(nil)))))
+          (pcase (random 5)
+            ((guard (null edit))
+             (gemini-companion-test-open
+              (seq-random-elt '("a" "b" "c"))
+              (format "%d\n2\n3\n%d\n" (random 3) (random 3))
+              step (gemini-companion-test-session (format "s%d" (1+ (random 2))))))
+            (0 (gemini-companion-edit-reject edit))
+            (1 (gemini-companion-proposal-close edit 'closed))
+            (2 (gemini-companion-server-receive 'sessions-update
+                 (list (gemini-companion-test-session "s1" (1+ (random 2))))))
+            (3 (ignore-errors (gemini-companion-edit-accept edit)))
+            (_ (when-let* ((hunk (car (gemini-companion-edit-hunks edit))))
+                 (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                   (gemini-companion-edit-hunks-toggle edit hunk))))))
+        (when (zerop (random 3))
+          (goto-char (1+ (random (buffer-size))))
+          (ignore-errors (gemini-companion-overview-toggle)))
+        (revert-buffer))
+      (let ((parts (funcall drawn)))
+        (kill-buffer)
+        (gemini-companion-list)
+        (should (equal (funcall drawn) parts))))))
+
+(ert-deftest gemini-companion-overview-page-gathers-what-was-reviewed-once-point-is-away ()
+  (gemini-companion-overview-test-with
+      `(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (dolist (file '("a" "b" "c"))
+      (gemini-companion-test-writes file "X\n" session))
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-keys "k")
+    (gemini-companion-overview-test-keys "u")
+    (should (= 3 (length (gemini-companion-overview-test-rows "auto"))))
+    (gemini-companion-overview-test-keys "g")
+    (should (equal '("▸ auto  +1 −1  c  1 left" "▸ reviewed  2 files  1 kept, 1 undone")
+                   (mapcar (lambda (line) (replace-regexp-in-string "▾ auto" "▸ auto" line))
+                           (gemini-companion-overview-test-rows "auto\\|reviewed"))))))
+
+;;; gemini-companion-overview-page-test.el ends here
