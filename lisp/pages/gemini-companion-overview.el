@@ -16,6 +16,7 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-comment)
+(require 'gemini-companion-decision)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -56,6 +57,7 @@
   (let ((map (gemini-companion-commands-bind (make-sparse-keymap) 'overview)))
     (define-key map [backtab] (lookup-key map (kbd "S-TAB")))
     (define-key map [mouse-2] #'gemini-companion-overview--click)
+    (gemini-companion-decision-bind map)
     (dolist (level '(1 2 3 4) map)
       (define-key map (number-to-string level) #'gemini-companion-overview--level)))
   "Keys in the overview.")
@@ -152,6 +154,10 @@ is left has colors.
 (defun gemini-companion-overview--after-command ()
   "Note when the user has typed, and show in the header line where point is."
   (setq gemini-companion-overview--last-key (float-time))
+  ;; What the user has taken back is to be seen at once.
+  (when (memq this-command '(gemini-companion-decision-undo
+                             gemini-companion-decision-redo))
+    (gemini-companion-page-refresh))
   (force-mode-line-update))
 
 (defun gemini-companion-overview--busy-p ()
@@ -510,14 +516,18 @@ A change that is kept is left again.  Several files are asked for."
          (place (gemini-companion-overview-page-place)))
     (pcase (and (gemini-companion-weave-decided-p change)
                 (gemini-companion-weave-decided-state change))
-      ('undone (user-error "This change is undone; undo in its file brings it back"))
+      ('undone (user-error "This change is undone; %s brings it back"
+                           (substitute-command-keys
+                            "\\[gemini-companion-decision-undo]")))
       ('kept
-       (unless (gemini-companion-changes-unkeep-change record change)
+       (unless (gemini-companion-decision-with "keep taken back"
+                 (gemini-companion-changes-unkeep-change record change))
          (user-error "This change was accepted before it was written; u undoes it"))
        (gemini-companion-page-refresh)
        (message "Not kept any more"))
       (_
-       (gemini-companion-changes-keep record (list change))
+       (gemini-companion-decision-with "keep of 1 change"
+         (gemini-companion-changes-keep record (list change)))
        (gemini-companion-overview-page-after place row "Kept 1 change")))))
 
 (defun gemini-companion-overview--keep-row (row)
@@ -528,8 +538,10 @@ A change that is kept is left again.  Several files are asked for."
          (groups (gemini-companion-overview--groups row))
          (place (gemini-companion-overview-page-place)))
     (when (gemini-companion-overview--agreed-p "Keep" groups)
-      (pcase-dolist (`(,record . ,changes) groups)
-        (gemini-companion-changes-keep record changes))
+      (gemini-companion-decision-with
+          (concat "keep of " (gemini-companion-walk-count groups))
+        (pcase-dolist (`(,record . ,changes) groups)
+          (gemini-companion-changes-keep record changes)))
       (gemini-companion-overview-page-after
        place row (concat "Kept " (gemini-companion-walk-count groups))))))
 
@@ -578,7 +590,8 @@ before, unless it has changed since."
                (eq 'undone (gemini-companion-weave-decided-state change)))
       (user-error "This change is undone already"))
     (gemini-companion-overview-page-after
-     place row (gemini-companion-walk-undo (list (list record change))))))
+     place row (gemini-companion-decision-with "undo of 1 change"
+                 (gemini-companion-walk-undo (list (list record change)))))))
 
 (defun gemini-companion-overview--undo-row (row)
   "Undo what is left at or below ROW, the last file first, if the user agrees."
@@ -592,7 +605,9 @@ before, unless it has changed since."
          (place (gemini-companion-overview-page-place)))
     (when (gemini-companion-overview--agreed-p "Undo" groups)
       (gemini-companion-overview-page-after
-       place row (gemini-companion-walk-undo groups (and (cdr groups) t))))))
+       place row (gemini-companion-decision-with
+                     (concat "undo of " (gemini-companion-walk-count groups))
+                   (gemini-companion-walk-undo groups (and (cdr groups) t)))))))
 
 (defun gemini-companion-overview-undo-file (&optional turn)
   "Undo what is left of the file at point, or of its TURN with a prefix argument.
@@ -625,7 +640,9 @@ New files are deleted, after asking."
                   (and (gemini-companion-names-of-copy file)
                        (null (gemini-companion-names-buffer file))))
         (gemini-companion-revert-visit file))
-      (let ((done (gemini-companion-undo-edit edit hunk)))
+      (let ((done (gemini-companion-decision-with
+                      (concat "undo of " (gemini-companion-edit-name edit 'plain))
+                    (gemini-companion-undo-edit edit hunk))))
         (gemini-companion-page-refresh)
         (when done
           (message "%s" done))))))
@@ -654,7 +671,8 @@ New files are deleted, after asking."
                        (format (ngettext " (%d deletes a new file)"
                                          " (%d delete new files)" new)
                                new))))
-        (gemini-companion-overview--undo-all edits count nil)))))
+        (gemini-companion-decision-with (format "undo of %d edits" count)
+          (gemini-companion-overview--undo-all edits count nil))))))
 
 (defun gemini-companion-overview--undo-all (edits count problems)
   "Undo EDITS, the last ones of COUNT, one after another.

@@ -438,6 +438,29 @@
       (gemini-companion-overview-test-go-to "Do it")
       (should-not (string-search "keep" (funcall header 120))))))
 
+(ert-deftest gemini-companion-overview-takes-back-what-was-decided-in-any-file ()
+  (gemini-companion-overview-test-with-turn
+    (gemini-companion-test-writes "new" "x\n" session)
+    (gemini-companion-overview-test-keys "g")
+    (gemini-companion-turn-page)
+    (gemini-companion-overview-test-keys "k")
+    (should (= 3 (gemini-companion-test-left)))
+    (gemini-companion-overview-test-keys "C-u U" 'yes)
+    (should-not (gemini-companion-test-left))
+    (should-not (file-exists-p "new"))
+    (should (equal "B\n" (gemini-companion-test-file-text "b")))
+    ;; The last one comes back with all of its files, and then the one before.
+    (gemini-companion-overview-test-keys "C-/")
+    (should (equal "x\n" (gemini-companion-test-file-text "new")))
+    (should (equal "C\n" (gemini-companion-test-file-text "b")))
+    (should (= 3 (gemini-companion-test-left)))
+    (should (gemini-companion-overview-test-rows "3 of 4 left"))
+    (gemini-companion-overview-test-keys "C-/")
+    (should (= 4 (gemini-companion-test-left)))
+    (should (gemini-companion-overview-test-rows "4 left"))
+    (call-interactively (key-binding [remap undo-redo]))
+    (should (= 3 (gemini-companion-test-left)))))
+
 ;;;; What arrives
 
 (ert-deftest gemini-companion-overview-does-not-move-within-a-second-of-a-key ()
