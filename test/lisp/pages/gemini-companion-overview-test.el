@@ -77,6 +77,60 @@
                 (gemini-companion-overview-test-rows)))))
     (should (= 4 (gemini-companion-test-left)))))
 
+(defun gemini-companion-overview-test-drawing (width project)
+  "Return the overview as it is drawn in WIDTH columns, a list of lines.
+The name PROJECT is shop, times are 12:12, and durations are left out, as is since
+when a CLI waits: the name is longer."
+  (cl-letf (((symbol-function 'window-max-chars-per-line)
+             (lambda (&rest _) (1- width))))
+    (gemini-companion-overview-test-keys "g")
+    (mapcar
+     (lambda (line)
+       (should (<= (string-width line) (1- width)))
+       (replace-regexp-in-string
+        "  [0-9]+s +\\|since [^ ]+ +" "  "
+        (replace-regexp-in-string
+         "   +" "   "
+         (replace-regexp-in-string
+          "[0-9][0-9]:[0-9][0-9]" "12:12" (string-replace project "shop" line)))))
+     (seq-remove #'string-empty-p (gemini-companion-overview-test-rendered width)))))
+
+(ert-deftest gemini-companion-overview-is-drawn-for-its-width ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+    (let ((project (file-name-nondirectory (directory-file-name directory)))
+          (session (plist-put (copy-sequence session) :client "gemini")))
+      (gemini-companion-server-receive 'sessions-update (list session))
+      (gemini-companion-state-report session 'prompt "use decimals for money, everywhere")
+      (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+      (gemini-companion-state-report session 'end nil)
+      (gemini-companion-state-report session 'prompt "say it in euros")
+      (gemini-companion-test-open "b" "C\n" 7 session)
+      (gemini-companion-list)
+      (let ((diff '(" 1   -1" "   1  +one" " 2  2   2" " 3  3   3" " 4  4   4"
+                    "   ... 5 unchanged lines")))
+        (should
+         (equal `("Waiting   1 to answer"
+                  "▾ proposal   +1 −1  b   Gemini CLI (shop) 12:12"
+                  " 1   -B" "   1  +C"
+                  "▾ Gemini CLI (shop)  waiting   1 to answer, 1 left"
+                  "   12:12  say it in euros   1 file   1 file proposed"
+                  "  ▾ 12:12  use decimals for money, everywhere   1 file  +1 −1  1 left"
+                  "   ▾ auto   +1 −1  a   1 left" ,@diff)
+                (gemini-companion-overview-test-drawing 100 project)))
+        (should
+         (equal `("Waiting   1 to answer"
+                  "▾ proposal   +1 −1  b   shop 12:12"
+                  " 1   -B" "   1  +C"
+                  "▾ Gemini CLI (shop)  waiting   1 to answer, 1 left"
+                  "   12:12  say it in euros  1 file   1 file proposed"
+                  "  ▾ 12:12  use decimals for money, everywhere  1 file  +1 −1   1 left"
+                  "   ▾ auto   +1 −1  a   1 left" ,@diff)
+                (gemini-companion-overview-test-drawing 80 project)))
+        (should (equal '("Waiting   ?1" "▾ proposal   +1 −1  b   12:12")
+                       (seq-filter (lambda (line) (string-match-p "\\`\\(?:W\\|▾ p\\)" line))
+                                   (gemini-companion-overview-test-drawing
+                                    58 project))))))))
+
 (ert-deftest gemini-companion-overview-marks-what-was-decided-before-the-sign ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\nmore\n4\n5\n6\n7\n8\nnine\n" session)
