@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A turn is reviewed in the overview, and comments on it reach the model."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,8 +105,9 @@ PLAIN = "".join(f"line {number}\n" for number in range(1, 21))
 BLOCK = "\n".join(LINES)
 ODD = PLAIN.replace("line 2\n", f"{BLOCK}\n").replace("line 12\n", f"{BLOCK}\n")
 QUOTED = "".join(f"> {line}\n" for line in LINES)
-# What a CLI shows while its prompt is for a shell.
+# What CLIs show while their prompt is for a shell.
 SHELL = "shell"
+SHELL_OF_COPILOT = "Shell · "
 # The keys to select three lines.
 THREE = ("C-Space", "C-n", "C-n", "C-n")
 
@@ -180,7 +182,9 @@ def comments_of_each_place_are_nothing_but_text(
     if client != "copilot":
         emacs.holds(f"(eq 'ready {STATE})")
     asked = len(cli.model.requests)
-    are_refused_in_shell_mode(emacs, cli)
+    are_refused_in_shell_mode(
+        emacs, cli, SHELL_OF_COPILOT if client == "copilot" else SHELL
+    )
     cli.model.script(say("all noted"))
     emacs.command("gemini-companion-send-comments")
     eventually(lambda: len(cli.model.requests) > asked, "the prompt")
@@ -198,20 +202,27 @@ def comments_of_each_place_are_nothing_but_text(
     asks_again(emacs)
 
 
-def are_refused_in_shell_mode(emacs: Emacs, cli: Gemini) -> None:
-    """Check that comments which ``cli`` does not take in shell mode stay unsent."""
+def are_refused_in_shell_mode(emacs: Emacs, cli: Gemini, shell: str) -> None:
+    """Check that comments which ``cli`` does not take in shell mode stay unsent.
+
+    That mode shows ``shell``.  In the selected window, M-x is not typed to the CLI.
+    """
+
+    def in_terminal(send: Callable[[str], None], key: str, *, is_shell: bool) -> None:
+        emacs.eval(f"(progn (pop-to-buffer {lisp(cli.terminal.name)}) nil)")
+        type_until(
+            lambda: send(key), lambda: (shell in cli.screen()) == is_shell, "shell mode"
+        )
+        emacs.eval("(progn (select-window (get-mru-window nil t t)) nil)")
+
     unsent = "(length (gemini-companion-comments-unsent))"
     count = emacs.value(unsent)
     assert count == 4
-    emacs.eval(f"(pop-to-buffer {lisp(cli.terminal.name)})")
-    type_until(lambda: cli.terminal.text("!"), lambda: SHELL in cli.screen(), "shell")
+    in_terminal(cli.terminal.text, "!", is_shell=True)
     emacs.command("gemini-companion-send-comments")
     emacs.says("would run your prompt as a command")
     assert emacs.value(unsent) == count
-    # What is in the prompt is not deleted by the key that leaves that mode.
-    type_until(
-        lambda: cli.terminal.keys("Escape"), lambda: SHELL not in cli.screen(), "prompt"
-    )
+    in_terminal(cli.terminal.keys, "Escape", is_shell=False)
 
 
 def asks_again(emacs: Emacs) -> None:
