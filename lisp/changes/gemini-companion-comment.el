@@ -862,18 +862,18 @@ Where its lines were deleted, cover them if they are back, as after an undo."
      ((not (gemini-companion-comment--anchored-p comment)))
      ((null (gemini-companion-comment-first comment))
       (gemini-companion-comment--move comment (gemini-companion-comment--text)))
-     ((or (< beg (overlay-end overlay)) (equal '("") quoted))
-      (move-overlay overlay
-                    (save-excursion (goto-char beg) (line-beginning-position))
-                    (save-excursion (goto-char (overlay-end overlay))
-                                    (line-end-position))))
-     (t
-      (when-let* ((back (overlay-get overlay 'gemini-companion-back))
+     ;; In Emacs 28, undo has moved the ends somewhere else.
+     ((when-let* ((back (overlay-get overlay 'gemini-companion-back))
                   (text (string-join quoted "\n"))
                   (end (+ back (length text)))
                   ((<= end (point-max)))
                   ((string= text (buffer-substring-no-properties back end))))
-        (move-overlay overlay back end))))
+        (move-overlay overlay back end)))
+     ((or (< beg (overlay-end overlay)) (equal '("") quoted))
+      (move-overlay overlay
+                    (save-excursion (goto-char beg) (line-beginning-position))
+                    (save-excursion (goto-char (overlay-end overlay))
+                                    (line-end-position)))))
     (overlay-put overlay 'gemini-companion-back nil)
     (when (gemini-companion-comment--live-p comment)
       (overlay-put overlay 'gemini-companion-deleted nil))))
