@@ -51,8 +51,9 @@ SESSION and STATE are its arguments."
       #'gemini-companion-addon-prompts-reject
       gemini-companion-label-unsent-function
       (lambda (session)
-        (when (gemini-companion-addon-prompts--comments-p)
-          (gemini-companion-comment-send-waiting session))))
+        (when-let* (((gemini-companion-addon-prompts--comments-p))
+                    (text (gemini-companion-comment-send-waiting session)))
+          (cons text 'gemini-companion-send-comments))))
 
 ;;;; What the core has to know
 

@@ -174,7 +174,7 @@ asks, and its changes that are left, with the key that walks through them."
        ,(when-let* ((unsent (and session
                                  (funcall gemini-companion-label-unsent-function
                                           session))))
-          (concat "; " unsent))))))
+          (concat "; " (car unsent)))))))
 
 (defun gemini-companion-notify--which (session)
   "Return which of several CLIs SESSION is, such as \"shop: \", or nil.

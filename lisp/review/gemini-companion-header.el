@@ -227,12 +227,11 @@ PLACE is where its file is, and BASE what the line shows of its name."
               warnings)))
 
 (defun gemini-companion-header-unsent (session)
-  "Return a text about comments for SESSION that were not sent, in a list, or nil.
-It has the key that sends them.  SESSION may be nil."
-  (when-let* ((text (and session
-                         (funcall gemini-companion-label-unsent-function session))))
-    (list (concat "  " (gemini-companion-header--button
-                        text 'gemini-companion-send-comments)))))
+  "Return what the user has not sent to SESSION, with its key, in a list, or nil.
+SESSION may be nil."
+  (pcase (and session (funcall gemini-companion-label-unsent-function session))
+    (`(,text . ,command)
+     (list (concat "  " (gemini-companion-header--button text command))))))
 
 (defun gemini-companion-header-keys (&optional excluded)
   "Return the keys in this buffer, of a review.

@@ -132,9 +132,10 @@ first text is shortened."
     line))
 
 (defvar gemini-companion-label-unsent-function #'ignore
-  "Function that returns what is to be sent to a CLI, such as \"2 comments: s\".
-It is called with a session, in the buffer of a header line, often; it returns
-a text, or nil if nothing is to be sent.")
+  "Function that returns what the user has not sent to a CLI, or nil.
+It is called with a session, in the buffer of a header line, often.  The value
+is a text with a key, such as \"2 comments: s\", and the command of the key, a
+cons.")
 
 (defun gemini-companion-label-header (texts)
   "Return TEXTS as far as they fit into a header line.
