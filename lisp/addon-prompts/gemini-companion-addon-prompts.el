@@ -51,9 +51,10 @@ SESSION and STATE are its arguments."
       #'gemini-companion-addon-prompts-reject
       gemini-companion-label-unsent-function
       (lambda (session)
-        (when-let* (((gemini-companion-addon-prompts--comments-p))
-                    (text (gemini-companion-comment-send-waiting session)))
-          (cons text 'gemini-companion-send-comments))))
+        (let ((text (and (gemini-companion-addon-prompts--comments-p)
+                         (gemini-companion-comment-send-waiting session))))
+          (and text
+               (cons text 'gemini-companion-send-comments)))))
 
 ;;;; What the core has to know
 
