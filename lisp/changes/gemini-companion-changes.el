@@ -921,6 +921,14 @@ of it.  The value is a cons, or nil if nothing is recorded of EDIT."
     (seq-mapcat #'gemini-companion-changes--write-hunks
                 (seq-take writes (1+ (seq-position writes write #'eq))))))
 
+(defun gemini-companion-changes-there (seen hunks)
+  "Return those of HUNKS that SEEN has, or had before later ones.
+Undoing the others does nothing, so taking that back does not bring them back."
+  (seq-filter (lambda (hunk)
+                (memq (gethash hunk (gemini-companion-changes-seen-states seen))
+                      '(there partly superseded)))
+              hunks))
+
 (defun gemini-companion-changes-set-undone (record hunks seen)
   "Record that the user has undone HUNKS of RECORD, and look at its file.
 SEEN is the `gemini-companion-changes-seen' of the text before."

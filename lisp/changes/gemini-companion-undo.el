@@ -770,7 +770,9 @@ Return a message."
       (gemini-companion-changes-set-undone
        record hunks (gemini-companion-undo--text-seen now)))
     (gemini-companion-changes-decided
-     (if deleted 'deleted 'undone) record hunks
+     (if deleted 'deleted 'undone) record
+     (and record
+          (gemini-companion-changes-there (gemini-companion-undo--text-seen now) hunks))
      :edit edit :file file :before before :after after
      :modes (gemini-companion-undo--plan-modes plan))))
 

@@ -1028,28 +1028,6 @@ If REVIEWED is non-nil, that is the text without what was not reviewed."
                 (gemini-companion-weave-lines look) hunks most-positive-fixnum)))
     (vconcat (gemini-companion-weave--texts lines nil 0 (length lines)))))
 
-(defun gemini-companion-weave-hunks (weave &optional edits)
-  "Return the hunks of EDITS, a list, that WEAVE has, or all if that is nil."
-  (let ((seen (make-hash-table :test 'eq))
-        (hunks nil))
-    (cl-loop for line across (gemini-companion-weave-lines weave)
-             for marks = (gemini-companion-weave-line-marks line)
-             unless (eq marks gemini-companion-weave--base)
-             do (dolist (mark marks)
-                  (let* ((hunk (gemini-companion-weave-mark-hunk mark))
-                         (edit (gemini-companion-weave-hunk-edit hunk)))
-                    (when (and edit
-                               (not (gethash hunk seen))
-                               (or (null edits) (memql edit edits)))
-                      (puthash hunk t seen)
-                      (push hunk hunks)))))
-    (nreverse hunks)))
-
-(defun gemini-companion-weave-text-before (look edits)
-  "Return the text of LOOK without EDITS, a list: an edit and all later ones.
-What others have done since stays.  The value is a vector of lines."
-  (gemini-companion-weave-text-without look (gemini-companion-weave-hunks look edits)))
-
 ;;;; Following lines
 
 (defun gemini-companion-weave--identity (line)
@@ -1558,47 +1536,6 @@ edits have changed all."
                                            (null (gemini-companion-weave--there-p
                                                   marks))))))))
          found)))
-
-(defun gemini-companion-weave-edit-state (states hunks)
-  "Return what is left of an edit with HUNKS, from STATES of all hunks."
-  (let ((these (delq nil (mapcar (lambda (hunk) (gethash hunk states)) hunks))))
-    (cond ((seq-every-p (apply-partially #'eq 'there) these) 'there)
-          ((or (memq 'there these) (memq 'partly these)) 'partly)
-          (t (seq-find (lambda (state) (memq state these))
-                       '(undone gone superseded))))))
-
-(defun gemini-companion-weave-keep (look hunks)
-  "Record that HUNKS were reviewed, and return those that were not.
-In LOOK, they are on top of others that were not reviewed."
-  (let ((left nil)
-        (wanted (gemini-companion-weave--set
-                 (seq-remove #'gemini-companion-weave-hunk-reviewed hunks)))
-        (more t))
-    (while more
-      (setq more nil)
-      (let ((now nil))
-        (cl-loop
-         for line across (gemini-companion-weave-lines look)
-         for marks = (gemini-companion-weave-line-marks line)
-         when (and (cdr marks) (not (gemini-companion-weave--gone-p marks)))
-         do (cl-loop for (hunk . under) on (gemini-companion-weave--left marks)
-                     when (and (gethash hunk wanted)
-                               (cl-loop for other in under
-                                        thereis (not (gethash other wanted))))
-                     do (cl-pushnew hunk now)))
-        (dolist (hunk now)
-          (remhash hunk wanted)
-          (push hunk left)
-          (setq more t))))
-    (maphash (lambda (hunk _)
-               (setf (gemini-companion-weave-hunk-reviewed hunk) 'kept))
-             wanted)
-    left))
-
-(defun gemini-companion-weave-unkeep (hunks)
-  "Record that HUNKS were not reviewed."
-  (dolist (hunk hunks)
-    (setf (gemini-companion-weave-hunk-reviewed hunk) nil)))
 
 (provide 'gemini-companion-weave)
 ;;; gemini-companion-weave.el ends here

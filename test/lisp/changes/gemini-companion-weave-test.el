@@ -17,6 +17,72 @@
   (expand-file-name "test/model/file_model.py" gemini-companion-test-root)
   "The program that exports sequences.")
 
+;;;; Answers that only the model has
+
+(defun gemini-companion-weave-test-hunks (weave &optional edits)
+  "Return the hunks of EDITS, a list, that WEAVE has, or all if that is nil."
+  (let ((seen (make-hash-table :test 'eq))
+        (hunks nil))
+    (cl-loop for line across (gemini-companion-weave-lines weave)
+             for marks = (gemini-companion-weave-line-marks line)
+             unless (eq marks gemini-companion-weave--base)
+             do (dolist (mark marks)
+                  (let* ((hunk (gemini-companion-weave-mark-hunk mark))
+                         (edit (gemini-companion-weave-hunk-edit hunk)))
+                    (when (and edit
+                               (not (gethash hunk seen))
+                               (or (null edits) (memql edit edits)))
+                      (puthash hunk t seen)
+                      (push hunk hunks)))))
+    (nreverse hunks)))
+
+(defun gemini-companion-weave-test-text-before (look edits)
+  "Return the text of LOOK without EDITS, a list: an edit and all later ones.
+What others have done since stays.  The value is a vector of lines."
+  (gemini-companion-weave-text-without
+   look (gemini-companion-weave-test-hunks look edits)))
+
+(defun gemini-companion-weave-test-edit-state (states hunks)
+  "Return what is left of an edit with HUNKS, from STATES of all hunks."
+  (let ((these (delq nil (mapcar (lambda (hunk) (gethash hunk states)) hunks))))
+    (cond ((seq-every-p (apply-partially #'eq 'there) these) 'there)
+          ((or (memq 'there these) (memq 'partly these)) 'partly)
+          (t (seq-find (lambda (state) (memq state these))
+                       '(undone gone superseded))))))
+
+(defun gemini-companion-weave-test-keep (look hunks)
+  "Record that HUNKS were reviewed, and return those that were not.
+In LOOK, they are on top of others that were not reviewed."
+  (let ((left nil)
+        (wanted (gemini-companion-weave--set
+                 (seq-remove #'gemini-companion-weave-hunk-reviewed hunks)))
+        (more t))
+    (while more
+      (setq more nil)
+      (let ((now nil))
+        (cl-loop
+         for line across (gemini-companion-weave-lines look)
+         for marks = (gemini-companion-weave-line-marks line)
+         when (and (cdr marks) (not (gemini-companion-weave--gone-p marks)))
+         do (cl-loop for (hunk . under) on (gemini-companion-weave--left marks)
+                     when (and (gethash hunk wanted)
+                               (cl-loop for other in under
+                                        thereis (not (gethash other wanted))))
+                     do (cl-pushnew hunk now)))
+        (dolist (hunk now)
+          (remhash hunk wanted)
+          (push hunk left)
+          (setq more t))))
+    (maphash (lambda (hunk _)
+               (setf (gemini-companion-weave-hunk-reviewed hunk) 'kept))
+             wanted)
+    left))
+
+(defun gemini-companion-weave-test-unkeep (hunks)
+  "Record that HUNKS were not reviewed."
+  (dolist (hunk hunks)
+    (setf (gemini-companion-weave-hunk-reviewed hunk) nil)))
+
 ;;;; The judge
 
 (defun gemini-companion-weave-test-names (hunks)
@@ -69,11 +135,11 @@ REVIEWED, CHANGES, STATES and EDITS are these."
       (pcase-dolist (`(,edit ,before ,state) edits)
         (gemini-companion-weave-test-differs
          "before an edit" before
-         (append (gemini-companion-weave-text-before look (memql edit ids)) nil))
+         (append (gemini-companion-weave-test-text-before look (memql edit ids)) nil))
         (gemini-companion-weave-test-differs
          "state of an edit" state
-         (symbol-name (gemini-companion-weave-edit-state
-                       actual (gemini-companion-weave-hunks weave (list edit)))))))))
+         (symbol-name (gemini-companion-weave-test-edit-state
+                       actual (gemini-companion-weave-test-hunks weave (list edit)))))))))
 
 (defun gemini-companion-weave-test-replay (entries)
   "Replay ENTRIES of the model; signal an error if an answer differs."
@@ -100,15 +166,15 @@ REVIEWED, CHANGES, STATES and EDITS are these."
               "accepted" reviewed
               (gemini-companion-weave-test-names
                (seq-filter #'gemini-companion-weave-hunk-reviewed
-                           (gemini-companion-weave-hunks weave (list edit)))))))
+                           (gemini-companion-weave-test-hunks weave (list edit)))))))
           (`("keep" ,names ,now ,left)
            (gemini-companion-weave-test-differs
             "left" left
             (gemini-companion-weave-test-names
-             (gemini-companion-weave-keep
+             (gemini-companion-weave-test-keep
               (gemini-companion-weave-look weave (vconcat now)) (named names)))))
           (`("unkeep" ,names)
-           (gemini-companion-weave-unkeep (named names)))
+           (gemini-companion-weave-test-unkeep (named names)))
           (`("conflicts" ,names ,now ,found)
            (gemini-companion-weave-test-differs
             "conflicts" found
@@ -116,6 +182,14 @@ REVIEWED, CHANGES, STATES and EDITS are these."
              (gemini-companion-weave-conflicts
               (gemini-companion-weave-look weave (vconcat now)) (named names)))))
           (`("undo" ,names ,now ,result)
+           (gemini-companion-weave-test-differs
+            "without" result
+            (append (gemini-companion-lines-without
+                     (gemini-companion-weave-changes-without
+                      (gemini-companion-weave-look weave (vconcat now))
+                      (named names))
+                     (vconcat now))
+                    nil))
            (setq weave (gemini-companion-weave-undo weave (named names) (vconcat now)))
            (gemini-companion-weave-test-differs
             "undone" result (append (gemini-companion-weave-text weave) nil)))
