@@ -257,7 +257,8 @@ An edit may be reported by its CLI, and found in its file, too."
                      (and reviewed accepted) (seq-mapcat #'cdr shown)))
                    (facts (gemini-companion-changes--facts-after
                            record edit weave hunks)))
-        (unless (gemini-companion-changes-file-known record)
+        ;; One that was removed and written again is not new.
+        (unless weave-before
           (setf (gemini-companion-changes-file-new record)
                 (eq 'new (gemini-companion-edit-before edit))))
         (setf (gemini-companion-changes-file-edit record) edit
@@ -672,7 +673,8 @@ RECORD is that of its file, which EXISTS or not.  SEEN is what is in the buffer
 UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
   (let* ((edit (gemini-companion-changes--write-edit write))
          (all (mapcar #'car (gemini-companion-changes--write-shown write)))
-         (new (eq 'new (gemini-companion-edit-before edit)))
+         (new (and (eq 'new (gemini-companion-edit-before edit))
+                   (gemini-companion-changes-file-new record)))
          (undone (and seen (gemini-companion-changes--undone write seen))))
     (cond
      ((not exists)

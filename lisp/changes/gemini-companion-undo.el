@@ -101,7 +101,7 @@ too large."
                             (gemini-companion-text-true-name file)))
                 "has other symbolic links since; undo this edit by hand")
                ((not (gemini-companion-edit-texts-keepable-p file)) "is too large")
-               ((and (eq 'new before)
+               ((and (gemini-companion-undo-new-p edit)
                      (or unsaved (not (gemini-companion-edit-texts-in-file-p edit))))
                 "was new and has changed since; delete it by hand")
                (unsaved (gemini-companion-revert-obstacle unsaved)))))
@@ -503,14 +503,16 @@ is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
 Signal an error if that is impossible."
   (let* ((whole (gemini-companion-undo--whole-p edit hunk))
          (bytes (gemini-companion-undo--text-bytes now))
-         (new (eq 'new (gemini-companion-edit-before edit)))
-         (converted (and whole bytes (not new)
+         (new (gemini-companion-undo-new-p edit))
+         (converted (and whole bytes
+                         (stringp (gemini-companion-edit-before edit))
                          (gemini-companion-undo--converted edit bytes))))
     (cond
      ((or new
           (and (or (null hunk)
                    (equal (list hunk) (gemini-companion-edit-hunks edit)))
                bytes
+               (stringp (gemini-companion-edit-before edit))
                (null converted)
                (gemini-companion-edit-texts-in-file-p edit)))
       ;; From A to B, C and B: without the first edit, none is in the file.
@@ -527,6 +529,14 @@ undo this edit by hand"
      (t
       (gemini-companion-undo--planned-lines edit hunk now whole
                                             (and (stringp converted) converted))))))
+
+(defun gemini-companion-undo-new-p (edit)
+  "Return non-nil if undoing EDIT deletes its file, which was new.
+A file that its CLI has removed and written again in one turn is not."
+  (and (eq 'new (gemini-companion-edit-before edit))
+       (pcase (gemini-companion-changes-of edit)
+         (`(,record . ,_) (gemini-companion-changes-file-new record))
+         (_ t))))
 
 (defun gemini-companion-undo--changes (edit now hunks)
   "Return what differs without HUNKS in the text NOW of EDIT's file, changes."

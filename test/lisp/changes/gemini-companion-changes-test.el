@@ -395,6 +395,26 @@ TEXT is what it has proposed.  Visit the file a before."
       (should (equal "other\n" (gemini-companion-test-file-text "a")))
       (should (buffer-modified-p)))))
 
+;; Undoing deleted it, with the text that its buffer had.
+(ert-deftest gemini-companion-changes-of-a-file-that-was-written-again-keep-it ()
+  (dolist (how '(walk list))
+    (ert-info ((format "%s" how))
+      (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
+        (delete-file "a")
+        (let ((again (gemini-companion-test-writes "a" "new\n" session)))
+          (should (eq 'new (gemini-companion-edit-before again)))
+          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (if (eq how 'list)
+                (gemini-companion-undo-edit again)
+              (gemini-companion-test-walk 'gemini-companion-undo-changes)))
+          (should (equal "" (gemini-companion-test-file-text "a")))
+          (with-current-buffer "a"
+            (let ((last-command 'ignore))
+              (undo-boundary)
+              (undo)
+              (gemini-companion-undo-write-taken-back)))
+          (should (equal "new\n" (gemini-companion-test-file-text "a"))))))))
+
 (ert-deftest gemini-companion-changes-are-not-undone-while-a-proposal-is-open ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
     (let ((other (gemini-companion-test-open
