@@ -6,6 +6,7 @@
 
 (require 'gemini-companion-changes)
 (require 'gemini-companion-changes-test-helper)
+(require 'gemini-companion-decision)
 
 (ert-deftest gemini-companion-changes-stay-over-the-next-turns ()
   (gemini-companion-test-with-changes
@@ -415,6 +416,26 @@ TEXT is what it has proposed.  Visit the file a before."
               (gemini-companion-undo-write-taken-back)))
           (should (equal "new\n" (gemini-companion-test-file-text "a"))))))))
 
+;; The list said that it is undone, as the other file has no such line.
+(ert-deftest gemini-companion-changes-are-those-of-the-file-that-was-written ()
+  (gemini-companion-test-with-changes '(("target" "1\n2\n") ("other" "1\n2\n"))
+    (make-symbolic-link "target" "link")
+    (let ((edit (gemini-companion-test-writes "link" "one\n2\n" session)))
+      (should (eql 1 (gemini-companion-test-left)))
+      (delete-file "link")
+      (make-symbolic-link "other" "link")
+      (gemini-companion-changes-look-at-edits (list edit))
+      (should (eq 'automatic (gemini-companion-edit-status edit)))
+      (should-not (gemini-companion-edit-undone edit))
+      (should (string-search "symbolic links"
+                             (gemini-companion-test-refusal
+                               (gemini-companion-undo-edit edit))))
+      (delete-file "link")
+      (make-symbolic-link "target" "link")
+      (gemini-companion-undo-edit edit)
+      (should (equal "1\n2\n" (gemini-companion-test-file-text "target")))
+      (should (eq 'reverted (gemini-companion-edit-status edit))))))
+
 (ert-deftest gemini-companion-changes-are-not-undone-while-a-proposal-is-open ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
     (let ((other (gemini-companion-test-open
@@ -788,13 +809,24 @@ write.  Where git has a conflict, nothing is compared."
     (5 (gemini-companion-changes-test-keep world))
     (6 (when-let* ((record (gemini-companion-changes-here))
                    (changes (gemini-companion-changes-look record)))
-         (gemini-companion-undo-in-buffer record (list (seq-random-elt changes)))
-         ;; And back.
-         (when (= 0 (random 2))
-           (let ((last-command 'ignore))
-             (undo-boundary)
-             (undo)
-             (gemini-companion-undo-write-taken-back)))))
+         (gemini-companion-decision-with "undo"
+           (gemini-companion-undo-in-buffer record (list (seq-random-elt changes))))
+         ;; And back, and maybe again.
+         (pcase (random 4)
+           (0 (let ((last-command 'ignore))
+                (undo-boundary)
+                (undo)
+                (gemini-companion-undo-write-taken-back)))
+           (1 (gemini-companion-decision-undo)
+              (when (= 0 (random 2))
+                (gemini-companion-decision-redo)))
+           ((and 2 (guard (not (buffer-modified-p))))
+            (let ((file buffer-file-name)
+                  (default-directory default-directory))
+              (kill-buffer)
+              (gemini-companion-decision-undo)
+              (find-file file)
+              (buffer-enable-undo))))))
     (_ (save-buffer)
        (let ((file buffer-file-name))
          (kill-buffer)
