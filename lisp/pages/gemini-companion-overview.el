@@ -622,7 +622,7 @@ New files are deleted, after asking."
 (defun gemini-companion-overview--undo-edit (edit hunk)
   "Undo EDIT as a whole, or its HUNK if that is non-nil, if the user agrees."
   (let* ((file (gemini-companion-edit-file edit))
-         (new (eq 'new (gemini-companion-edit-before edit)))
+         (new (gemini-companion-undo-new-p edit))
          (hunk (and (not new) hunk)))
     (gemini-companion-undo-check edit hunk)
     (when (y-or-n-p (format (cond (new "%s was new; delete it? ")
@@ -658,9 +658,7 @@ New files are deleted, after asking."
          ;; The last one first.
          (edits (seq-filter (lambda (edit) (memq edit edits))
                             (reverse (gemini-companion-edits))))
-         (new (seq-count (lambda (edit)
-                           (eq 'new (gemini-companion-edit-before edit)))
-                         edits))
+         (new (seq-count #'gemini-companion-undo-new-p edits))
          (count (length edits)))
     (if (null (cdr edits))
         (gemini-companion-overview--undo-edit (car edits) nil)
