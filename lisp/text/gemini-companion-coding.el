@@ -6,12 +6,14 @@
 ;;; Commentary:
 
 ;; How a CLI reads and writes a file that is not UTF-8.  Gemini CLI and Copilot CLI
-;; read UTF-8 all the same, and replace what is none by U+FFFD.  Qwen Code guesses
-;; a coding system by statistics, often a wrong one where there is little text: of
-;; "x é" in Latin-1, it is KOI8-R.  It writes the file in that, and "?" for what
-;; that does not have.  Only the text that it proposes tells which one it was.
+;; decode it as UTF-8 nevertheless, and replace each invalid byte by U+FFFD.  Qwen
+;; Code guesses a coding system by statistics, and often guesses wrong if the file
+;; has little text: it takes "x é" in Latin-1 for KOI8-R.  It writes the file in
+;; that coding system, with "?" for each character that the coding system lacks.
+;; Only the text of the proposal shows which coding system it has guessed.
 ;;
-;; Nothing here knows edits.  All coding systems have plain line ends.
+;; This file works on texts and bytes alone, and does not use edits.  All coding
+;; systems here have Unix line ends.
 
 ;;; Code:
 
@@ -20,37 +22,37 @@
 (require 'seq)
 (require 'subr-x)
 
-;; Emacs forgets what it has compiled of a regexp once it has matched 20 others, and
-;; to compile a range, it goes through its characters: 4 ms for those of Unicode, and
-;; 20 ms for bytes that were not decoded and characters outside Unicode, at each key
-;; that toggles a hunk.  Therefore these name what is not to match.
+;; Emacs caches only the last 20 compiled regexps.  Compiling a range visits each of
+;; its characters: 4 ms for Unicode, and 20 ms for raw bytes and characters outside
+;; Unicode, at each key that toggles a hunk.  So these regexps negate the range of
+;; the characters that they do not match.
 
 (defconst gemini-companion-coding--undecoded "[^\0-\x10ffff]"
   "Regexp for a byte that was not decoded, or a character outside Unicode.")
 
 (defconst gemini-companion-coding--lost "[^\0-\uFFFC\uFFFE-\x10ffff]"
-  "Regexp for what the one above matches, and U+FFFD.")
+  "Regexp for U+FFFD, an undecoded byte, or a character outside Unicode.")
 
-(defconst gemini-companion-coding--lost-or-asked "[^\0->@-\uFFFC\uFFFE-\x10ffff]"
-  "Regexp for what the one above matches, and a question mark.")
+(defconst gemini-companion-coding--lost-or-question "[^\0->@-\uFFFC\uFFFE-\x10ffff]"
+  "Regexp for a question mark, or a match of `gemini-companion-coding--lost'.")
 
 (defconst gemini-companion-coding--sample-bytes (* 64 1024)
-  "Number of bytes beyond which a file is only sampled.")
+  "Size of a file, in bytes, above which only a sample of its lines is compared.")
 
 ;;;; Coding systems
 
 (defun gemini-companion-coding-undecoded-p (text)
   "Return non-nil if TEXT has a byte that was not decoded.
-A character outside Unicode counts, too: other programs do not have it."
-  ;; A class takes no time to compile.  The regexp above takes milliseconds, as Emacs
-  ;; goes through each character of its range, and does so again whenever it has
-  ;; compiled some others since.
+So does a character outside Unicode, which no other program can read."
+  ;; A character class compiles at once; `gemini-companion-coding--undecoded' takes
+  ;; milliseconds.
   (and (string-match-p "[^[:ascii:]]" text)
        (or (not (multibyte-string-p text))
            (unencodable-char-position 0 (length text) 'utf-8 nil text))))
 
 (defun gemini-companion-coding--replace (text regexp replacement)
-  "Return TEXT with REPLACEMENT for each run of what REGEXP, above, matches."
+  "Return TEXT with REPLACEMENT for each run of matches of REGEXP.
+REGEXP matches one character."
   (let ((case-fold-search nil)
         (runs (concat regexp "+")))
     (if (string-match-p runs text)
@@ -58,13 +60,14 @@ A character outside Unicode counts, too: other programs do not have it."
       text)))
 
 (defun gemini-companion-coding-utf-8-p (bytes)
-  "Return non-nil if BYTES are UTF-8, as all programs read it."
+  "Return non-nil if BYTES are valid UTF-8."
   (not (gemini-companion-coding-undecoded-p
         (decode-coding-string bytes 'utf-8-unix))))
 
 (defun gemini-companion-coding-declared (file bytes)
-  "Return the coding system that FILE, which has BYTES, declares, or nil.
-That is the one of a cookie in it, or of the user's settings for its name."
+  "Return the coding system that is declared for FILE, or nil.
+A cookie in BYTES, the contents of FILE, declares it, or the user's settings
+for the name of FILE."
   (with-temp-buffer
     (set-buffer-multibyte nil)
     (insert bytes)
@@ -78,14 +81,14 @@ That is the one of a cookie in it, or of the user's settings for its name."
         (coding-system-change-eol-conversion coding 'unix)))))
 
 (defun gemini-companion-coding-of-file (file bytes)
-  "Return the coding system in which Emacs would visit FILE, which has BYTES."
+  "Return the coding system in which Emacs would visit FILE with the given BYTES."
   (or (gemini-companion-coding-declared file bytes)
       (coding-system-change-eol-conversion
        (detect-coding-string bytes 'highest) 'unix)))
 
 (defun gemini-companion-coding-of-buffer (buffer)
-  "Return the coding system of the file of BUFFER, or nil if it has bytes.
-One that the user has chosen for reading the file counts."
+  "Return the coding system of the file of BUFFER, or nil if it is not decoded.
+A coding system that the user chose to read the file comes first."
   (with-current-buffer buffer
     (when-let* ((enable-multibyte-characters)
                 (coding (or (car buffer-file-coding-system-explicit)
@@ -94,16 +97,16 @@ One that the user has chosen for reading the file counts."
       (coding-system-change-eol-conversion coding 'unix))))
 
 (defun gemini-companion-coding-decode-undecoded (bytes coding)
-  "Return the text of BYTES in UTF-8, and in CODING the lines that are not UTF-8.
-Where CODING does not decode them, either, the bytes stay."
+  "Decode BYTES as UTF-8, and each line that is not valid UTF-8 as CODING.
+A line that CODING cannot decode keeps its raw bytes."
   (let ((case-fold-search nil)
         (text (decode-coding-string bytes 'utf-8-unix))
         other)
     (cond ((not (and (gemini-companion-coding-undecoded-p text)
-                     ;; In UTF-16, a line ends elsewhere.
+                     ;; UTF-16 has other bytes for a newline.
                      (coding-system-get coding :ascii-compatible-p)))
            text)
-          ;; A file in Latin-1 hardly has any text in UTF-8.
+          ;; A file without a valid UTF-8 sequence is decoded as a whole.
           ((not (or (string-match-p "[\u0080-\x10ffff]" text)
                     (gemini-companion-coding-undecoded-p
                      (setq other (decode-coding-string bytes coding)))))
@@ -121,10 +124,10 @@ Where CODING does not decode them, either, the bytes stay."
             (split-string bytes "\n")
             "\n")))))
 
-;;;; Characters that are lost
+;;;; Lost characters
 
 (defun gemini-companion-coding-sendable (text)
-  "Return TEXT with U+FFFD for each byte that UTF-8 does not have."
+  "Return TEXT with U+FFFD for each character that UTF-8 cannot encode."
   (if (gemini-companion-coding-undecoded-p text)
       (let ((case-fold-search nil))
         (replace-regexp-in-string gemini-companion-coding--undecoded "\uFFFD" text))
@@ -137,9 +140,9 @@ Where CODING does not decode them, either, the bytes stay."
            while start count t))
 
 (defun gemini-companion-coding-lost (text &optional coding)
-  "Return the number of characters of TEXT that are lost.
-These are U+FFFD and bytes, and with CODING non-nil, also the characters
-that it does not have."
+  "Return the number of lost characters in TEXT.
+These are U+FFFD and raw bytes.  If CODING is non-nil, the characters that
+CODING cannot encode count as well."
   (let ((case-fold-search nil)
         (regexp gemini-companion-coding--lost))
     (+ (cl-loop for start = (and (string-match-p "[^[:ascii:]]" text)
@@ -154,35 +157,46 @@ that it does not have."
          0))))
 
 (defun gemini-companion-coding--missing (text coding)
-  "Return the positions in TEXT of characters that CODING does not have."
+  "Return the positions in TEXT of characters that CODING cannot encode."
   (and (not (string-empty-p text))
        (unencodable-char-position 0 (length text) coding (length text) text)))
 
 (defun gemini-companion-coding-as-written (text coding)
-  "Return TEXT with a question mark for what is lost in CODING.
-Qwen Code writes one or more of these, or another byte."
+  "Return TEXT with one question mark for each run of characters lost in CODING.
+Question marks of TEXT count as lost, since Qwen Code writes one or more
+of them, or another byte, for a lost character."
   ;; Emacs 31 signals an error where a string gets a character of another length.
   (let ((characters (vconcat text)))
     (dolist (position (gemini-companion-coding--missing text coding))
       (aset characters position ?\uFFFD))
     (gemini-companion-coding--replace
-     (concat characters) gemini-companion-coding--lost-or-asked "?")))
+     (concat characters) gemini-companion-coding--lost-or-question "?")))
 
 ;;;; Guessing
 
+(cl-defstruct (gemini-companion-coding--sample
+               (:noinline t)
+               (:constructor gemini-companion-coding--make-sample)
+               (:copier nil))
+  "Lines of a file that are compared with a proposal.
+LINES are strings of bytes.  If COMPLETE is non-nil, they are all lines of the
+file that are not ASCII.  Otherwise, the file is large; NUMBERS are the line
+numbers of LINES, from 1, and COUNT is the number of all lines of the file."
+  lines complete numbers count)
+
 (defun gemini-companion-coding-guess (bytes text codings preferred)
-  "Return the coding system in which a CLI has read BYTES that proposes TEXT.
-It is one of CODINGS, see `gemini-companion-client-codings', or PREFERRED;
-these are the coding systems that count if no other one fits better, the
-best one first.  Of a large file, only some lines are compared."
+  "Guess the coding system in which a CLI has read BYTES.
+TEXT is the proposal of the CLI for the file with BYTES.  The value is a
+member of CODINGS, see `gemini-companion-client-codings', or of PREFERRED,
+which wins a tie, its first element before the others.  Only some lines of a
+large file are compared."
   (cond ((string-match-p "\\`\377\376" bytes) 'utf-16le-with-signature-unix)
         ((string-match-p "\\`\376\377" bytes) 'utf-16be-with-signature-unix)
         ((gemini-companion-coding-utf-8-p bytes) 'utf-8-unix)
         (t
          (gemini-companion-garbage-later
-           (let* ((sampled (gemini-companion-coding--sample bytes))
-                  (sample (car sampled))
-                  (known (gemini-companion-coding--lines text (cdr sampled)))
+           (let* ((sample (gemini-companion-coding--sample-of bytes))
+                  (lines-of-text (gemini-companion-coding--lines-of text sample))
                   (candidates
                    (cl-loop
                     for coding in (seq-uniq (append preferred codings))
@@ -190,37 +204,42 @@ best one first.  Of a large file, only some lines are compared."
                                  (lambda (line)
                                    (gemini-companion-coding--line
                                     (decode-coding-string line coding)))
-                                 sample)
-                    for left = (seq-remove
-                                (lambda (line)
-                                  (gethash (gemini-companion-coding--key line) known))
-                                lines)
-                    collect (list (length left) coding left)))
+                                 (gemini-companion-coding--sample-lines sample))
+                    for unmatched = (seq-remove
+                                     (lambda (line)
+                                       (gethash (gemini-companion-coding--key line)
+                                                lines-of-text))
+                                     lines)
+                    collect (list (length unmatched) coding unmatched)))
                   (least (apply #'min (mapcar #'car candidates))))
              (gemini-companion-coding--best
-              (seq-filter (pcase-lambda (`(,missed . ,_)) (= missed least))
+              (seq-filter (pcase-lambda (`(,count . ,_)) (= count least))
                           candidates)
-              sample text preferred))))))
+              (gemini-companion-coding--sample-lines sample) text preferred))))))
 
-(defun gemini-companion-coding--best (candidates sample text preferred)
-  "Return the best of CANDIDATES, which have equally many lines of TEXT.
-Each is a list (MISSED CODING LEFT); LEFT are the lines of SAMPLE, decoded,
-that TEXT does not have.  For PREFERRED, see `gemini-companion-coding-guess'."
+(defun gemini-companion-coding--best (candidates lines text preferred)
+  "Return the coding system of the best of CANDIDATES.
+Each candidate is a list (COUNT CODING UNMATCHED): UNMATCHED are those of
+LINES, strings of bytes, that TEXT does not have when they are decoded by
+CODING, and COUNT is their number, which is the same for all CANDIDATES.
+For PREFERRED, see `gemini-companion-coding-guess'."
   (if (null (cdr candidates))
       (nth 1 (car candidates))
     (let ((text (substring text 0 (min (length text)
                                        (* 4 gemini-companion-coding--sample-bytes))))
           best)
-      (pcase-dolist (`(,_ ,coding ,left) candidates)
+      (pcase-dolist (`(,_ ,coding ,unmatched) candidates)
+        ;; The lowest score wins; an element counts if those before it are equal.
         (let ((score
-               (list (- (gemini-companion-coding--likeness left text))
+               (list (- (gemini-companion-coding--likeness unmatched text))
                      (or (seq-position preferred coding)
                          (length preferred))
-                     ;; If nothing is as it was, prefer one that has all.
+                     ;; If the whole text has changed, prefer a coding system that
+                     ;; decodes all bytes, and then one that encodes TEXT.
                      (seq-count (lambda (line)
                                   (gemini-companion-coding-undecoded-p
                                    (decode-coding-string line coding)))
-                                sample)
+                                lines)
                      (if (gemini-companion-coding--missing text coding) 1 0))))
           (when (or (null best)
                     (cl-loop for new in score
@@ -230,8 +249,9 @@ that TEXT does not have.  For PREFERRED, see `gemini-companion-coding-guess'."
       (nth 1 best))))
 
 (defun gemini-companion-coding--likeness (lines text)
-  "Return the part of the pairs of characters in LINES that TEXT has, 0.0 to 1.0.
-A changed line still has most of its pairs, but decoded wrongly, few."
+  "Return the fraction of character pairs in LINES that TEXT has, 0.0 to 1.0.
+Only pairs with a character outside ASCII count.  A changed line still has
+most of its pairs; a line that is decoded wrongly has few."
   (let ((pairs 0)
         (found 0))
     (catch 'enough
@@ -247,94 +267,122 @@ A changed line still has most of its pairs, but decoded wrongly, few."
     (if (= 0 pairs) 0.0 (/ (float found) pairs))))
 
 (defun gemini-companion-coding--key (line)
-  "Return a key for LINE in a table.
-Emacs 28 hashes only parts of a string: among many lines that are alike, each
-look-up would take as long as a search."
+  "Return the hash table key of LINE.
+Emacs 28 hashes only parts of a string, so that a look-up among many similar
+lines would be as slow as a search."
   (md5 line nil nil 'utf-8-emacs-unix 'noerror))
 
 (defun gemini-companion-coding--line (line)
-  "Return LINE, or a text, with U+FFFD for what is not decoded."
+  "Return LINE, a line or a text, with U+FFFD for each run of undecoded bytes."
   (if (string-match-p "[^[:ascii:]]" line)
       (gemini-companion-coding--replace line gemini-companion-coding--lost "\uFFFD")
     line))
 
-(defun gemini-companion-coding--lines (text &optional numbers)
-  "Return a table with keys of the lines of TEXT that are not ASCII.
-With NUMBERS, the numbers of the sampled lines of another text and of all its
-lines, that are only the lines near these, counted from the beginning and
-from the end: hundred thousand would take a second."
-  (let* ((known (make-hash-table :test #'equal))
-         (take (lambda ()
-                 (puthash (gemini-companion-coding--key
-                           (string-remove-suffix
-                            "\r" (buffer-substring (point)
-                                                   (line-end-position))))
-                          t known))))
+(defun gemini-companion-coding--lines-of (text sample)
+  "Return a hash table with the keys of the lines of TEXT to compare with SAMPLE.
+If SAMPLE is complete, these are all lines that are not ASCII; otherwise,
+only lines near the numbers of SAMPLE: a hundred thousand lines would take a
+second."
+  (let* ((keys (make-hash-table :test #'equal))
+         (add-line (lambda ()
+                     (puthash (gemini-companion-coding--key
+                               (string-remove-suffix
+                                "\r" (buffer-substring (point)
+                                                       (line-end-position))))
+                              t keys))))
     (with-temp-buffer
       (insert (if (string-search "\uFFFD" text)
                   (gemini-companion-coding--line text)
                 text))
       (goto-char (point-min))
-      (if (null numbers)
+      (if (gemini-companion-coding--sample-complete sample)
           (while (re-search-forward "[^[:ascii:]]" nil t)
             (forward-line 0)
-            (funcall take)
+            (funcall add-line)
             (forward-line))
-        (let ((moved (- (count-lines (point-min) (point-max))
-                        (car (last numbers))))
-              (at 1))
-          (dolist (number (sort (cl-loop for number in (butlast numbers)
-                                         collect (max 1 (- number 2))
-                                         collect (max 1 (+ number moved -2)))
-                                #'<))
-            (forward-line (- number at))
-            (setq at number)
+        (let ((line 1))
+          (dolist (first (gemini-companion-coding--windows
+                          sample (count-lines (point-min) (point-max))))
+            (forward-line (- first line))
+            (setq line first)
             (save-excursion
               (dotimes (_ 5)
-                (funcall take)
+                (funcall add-line)
                 (forward-line)))))))
-    known))
+    keys))
 
-(defun gemini-companion-coding--sample (bytes)
-  "Return lines of BYTES that are not ASCII, and their numbers.
-The value is a cons of a list of strings of bytes, and of nil if these are
-all; or if they are many, of those with bytes that others do not have, and
-some from everywhere, and a list of their numbers and that of all lines."
+(defun gemini-companion-coding--windows (sample count)
+  "Return the first lines of the windows in which lines of SAMPLE may be.
+A window has five lines, and is in a proposal with COUNT lines.  For each line
+of SAMPLE there are two, in order of lines: one around its number, in case the
+proposal differs below it, and one around its number counted from the end, in
+case the proposal differs above it."
+  (let ((shift (- count (gemini-companion-coding--sample-count sample))))
+    (sort (cl-loop for number in (gemini-companion-coding--sample-numbers sample)
+                   collect (max 1 (- number 2))
+                   collect (max 1 (+ number shift -2)))
+          #'<)))
+
+(defun gemini-companion-coding--sample-of (bytes)
+  "Return the `gemini-companion-coding--sample' of a file with BYTES."
   (with-temp-buffer
     (set-buffer-multibyte nil)
     (insert bytes)
     (goto-char (point-min))
     (if (<= (buffer-size) gemini-companion-coding--sample-bytes)
-        (list (cl-loop while (re-search-forward "[\200-\377]" nil t)
-                       collect (gemini-companion-coding--bytes-of-line)
-                       do (forward-line)))
-      (let ((step (/ (buffer-size) 200))
-            (left (number-sequence #x80 #xFF))
-            places lines numbers)
-        (while (and left
-                    (re-search-forward
-                     (concat "[" (apply #'unibyte-string left) "]") nil t))
-          (push (line-beginning-position) places)
-          (setq left (seq-difference
-                      left (cons (char-before)
-                                 (append (gemini-companion-coding--bytes-of-line)
-                                         nil)))))
-        (goto-char (point-min))
-        (while (re-search-forward "[\200-\377]" nil t)
-          (push (line-beginning-position) places)
-          (goto-char (max (line-end-position)
-                          (min (point-max) (+ step (point))))))
-        (goto-char (point-min))
-        (dolist (place (seq-uniq (sort places #'<) #'eql))
-          (push (+ (or (car numbers) 1) (count-lines (point) place)) numbers)
-          (goto-char place)
+        (gemini-companion-coding--make-sample
+         :complete t
+         :lines (cl-loop while (re-search-forward "[\200-\377]" nil t)
+                         collect (gemini-companion-coding--bytes-of-line)
+                         do (forward-line)))
+      (let ((line 1)
+            lines numbers)
+        (dolist (position (seq-uniq
+                           (sort (append
+                                  (gemini-companion-coding--lines-with-each-byte)
+                                  (gemini-companion-coding--lines-everywhere))
+                                 #'<)
+                           #'eql))
+          (cl-incf line (count-lines (point) position))
+          (goto-char position)
+          (push line numbers)
           (push (gemini-companion-coding--bytes-of-line) lines))
-        (cons (nreverse lines)
-              (nreverse (cons (count-lines (point-min) (point-max)) numbers)))))))
+        (gemini-companion-coding--make-sample
+         :lines (nreverse lines)
+         :numbers (nreverse numbers)
+         :count (count-lines (point-min) (point-max)))))))
+
+(defun gemini-companion-coding--lines-with-each-byte ()
+  "Return positions of lines that have all bytes outside ASCII of this buffer.
+Leave point at the beginning of the buffer."
+  (let ((bytes (number-sequence #x80 #xFF))
+        positions)
+    (while (and bytes
+                (re-search-forward
+                 (concat "[" (apply #'unibyte-string bytes) "]") nil t))
+      (push (line-beginning-position) positions)
+      (setq bytes (seq-difference
+                   bytes (cons (char-before)
+                               (append (gemini-companion-coding--bytes-of-line)
+                                       nil)))))
+    (goto-char (point-min))
+    positions))
+
+(defun gemini-companion-coding--lines-everywhere ()
+  "Return positions of about 200 lines that are not ASCII, evenly distributed.
+Leave point at the beginning of the buffer."
+  (let ((step (/ (buffer-size) 200))
+        positions)
+    (while (re-search-forward "[\200-\377]" nil t)
+      (push (line-beginning-position) positions)
+      (goto-char (max (line-end-position)
+                      (min (point-max) (+ step (point))))))
+    (goto-char (point-min))
+    positions))
 
 (defun gemini-companion-coding--bytes-of-line ()
-  "Return the line at point, without its end, at most 16 kB of it.
-Of a longer one, only pairs of characters are compared."
+  "Return at most 16 kB of the line at point, without the line end.
+A longer line is only compared by its pairs of characters."
   (let ((beginning (line-beginning-position)))
     (string-remove-suffix
      "\r" (buffer-substring beginning

@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; A CLI may convert a file that it writes: to another coding system, to other line
-;; ends, or with or without a byte order mark.  The lines of a text do not show that,
-;; so it is compared here, by the format of a file or of the buffer that visits it.
+;; ends, or with or without a byte order mark.  The lines of the text do not show
+;; such a conversion, so this file compares the formats of files and buffers.
 
 ;;; Code:
 
@@ -23,17 +23,18 @@
                (:constructor gemini-companion-format--make)
                (:copier nil))
   "How a text is stored in a file, or will be when its buffer is saved.
-CODING is the coding system, without line ends and mark, or nil if that does
-not show, as all characters are ASCII and a byte each.  If MARK is non-nil, a byte order mark is in
-front.  ENDS is `lf', `crlf' or `mixed', or nil if the text has one line.
-If OPEN is non-nil, the last line has no newline."
+CODING is the coding system, without line ends and byte order mark; it is nil
+if it cannot be determined, since each character is ASCII in one byte.  MARK
+is non-nil if the file begins with a byte order mark.  ENDS is `lf', `crlf'
+or `mixed', or nil if the text has no newline.  OPEN is non-nil if the last
+line has no newline."
   coding mark ends open)
 
 ;;;; Formats
 
 (defun gemini-companion-format-of-bytes (bytes coding)
   "Return the `gemini-companion-format' of a file that has BYTES.
-CODING is the coding system of a text that is not UTF-8."
+CODING is its coding system if BYTES are not UTF-8."
   (let* ((marked (cond ((string-prefix-p "\377\376" bytes)
                         'utf-16le-with-signature-unix)
                        ((string-prefix-p "\376\377" bytes)
@@ -61,7 +62,7 @@ CODING is the coding system of a text that is not UTF-8."
        ends))))
 
 (defun gemini-companion-format--of-text (text coding mark ends)
-  "Return the format of TEXT, which is decoded, in CODING.
+  "Return the format of TEXT, a decoded text, in CODING.
 For MARK and ENDS, see `gemini-companion-format'."
   (let ((plain (gemini-companion-format--plain coding)))
     (gemini-companion-format--make
@@ -74,7 +75,8 @@ For MARK and ENDS, see `gemini-companion-format'."
      :open (not (or (string-empty-p text) (string-suffix-p "\n" text))))))
 
 (defun gemini-companion-format--plain (coding)
-  "Return CODING without line ends and mark, or nil for one of bytes."
+  "Return CODING without line ends and byte order mark.
+Return nil if a buffer with CODING is not decoded."
   (pcase (coding-system-type coding)
     ('utf-8 'utf-8)
     ('utf-16 (if (eq 'little (coding-system-get coding :endian))
@@ -84,14 +86,14 @@ For MARK and ENDS, see `gemini-companion-format'."
     (_ (coding-system-base coding))))
 
 (defun gemini-companion-format--wide-p (plain)
-  "Return non-nil if no character has one byte in PLAIN, a coding system or nil."
+  "Return non-nil if PLAIN, a coding system or nil, is UTF-16."
   (memq plain '(utf-16le utf-16be)))
 
 (defun gemini-companion-format--mark-p (coding)
   "Return non-nil if a file that is saved in CODING has a byte order mark."
   (let ((mark (coding-system-get coding :bom)))
     (or (eq t mark)
-        ;; It is the mark that tells which one of two is meant.
+        ;; UTF-16 without a byte order needs the mark to show it.
         (and mark (eq 'utf-16 (coding-system-type coding))))))
 
 (defun gemini-companion-format--ends (text)
@@ -107,9 +109,9 @@ For MARK and ENDS, see `gemini-companion-format'."
 ;;;; Comparison
 
 (defun gemini-companion-format-conversion (from to)
-  "Return a text about what differs between the formats FROM and TO, or nil.
-Both may be nil, as they are unknown.  Whether the last line has a newline is
-left out: the line shows that.  A text is \"line ends LF -> CRLF\"."
+  "Describe the conversion from the format FROM to TO, or return nil.
+Each may be nil if it is unknown.  A missing newline at the end does not
+count, since the last line shows it.  Example: \"line ends LF -> CRLF\"."
   (when (and from to)
     (let ((arrow (gemini-companion-text-sign ?\u2192 "->"))
           (coding (gemini-companion-format-coding from))
@@ -119,7 +121,7 @@ left out: the line shows that.  A text is \"line ends LF -> CRLF\"."
           (mark (gemini-companion-format-mark from))
           (texts nil))
       (when (gemini-companion-format--converted-p coding new-coding)
-        ;; Of ASCII alone, it does not matter in which other one.
+        ;; A text in ASCII has the same bytes in UTF-8.
         (push (format "encoding %s %s %s"
                       (or coding 'utf-8) arrow (or new-coding 'utf-8))
               texts))
@@ -134,7 +136,7 @@ left out: the line shows that.  A text is \"line ends LF -> CRLF\"."
 
 (defun gemini-companion-format--converted-p (coding new-coding)
   "Return non-nil if a file in CODING was converted to NEW-CODING.
-Each is nil if all characters are ASCII and a byte each."
+Each is nil if all characters are ASCII in one byte."
   (and (not (eq coding new-coding))
        (or (and coding new-coding)
            (gemini-companion-format--wide-p coding)
@@ -148,8 +150,8 @@ Each is nil if all characters are ASCII and a byte each."
     (_ "mixed")))
 
 (defun gemini-companion-format-same-p (a b)
-  "Return non-nil if the formats A and B do not differ, as far as is known.
-That includes whether the last line has a newline."
+  "Return non-nil if no difference between the formats A and B is known.
+A missing newline at the end is a difference."
   (or (null a)
       (null b)
       (and (null (gemini-companion-format-conversion a b))
@@ -158,11 +160,12 @@ That includes whether the last line has a newline."
 ;;;; Facts
 
 (defconst gemini-companion-format-facts '(coding ends mark open)
-  "What a format consists of, its slots.")
+  "Slots of a `gemini-companion-format'.")
 
 (defun gemini-companion-format-fact (format fact)
-  "Return the value of FACT of FORMAT, one of `gemini-companion-format-facts'.
-Return `unknown' if FORMAT is nil, or does not show it."
+  "Return the value of FACT, a slot, in FORMAT.
+Return `unknown' if FORMAT is nil, or if it has no line ends.  FACT is one of
+`gemini-companion-format-facts'."
   (if (null format)
       'unknown
     (pcase fact
@@ -172,7 +175,7 @@ Return `unknown' if FORMAT is nil, or does not show it."
       ('open (gemini-companion-format-open format)))))
 
 (defun gemini-companion-format-fact-same-p (fact a b)
-  "Return non-nil if the values A and B of FACT do not differ, as far as is known."
+  "Return non-nil if no difference between the values A and B of FACT is known."
   (or (eq 'unknown a)
       (eq 'unknown b)
       (if (eq fact 'coding)
@@ -191,14 +194,14 @@ Return `unknown' if FORMAT is nil, or does not show it."
 ;;;; Conversion of a buffer
 
 (defun gemini-companion-format-convert-buffer (format)
-  "Let the current buffer be saved in FORMAT, and return nil.
-If that is impossible, change nothing and return why, a predicate."
+  "Set the current buffer to be saved in FORMAT, and return nil.
+If that is impossible, change nothing and return the reason, a verb phrase."
   (let* ((previous buffer-file-coding-system)
-         ;; It is a pair, which the function that sets it changes.
+         ;; `set-buffer-file-coding-system' modifies this pair.
          (explicit (copy-tree buffer-file-coding-system-explicit))
          (now (gemini-companion-format--plain (or previous 'undecided)))
          (plain (or (gemini-companion-format-coding format)
-                    ;; In ASCII, each of its characters has one byte.
+                    ;; A format without a coding has one byte per character.
                     (and (not (gemini-companion-format--wide-p now)) now)
                     'utf-8))
          (coding (if (gemini-companion-format-mark format)
@@ -230,8 +233,8 @@ If that is impossible, change nothing and return why, a predicate."
                     buffer-undo-list)))))))
 
 (defun gemini-companion-format--set-coding (coding explicit)
-  "Let the current buffer be saved in CODING again, as undo has been called.
-EXPLICIT is the value of `buffer-file-coding-system-explicit' of that time."
+  "Set the current buffer to be saved in CODING, as undo is called.
+EXPLICIT is the value for `buffer-file-coding-system-explicit'."
   (push (list 'apply #'gemini-companion-format--set-coding
               buffer-file-coding-system buffer-file-coding-system-explicit)
         buffer-undo-list)

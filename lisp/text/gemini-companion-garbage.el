@@ -5,17 +5,17 @@
 
 ;;; Commentary:
 
-;; By default, Emacs collects garbage after each 800 kB.  Where the texts of files
-;; are compared, drawn or completed, that would take most of the time, and a
-;; collection in the midst of a replacement truncates the undo list that is being
-;; made.  The macro of this file puts it off, by at most 256 MB.
+;; By default, Emacs collects garbage after each 800 kB.  Collection would take most
+;; of the time while texts of files are compared, drawn or completed.  A collection
+;; during a replacement would truncate the undo list of that replacement.  The macro
+;; of this file postpones collection, by at most 256 MB.
 
 ;;; Code:
 
 (defmacro gemini-companion-garbage-later (&rest body)
-  "Evaluate BODY, and return its value, with no collection of garbage in it.
-After 256 MB, Emacs collects nevertheless.  If the user has set
-`gc-cons-threshold' to more, that stays."
+  "Evaluate BODY without garbage collection, and return its value.
+Emacs still collects after 256 MB, or after `gc-cons-threshold' if that is
+greater."
   (declare (indent 0) (debug t))
   `(let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
      ,@body))

@@ -6,10 +6,9 @@
 ;;; Commentary:
 
 ;; A hunk is a block of lines in which two texts differ: the file and the proposal,
-;; or the text before and after a write.  It is a struct, so that nobody takes it
-;; apart by position.  An excluded hunk is marked by an overlay in the proposal,
-;; whose text stays; the text to be written is computed from both texts when it is
-;; needed (`gemini-companion-hunk-remaining-text').
+;; or the text before and after a write.  An overlay marks an excluded hunk in the
+;; proposal and leaves its text alone.  `gemini-companion-hunk-remaining-text'
+;; computes the text to be written from the proposal and these overlays.
 
 ;;; Code:
 
@@ -20,7 +19,7 @@
 (defface gemini-companion-excluded-text
   '((t :strike-through t))
   "Face of the text of a hunk that is excluded from a proposal.
-The lines are dimmed, too."
+The face `shadow' also applies to it."
   :group 'gemini-companion-reviews)
 
 ;;;; State
@@ -30,19 +29,19 @@ The lines are dimmed, too."
                (:constructor gemini-companion-hunk-make
                              (old old-count new new-count)))
   "Lines in which two texts differ.
-OLD-COUNT lines from line OLD of the first text on stand in place of
-NEW-COUNT lines from line NEW of the second one on.  On a side without
-lines, the line is the one that follows.  Lines are counted from 1 on:
-between \"a\nb\n\" and \"a\nX\nY\nb\n\" is the hunk 2, 0, 2, 2.  Hunks with
-the same numbers are `equal'."
+The first text has OLD-COUNT lines, from line OLD; the second text has
+NEW-COUNT lines in their place, from line NEW.  If a count is 0, the line is
+the next one after the hunk.  Lines are counted from 1: the hunk from
+\"a\nb\n\" to \"a\nX\nY\nb\n\" is 2, 0, 2, 2.  Hunks with the same numbers
+are `equal'."
   old old-count new new-count)
 
 (cl-defstruct (gemini-companion-hunk-counts
                (:noinline t)
                (:constructor gemini-companion-hunk--make-counts)
                (:copier nil))
-  "How much an edit changes: its HUNKS, a number, and the EXCLUDED ones of them.
-ADDED and REMOVED are the numbers of lines of the others."
+  "Size of an edit: the number of its HUNKS, and of those EXCLUDED.
+ADDED and REMOVED are numbers of lines, without those of excluded hunks."
   (hunks 0) (excluded 0) (added 0) (removed 0))
 
 ;;;; Hunks
@@ -56,16 +55,16 @@ ADDED and REMOVED are the numbers of lines of the others."
   (+ (gemini-companion-hunk-new hunk) (gemini-companion-hunk-new-count hunk)))
 
 (defun gemini-companion-hunk-touch-p (beg-a end-a beg-b end-b)
-  "Return non-nil if the lines from BEG-A and BEG-B on have some in common.
-END-A and END-B are the lines after them.  Where one of both is a place
-without lines, it touches what it stands in or beside."
+  "Return non-nil if the lines BEG-A to END-A touch the lines BEG-B to END-B.
+END-A and END-B are exclusive.  Ranges touch if they have lines in common.  An
+empty range touches a range that contains it or begins or ends there."
   (if (or (= beg-a end-a) (= beg-b end-b))
       (and (<= beg-a end-b) (<= beg-b end-a))
     (and (< beg-a end-b) (< beg-b end-a))))
 
 (defun gemini-companion-hunk-compare (old new)
   "Return the hunks between the texts OLD and NEW, in order.
-Return nil also if the program diff is missing, or the disk is full."
+Return nil if they are equal, diff is missing, or the disk is full."
   (mapcar (apply-partially #'apply #'gemini-companion-hunk-make)
           (gemini-companion-text-diff (list old new))))
 
@@ -83,7 +82,7 @@ Signal an error if they cannot be compared."
           (user-error "%s failed" diff-command)))))
 
 (defun gemini-companion-hunk-line (line)
-  "Return where LINE, from 1 on, of the current buffer begins."
+  "Return the position where LINE, from 1, of the current buffer begins."
   (save-excursion
     (save-restriction
       (widen)
@@ -93,8 +92,7 @@ Signal an error if they cannot be compared."
 
 (defun gemini-companion-hunk-count (hunks excluded)
   "Return the `gemini-companion-hunk-counts' of HUNKS.
-EXCLUDED are those whose lines do not count.  Both lists are in the order of
-lines."
+EXCLUDED are the excluded ones of HUNKS.  Both lists are in order of lines."
   (let ((counts (gemini-companion-hunk--make-counts
                  :hunks (length hunks) :excluded (length excluded))))
     (dolist (hunk hunks)
@@ -107,7 +105,7 @@ lines."
     counts))
 
 (defun gemini-companion-hunk-lines (added removed)
-  "Return a text for ADDED and REMOVED numbers of lines."
+  "Return a text for the numbers of ADDED and REMOVED lines: \"+3 -1\"."
   (format "+%d %s%d" added (gemini-companion-text-sign ?\u2212 "-") removed))
 
 (defun gemini-companion-hunk-range (lines)
@@ -207,9 +205,9 @@ The buffer of MARK is current, and widened."
                   (string-match-p "\\(?:\\`\\|\n\\)\\'" original))))))
 
 (defun gemini-companion-hunk-prune (proposal &optional hunks original)
-  "Restore the excluded hunks of PROPOSAL that were edited; return how many.
-If ORIGINAL is non-nil, PROPOSAL was compared with it: restore also those
-that are none of HUNKS."
+  "Restore the excluded hunks of PROPOSAL that were edited; return their number.
+If ORIGINAL is non-nil, HUNKS are the hunks between ORIGINAL and PROPOSAL.
+Then restore each excluded hunk that is not one of HUNKS as well."
   (with-current-buffer proposal
     (save-restriction
       (widen)
@@ -224,8 +222,8 @@ that are none of HUNKS."
         (length restored)))))
 
 (defun gemini-companion-hunk--update (mark hunks original)
-  "Record which one of HUNKS, of the buffer ORIGINAL, is marked by MARK.
-Return nil if it is none."
+  "Record the one of HUNKS, from the buffer ORIGINAL, that MARK excludes.
+Return nil if there is no such hunk."
   (when-let* ((hunk (cl-find (line-number-at-pos (overlay-start mark)) hunks
                              :key #'gemini-companion-hunk-new))
               ((equal (overlay-get mark 'gemini-companion-texts)
@@ -235,13 +233,13 @@ Return nil if it is none."
 
 (defun gemini-companion-hunk-excluded (proposal)
   "Return the hunks that are excluded from the buffer PROPOSAL.
-They have the lines of the last comparison."
+Their line numbers are those of the last comparison."
   (mapcar (lambda (mark) (overlay-get mark 'gemini-companion-hunk))
           (gemini-companion-hunk-marks proposal)))
 
 (defun gemini-companion-hunk-remaining-text (proposal)
   "Return the text of the buffer PROPOSAL without the excluded hunks.
-In their place it has the lines of the original."
+The original lines replace each of them."
   (let ((text (gemini-companion-text-of-buffer proposal))
         (position 0))
     (concat (mapconcat (lambda (mark)

@@ -6,9 +6,9 @@
 ;;; Commentary:
 
 ;; All functions are pure: they take and return vectors of lines or texts, and never
-;; look at a file or a buffer.  A line ends with a newline, but the last one may have
-;; none: then it is another line than the same with one.  Whether a file has CRLF or
-;; a byte order mark is no part of its lines: that is its format.
+;; read a file or a buffer.  A line includes its newline.  The last line may have no
+;; newline, and then differs from the same line with one.  CRLF and a byte order
+;; mark do not belong to lines, but to the format of a file.
 
 ;;; Code:
 
@@ -24,28 +24,28 @@
                (:constructor gemini-companion-lines-region
                              (old old-end new new-end))
                (:copier nil))
-  "Where two vectors of lines differ.
-The lines from index OLD to OLD-END, exclusive, of the first one stand in
-place of those from NEW to NEW-END of the second one."
+  "Range of lines in which two vectors differ.
+The lines of the first vector from index OLD to OLD-END, exclusive, correspond
+to the lines of the second one from NEW to NEW-END."
   old old-end new new-end)
 
 (cl-defstruct (gemini-companion-lines-change
                (:noinline t)
                (:constructor gemini-companion-lines-change (start end lines))
                (:copier nil))
-  "What differs in a text from the same text without it.
-It has the lines from index START to END, exclusive; without it, LINES,
-a list, would be there."
+  "A change in a text: the range of lines that it made, and what it replaced.
+The change made the lines from index START to END, exclusive; it replaced
+LINES, a list of strings."
   start end lines)
 
 (defconst gemini-companion-lines-most-cells 40000
-  "For how many pairs of lines they are compared here, without a program.")
+  "Greatest number of pairs of lines that are compared without the program diff.")
 
 ;;;; Comparison
 
 (defun gemini-companion-lines-split (text)
   "Return the lines of TEXT, a vector of strings with their newlines.
-A carriage return before a newline, and a byte order mark are left out."
+Carriage returns before newlines, and a byte order mark, are removed."
   (let ((text (gemini-companion-text-normalized text))
         (lines nil)
         (from 0)
@@ -59,7 +59,7 @@ A carriage return before a newline, and a byte order mark are left out."
 
 (defun gemini-companion-lines-join (lines &optional end)
   "Return the text of LINES, a vector, with END in place of each newline.
-A line that has none gets one if another line follows."
+A line without a newline gets END as well unless it is the last one."
   (let ((last (1- (length lines)))
         (end (or end "\n")))
     (mapconcat #'identity
@@ -73,24 +73,24 @@ A line that has none gets one if another line follows."
                "")))
 
 (defun gemini-companion-lines-align (old new weights)
-  "Return which lines of OLD and NEW, two vectors, are the same ones.
-It is a list of pairs of indices in order, so that as many lines as
-possible are paired.  Among such lists, it has the greatest sum of the
-WEIGHTS of the lines of OLD, a vector of 0 or 1."
+  "Return a longest common subsequence of OLD and NEW, two vectors of lines.
+The value is a list of (OLD-INDEX . NEW-INDEX) in order.  WEIGHTS is a vector
+with 0 or 1 for each line of OLD: of the longest subsequences, return one with
+the greatest sum of weights."
   (let* ((rows (length old))
          (columns (length new))
          (width (1+ columns))
-         ;; Cell (I, J) has the value of the best pairs of lines from I and J on.
+         ;; Cell (I, J) is the value of the best pairs among the lines from I and J.
          (cells (make-vector (* (1+ rows) width) 0))
          (pairs nil)
          (i 0)
          (j 0)
-         ;; More than all weights together.
-         (each (1+ rows)))
+         ;; A pair is worth more than all weights together.
+         (pair-value (1+ rows)))
     (cl-loop
      for i downfrom (1- rows) to 0
      for line = (aref old i)
-     for value = (+ each (aref weights i))
+     for value = (+ pair-value (aref weights i))
      do (cl-loop
          for j downfrom (1- columns) to 0
          for cell = (+ (* i width) j)
@@ -113,7 +113,7 @@ WEIGHTS of the lines of OLD, a vector of 0 or 1."
     (nreverse pairs)))
 
 (defun gemini-companion-lines-regions-between (pairs old-length new-length)
-  "Return the regions between PAIRS of lines that are the same, a list.
+  "Return the regions between PAIRS of equal lines, a list in order.
 OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
   (let ((i 0)
         (j 0)
@@ -127,8 +127,8 @@ OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
     (nreverse regions)))
 
 (defun gemini-companion-lines-pairs-between (regions old-length)
-  "Return the pairs of indices of the lines that are in none of REGIONS.
-It is a list in order; OLD-LENGTH is the number of lines of the first text."
+  "Return the pairs of indices of the lines between REGIONS, a list in order.
+OLD-LENGTH is the number of lines of the first text."
   (let ((i 0)
         (j 0)
         (pairs nil))
@@ -146,7 +146,7 @@ It is a list in order; OLD-LENGTH is the number of lines of the first text."
 
 (defun gemini-companion-lines--compared (old new)
   "Return the regions in which the vectors of lines OLD and NEW differ.
-They have not a line in common at either end."
+OLD and NEW must have no common first line and no common last line."
   (let ((rows (length old))
         (columns (length new)))
     (if (<= (* rows columns) gemini-companion-lines-most-cells)
@@ -163,8 +163,7 @@ They have not a line in common at either end."
 
 (defun gemini-companion-lines-compare (old new)
   "Return the regions in which the vectors of lines OLD and NEW differ, a list.
-They are in order, and between two of them is at least one line that both
-have."
+The regions are in order, with at least one common line between two of them."
   (let* ((shorter (min (length old) (length new)))
          (head (cl-loop for i below shorter
                         while (string= (aref old i) (aref new i))
@@ -191,44 +190,47 @@ have."
                (substring old head old-end) (substring new head new-end)))))))
 
 (defun gemini-companion-lines-pairs (old new)
-  "Return what the vectors of lines OLD and NEW have in common.
-It is a list of pairs of indices in order."
+  "Return the common lines of the vectors OLD and NEW.
+The value is a list of (OLD-INDEX . NEW-INDEX) in order."
   (gemini-companion-lines-pairs-between
    (gemini-companion-lines-compare old new) (length old)))
 
 ;;;; Texts without changes
 
 (defun gemini-companion-lines-without (changes lines)
-  "Return LINES without CHANGES, some of the changes in them, in order.
-Both are as `gemini-companion-lines-change's have them; the value is a vector."
-  (let ((parts nil)
+  "Return LINES, a vector, with CHANGES undone; the value is a vector.
+CHANGES are some of the `gemini-companion-lines-change's in LINES, in order."
+  (let ((pieces nil)
         (from 0))
     (dolist (change changes)
-      (push (substring lines from (gemini-companion-lines-change-start change)) parts)
-      (push (gemini-companion-lines-change-lines change) parts)
+      (push (substring lines from (gemini-companion-lines-change-start change))
+            pieces)
+      (push (gemini-companion-lines-change-lines change) pieces)
       (setq from (gemini-companion-lines-change-end change)))
-    (apply #'vconcat (nreverse (cons (substring lines from) parts)))))
+    (apply #'vconcat (nreverse (cons (substring lines from) pieces)))))
 
-(defun gemini-companion-lines-undo-in-text (changes text &optional as-there)
-  "Return TEXT without CHANGES, some of the changes in its lines, in order.
-All that stays is as it was, also line ends and a byte order mark.  A line
-that comes back has the end of the line in its place, or else of the line
-before it.  AS-THERE is nil or a function that returns such a line as TEXT is
-to have it."
+(defun gemini-companion-lines-undo-in-text (changes text &optional convert)
+  "Return TEXT with CHANGES undone.
+CHANGES are some of the `gemini-companion-lines-change's in its lines, in
+order.  Other lines keep their line ends, and the text its byte order mark.
+A restored line gets the line end of the line that it replaces, or else of
+the line before it.  CONVERT is nil, or a function that converts the text of a
+restored line, without its line end, to the text to insert."
   (let* ((mark (if (string-prefix-p "\uFEFF" text) "\uFEFF" ""))
          (lines (vconcat (split-string (string-remove-prefix mark text) "^" t)))
          (end (if (string-search "\r\n" text) "\r\n" "\n"))
-         (parts nil)
+         ;; The last piece first.  FROM is the index of the next line to add.
+         (pieces nil)
          (from 0))
     (cl-labels ((end-of (line)
                   (cond ((string-suffix-p "\r\n" line) "\r\n")
                         ((string-suffix-p "\n" line) "\n")
                         (t end)))
                 (add (line)
-                  ;; Before this one, the last line of a file had no end.
-                  (when (and parts (not (string-suffix-p "\n" (car parts))))
-                    (push (end-of (or (cadr parts) "")) parts))
-                  (push line parts))
+                  ;; The last line of the file, without a newline, is not last now.
+                  (when (and pieces (not (string-suffix-p "\n" (car pieces))))
+                    (push (end-of (or (cadr pieces) "")) pieces))
+                  (push line pieces))
                 (add-until (index)
                   (while (< from index)
                     (add (aref lines from))
@@ -237,23 +239,23 @@ to have it."
         (add-until (gemini-companion-lines-change-start change))
         (dolist (line (gemini-companion-lines-change-lines change))
           (let ((plain (string-remove-suffix "\n" line))
-                (there (cond ((< from (gemini-companion-lines-change-end change))
+                (model (cond ((< from (gemini-companion-lines-change-end change))
                               (aref lines from))
-                             ((car parts))
+                             ((car pieces))
                              ((< 0 (length lines)) (aref lines 0))
                              (t ""))))
-            (add (concat (if as-there (funcall as-there plain) plain)
-                         (and (string-suffix-p "\n" line) (end-of there))))
+            (add (concat (if convert (funcall convert plain) plain)
+                         (and (string-suffix-p "\n" line) (end-of model))))
             (cl-incf from)))
         (setq from (gemini-companion-lines-change-end change)))
       (add-until (length lines))
-      (apply #'concat mark (nreverse parts)))))
+      (apply #'concat mark (nreverse pieces)))))
 
 ;;;; Memory
 
 (defun gemini-companion-lines-size (lines)
-  "Return about how many bytes of memory LINES, a sequence, take."
-  ;; A string has a header, and each vector a pointer to it.
+  "Return the approximate number of bytes of memory of LINES, a sequence."
+  ;; 48 bytes for the header of a string and the pointer to it.
   (seq-reduce (lambda (size line) (+ size 48 (string-bytes line))) lines 0))
 
 ;;;; Following

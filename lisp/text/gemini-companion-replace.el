@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Make a text that of a buffer by replacing only what differs, so that point in
-;; every window, markers, overlays and undo stay.
+;; Replace the text of a buffer by another text, in the lines that differ alone, so
+;; that point in each window, markers, overlays and the undo list are preserved.
 
 ;;; Code:
 
@@ -14,22 +14,26 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-text)
 
+;;;; Replacement
+
 (defun gemini-companion-replace-text (text &optional beg end)
-  "Make TEXT the text of the current buffer, as one undo step.
-With BEG and END non-nil, replace only the whole lines between them.
-Replace only what differs in the lines that differ, so that point,
-windows, markers and overlays stay.  A unibyte buffer gets the bytes of
-TEXT in UTF-8.  Return the positions of these lines,
-a list of (BEG . END), which are equal where lines were deleted.
-Change hooks run once for all changes; some positions may be missing if
-they change the text, which then becomes TEXT nevertheless."
+  "Replace the text of the current buffer by TEXT, as one undo step.
+If BEG and END are non-nil, replace only the whole lines between them.  Only
+lines that differ are changed, and in them only the part that differs, so that
+point, windows, markers and overlays stay.  A unibyte buffer gets the bytes of
+TEXT in UTF-8.
+
+Return the positions of the changed lines, a list of (BEG . END); they are
+equal where lines were deleted.  Change hooks run once for all changes.  If
+these hooks modify the text, it becomes TEXT nevertheless, but some positions
+may be missing."
   (let ((target (current-buffer))
         (end (and end (copy-marker end t)))
         (passes (list (not inhibit-modification-hooks) nil))
         (deactivate-mark nil)
         (inhibit-quit t)
         (inhibit-read-only t)
-        ;; In the midst of a change, they could leave half of the text.
+        ;; A hook that runs in the midst of a change could leave half of the text.
         (inhibit-modification-hooks t))
     (gemini-companion-garbage-later
       (with-temp-buffer
@@ -67,15 +71,15 @@ they change the text, which then becomes TEXT nevertheless."
 Run the change hooks if HOOKS is non-nil.  Return the positions of the
 new lines."
   (when-let* ((hunks (gemini-companion-replace--differences source)))
-    (let* ((place (lambda (line)
-                    (goto-char (point-min))
-                    (forward-line (1- line))
-                    (point)))
-           (beg (funcall place (gemini-companion-hunk-old (car hunks))))
-           (end (funcall place (gemini-companion-hunk-old-end
-                                (car (last hunks)))))
+    (let* ((beginning-of (lambda (line)
+                           (goto-char (point-min))
+                           (forward-line (1- line))
+                           (point)))
+           (beg (funcall beginning-of (gemini-companion-hunk-old (car hunks))))
+           (end (funcall beginning-of (gemini-companion-hunk-old-end
+                                       (car (last hunks)))))
            (run (if hooks #'run-hook-wrapped #'ignore))
-           size alone)
+           size list-was-empty)
       (funcall run 'before-change-functions #'gemini-companion-text-call
                beg end)
       (setq size (buffer-size))
@@ -83,11 +87,11 @@ new lines."
       ;; clear the echo area.
       (unless buffer-undo-list
         (setq buffer-undo-list (list nil)
-              alone t))
+              list-was-empty t))
       (prog1 (combine-change-calls beg end
                (gemini-companion-replace--each-hunk hunks source))
-        ;; At such a boundary at the end, undo-tree would loop.
-        (when alone
+        ;; A boundary at the end of the list makes undo-tree loop.
+        (when list-was-empty
           (setq buffer-undo-list (nbutlast buffer-undo-list)))
         (funcall run 'after-change-functions #'gemini-companion-text-call
                  beg (+ end (- (buffer-size) size)) (- end beg))))))
@@ -103,7 +107,7 @@ Return their positions."
               (let ((beg (point))
                     (count (gemini-companion-hunk-old-count hunk))
                     (new-count (gemini-companion-hunk-new-count hunk)))
-                ;; Single lines are exchanged as long as both sides have some.
+                ;; Replace line by line until one side has no more.
                 (while (and (< 0 count) (< 1 new-count) (not (eobp)))
                   (gemini-companion-replace--edit 1 source 1)
                   (setq count (1- count)
@@ -113,14 +117,15 @@ Return their positions."
             hunks)))
 
 (defun gemini-companion-replace--edit (count source new-count)
-  "Replace COUNT lines at point by NEW-COUNT lines at that place in SOURCE.
-Keep the common prefix and suffix.  The text before is the same in both."
+  "Replace COUNT lines at point by NEW-COUNT lines of the buffer SOURCE.
+Keep the common prefix and suffix.  The text before point is the same in both
+buffers, so the lines begin at the same position in SOURCE."
   (let* ((beg (point))
-         (there (1+ (- beg (point-min))))
+         (new-beg (1+ (- beg (point-min))))
          (new (with-current-buffer source
-                (goto-char there)
+                (goto-char new-beg)
                 (forward-line new-count)
-                (buffer-substring there (point))))
+                (buffer-substring new-beg (point))))
          (old (progn (forward-line count)
                      (buffer-substring-no-properties beg (point))))
          (head (length (fill-common-string-prefix old new)))

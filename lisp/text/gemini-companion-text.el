@@ -5,10 +5,9 @@
 
 ;;; Commentary:
 
-;; Read and write texts in UTF-8: no format is decoded, none of the user's hooks
-;; and file name handlers is called, and line ends stay.  Compare and merge texts
-;; by the programs diff and diff3, for which a text with bytes that are no
-;; characters is printed in ASCII.
+;; Read and write texts in UTF-8 without format conversion, the user's hooks, file
+;; name handlers, or conversion of line ends.  Compare and merge texts by the
+;; programs diff and diff3; a text with raw bytes is printed in ASCII for them.
 
 ;;; Code:
 
@@ -20,8 +19,9 @@
 
 (defface gemini-companion-escape
   '((t :inherit escape-glyph :underline t))
-  "Face of the escapes that stand for invisible characters.
-It tells them from the same letters, on a terminal without colors as well."
+  "Face of the escapes of invisible characters.
+It distinguishes an escape from the same letters in the text, on a terminal
+without colors as well."
   :group 'gemini-companion)
 
 ;;;; Reading
@@ -33,10 +33,10 @@ It tells them from the same letters, on a terminal without colors as well."
 
 (defun gemini-companion-text-attributes (file)
   "Return the attributes of the local FILE, or nil if it does not exist.
-Follow symbolic links.  Files are asked for them several times a second, so
-the true name, which takes a call for each directory, is found only for a link."
+Follow symbolic links.  The true name is computed only for a link, since it
+takes a system call for each directory and many files are polled twice a second."
   (let* ((file-name-handler-alist nil)
-         ;; FILE may not be accessible, or its links be a loop.
+         ;; FILE may be inaccessible, or a loop of links.
          (attributes (ignore-errors (file-attributes file))))
     (if (stringp (file-attribute-type attributes))
         (when-let* ((name (gemini-companion-text-true-name file)))
@@ -44,14 +44,14 @@ the true name, which takes a call for each directory, is found only for a link."
       attributes)))
 
 (defun gemini-companion-text-unreadable-reason (file)
-  "Return why the text of FILE cannot be read, or nil if it can.
-The value is the predicate of a sentence.  It is nil also if the
-file does not exist.  Reading a pipe, a terminal or a device may never end."
+  "Return the reason why the text of FILE cannot be read, or nil.
+The value is a verb phrase, or nil if FILE is readable or does not exist.
+Only regular files can be read: reading a pipe or a device may never end."
   (cond ((condition-case nil
              (file-remote-p file)
            ;; Tramp signals an error for an unknown method.
            (error t))
-         ;; A CLI takes it for a local one.
+         ;; A CLI would use it as a local file name.
          "has a remote file name")
         ((null (gemini-companion-text-true-name file))
          "is a loop of symbolic links")
@@ -62,12 +62,12 @@ file does not exist.  Reading a pipe, a terminal or a device may never end."
 ;;;; Comparison
 
 (defun gemini-companion-text-lines (text)
-  "Return the lines of TEXT."
+  "Return the lines of TEXT, a list of strings without newlines."
   (and (not (string-empty-p text))
        (split-string (string-remove-suffix "\n" text) "\n")))
 
 (defun gemini-companion-text-normalized (text)
-  "Return TEXT with plain line ends and no byte order mark."
+  "Return TEXT with Unix line ends and without a byte order mark."
   (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))
 
 (defun gemini-companion-text-fit (text now &optional own)
@@ -83,37 +83,37 @@ If OWN is non-nil and both have CRLF, it keeps its line ends."
                   (t (string-replace "\n" "\r\n" plain))))))
 
 (defun gemini-companion-text-utf-8 (text)
-  "Return the bytes of TEXT in UTF-8; a string of bytes is that already."
+  "Return the bytes of TEXT in UTF-8; return a unibyte TEXT as it is."
   (if (multibyte-string-p text)
       (encode-coding-string text 'utf-8-emacs-unix)
     text))
 
 (defun gemini-companion-text-of-bytes-p (coding)
-  "Return non-nil if a buffer with CODING has bytes in place of characters.
-These are the buffers of files with a NUL, or with a byte that is not
-UTF-8 beside characters that are."
+  "Return non-nil if a buffer with CODING has raw bytes in place of characters.
+Emacs visits a file in this way if it has a NUL, or bytes in UTF-8 and
+others that are not."
   (eq 'raw-text (coding-system-type (or coding 'undecided))))
 
 (defun gemini-companion-text-as-decoded (text coding)
-  "Return TEXT of a buffer with CODING as it is decoded from UTF-8.
-A CLI decodes all that is UTF-8, also where the buffer has only bytes."
+  "Return TEXT, of a buffer with CODING, decoded from UTF-8.
+Where the buffer has raw bytes, a CLI decodes those that are UTF-8."
   (if (gemini-companion-text-of-bytes-p coding)
       (decode-coding-string (gemini-companion-text-utf-8 text) 'utf-8-unix)
     text))
 
 (defun gemini-companion-text-as-in-buffer (text coding)
-  "Return TEXT, decoded from UTF-8, as a buffer with CODING has it."
+  "Return TEXT, decoded from UTF-8, as it is in a buffer with CODING."
   (if (gemini-companion-text-of-bytes-p coding)
       (string-to-multibyte (gemini-companion-text-utf-8 text))
     text))
 
 (defun gemini-companion-text--raw-p (text bytes)
-  "Return non-nil if TEXT may not come back from a file with its BYTES as it is.
-The raw bytes 303 and 251 are written as é is, and a surrogate is read
-again as three raw bytes."
+  "Return non-nil if decoding BYTES, the encoded TEXT, may not return TEXT.
+For example, the raw bytes 303 and 251 are written like the character é, and
+a surrogate is read as three raw bytes."
   (if (multibyte-string-p text)
-      ;; A search for these characters in TEXT would take longer than to encode it.
-      ;; A raw byte takes two bytes in a string.
+      ;; Searching TEXT for these characters takes longer than encoding it.  A raw
+      ;; byte takes two bytes in a string.
       (or (< (length bytes) (string-bytes text))
           ;; A surrogate; no other character has these two bytes, and few the first.
           (and (string-search "\355" bytes)
@@ -121,8 +121,8 @@ again as three raw bytes."
     (string-match-p "[[:nonascii:]]" text)))
 
 (defun gemini-companion-text--printed (text)
-  "Return TEXT in ASCII, with the same lines, which `read' reverses.
-Two texts are equal if and only if they are printed alike."
+  "Print TEXT in ASCII, with the same lines; `read' reverses that.
+Equal texts, and only these, are printed alike."
   (let ((print-escape-multibyte t)
         (print-escape-newlines nil)
         (print-escape-nonascii nil)
@@ -133,10 +133,9 @@ Two texts are equal if and only if they are printed alike."
 
 (defun gemini-companion-text--run (texts program &rest options)
   "Compare TEXTS by PROGRAM with OPTIONS.
-Return a list (STATUS OUTPUT PRINTED): its exit status, the bytes of its
-output, and whether the lines in there are printed by
-`gemini-companion-text--printed'.  Signal a `file-error' if the disk is
-full."
+Return a list (STATUS OUTPUT PRINTED): the exit status, the bytes of the
+output, and non-nil if `gemini-companion-text--printed' printed the texts.
+Signal a `file-error' if the disk is full."
   (let* ((encoded (mapcar #'gemini-companion-text-utf-8 texts))
          (printed (seq-some #'identity
                             (cl-mapcar #'gemini-companion-text--raw-p
@@ -160,12 +159,11 @@ full."
       (mapc #'delete-file files))))
 
 (defun gemini-companion-text-diff (texts)
-  "Return the places where the two TEXTS differ, a list.
-Each element is a list (OLD OLD-COUNT NEW NEW-COUNT) of the first line and
-the number of lines on each side; of a side without lines, it is the line
-that comes after that place.  Lines are counted from 1 on.  Return nil if
-there is no such program, or the disk is full.  `gemini-companion-hunk-compare'
-makes hunks of it."
+  "Return the numbers of the lines in which the two TEXTS differ, a list.
+Each element is a list (OLD OLD-COUNT NEW NEW-COUNT): the first line, from
+1, and the number of lines, in each text.  If a count is 0, the line is the
+next one.  Return nil if diff is missing, or the disk is full.
+`gemini-companion-hunk-compare' makes hunks of it."
   (cl-loop
    with numbers = "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
    with regexp = (format "@@ -%1$s \\+%1$s @@" numbers)
@@ -173,24 +171,24 @@ makes hunks of it."
                        (nth 1 (gemini-companion-text--run texts diff-command
                                                           "-U0")))
                      "")
-   ;; A regexp would be matched at each byte of a line of a megabyte.
+   ;; A regexp would be tried at each byte of a line of a megabyte.
    for start = (string-search "\n@@ -" output)
    then (string-search "\n@@ -" output (1+ start))
    while (and start (eql (1+ start) (string-match regexp output (1+ start))))
    for (old old-count new new-count)
    = (mapcar (lambda (n) (string-to-number (or (match-string n output) "1")))
              '(1 2 3 4))
-   ;; A side without lines names the line before it.
+   ;; Where the count is 0, diff names the line before.
    collect (list (if (zerop old-count) (1+ old) old) old-count
                  (if (zerop new-count) (1+ new) new) new-count)))
 
 (defun gemini-companion-text-unified (old new)
-  "Return the unified diff from the text OLD to NEW, without names of files.
-It is empty if both are the same.  Signal a `user-error' if diff fails."
+  "Return the unified diff from the text OLD to NEW, without file names.
+It is empty if the texts are equal.  Signal a `user-error' if diff fails."
   (pcase (gemini-companion-text--run (list old new) diff-command "-u")
     (`(0 . ,_) "")
     (`(1 ,output ,printed)
-     ;; Two lines name the files.
+     ;; The first two lines name the files.
      (let ((hunks (substring output (string-search "@@ -" output))))
        (string-to-multibyte
         (if printed
@@ -201,28 +199,28 @@ It is empty if both are the same.  Signal a `user-error' if diff fails."
                  (string-trim (decode-coding-string output 'utf-8))))))
 
 (defun gemini-companion-text-merged (mine base theirs &rest labels)
-  "Merge the texts MINE and THEIRS, which have both been made from BASE.
-The value is a cons of nil and the text; or if there are conflicts, of the
-line of the first one in MINE, and the text with all of them, in which
-LABELS name the three texts."
+  "Merge the texts MINE and THEIRS, whose common ancestor is BASE.
+Return (nil . TEXT), or if there are conflicts, (LINE . TEXT): the line of
+the first conflict in MINE, and the text with markers of conflicts, in which
+LABELS name the three texts.  Signal a `user-error' if diff3 fails."
   (let* ((end (if (string-search "\r\n" mine) "\r\n" "\n"))
-         ;; A regexp would be matched at each character of a line of a megabyte.
+         ;; A regexp would be tried at each character of a line of a megabyte.
          (ends-p (lambda (text)
                    (or (string-empty-p text) (string-suffix-p "\n" text))))
          (last (if (eq (funcall ends-p mine) (funcall ends-p base)) theirs mine))
-         ;; diff3 would put the marker of a conflict behind the last line.
+         ;; Without a final newline, diff3 appends the marker to the last line.
          (texts (mapcar (lambda (text)
                           (string-to-multibyte
                            (if (funcall ends-p text) text (concat text end))))
                         (list mine base theirs))))
-    ;; Without the option, lines that both have changed alike are conflicts.
+    ;; Without `--show-overlap', identical changes are conflicts.
     (pcase (gemini-companion-text--run-merge texts "--merge" "--show-overlap")
       (`(0 . ,merged)
        (cons nil (if (funcall ends-p last)
                      merged
                    (string-remove-suffix end merged))))
       (_
-       ;; The output is MINE with THEIRS where there are conflicts.
+       ;; With `--overlap-only', the output is MINE, and THEIRS in conflicts.
        (let* ((other (cdr (gemini-companion-text--run-merge
                            texts "--merge" "--overlap-only")))
               (differs (compare-strings (car texts) nil nil other nil nil)))
@@ -233,7 +231,8 @@ LABELS name the three texts."
                                    labels)))))))))
 
 (defun gemini-companion-text--run-merge (texts &rest options)
-  "Return a cons of the status and the output of diff3 with OPTIONS for TEXTS."
+  "Run diff3 with OPTIONS for TEXTS, and return (STATUS . OUTPUT).
+Signal a `user-error' if diff3 fails."
   (pcase (apply #'gemini-companion-text--run texts "diff3" options)
     (`(,(and (or 0 1) status) ,output ,printed)
      (cons status
@@ -246,7 +245,7 @@ LABELS name the three texts."
                  (string-trim (decode-coding-string output 'utf-8))))))
 
 (defun gemini-companion-text-units (text)
-  "Return the number of UTF-16 units of TEXT."
+  "Return the number of UTF-16 code units of TEXT."
   (/ (length (encode-coding-string text 'utf-16le)) 2))
 
 ;;;; Display
@@ -256,14 +255,14 @@ LABELS name the three texts."
   (if (char-displayable-p char) (string char) ascii))
 
 (defmacro gemini-companion-text-keeping-message (&rest body)
-  "Evaluate BODY, and then show the current message again, or none."
+  "Evaluate BODY, then restore the message in the echo area, or clear it."
   (declare (indent 0) (debug t))
-  (let ((said (make-symbol "said")))
-    `(let ((,said (current-message)))
+  (let ((previous (make-symbol "previous")))
+    `(let ((,previous (current-message)))
        (prog1 (progn ,@body)
-         (unless (equal ,said (current-message))
+         (unless (equal ,previous (current-message))
            (let ((message-log-max nil))
-             (message (and ,said "%s") ,said)))))))
+             (message (and ,previous "%s") ,previous)))))))
 
 ;;;; Buffers
 
@@ -282,30 +281,31 @@ LABELS name the three texts."
       (widen)
       (line-number-at-pos position))))
 
-;;;; Replacing
+;;;; Hooks of the user
 
 (defun gemini-companion-text-call (function &rest args)
-  "Call FUNCTION, of a hook of the user, with ARGS; return nil.
-Report its failure.  It cannot end the caller or change its buffer."
+  "Call FUNCTION, from a hook of the user, with ARGS; return nil.
+Report an error of FUNCTION.  It cannot exit from the caller, or switch the
+buffer of the caller."
   (catch 'gemini-companion-text-call
     (unwind-protect
         (condition-case-unless-debug err
             (save-current-buffer (apply function args))
           ((error quit) (message "A hook failed: %S" err)))
-      ;; A function that throws must not end the caller.
+      ;; FUNCTION may throw to a tag outside of the caller.
       (throw 'gemini-companion-text-call nil))))
 
 ;;;; Names
 
 (defun gemini-companion-text-visited (buffer)
-  "Return the name of the file that BUFFER or its base visits, or nil.
-It is without /: in front."
+  "Return the name of the file that BUFFER or its base buffer visits, or nil.
+A quoting prefix \"/:\" is removed."
   (when-let* ((file (buffer-file-name (or (buffer-base-buffer buffer) buffer))))
     (string-remove-prefix "/:" file)))
 
 (defun gemini-companion-text-same-file-p (a b)
-  "Return non-nil if A and B, two local true names, are of one file.
-On a volume that ignores case they may differ."
+  "Return non-nil if A and B, two local true names, name the same file.
+On a volume that ignores case, their case may differ."
   (or (string= a b)
       (and (eq t (compare-strings a nil nil b nil nil t))
            (let ((file-name-handler-alist nil))
@@ -315,7 +315,7 @@ On a volume that ignores case they may differ."
   "Return non-nil if FILE is in DIRECTORY or below; both are true names.
 A name of a directory in place of FILE ends with a slash."
   (and (string-prefix-p directory file t)
-       ;; Most of many directories need no new string.
+       ;; The test above needs no new string, and excludes most directories.
        (let ((directory (file-name-as-directory directory)))
          (and (string-prefix-p directory file t)
               (gemini-companion-text-same-file-p
@@ -324,7 +324,9 @@ A name of a directory in place of FILE ends with a slash."
 ;;;; Files
 
 (defun gemini-companion-text-bytes (file)
-  "Return the bytes of the regular FILE, at most as many as its size."
+  "Return the bytes of the regular FILE, a unibyte string.
+Read at most as many bytes as its size.  Signal a `file-error' if FILE is
+not a regular file, or cannot be read."
   (let ((attributes (gemini-companion-text-attributes file))
         (inhibit-modification-hooks t)
         (file-name-handler-alist nil))
@@ -337,27 +339,27 @@ A name of a directory in place of FILE ends with a slash."
       (buffer-string))))
 
 (defun gemini-companion-text-read (file)
-  "Return the text of FILE, which is in UTF-8, as a string."
+  "Return the text of FILE, decoded from UTF-8."
   (decode-coding-string (gemini-companion-text-bytes file) 'utf-8-unix))
 
 (defun gemini-companion-text-write (file &optional text)
   "Write TEXT, or the whole current buffer, to FILE as UTF-8.
-Bytes that are not UTF-8 are written as they were read, and so is TEXT
-if it is a string of bytes."
+Raw bytes are written as they are, and so is a unibyte TEXT."
   (let ((file-name-handler-alist nil)
         (buffer-file-format nil)
         (write-region-annotate-functions nil)
         (write-region-post-annotation-function nil)
         (write-region-inhibit-fsync t)
         (create-lockfiles nil)
-        ;; A text that is in ASCII, as most are, is encoded without being copied.
+        ;; Encoding a text in ASCII, as most are, does not copy it.
         (coding-system-for-write (if text 'no-conversion 'utf-8-emacs-unix)))
-    ;; Emacs would lock the file, and ask if a buffer has an older text of it.
+    ;; With a name to lock, Emacs would ask if a buffer visits an older version.
     (write-region (and text (gemini-companion-text-utf-8 text)) nil file nil
                   'silent "/")))
 
 (defun gemini-companion-text-write-changed (file text)
-  "Write TEXT to FILE atomically, and make its directory, unless FILE has TEXT."
+  "Write TEXT to FILE atomically unless FILE already has TEXT.
+Create its directory if necessary."
   (unless (and (file-exists-p file)
                (equal text (gemini-companion-text-read file)))
     (make-directory (file-name-directory file) t)
@@ -366,11 +368,11 @@ if it is a string of bytes."
       (rename-file draft file t))))
 
 (defun gemini-companion-text-rewrite (file old text)
-  "Write TEXT to FILE of the user, whose bytes are OLD, as UTF-8.
-TEXT may be a string of bytes.  The file is written in place: it keeps
-its hard links, its owner and its modes.  If it has other bytes than OLD,
-signal a `file-error' and write nothing.  If TEXT cannot be written, as
-where the disk is full, write OLD again, and signal the error."
+  "Write TEXT as UTF-8 to FILE, a file of the user with the bytes OLD.
+TEXT may be a unibyte string.  The file is written in place: it keeps its
+hard links, its owner and its modes.  If its bytes differ from OLD, signal a
+`file-error' and write nothing.  If writing fails, for example since the disk
+is full, write OLD again, and signal the error."
   (let ((inhibit-quit t))
     (unless (equal old (gemini-companion-text-bytes file))
       (signal 'file-error (list "File has changed meanwhile" file)))
@@ -383,26 +385,25 @@ where the disk is full, write OLD again, and signal the error."
        (signal (car err) (cdr err))))))
 
 (defun gemini-companion-text--put-back (file bytes)
-  "Write BYTES to FILE, of which a part was written over.
-There is room for them, as they were there, unless another program has
-taken it.  Then write them elsewhere, and signal an error that says where."
+  "Write BYTES to FILE, which was partly overwritten.
+If there is no space left on the disk, write BYTES to a temporary file, and
+signal a `file-error' with its name."
   (condition-case nil
       (gemini-companion-text-write file bytes)
     (file-error
      (let ((copy (make-temp-file
                   (concat (file-name-nondirectory file) "-"))))
        (gemini-companion-text-write copy bytes)
-       (signal 'file-error (list "File was cut; its text is kept in" copy))))))
+       (signal 'file-error (list "File was truncated; its text is saved in" copy))))))
 
 ;;;; Invisible characters
 
 (defun gemini-companion-text-invisible-p (char &optional composed)
-  "Return non-nil if CHAR is not displayed as what it is.
-That is a control or format character, a blank other than a space, a
-filler, a character without a meaning or a glyph, and a mark that is
-combined with the character before it.  Such a mark has no glyph where the
-display does not compose characters.  If COMPOSED is non-nil, it does, and
-only marks that are never displayed count."
+  "Return non-nil if CHAR is invisible, or looks like another character.
+These are control and format characters, blanks other than a space, fillers,
+unassigned and private characters, and combining marks.  If COMPOSED is
+non-nil, the display composes characters, and only those combining marks
+count that are never displayed."
   (and (or (< char ?\s) (< ?~ char))
        (or (memq (get-char-code-property char 'general-category)
                  (if composed
@@ -412,14 +413,15 @@ only marks that are never displayed count."
            (<= #x180B char #x180F)
            (<= #xFE00 char #xFE0F)
            (<= #xE0100 char #xE01EF)
-           ;; The second and third parts of a Korean syllable are letters.
+           ;; Letters inside a Korean syllable have no width.
            (and (not composed) (zerop (char-width char))))
        t))
 
 (defun gemini-companion-text-escaped (text &optional composed lines)
-  "Return TEXT with escapes for its invisible characters, in a face.
-COMPOSED is as for `gemini-companion-text-invisible-p'.  If LINES is
-non-nil, newlines stay.  Other properties of TEXT stay."
+  "Return TEXT with its invisible characters escaped.
+The escapes have the face `gemini-companion-escape'; other text keeps its
+properties.  For COMPOSED, see `gemini-companion-text-invisible-p'.  If LINES
+is non-nil, newlines are not escaped."
   (let ((length (length text))
         (pieces nil)
         (start 0)
@@ -442,7 +444,7 @@ non-nil, newlines stay.  Other properties of TEXT stay."
     (apply #'concat (nreverse (cons (substring text start) pieces)))))
 
 (defun gemini-companion-text--escape (char)
-  "Return a text that stands for CHAR."
+  "Return the escape for CHAR, such as \"\\\\u200B\"."
   (pcase char
     (?\t "\\t")
     (?\n "\\n")
@@ -452,9 +454,9 @@ non-nil, newlines stay.  Other properties of TEXT stay."
     (_ (format "\\u%04X" char))))
 
 (defun gemini-companion-text-escaped-line (text columns)
-  "Return the first line of TEXT that is not empty, in at most COLUMNS columns.
-Invisible characters are escaped, so that each takes a column at least, and
-no more than COLUMNS of them are read, however long TEXT is."
+  "Return the first nonempty line of TEXT, escaped, in at most COLUMNS columns.
+An escaped character takes at least one column, so that no more than COLUMNS
+characters of TEXT are examined, however long it is."
   (let* ((start (or (string-match-p "[^\n]" text) (length text)))
          (line (substring text start (min (length text) (+ start columns 1)))))
     (truncate-string-to-width
@@ -465,10 +467,10 @@ no more than COLUMNS of them are read, however long TEXT is."
   (let ((table (copy-sequence glyphless-char-display)))
     (dolist (characters '(#x200B #xFEFF (#x202A . #x202E) (#x2066 . #x2069)) table)
       (set-char-table-range table characters 'hex-code)))
-  "Value of `glyphless-char-display' in a buffer with the text of an edit.
-It shows the codes of characters that reorder other text, or hide in a word.")
+  "Value of `glyphless-char-display' in buffers that display a text of an edit.
+It shows the codes of characters that reorder text, or have no width.")
 
-;;;; Texts that the user has typed
+;;;; Text typed by the user
 
 (defun gemini-companion-text-keep (text problem)
   "Add TEXT to the kill ring, unless it is blank, and display PROBLEM."
