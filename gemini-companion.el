@@ -104,7 +104,7 @@
   (autoload 'gemini-companion-visit-location-at-click "gemini-companion-location"
     "Go to the file and line at CLICK, an event in a terminal." t)
   (autoload 'gemini-companion-events-buffer "gemini-companion-log"
-    "Show what Emacs and the server have sent each other." t)
+    "Display the last calls between Emacs and the server." t)
   (autoload 'gemini-companion-menu "gemini-companion-menu"
     "Display the commands of gemini-companion in a menu." t)
   (autoload 'gemini-companion-review-menu "gemini-companion-menu"

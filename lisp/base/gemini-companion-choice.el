@@ -5,13 +5,15 @@
 
 ;;; Commentary:
 
-;; Questions whose answer is one of several things with names, such as CLIs.
-;; Each has a completion category, by which other packages, such as Embark, and
-;; the user's `completion-category-overrides' know what is completed.
+;; Read one of several named values, such as CLIs, with completion.  Each prompt has
+;; a completion category, so that packages such as Embark, and the user's
+;; `completion-category-overrides', recognize the candidates.
 
 ;;; Code:
 
 (require 'subr-x)
+
+;;;; Completion
 
 (defun gemini-companion-choice-table (choices metadata)
   "Return a completion table of CHOICES with METADATA.
@@ -24,10 +26,9 @@ node `(elisp) Programmed Completion'."
 
 (defun gemini-companion-choice-read (prompt choices category &optional annotate)
   "Read one of CHOICES with PROMPT, and return its value.
-CHOICES is an alist of (NAME . VALUE), the most likely first, which is the
-default: they are displayed in that order.  CATEGORY is the completion
-category.  ANNOTATE returns what is displayed beside the name of a VALUE,
-a string or nil."
+CHOICES is an alist of (NAME . VALUE), displayed in this order; the first one
+is the default.  CATEGORY is the completion category.  ANNOTATE is nil, or a
+function that returns the annotation of a VALUE, a string or nil."
   (let* ((completion-ignore-case t)
          (default (caar choices))
          (table (gemini-companion-choice-table

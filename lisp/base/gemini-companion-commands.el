@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; One table has the commands of the menu, of reviews and of the overview, with their
-;; keys and labels.  Keymaps, header lines, menus and transients are made of it.
+;; The table of all commands, with their keys, labels and contexts.  Keymaps, header
+;; lines, menus and transients are built from this table.
 
 ;;; Code:
 
@@ -16,12 +16,12 @@
 
 ;;;; The table
 
-;; Before the table, which loads add-ons that have methods.
+;; Defined before the table, which loads add-ons with methods of it.
 (cl-defgeneric gemini-companion-commands-value (_name)
-  "Return what menus show for NAME, a symbol of the table of commands.
-The file that knows it has a method, which only reads what is known: Emacs
-calls it each time it displays a menu.  It may signal a user error, which
-means nil.  Without the method, as before its file is loaded, it is nil."
+  "Return the state NAME, a symbol of the table of commands, for menus.
+The file that owns the state has a method.  Emacs calls it each time it
+displays a menu, so it must be fast and have no side effects.  A user error
+means nil.  Without a method, as before the file is loaded, return nil."
   nil)
 
 (defconst gemini-companion-commands--core
@@ -161,15 +161,15 @@ means nil.  Without the method, as before its file is loaded, it is nil."
 (defun gemini-companion-commands--inserted (rows previous row)
   "Return ROWS with ROW after the last one of the key PREVIOUS.
 ROW comes first if PREVIOUS is nil, and last if no row has that key."
-  (let* ((found (cl-position previous rows :key #'car :test #'equal :from-end t))
-         (place (cond ((null previous) 0)
-                      (found (1+ found))
+  (let* ((index (cl-position previous rows :key #'car :test #'equal :from-end t))
+         (count (cond ((null previous) 0)
+                      (index (1+ index))
                       (t (length rows)))))
-    (append (seq-take rows place) (list row) (seq-drop rows place))))
+    (append (seq-take rows count) (list row) (seq-drop rows count))))
 
 (defun gemini-companion-commands--with (groups title previous row)
-  "Return GROUPS with ROW in that of TITLE, after the row of the key PREVIOUS.
-GROUPS are as in `gemini-companion-commands'; one that is new comes last."
+  "Return GROUPS with ROW in the group TITLE, after the row of the key PREVIOUS.
+GROUPS are as in `gemini-companion-commands'; a new group comes last."
   (if (assoc title groups)
       (mapcar (lambda (group)
                 (if (equal title (car group))
@@ -190,45 +190,53 @@ GROUPS are as in `gemini-companion-commands'; one that is new comes last."
                         groups group previous row)))))))
 
 (defconst gemini-companion-commands (gemini-companion-commands--all)
-  "Commands by group: lists of key, command, label, places and a plist.
-The places are `global', the map of all commands; `review', all buffers of a
-review; `view', those where no text is typed, or of them only the `panel' of
-Ediff or the `unified' diff; `overview', the buffer of all CLIs; `change',
-the next key after a command that goes to a change; `permission', what a CLI
-asks before it runs a tool; `plan', what it wants to do; and `inquiry', what
-its model asks.  A group without a title is in no menu.
+  "Commands by group, a list of (TITLE ROW...).
+A row is a list (KEY COMMAND LABEL CONTEXTS . PLIST).  A group whose TITLE
+is nil is in no menu.  CONTEXTS is a list of symbols, where the key applies:
 
-In the plist, `:header' is the word beside the key in a header line, in
-which those with `:first' come first.  The transient stays after
-commands with `:stay'.  Two have names of `gemini-companion-commands-value':
-the command does nothing now if that of `:enable' is nil, and that of `:on'
-is the state of what it turns on.")
+`global'      the keymap of all commands
+`review'      all buffers of a review
+`view'        buffers of a review in which no text is typed
+`panel'       the control panel of Ediff, a `view'
+`unified'     the unified diff, a `view'
+`overview'    the buffer of what waits and what was written
+`change'      the next key after a command that goes to a change
+`permission'  the question of a CLI before it runs a tool
+`plan'        the plan of a CLI
+`inquiry'     a question of the model
 
-(defun gemini-companion-commands-menu (place)
-  "Return the groups of `gemini-companion-commands' for a menu in PLACE."
+In PLIST, `:header' is the word beside the key in a header line; rows with
+`:first' come first in it.  The transient stays after commands with `:stay'.
+`:enable' and `:on' are names for `gemini-companion-commands-value': the
+command is disabled while the value of `:enable' is nil, and it toggles the
+value of `:on'.")
+
+(defun gemini-companion-commands-menu (context)
+  "Return the groups of `gemini-companion-commands' for a menu in CONTEXT."
   (cl-loop for (title . rows) in gemini-companion-commands
-           for here = (seq-filter (lambda (row) (memq place (nth 3 row))) rows)
-           when (and title here) collect (cons title here)))
+           for in-context = (seq-filter (lambda (row) (memq context (nth 3 row)))
+                                        rows)
+           when (and title in-context) collect (cons title in-context)))
 
-(defun gemini-companion-commands-in (place)
-  "Return the rows of `gemini-companion-commands' that apply in PLACE."
-  (seq-filter (lambda (row) (memq place (nth 3 row)))
+(defun gemini-companion-commands-in (context)
+  "Return the rows of `gemini-companion-commands' that apply in CONTEXT."
+  (seq-filter (lambda (row) (memq context (nth 3 row)))
               (seq-mapcat #'cdr gemini-companion-commands)))
 
-(defun gemini-companion-commands-bind (map place &optional binding)
-  "Bind the keys of PLACE in MAP to their commands, and return MAP.
+(defun gemini-companion-commands-bind (map context &optional binding)
+  "Bind the keys of CONTEXT in MAP to their commands, and return MAP.
 A command with a label is bound as (LABEL . COMMAND), so that which-key
-displays the label.  If BINDING is non-nil, bind the keys to its value for
-each command."
+displays the label.  BINDING is nil, or a function that returns the binding
+for a command."
   (pcase-dolist (`(,key ,command ,label . ,_)
-                 (gemini-companion-commands-in place) map)
+                 (gemini-companion-commands-in context) map)
     (define-key map (kbd key)
       (cond (binding (funcall binding command))
             (label (cons label command))
             (t command)))))
 
 (defun gemini-companion-commands-state (name)
-  "Return the value of NAME in the current buffer; nil after a user error.
+  "Return the state NAME in the current buffer, or nil after a user error.
 See `gemini-companion-commands-value'."
   (ignore-error user-error (gemini-companion-commands-value name)))
 
@@ -236,8 +244,8 @@ See `gemini-companion-commands-value'."
 (declare-function evil-set-initial-state "ext:evil-core")
 
 (defun gemini-companion-commands-letters-are-keys (mode)
-  "Make letters keys of MODE, a major mode, also under Evil.
-A state that the user has set for MODE stays."
+  "Make Evil start MODE, a major mode, in a state where letters are commands.
+An initial state that the user has set for MODE takes precedence."
   (when (and (fboundp 'evil-initial-state)
              (not (evil-initial-state mode)))
     (evil-set-initial-state mode 'emacs)))
@@ -245,16 +253,16 @@ A state that the user has set for MODE stays."
 ;;;; Mouse
 
 (defun gemini-companion-commands-go-to-click (click)
-  "Select the window of CLICK, an event, and go to its place."
-  (let ((place (event-start click)))
-    (select-window (posn-window place))
-    (goto-char (posn-point place))))
+  "Select the window of CLICK, an event, and move point to its position."
+  (let ((position (event-start click)))
+    (select-window (posn-window position))
+    (goto-char (posn-point position))))
 
 (defun gemini-companion-commands-add-items (menu click items)
-  "Add ITEMS to MENU, the context menu at CLICK; the first one comes first.
-ITEMS are a list of (LABEL . COMMAND).  A command is called at the place
-of CLICK."
-  ;; What is defined last is the first item of a menu.
+  "Add ITEMS to MENU, the context menu at CLICK, in their order.
+ITEMS is a list of (LABEL . COMMAND).  A command is called with point at the
+position of CLICK."
+  ;; `define-key' puts each item before the others.
   (pcase-dolist (`(,label . ,command) (reverse items))
     (define-key menu (vector command)
                 `(menu-item ,label

@@ -5,16 +5,15 @@
 
 ;;; Commentary:
 
-;; A key that the user types for one thing can hit another, which has just appeared
-;; or has taken its place.  If that key answers a CLI, the user has said yes to what
-;; nobody has read.  Each guard below has its own condition:
+;; A question can appear just before the user types a key for something else.  If
+;; the key answers the question, the user has accepted what they have not read.
+;; These guards ignore such a key.  Each has a condition:
 ;;
-;; - *new*: something has appeared by itself within the last second;
-;; - *reading*: a buffer was drawn, and the user then typed nothing for half a second;
+;; - *new*: a review has appeared by itself within the last second;
+;; - *reading*: a key counts only if the buffer was drawn, and no key was typed for
+;;   half a second after that;
 ;; - *burst*: another key follows within a fifth of a second;
-;; - *ignored keys*: what the keys answer has just ended.
-;;
-;; None of them answers anything: a guard only makes a key count for nothing.
+;; - *ignored keys*: the question that the keys answer has just ended.
 
 ;;; Code:
 
@@ -26,52 +25,52 @@
   "Time, in seconds, until which keys that answer are ignored in a new review.")
 
 (defvar gemini-companion-guard-quiet-seconds 0.5
-  "Seconds without a key before a key counts as typed by a user who has read.
+  "Seconds without a key after which the user is assumed to have read a buffer.
 They begin when the buffer has been drawn.")
 
 (defvar gemini-companion-guard-burst-seconds 0.2
-  "Seconds after a key in which another one makes it count for none.
-That is for the keys after which the next one could be a yes that nobody
-meant: those that allow a command, or go to the terminal that asks.")
+  "Seconds after a key in which another key cancels it.
+They apply to a key after which the next one could be an unintended yes: a
+key that allows a command, or that goes to the terminal that asks.")
 
 (cl-defstruct (gemini-companion-guard--reading
                (:noinline t)
                (:constructor gemini-companion-guard--make-reading (since))
                (:copier nil))
-  "That a buffer has been drawn in the selected window.
-SINCE is the time of that, in seconds.  KEYS is the number of keys that
-had been typed when nothing had been typed for a while, or nil until then.
-TIMER records that, after each such while."
+  "Record of how long a buffer has been displayed in the selected window.
+SINCE is the time when it was drawn, in seconds.  KEYS is nil until no key was
+typed for `gemini-companion-guard-quiet-seconds'; then it is the value of
+`num-input-keys', which TIMER updates after each such pause."
   since keys timer)
 
 (defvar-local gemini-companion-guard--reading nil
-  "The `gemini-companion-guard--reading' of this buffer, or nil.")
+  "Record of the display of this buffer, or nil if it was not drawn.")
 
 (defvar gemini-companion-guard--end-ignoring #'ignore
-  "Function that ends what `gemini-companion-guard-ignore-keys' began.")
+  "Function that removes the keymap of `gemini-companion-guard-ignore-keys'.")
 
 ;;;; New
 
 (defun gemini-companion-guard-set-new (new)
-  "Ignore the keys that answer for a second if NEW is non-nil, else heed them."
+  "If NEW is non-nil, ignore keys that answer for a second; else accept them."
   (setq gemini-companion-guard-new-until (if new (1+ (float-time)) 0)))
 
 (defun gemini-companion-guard-new-p ()
   "Return non-nil if a review has appeared within the last second."
-  ;; At most a second, also if the clock was set back.
+  ;; The upper bound applies if the clock was set back.
   (< 0 (- gemini-companion-guard-new-until (float-time)) 1))
 
 ;;;; Reading
 
 (defun gemini-companion-guard-watch-reading ()
-  "Notice when the current buffer is drawn, for `gemini-companion-guard-read-p'."
+  "Record drawing of the current buffer for `gemini-companion-guard-read-p'."
   (add-hook 'pre-redisplay-functions #'gemini-companion-guard--note-drawing nil t))
 
 (defun gemini-companion-guard-read-p ()
-  "Return non-nil if the key of this command was typed after a look.
-The current buffer must be that of the selected window and must have been drawn
-there, half a second must have passed without a key, and the key must be the
-first one after that, with no other input behind it."
+  "Return non-nil if the user has read the buffer before the last key.
+The selected window must display the current buffer, and have drawn it; then
+half a second must have passed without a key, and the last key must be the
+first one after that pause, with no further input pending."
   (and gemini-companion-guard--reading
        (eq (window-buffer) (current-buffer))
        (eql (gemini-companion-guard--reading-keys gemini-companion-guard--reading)
@@ -79,7 +78,7 @@ first one after that, with no other input behind it."
        (not (input-pending-p))))
 
 (defun gemini-companion-guard-read-again ()
-  "Require another look at the current buffer: it must be drawn again."
+  "Require that the current buffer is drawn and read again."
   (gemini-companion-guard--forget-drawing (current-buffer)
                                           gemini-companion-guard--reading))
 
@@ -94,13 +93,13 @@ Called before each redisplay of WINDOW."
       (setf (gemini-companion-guard--reading-timer reading)
             (run-with-idle-timer seconds t #'gemini-companion-guard--note-quiet
                                  (current-buffer) reading))
-      ;; If Emacs has been idle for longer, that timer waits for the next key.
+      ;; If Emacs is idle for longer already, the idle timer only runs after a key.
       (run-at-time seconds nil #'gemini-companion-guard--await-quiet
                    (current-buffer) reading))))
 
 (defun gemini-companion-guard--await-quiet (buffer reading)
-  "Record once that no key has been typed for a while since READING of BUFFER.
-If input is pending, or Emacs has been busy, check again after that while."
+  "Record the first pause without a key since READING of BUFFER began.
+If input is pending, or Emacs has been busy, check again after a pause."
   (gemini-companion-guard--note-quiet buffer reading)
   (when (and (gemini-companion-guard--current-p buffer reading)
              (null (gemini-companion-guard--reading-keys reading)))
@@ -108,15 +107,15 @@ If input is pending, or Emacs has been busy, check again after that while."
                  #'gemini-companion-guard--await-quiet buffer reading)))
 
 (defun gemini-companion-guard--note-quiet (buffer reading)
-  "Record that no key has been typed for a while since READING of BUFFER.
-The key that answers must be the first one after that."
+  "Record a pause without a key since READING of BUFFER began.
+Only the first key after the pause is accepted as an answer."
   (let ((seconds gemini-companion-guard-quiet-seconds)
         (idle (current-idle-time)))
     (cond
      ((not (and (gemini-companion-guard--current-p buffer reading)
                 (eq buffer (window-buffer (selected-window)))))
       (gemini-companion-guard--forget-drawing buffer reading)
-      ;; Another window may be selected for a moment only, without a redisplay.
+      ;; If another window is selected only briefly, BUFFER is not drawn again.
       (when (buffer-live-p buffer)
         (force-window-update buffer)))
      ((and idle
@@ -127,7 +126,7 @@ The key that answers must be the first one after that."
       (setf (gemini-companion-guard--reading-keys reading) num-input-keys)))))
 
 (defun gemini-companion-guard--forget-drawing (buffer reading)
-  "Forget READING of BUFFER, if there is one: it must be drawn again."
+  "Cancel READING of BUFFER, unless it is nil: BUFFER must be drawn again."
   (when reading
     (cancel-timer (gemini-companion-guard--reading-timer reading)))
   (when (gemini-companion-guard--current-p buffer reading)
@@ -135,23 +134,24 @@ The key that answers must be the first one after that."
       (setq gemini-companion-guard--reading nil))))
 
 (defun gemini-companion-guard--current-p (buffer reading)
-  "Return non-nil if BUFFER is live, and READING is the one that counts there."
+  "Return non-nil if BUFFER is live and READING is its current record."
   (and (buffer-live-p buffer)
        (eq reading (buffer-local-value 'gemini-companion-guard--reading buffer))))
 
 ;;;; Burst
 
 (defun gemini-companion-guard-no-burst (problem)
-  "Signal a `user-error' with PROBLEM, a string, if another key follows at once."
+  "Signal a `user-error' with the message PROBLEM if another key follows at once."
   (unless (sit-for gemini-companion-guard-burst-seconds)
     (user-error "%s" problem)))
 
 ;;;; Ignored keys
 
 (defun gemini-companion-guard-ignore-keys (keys reason)
-  "Ignore KEYS for a second, or until another key is typed, and report REASON.
-KEYS is a list of keys as for `kbd'.  What they answer has ended, and a key that
-is typed once too often would become text of another buffer."
+  "Ignore KEYS for a second, or until another key is typed.
+Display REASON for each ignored key.  KEYS is a list of strings for `kbd'.  Call
+this when the question that KEYS answer has ended: a key that is typed once
+more would insert text into another buffer."
   (funcall gemini-companion-guard--end-ignoring)
   (let ((map (make-sparse-keymap))
         (ignore-key (lambda () (interactive) (message "%s" reason))))
@@ -163,7 +163,7 @@ is typed once too often would become text of another buffer."
   (run-at-time 1 nil #'gemini-companion-guard-heed-keys))
 
 (defun gemini-companion-guard-heed-keys ()
-  "Ignore no keys any more."
+  "Stop ignoring keys."
   (cancel-function-timers #'gemini-companion-guard-heed-keys)
   (funcall gemini-companion-guard--end-ignoring)
   (setq gemini-companion-guard--end-ignoring #'ignore))

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Whether Emacs is between two commands, and whether the user has paused, so that
-;; something may appear; and announcements in the echo area that take nothing away.
+;; Find out whether Emacs is between two commands and the user has paused, so that a
+;; view may appear.  Announce in the echo area, and keep the message that is there.
 
 ;;; Code:
 
@@ -19,8 +19,8 @@
 
 (defun gemini-companion-idle--typing-p ()
   "Return non-nil if the user has typed a key in the last 0.7 seconds.
-Emacs has no idle time after a prompt that no command has made, until
-the next key.  Then count from when the last key was noticed."
+After a prompt outside of a command, Emacs has no idle time until the next
+key; then measure from the call that first saw the last key."
   (unless (eql num-nonmacro-input-events (car gemini-companion-idle--input))
     (setq gemini-companion-idle--input
           (cons num-nonmacro-input-events (float-time))))
@@ -30,22 +30,21 @@ the next key.  Then count from when the last key was noticed."
 
 (defun gemini-companion-idle-between-commands-p ()
   "Return non-nil if no command, prompt, search, menu or drag is in progress.
-A key sequence that is not complete is in progress, too, and so is a
-command that reads keys, such as `query-replace', also while the user
-edits recursively in it."
+Neither may an incomplete key sequence be, nor a command that reads keys, such
+as `query-replace', or a recursive edit in it."
   (and (not (active-minibuffer-window))
        (not (buffer-local-value 'isearch-mode (window-buffer)))
        (not (bound-and-true-p transient--prefix))
        (null prefix-arg)
-       ;; Eat and lsp-ui track the mouse all the time, without a map for a drag.
+       ;; A drag has a map.  Eat and lsp-ui always track the mouse, without one.
        (not (and track-mouse overriding-terminal-local-map))
-       ;; `real-this-command' may be left from a prompt that no command has made.
+       ;; `real-this-command' may be stale after a prompt outside of a command.
        (not (backtrace-frame 0 'command-execute))
-       ;; What calls this timer, such as another one, may ask by itself, or Emacs
-       ;; is starting.  A batch job always does something.
+       ;; If this timer does not run at top level, its caller may be prompting, or
+       ;; Emacs is starting.  A batch job never is at top level.
        (or noninteractive
            (not (backtrace-frame 1 'timer-event-handler)))
-       ;; Complete keys may be left from such a question.
+       ;; Complete keys may be left from a prompt outside of a command.
        (let ((keys (this-single-command-keys)))
          (or (equal [] keys)
              (not (keymapp (with-current-buffer (window-buffer)
@@ -63,27 +62,28 @@ edits recursively in it."
 ;;;; Announcements
 
 (defun gemini-companion-idle-announce (text)
-  "Show TEXT in the echo area, after what is there, in one line.
-What is there is shortened for it, as it is in the log already.
-Only log it while the minibuffer is in use.  Return a function that
-removes it again, and leaves the rest."
+  "Append TEXT to the message in the echo area, in one line.
+Shorten the previous message to fit; the log has it in full.  If the
+minibuffer is in use, only log TEXT.  Return a function without arguments that
+removes TEXT again, and restores the previous message."
   (let* ((inhibit-message (and (active-minibuffer-window) t))
-         (rest (or (current-message) ""))
-         (room (- (frame-width) (string-width text) 3))
-         (all (if (or (equal "" rest) (< room 10))
-                  text
-                (concat (truncate-string-to-width
-                         (string-replace "\n" " " rest) room nil nil t)
-                        "; " text))))
-    (message "%s" all)
+         (previous (or (current-message) ""))
+         (columns (- (frame-width) (string-width text) 3))
+         (announced (if (or (equal "" previous) (< columns 10))
+                        text
+                      (concat (truncate-string-to-width
+                               (string-replace "\n" " " previous)
+                               columns nil nil t)
+                              "; " text))))
+    (message "%s" announced)
     (lambda ()
       (let* ((message-log-max nil)
              (shown (or (current-message) ""))
-             (left (if (equal all shown)
-                       rest
-                     (string-replace (concat text "; ") "" shown))))
-        (unless (equal left shown)
-          (message "%s" left))))))
+             (restored (if (equal announced shown)
+                           previous
+                         (string-replace (concat text "; ") "" shown))))
+        (unless (equal restored shown)
+          (message "%s" restored))))))
 
 (provide 'gemini-companion-idle)
 ;;; gemini-companion-idle.el ends here

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The last calls in both directions, and errors of functions on hooks, in a
-;; buffer that \[gemini-companion-events-buffer] displays.
+;; Record the last calls between Emacs and the server, and errors of functions on
+;; hooks; M-x gemini-companion-events-buffer displays them.
 
 ;;; Code:
 
@@ -47,14 +47,14 @@ for an error here.  METHOD is a symbol, or a string after an error."
 
 (defmacro gemini-companion-log-guarded (name &rest body)
   "Run BODY, and record an error in it under NAME instead of signaling it.
-Return the value of BODY, or nil after an error.  NAME is a symbol, such
-as `context', or a string that says what was done, such as Stopping a
-part, which is displayed with the error, too: for what runs once, and not
-at each key.
+Return the value of BODY, or nil after an error.  NAME is a symbol, such as
+`context'; or a string that names the action, such as \"Stopping a
+component\", and then the error is displayed as well.  Use a string only for an
+action that does not run at each key.
 
-Emacs drops some hook functions that fail, or skips the rest of them, and
-an error in one part of a loop ends the loop.  With `debug-on-error', the
-debugger is entered."
+Use this on hooks, since Emacs removes some hook functions that fail and skips
+the functions after them; and in loops, which an error would end.  With
+`debug-on-error', the debugger is entered."
   (declare (indent 1) (debug t))
   (let ((problem (make-symbol "problem")))
     `(condition-case-unless-debug ,problem
@@ -72,8 +72,9 @@ symbol of the error, as its message may contain text of a file."
   nil)
 
 (defun gemini-companion-log--shortened (value)
-  "Return VALUE, an argument of a call, with long strings cut, also in lists.
-For example, \"abc... (90000 characters)\" with 300 of its characters."
+  "Return VALUE, an argument of a call, with its long strings truncated.
+A string in a list is truncated as well, to 300 characters and its length:
+\"abc... (90000 characters)\"."
   (cond ((and (stringp value) (< 300 (length value)))
          (format "%s... (%d characters)" (substring value 0 300)
                  (length value)))
@@ -82,7 +83,7 @@ For example, \"abc... (90000 characters)\" with 300 of its characters."
         (t value)))
 
 (defun gemini-companion-log--show (&rest _)
-  "Write the events into the current buffer, the last one below."
+  "Write the events into the current buffer, the newest at the end."
   (let ((inhibit-read-only t)
         (print-escape-newlines t))
     (erase-buffer)
@@ -99,7 +100,7 @@ For example, \"abc... (90000 characters)\" with 300 of its characters."
 ;;;; Commands
 
 (defun gemini-companion-events-buffer ()
-  "Show what Emacs and the server have sent each other."
+  "Display the last calls between Emacs and the server."
   (interactive)
   (with-current-buffer (get-buffer-create "*gemini-companion events*")
     (gemini-companion-events-mode)

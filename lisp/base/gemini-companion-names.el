@@ -5,15 +5,15 @@
 
 ;;; Commentary:
 
-;; The name of a file as Emacs visits it, and the name of the local file that has
-;; its text.  For a file of this host they are the same.  A host is known by the
-;; prefix of the names of its files, such as "/ssh:host:"; a file there has a local
-;; copy while a CLI there is connected, and all parts that read or watch files use
-;; the copy, so none of them calls TRAMP, which would block Emacs.
+;; A file has two names: the name by which Emacs visits it, and the name of the local
+;; file with its text.  They are equal for a local file.  A host is identified by the
+;; prefix of the names of its files, such as "/ssh:host:".  While a CLI on that host
+;; is connected, each of its files has a local copy.  All components read and watch
+;; the copy, and never call TRAMP, which would block Emacs.
 ;;
-;; The generic functions here are all that the core knows of other hosts; without
-;; methods for them, each file is local.  The add-on for remote hosts has the
-;; methods.  What the user sees of a name is escaped and shortened here.
+;; The core accesses other hosts only by the generic functions of this file.  The
+;; add-on for remote hosts has methods for them; without it, each file is local.
+;; Names are also escaped and shortened for the user here.
 
 ;;; Code:
 
@@ -23,11 +23,11 @@
 ;;;; State
 
 (defconst gemini-companion-names-dir-locals '(".dir-locals.el" ".dir-locals-2.el")
-  "Names of the files with the variables of a directory, which may opt out.")
+  "Names of the files with directory variables, which may exclude files.")
 
 (defvar gemini-companion-names-hosts-hook nil
-  "Hook run after a host was connected, disconnected or has changed.
-The names of its files, and whether they are shared, may be others then.")
+  "Hook run after a host was connected, was disconnected, or has changed.
+The local names of its files, and whether they are shared, may have changed.")
 
 ;;;; Files on other hosts
 
@@ -37,10 +37,10 @@ It is nil if that host is not connected.  The copy need not exist."
   nil)
 
 (cl-defgeneric gemini-companion-names-of-copy (_file)
-  "Return where the file is whose copy is FILE, a local name.
-The value is a cons of its host and its name there, for example
+  "Return the host and name of the remote file with the local copy FILE.
+The value is a cons such as
   (\"/ssh:host:\" . \"/srv/app/bill.py\")
-or nil if FILE is no copy."
+or nil if FILE is not a copy."
   nil)
 
 (cl-defgeneric gemini-companion-names-copy-of-buffer (_buffer)
@@ -48,19 +48,19 @@ or nil if FILE is no copy."
   nil)
 
 (cl-defgeneric gemini-companion-names-remote (_file _host)
-  "Return a cons of the host of FILE, or of a directory, and its name there.
-FILE may be a copy, or local in a directory that is shared with HOST, or
+  "Return (HOST . NAME) of FILE, a file or directory, on a host.
+FILE is a local name: a copy, or in a directory that is shared with HOST, or
 with any host if HOST is nil.  Return nil for other files."
   nil)
 
 (cl-defgeneric gemini-companion-names-place (_directory)
-  "Return the place of a CLI in DIRECTORY, if that is on another host.
-The value is a list of the host, the name of DIRECTORY there, and the
-workspace root there, or nil if that is not known yet."
+  "Return the remote location of a CLI in DIRECTORY, or nil if it is local.
+The value is a list (HOST NAME ROOT): the host, and the names of DIRECTORY
+and of the workspace root on it; ROOT is nil while it is unknown."
   nil)
 
 (cl-defgeneric gemini-companion-names-roots (_host)
-  "Return the copies of the workspace roots of HOST, or of all if that is nil."
+  "Return the copies of the workspace roots of HOST, or of all hosts if nil."
   nil)
 
 (cl-defgeneric gemini-companion-names-connected-p (_host)
@@ -68,19 +68,20 @@ workspace root there, or nil if that is not known yet."
   nil)
 
 (cl-defgeneric gemini-companion-names-obstacle (_file)
-  "Return why the file whose copy is FILE cannot be written now, or nil.
-The value is a sentence."
+  "Return the reason why the remote file with the copy FILE cannot be written.
+The value is a sentence, or nil if it can be written, or FILE is not a copy."
   nil)
 
 (cl-defgeneric gemini-companion-names-write (_file _old _text _done)
-  "Write TEXT to the file whose copy is FILE, if FILE is one.
-TEXT is in bytes, or nil to delete the file; OLD are the bytes that it
-must have.  Return nil if FILE is no copy, and do nothing then.  Else DONE
-is called later, with nil or with the problem, a sentence."
+  "Start to write TEXT to the remote file with the copy FILE.
+TEXT is a unibyte string, or nil to delete the file; OLD is the unibyte string
+that the file must have.  DONE is called later with nil, or with the reason why
+writing failed, a sentence.  If FILE is not a copy, do nothing and return nil;
+otherwise return non-nil."
   nil)
 
 (defun gemini-companion-names-title (host)
-  "Return HOST for the user."
+  "Return the name of HOST for the user: \"ssh:host\" for \"/ssh:host:\"."
   (substring host 1 -1))
 
 (defun gemini-companion-names-visited (file)
@@ -92,18 +93,18 @@ is called later, with nil or with the problem, a sentence."
 ;;;; Buffers
 
 (defun gemini-companion-names-file (&optional buffer)
-  "Return the file that has the text of the file that BUFFER visits, or nil.
-BUFFER is the current one by default.  For a remote file, that is its
-copy, if its host is connected."
+  "Return the local file with the text that BUFFER visits, or nil.
+That is the visited file, or the copy of a remote file whose host is
+connected.  BUFFER defaults to the current one."
   (let ((buffer (or buffer (current-buffer))))
     (or (gemini-companion-names-copy-of-buffer buffer)
         (gemini-companion-text-visited buffer))))
 
 (defun gemini-companion-names-visited-here-p (file)
-  "Return non-nil if the current buffer visits FILE, or what has the copy FILE.
-FILE is a true name, or nil.  No buffer is searched, and no link followed."
+  "Return non-nil if the current buffer visits FILE, or the original of copy FILE.
+FILE is a true name, or nil.  Search no other buffer, and follow no links."
   (when (and file buffer-file-name
-             ;; Other files cost nothing more at each key.
+             ;; This test is fast, as it runs at each key.
              (let ((file-name-handler-alist nil))
                (string-suffix-p (file-name-nondirectory file)
                                 (or buffer-file-truename buffer-file-name) t)))
@@ -113,11 +114,11 @@ FILE is a true name, or nil.  No buffer is searched, and no link followed."
       (and visited
            (gemini-companion-text-same-file-p
             (expand-file-name visited)
-            ;; Emacs abbreviates true names by `directory-abbrev-alist', too.
+            ;; Emacs applies `directory-abbrev-alist' to true names of buffers.
             (if copy file (expand-file-name (abbreviate-file-name file))))))))
 
 (defun gemini-companion-names-buffer (file)
-  "Return the buffer that visits FILE, or whose file has the copy FILE."
+  "Return the buffer that visits FILE, or the original of the copy FILE, or nil."
   (if (gemini-companion-names-of-copy file)
       (cl-find (ignore-errors (file-truename file)) (buffer-list)
                :key #'gemini-companion-names-copy-of-buffer :test #'equal)
@@ -148,8 +149,8 @@ Marks that are combined with letters, as in names on macOS, stay."
      (abbreviate-file-name (gemini-companion-names-visited file)))))
 
 (defun gemini-companion-names-shown (name &optional columns)
-  "Return NAME, escaped and shortened in the middle to COLUMNS, or to 60.
-Of a NAME that a CLI has made very long, only both ends are read."
+  "Return NAME, escaped and shortened in the middle to COLUMNS, by default 60.
+Only both ends of a very long NAME, as a CLI may send, are processed."
   (let* ((most (or columns 60))
          (end (* 8 most))
          (name (gemini-companion-names--escaped

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; A page is a buffer whose whole text is computed: when something has changed and
-;; the buffer is visible, the text is computed again, and replaces in the buffer
-;; what differs, so that point and windows stay at their lines.  The overview, the status
+;; A page is a buffer whose whole text is computed.  A visible page is redrawn after
+;; each change: its text is computed again, and only the lines that differ are
+;; replaced, so that point and windows stay at their lines.  The overview, the status
 ;; and the unified diff of a review are pages.
 
 ;;; Code:
@@ -16,8 +16,8 @@
 (require 'gemini-companion-replace)
 
 (defvar-local gemini-companion-page--write nil
-  "Function that writes the text of this page, which is current.
-It takes no arguments, and calls `gemini-companion-page-replace'.")
+  "Function without arguments that draws this page, the current buffer.
+It calls `gemini-companion-page-replace'.")
 
 (defvar-local gemini-companion-page--timer (timer-create)
   "Timer that refreshes this page.")
@@ -26,23 +26,25 @@ It takes no arguments, and calls `gemini-companion-page-replace'.")
   "Function that returns non-nil while this page is not to be written by a timer.")
 
 (defvar-local gemini-companion-page--sections nil
-  "The sections of this page, as `gemini-companion-page-replace-sections' has them.")
+  "Sections of this page, for `gemini-companion-page-replace-sections'.")
 
 (defconst gemini-companion-page--pause 0.2
-  "Seconds for which a page that changes waits for further changes.")
+  "Seconds after a change in which a page waits for further changes.")
 
 (defvar-local gemini-companion-page--written 0
-  "When this page was written last, a float time.")
+  "Time when this page was last drawn, a float time.")
 
 (defvar-local gemini-companion-page--due nil
-  "When the timer of this page is to refresh it, a float time, or nil.")
+  "Time when the timer of this page will redraw it, a float time, or nil.")
+
+;;;; Refresh
 
 (defun gemini-companion-page-set-up (write hooks &optional urgent)
-  "Make the current buffer a page whose text the function WRITE writes.
-It is written again by `revert-buffer', and soon after one of HOOKS, a
-list of symbols, has run.  If there are HOOKS, also when a window displays
-it.  After one of the list URGENT, it is written as soon as Emacs waits
-for input.  All that ends with the buffer or its mode."
+  "Make the current buffer a page that the function WRITE draws.
+HOOKS and URGENT are lists of hooks.  `revert-buffer' redraws the page; so does
+a hook of HOOKS, 0.2 seconds later, and a hook of URGENT, as soon as Emacs
+waits for input.  If there are HOOKS, the page is also redrawn when a window
+displays it.  Killing the buffer, or changing its mode, ends all that."
   (setq gemini-companion-page--write write)
   (setq-local revert-buffer-function
               (lambda (&rest _) (gemini-companion-page-refresh)))
@@ -66,13 +68,13 @@ for input.  All that ends with the buffer or its mode."
     (add-hook 'change-major-mode-hook end nil t)))
 
 (defun gemini-companion-page-refresh-soon (page)
-  "Write the text of the buffer PAGE again in 0.2 seconds if it is visible then.
-Each call waits for further ones."
+  "Redraw the buffer PAGE in 0.2 seconds if it is visible then.
+Another call before that starts the 0.2 seconds again."
   (gemini-companion-page--refresh-in gemini-companion-page--pause page))
 
 (defun gemini-companion-page--refresh-next (page)
-  "Write the text of the buffer PAGE again when Emacs waits for input.
-If that was done in the last 0.2 seconds, wait for further calls."
+  "Redraw the buffer PAGE as soon as Emacs waits for input.
+If PAGE was drawn in the last 0.2 seconds, wait for further calls."
   (when (buffer-live-p page)
     (gemini-companion-page--refresh-in
      (if (< (- (float-time)
@@ -83,8 +85,8 @@ If that was done in the last 0.2 seconds, wait for further calls."
      page)))
 
 (defun gemini-companion-page--refresh-in (seconds page)
-  "Write the text of the buffer PAGE again in SECONDS if it is visible then.
-What is due already is not put off."
+  "Redraw the buffer PAGE in SECONDS if it is visible then.
+A redraw that is overdue is not postponed."
   (when (buffer-live-p page)
     (with-current-buffer page
       (unless (and gemini-companion-page--due
@@ -96,8 +98,8 @@ What is due already is not put off."
                            #'gemini-companion-page--refresh-visible page))))))
 
 (defun gemini-companion-page--refresh-visible (page)
-  "Write the text of the buffer PAGE again if a window displays it.
-A timer calls this, which the end of PAGE cancels."
+  "Redraw the buffer PAGE if a window displays it.
+Called by a timer, which is canceled when PAGE is killed."
   (with-current-buffer page
     (setq gemini-companion-page--due nil)
     (when (get-buffer-window page t)
@@ -106,13 +108,15 @@ A timer calls this, which the end of PAGE cancels."
         (gemini-companion-page-refresh)))))
 
 (defun gemini-companion-page-refresh (&optional write)
-  "Write the text of the current buffer, a page, again.
+  "Redraw the current buffer, a page.
 WRITE is the function that does it, by default that of the page."
   (funcall (or write gemini-companion-page--write))
   (setq gemini-companion-page--written (float-time)
         gemini-companion-page--due nil)
-  ;; Hooks that ran meanwhile need no other refresh.
+  ;; This redraw covers the hooks that ran meanwhile.
   (cancel-timer gemini-companion-page--timer))
+
+;;;; Text
 
 (defun gemini-companion-page-replace (text &optional beg end)
   "Replace the text of the current buffer, and its properties, by TEXT.
@@ -131,21 +135,21 @@ END non-nil, replace only the whole lines between them."
           (setq position next))))))
 
 (defun gemini-companion-page-replace-sections (sections)
-  "Make SECTIONS, a list of (KEY . TEXT), the text of the current buffer.
-Only this function is to change it then.  Sections keep their order.  One
-with a TEXT that is `eq' to the last one for KEY stays as it is; of one
-with another TEXT, the lines that differ are replaced."
+  "Replace the text of the current buffer by SECTIONS, a list of (KEY . TEXT).
+No other function may modify the buffer.  Sections must keep their order in
+later calls.  A section is not redrawn if its TEXT is `eq' to the previous
+text of KEY; otherwise, only the lines that differ are replaced."
   (widen)
   (let ((old gemini-companion-page--sections)
         (beg 1))
     (pcase-dolist (`(,key . ,text) sections)
-      (let ((found (cl-member key old :test #'equal :key #'car)))
-        (when found
-          (gemini-companion-page--delete-sections beg (cl-ldiff old found))
-          (setq old (cdr found)))
-        (let ((last (cdar found)))
-          (unless (eq text last)
-            (gemini-companion-page-replace text beg (+ beg (length last)))))
+      (let* ((old-from-key (cl-member key old :test #'equal :key #'car))
+             (old-text (cdar old-from-key)))
+        (when old-from-key
+          (gemini-companion-page--delete-sections beg (cl-ldiff old old-from-key))
+          (setq old (cdr old-from-key)))
+        (unless (eq text old-text)
+          (gemini-companion-page-replace text beg (+ beg (length old-text))))
         (cl-incf beg (length text))))
     (gemini-companion-page--delete-sections beg old)
     (setq gemini-companion-page--sections sections)))

@@ -5,14 +5,14 @@
 
 ;;; Commentary:
 
-;; The mode consists of parts, each in a file of its own.  The file of a part has
-;; methods of these generic functions for what the part needs: its functions on
-;; hooks, its start, a server that is ready, its element of the mode line, its
-;; problems for the status, and its stop.
+;; The mode consists of components, called parts in the code; each has a file.  That
+;; file has methods for the generic functions that the component needs: the functions
+;; that it adds to hooks, its start, its action when the server is ready, its element
+;; in the mode line, its findings for the status, and its stop.
 ;;
-;; An add-on is a group of parts without which the core works.  What the core has to
-;; know before those are loaded, its rows in the table of commands and its
-;; autoloads, is in a small part of its own, gemini-companion-addon-NAME.
+;; An add-on is a group of components without which the core works.  The rows of an
+;; add-on in the table of commands, and its autoloads, are needed before its files
+;; are loaded; they are in a small component, gemini-companion-addon-NAME.
 
 ;;; Code:
 
@@ -22,75 +22,78 @@
 ;;;; State
 
 (defvar gemini-companion-part-addons '(prompts remote tools)
-  "The add-ons, symbols; the file of one that is not installed is missing.")
+  "The add-ons, a list of symbols.
+The files of an add-on that is not installed are missing.")
 
 (defvar gemini-companion-part-list
   '(install extension state session roots watch revert edit proposal notify auto
     arrival changes marks context review cli resume walk decision comment overview
     status)
-  "The parts of the core in starting order; they stop in reverse order.
-The file of each has the methods of `gemini-companion-part-start',
-`-hooks', `-ready', `-lighter', `-findings' and `-stop' that it needs.
-`gemini-companion-parts' returns those of add-ons, too.")
+  "The components of the core in starting order; they stop in reverse order.
+The file of a component has the methods that it needs of
+`gemini-companion-part-start', `-hooks', `-ready', `-lighter', `-findings' and
+`-stop'.  `gemini-companion-parts' includes the components of add-ons.")
 
 (defconst gemini-companion-part-used-later '(walk decision comment overview status)
-  "The parts of the core whose files are loaded when they are used.
-The files of the others are loaded as the mode is turned on.  The file of a
-part that has to start calls `gemini-companion-part-loaded' at its end.")
+  "The components of the core whose files are loaded on first use.
+The files of other components are loaded when the mode is turned on.  A file
+in this list whose component must start calls `gemini-companion-part-loaded'
+at its end.")
 
 ;;;; Files
 
 (defun gemini-companion-part-feature (part)
-  "Return the feature of PART, a symbol such as `edit'."
+  "Return the feature of PART, a component such as `edit'."
   (intern (format "gemini-companion-%s" part)))
 
 (defun gemini-companion-part-addon-parts ()
-  "Return the parts with what the core has to know of the add-ons."
+  "Return the components that represent the add-ons in the core."
   (mapcar (lambda (addon) (intern (format "addon-%s" addon)))
           gemini-companion-part-addons))
 
 (defun gemini-companion-part--members ()
-  "Return the parts of all add-ons, see `gemini-companion-part-members'."
+  "Return the components of all add-ons; see `gemini-companion-part-members'."
   (seq-mapcat #'gemini-companion-part-members (gemini-companion-part-addon-parts)))
 
 (defun gemini-companion-parts ()
-  "Return the parts of the core and of the add-ons, in starting order."
+  "Return the components of the core and of the add-ons, in starting order."
   (let ((parts (copy-sequence gemini-companion-part-list)))
     (pcase-dolist (`(,member ,after) (gemini-companion-part--members))
       (push member (cdr (memq after parts))))
     parts))
 
 (defun gemini-companion-parts-used-later ()
-  "Return the parts whose files are loaded when they are used."
+  "Return the components whose files are loaded on first use."
   (append gemini-companion-part-used-later
           (mapcar #'car (gemini-companion-part--members))))
 
 (defun gemini-companion-part--starts-p (part)
-  "Return non-nil if the file of PART is to be loaded as the mode is turned on."
+  "Return non-nil if the file of PART is loaded when the mode is turned on."
   (pcase (assq part (gemini-companion-part--members))
     (`(,_ ,_ . ,rest) (and rest (funcall (car rest))))
     (_ (not (memq part gemini-companion-part-used-later)))))
 
 (defun gemini-companion-parts-to-start ()
-  "Return the parts whose files are loaded as the mode is turned on.
-That is in starting order.  Parts of add-ons say so by
-`gemini-companion-part-members'."
+  "Return the components whose files are loaded when the mode is turned on.
+They are in starting order.  For components of add-ons,
+`gemini-companion-part-members' decides."
   (seq-filter #'gemini-companion-part--starts-p (gemini-companion-parts)))
 
 (defun gemini-companion-parts-loaded ()
-  "Return the parts whose files are loaded, in starting order.
-The parts with what the core has to know of add-ons come last."
+  "Return the components whose files are loaded, in starting order.
+The components that represent add-ons come last."
   (seq-filter (lambda (part) (featurep (gemini-companion-part-feature part)))
               (append (gemini-companion-parts)
                       (gemini-companion-part-addon-parts))))
 
 (defun gemini-companion-part-load (part)
-  "Load the file of PART, and return non-nil if it is there."
+  "Load the file of PART; return nil if it is not installed."
   (require (gemini-companion-part-feature part) nil 'noerror))
 
 (defun gemini-companion-part-use (part what)
-  "Load PART, of an add-on, for WHAT, the subject of a sentence.
-Signal a `user-error' if it is not installed."
+  "Load PART, a component of an add-on, which WHAT needs.
+WHAT is the subject of the message of the `user-error' that is signaled if
+PART is not installed."
   (unless (gemini-companion-part-load part)
     (user-error "%s needs the file gemini-companion-%s.el, which is not \
 installed" what part)))
@@ -99,13 +102,13 @@ installed" what part)))
 
 (defun gemini-companion-part-autoload (part &rest commands)
   "Autoload COMMANDS, symbols, from the file of PART.
-That is for commands of a keymap or a menu, which are of no use by
-\\[execute-extended-command]; the others are in the list of gemini-companion.el."
+Use this for commands that are only useful in a keymap or a menu.  Commands
+for \\[execute-extended-command] are in the list of gemini-companion.el."
   (dolist (command commands)
     (unless (fboundp command)
       (autoload command (symbol-name (gemini-companion-part-feature part)) nil t))))
 
-;; A CLI that is started turns on the mode.
+;; Starting a CLI turns on the mode.
 (unless (fboundp 'gemini-companion-mode)
   (autoload 'gemini-companion-mode "gemini-companion" nil t))
 
@@ -113,12 +116,12 @@ That is for commands of a keymap or a menu, which are of no use by
 
 (cl-defgeneric gemini-companion-part-hooks (_part)
   "Return the functions of PART that are on hooks while the mode is on.
-The value is a list of (HOOK FUNCTION DEPTH), for `add-hook'."
+The value is a list of (HOOK FUNCTION DEPTH), arguments of `add-hook'."
   nil)
 
 (cl-defgeneric gemini-companion-part-start (_part)
-  "Start PART, a symbol, as the mode is turned on.
-PART may have started before."
+  "Start PART, a component, when the mode is turned on.
+PART may already have started."
   nil)
 
 (cl-defmethod gemini-companion-part-start :before (part)
@@ -127,57 +130,58 @@ PART may have started before."
     (add-hook hook function depth)))
 
 (defun gemini-companion-part-loaded (part)
-  "Start PART, whose file has been loaded, if the mode is on.
-Many ways lead to a file that is loaded by use, so it calls this itself."
+  "Start PART if the mode is on.
+The file of a component that is loaded on first use calls this at its end,
+since several autoloads may load it."
   (when (bound-and-true-p gemini-companion-mode)
     (gemini-companion-part-start part)))
 
 (cl-defgeneric gemini-companion-part-ready (_part _how)
-  "Tell PART that the server can be called.
-HOW is `started'; `restarted' on request; `resumed' after a crash that no
-CLI has noticed; or else `recovered'."
+  "Notify PART that the server can be called.
+HOW is `started'; `restarted', on request; `resumed', after a crash during
+which all CLIs stayed connected; or `recovered', after another crash."
   nil)
 
 (cl-defgeneric gemini-companion-part-lighter (_part)
-  "Return the element of PART for the mode line, a cons, or nil.
-It has a text, which comes first if it ends in a space, and a line of
-the tooltip or a function that returns that line."
+  "Return the element of PART for the mode line, or nil.
+The value is (TEXT . TOOLTIP): a text, which comes first if it ends in a
+space, and a line of the tooltip, or a function that returns that line."
   nil)
 
 (cl-defgeneric gemini-companion-part-findings (_part _directory)
-  "Return what is to be known of PART for a CLI in DIRECTORY.
+  "Return the findings about PART in the status, for a CLI in DIRECTORY.
 The value is an alist of (TITLE . FINDING), in any order; for findings,
 see `gemini-companion-status-checks'.  For example:
   ((\"Project\" good \"A CLI may connect from ~/src/p\"))
-The status calls this for each part that is loaded, and puts its findings
-in the order of `gemini-companion-status-titles'."
+The status calls this for each component that is loaded, and sorts all
+findings by `gemini-companion-status-titles'."
   nil)
 
 (cl-defgeneric gemini-companion-part-commands (_part)
-  "Return the rows of PART in the table of commands.
-The value is a list of (GROUP KEY ROW): ROW comes into the GROUP, a title
-or nil, after the row of KEY, or first if KEY is nil.  For ROW, see
+  "Return the rows of PART for the table of commands.
+The value is a list of (GROUP KEY ROW): ROW is inserted in GROUP, a title or
+nil, after the row of KEY, or first if KEY is nil.  For ROW, see
 `gemini-companion-commands'.  For example:
   ((\"CLI\" \"G\" (\"s\" my-send \"Send what is at point\" (global))))"
   nil)
 
 (cl-defgeneric gemini-companion-part-files (_part)
-  "Return the files of the add-on whose part for the core is PART.
-The value is a list of symbols without the prefix, such as `compose'.  The
-core works, without the commands of the add-on, if they are removed."
+  "Return the files of the add-on that PART represents in the core.
+The value is a list of symbols without the prefix, such as `compose'.  If the
+files are removed, the core works without the commands of the add-on."
   nil)
 
 (cl-defgeneric gemini-companion-part-members (_part)
-  "Return the parts of the add-on whose part for the core is PART.
-The value is a list of (MEMBER AFTER WANTED-P), where MEMBER starts after the
-part AFTER, of the core or a MEMBER before.  Its file is loaded when it is
-used; as the mode is turned on, it is loaded if the function WANTED-P returns
-non-nil.  For example:
+  "Return the components of the add-on that PART represents in the core.
+The value is a list of (MEMBER AFTER WANTED-P): MEMBER is a component, which
+starts after the component AFTER, of the core or an earlier MEMBER.  Its file
+is loaded on first use; or when the mode is turned on, if the function
+WANTED-P, which may be missing, returns non-nil.  For example:
   ((clock status) (alarm clock my-alarm-set-p))"
   nil)
 
 (cl-defgeneric gemini-companion-part-stop (_part)
-  "Stop PART, as the mode is turned off."
+  "Stop PART, a component, when the mode is turned off."
   nil)
 
 (cl-defmethod gemini-companion-part-stop :before (part)

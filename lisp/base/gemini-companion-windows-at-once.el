@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; All that gives a window another buffer, or changes the layout, does so in the
-;; macro of this file: only the result is displayed, and Emacs does not crash in a
-;; text terminal.  doc/emacs-bug.org reports why it otherwise does.
+;; Code that changes the buffer of a window, or the layout, runs in the macro of this
+;; file.  Then only the result is displayed, and a bug of Emacs, which makes it crash
+;; in a text terminal, is avoided; doc/emacs-bug.org describes that bug.
 
 ;;; Code:
 
@@ -19,15 +19,15 @@
   "Non-nil while the body of `gemini-companion-windows-at-once' runs.")
 
 (defmacro gemini-companion-windows-at-once (&rest body)
-  "Change windows by BODY, and display only the result.
-Return the value of BODY.  It must not read from the minibuffer, as the
+  "Evaluate BODY, which changes windows, and display only the result.
+Return the value of BODY.  BODY must not read from the minibuffer, since the
 prompt would not be displayed."
   (declare (indent 0) (debug t))
   `(gemini-companion-windows-at-once--call (lambda () ,@body)))
 
 (defun gemini-companion-windows-at-once--call (function)
-  "Call FUNCTION without a redisplay, and without a collection of garbage.
-In a call inside of another, only call FUNCTION."
+  "Call FUNCTION without redisplay and without garbage collection.
+If this is nested in another such call, only call FUNCTION."
   (if gemini-companion-windows-at-once--p
       (funcall function)
     (gemini-companion-garbage-later
@@ -47,20 +47,19 @@ In a call inside of another, only call FUNCTION."
 
 ;;;; Strings on the screen of a text terminal
 
-;; In a text terminal, `set-window-buffer' makes Emacs 28 to 30 forget which
-;; strings of the window are on the screen, such as its mode line.  The next
-;; collection frees them.  If the layout changes before the next redisplay, Emacs
-;; takes what it has forgotten from the screen again, with the strings that are
-;; freed, and crashes in the collection after that.  Between the commands of a
-;; keyboard macro, or of keys that are typed ahead, there is no redisplay, so a
-;; text frame whose windows have changed is redrawn at the end.
+;; In a text terminal, `set-window-buffer' makes Emacs 28 to 30 drop its references
+;; to strings of the window that are on the screen, such as its mode line.  The next
+;; garbage collection frees them.  If the layout changes before the next redisplay,
+;; Emacs reads these strings from its copy of the screen, and crashes in the following
+;; collection.  There is no redisplay between the commands of a keyboard macro, or of
+;; keys that are typed ahead, so a text frame whose windows have changed is redrawn at
+;; the end.
 (defun gemini-companion-windows-at-once--exchanged (window _start)
-  "Make Emacs know what is on the screen, as WINDOW got a buffer.
-As far as Emacs knows, the layout changes: a margin appears, and
-disappears.  Nothing is drawn for that."
+  "Make Emacs restore its references to the screen after WINDOW got a buffer.
+To do so, change the layout: add a margin, and remove it.  Nothing is drawn."
   (when-let* ((frame (window-frame window))
               ((tty-top-frame frame))
-              ;; The window must have room for a margin.
+              ;; The window must be wide enough for a margin.
               (window (minibuffer-window frame))
               (window (if (eq frame (window-frame window))
                           window
@@ -70,18 +69,18 @@ disappears.  Nothing is drawn for that."
       (set-window-margins window left right))))
 
 (defun gemini-companion-windows-at-once--redraw-pending ()
-  "Redraw each text frame whose windows have changed since it was drawn.
-After that, Emacs knows of no strings on its screen until the next
+  "Redraw each text frame whose windows have changed since its last redisplay.
+Then Emacs has no references to strings on the screen until the next
 redisplay."
   (mapc #'redraw-frame
         (seq-filter #'gemini-companion-windows-at-once--pending-p
                     (frame-list))))
 
 (defun gemini-companion-windows-at-once--pending-p (frame)
-  "Return non-nil if FRAME has other windows than it had when it was drawn.
-So it is after another command of a keyboard macro, for example; the
-strings on the screen may be freed already.  FRAME is visible on a text
-terminal, and not suspended."
+  "Return non-nil if windows of FRAME have changed since its last redisplay.
+That is so after the previous command of a keyboard macro, for example; the
+strings on the screen may already be freed.  Return nil unless FRAME is
+visible on a text terminal, and not suspended."
   (and (eq frame (tty-top-frame frame))
        (eq t (frame-visible-p frame))
        (seq-some (lambda (window)
@@ -96,7 +95,7 @@ terminal, and not suspended."
 ;;;; Quitting
 
 (defun gemini-companion-quit-window ()
-  "Quit this window, as `quit-window' does."
+  "Quit the selected window, like `quit-window'."
   (interactive)
   (gemini-companion-windows-at-once
     (quit-window)))
