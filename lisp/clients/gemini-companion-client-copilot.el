@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; GitHub Copilot CLI: what it has of the generic functions of
+;; The adapter of GitHub Copilot CLI: its methods for the generic functions of
 ;; gemini-companion-client.el.
 
 ;;; Code:
@@ -52,8 +52,8 @@ if its directory is a workspace root, not below one.")
   (gemini-companion-client-silent-modes '("--yolo" "--allow-tool"))
   (gemini-companion-client-notification-event "notification")
   (gemini-companion-client-tool-hooks
-   ;; What the first one reports ends with the second one, and what the CLI asked
-   ;; before with the next prompt.
+   ;; The second hook reports the end of the question that the first one reports.
+   ;; A prompt ends each question that is still open.
    '((preToolUse . "ask_user|exit_plan_mode")
      (postToolUse . "ask_user|exit_plan_mode")
      (userPromptSubmitted))))

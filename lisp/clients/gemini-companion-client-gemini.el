@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Gemini CLI, 0.31.0 or later: what it has of the generic functions of
-;; gemini-companion-client.el.  Its fork, Qwen Code, has an adapter of its own.
+;; The adapter of Gemini CLI, 0.31.0 or later: its methods for the generic functions
+;; of gemini-companion-client.el.  Its fork, Qwen Code, has another adapter.
 
 ;;; Code:
 
@@ -75,7 +75,7 @@ vim voice"))
 
 (cl-defmethod gemini-companion-client-link-record
   ((_client (eql 'gemini)) extension)
-  "Return the file in the directory of EXTENSION, below that of extensions."
+  "Return the record of the link of EXTENSION."
   (format "extensions/%s/.gemini-extension-install.json" extension))
 
 (gemini-companion-client-values gemini
@@ -114,7 +114,7 @@ priority = 100
    '(("\\`\u25c7" . ready)
      ("\\`[\u2726\u23f2]" . working)
      ("\\`\u270b" . waiting)))
-  ;; It saves the theme, and checks it against the background once in a minute.
+  ;; It saves the theme, and compares it with the background once a minute.
   (gemini-companion-client-follows-background-p t))
 
 ;;;; Dialogs
@@ -133,21 +133,20 @@ priority = 100
 ;;   │   3. No, suggest changes (esc)       │
 ;;   ╰──────────────────────────────────────╯
 ;;
-;; In the inner frame, a line that is too long is broken at blanks, which are then
-;; not shown: a newline, a blank and a hundred blanks look the same.  The heading
-;; has the command, too, unless that is longer than some 150 characters, and does
-;; not break its lines but cuts them: where it has all of them, each break of the
-;; inner frame is a newline.
+;; The inner frame wraps long lines at blanks, and hides these blanks: a newline, a
+;; blank and a hundred blanks look the same.  The heading has the command as well
+;; unless it is longer than about 150 characters.  It truncates lines instead of
+;; wrapping them: if the heading has each row of the inner frame, each row is a line.
 
 (defun gemini-companion-client-gemini--dialog-row (line)
-  "Return what is between the bars of LINE, a row in a frame, or nil.
-The blanks at the end are not in the value."
+  "Return the text between the bars of LINE, a row in a frame, or nil.
+Trailing blanks are removed."
   (when (string-match "\\`│ ?\\(.*?\\) *│\\'" line)
     (match-string 1 line)))
 
 (defun gemini-companion-client-gemini--dialog-frame (screen)
   "Return the rows in the frame at the end of SCREEN, or nil.
-Below the frame, there may be blank lines only."
+Only blank lines may follow the frame."
   (let ((lines (mapcar #'string-trim-right
                        (split-string (string-trim-right screen) "\n")))
         (rows nil)
@@ -164,8 +163,8 @@ Below the frame, there may be blank lines only."
 
 (defun gemini-companion-client-gemini--dialog-options (rows)
   "Return the options at the beginning of ROWS, the last one first.
-The value is an alist of labels and keys, such as ((\"Allow once\" . \"1\"));
-it is nil if ROWS are anything but options of other keys."
+The value is an alist of labels and keys, such as ((\"Allow once\" . \"1\")).
+It is nil unless each of ROWS is an option, and their keys count from 1."
   (let ((options (mapcar
                   (lambda (row)
                     (and (string-match
@@ -180,10 +179,11 @@ it is nil if ROWS are anything but options of other keys."
          options)))
 
 (defun gemini-companion-client-gemini--dialog-split (rows)
-  "Return the parts of ROWS, those in the frame of a dialog, or nil.
-The value is a list (HEADING COMMAND OPTIONS) of lists of rows: those above the
-inner frame, those in it, and those of the options.  The question comes right
-below the inner frame, remarks may follow, and then a blank row."
+  "Split ROWS, the rows in the frame of a dialog, into its sections.
+The value is a list (HEADING COMMAND OPTIONS) of lists of rows: above the inner
+frame, in it, and the options.  The question must follow the inner frame;
+remarks may come after it, and then a blank row.  Return nil if ROWS are not
+such a dialog."
   (let* ((bottom (cl-position-if (apply-partially #'string-match-p "\\`╰─+╯\\'")
                                  rows :from-end t))
          (top (and bottom
@@ -200,8 +200,8 @@ below the inner frame, remarks may follow, and then a blank row."
                (seq-subseq rows (1+ blank))))))
 
 (defun gemini-companion-client-gemini--dialog-heading-has-p (heading rows)
-  "Return non-nil if each of ROWS is a row of HEADING, too.
-The first row of HEADING may end in the number of the dialog in a queue."
+  "Return non-nil if HEADING has the same rows as ROWS.
+The first row of HEADING may end with the number of the dialog in a queue."
   (let ((begin "? Shell  "))
     (and (= (length heading) (length rows))
          (string-match-p (concat "\\`" (regexp-quote (concat begin (car rows)))
@@ -247,8 +247,8 @@ The first row of HEADING may end in the number of the dialog in a queue."
 
 (cl-defmethod gemini-companion-client-conversations
   ((_client (eql 'gemini)) output)
-  "Return the conversations in OUTPUT, where the newest is last.
-Their lines are such as \"  1. Fix the bug (2 hours ago) [ID]\"."
+  "Return the conversations in OUTPUT, which has the newest last.
+A line of OUTPUT is like \"  1. Fix the bug (2 hours ago) [ID]\"."
   (let ((conversations nil))
     (dolist (line (split-string output "[\r\n]+" t) conversations)
       (when (string-match
@@ -264,8 +264,8 @@ Their lines are such as \"  1. Fix the bug (2 hours ago) [ID]\"."
   (gemini-companion-client-editor-file "gemini-edit-*/buffer.txt")
   (gemini-companion-client-escapes "[][ (){};|$`'#&<>!~,@]\\|\\.\\'")
   (gemini-companion-client-unreadable
-   ;; Gemini CLI uses the name as a pattern, in which others may match or none,
-   ;; and takes a long name with a quote or an ellipsis for text of a log.
+   ;; Gemini CLI uses the name as a glob, which may match other files, and takes
+   ;; a long name with a quote or an ellipsis for text of a log.
    "[\"\\*?]\\|\\.\\.\\.\\|\\[[^/]*]\\|[@+!](\\|{[^/}]*\\(?:,\\|\\.\\.\\)[^/]*}"))
 
 (cl-defmethod gemini-companion-client-image-directory

@@ -5,8 +5,9 @@
 
 ;;; Commentary:
 
-;; Pi, for which an extension of this package speaks the companion protocol: what it
-;; has of the generic functions of gemini-companion-client.el.
+;; The adapter of Pi: its methods for the generic functions of
+;; gemini-companion-client.el.  An extension of this package speaks the companion
+;; protocol for Pi.
 
 ;;; Code:
 

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Qwen Code, 0.15.10 or later: what it has of the generic functions of
-;; gemini-companion-client.el.
+;; The adapter of Qwen Code, 0.15.10 or later: its methods for the generic functions
+;; of gemini-companion-client.el.
 
 ;;; Code:
 
@@ -62,7 +62,7 @@ voice workflows"))
      (("tools" "approvalMode") "default"
       "Qwen Code does not ask about edits, so no review appears"
       "/approval-mode default"
-      ;; Its mode "auto" asks about what this names; others ignore that.
+      ;; Only its mode "auto" uses this setting.
       ((nil "auto") ("permissions" "ask") "Edit" "Ask in mode auto"))))
   (gemini-companion-client-trust-command "/trust")
   (gemini-companion-client-ignore-files
@@ -77,7 +77,7 @@ voice workflows"))
 
 (cl-defmethod gemini-companion-client-link-record
   ((_client (eql 'qwen)) extension)
-  "Return the file in the directory of EXTENSION, below that of extensions."
+  "Return the record of the link of EXTENSION."
   (format "extensions/%s/.qwen-extension-install.json" extension))
 
 (gemini-companion-client-values qwen
@@ -91,11 +91,11 @@ voice workflows"))
   (gemini-companion-client-reviews-in-terminal-p t)
   (gemini-companion-client-permission-hook
    '(PermissionRequest
-     ;; These have a review.
+     ;; The excluded tools have reviews.
      . "^(?!(edit|write_file|notebook_edit)$)")))
 
 (cl-defmethod gemini-companion-client-answers-text ((_client (eql 'qwen)) answers)
-  "Return ANSWERS in the words of Qwen Code itself."
+  "Return ANSWERS in the format of Qwen Code itself."
   (concat "User has provided the following answers:\n\n"
           (mapconcat (pcase-lambda (`(,header . ,texts))
                        (format "**%s**: %s" header (string-join texts ", ")))
@@ -108,7 +108,7 @@ voice workflows"))
    '(("\\`\u25d0" . working)
      ("\\`\u2733" . waiting)
      ("\\`Qwen - " . ready)
-     ;; The name of the session stands alone.
+     ;; Otherwise, the title is the name of the session.
      ("." . named))))
 
 ;;;; Conversations
@@ -126,8 +126,8 @@ voice workflows"))
 
 (cl-defmethod gemini-companion-client-conversations
   ((_client (eql 'qwen)) output)
-  "Return the conversations in OUTPUT, where the newest is first.
-Their lines are JSON objects; others are of the log of Qwen Code."
+  "Return the conversations in OUTPUT, which has the newest first.
+A line with a conversation is a JSON object; other lines are log messages."
   (let ((conversations nil))
     (dolist (line (split-string output "[\r\n]+" t) (nreverse conversations))
       (let-alist (and (string-prefix-p "{" line)
@@ -148,7 +148,7 @@ Their lines are JSON objects; others are of the log of Qwen Code."
 
 (cl-defmethod gemini-companion-client-image-directory
   ((_client (eql 'qwen)) _directory)
-  "Return the directory of images, which is one for all projects."
+  "Return the directory of images, the same for all projects."
   (expand-file-name "tmp/clipboard/" (gemini-companion-client-home "qwen")))
 
 ;;;; Edits
@@ -164,7 +164,7 @@ Their lines are JSON objects; others are of the log of Qwen Code."
             euc-jp korean-cp949 windows-1251 koi8-r iso-8859-5 iso-8859-2
             windows-1250 iso-8859-7 windows-1253 iso-8859-9 windows-1254
             iso-8859-8 windows-1255 windows-1256 iso-8859-6 utf-8))
-  "The coding systems that its library chardet can find, as Emacs names them.")
+  "Coding systems that its library chardet can detect, as Emacs names them.")
 
 (gemini-companion-client-values qwen
   (gemini-companion-client-codings gemini-companion-client-qwen--codings))

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Read and write the settings files of the CLIs, and find settings with which a
-;; CLI does not connect or opens no reviews.
+;; Read and write the settings files of the CLIs, and find settings that prevent a
+;; CLI from connecting or from opening reviews.
 
 ;;; Code:
 
@@ -15,15 +15,17 @@
 (require 'gemini-companion-windows-at-once)
 (require 'json)
 
+;;;; Files
+
 (defun gemini-companion-client-settings-names (client)
-  "Return the names of the settings files of CLIENT, of project and user.
-Each is nil if CLIENT has none."
+  "Return the names of the settings files of CLIENT, a list (PROJECT USER).
+A name is nil if CLIENT has no such file."
   (list (gemini-companion-client-project-settings client)
         (car (last (gemini-companion-client-user-settings client)))))
 
 (defun gemini-companion-client-settings-files (client directory)
-  "Return the settings files of CLIENT in DIRECTORY; earlier files win.
-They are the settings of the system, the project and the user."
+  "Return the settings files of CLIENT in DIRECTORY, in order of precedence.
+They are the files of the system, of the project and of the user."
   (let* ((name (gemini-companion-client-project-settings client))
          (root (when (and name (not (file-remote-p directory)))
                  (locate-dominating-file directory name))))
@@ -34,9 +36,9 @@ They are the settings of the system, the project and the user."
 
 (defun gemini-companion-client-settings--read (file &optional plain)
   "Return the JSON object in FILE as an alist, whose keys are strings.
-FILE may have comments unless PLAIN is non-nil.  Return nil if there is
-no FILE or nothing in it; signal an error if it is malformed, or not a
-regular file, which a project may have there."
+FILE may have comments unless PLAIN is non-nil.  Return nil if FILE does not
+exist or is empty.  Signal an error if FILE is malformed, or is not a regular
+file, as a malicious project may have."
   (when-let* ((problem (gemini-companion-text-unreadable-reason file)))
     (error "File %s" problem))
   (with-temp-buffer
@@ -70,8 +72,8 @@ regular file, which a project may have there."
             (error "Text after the JSON object")))))))
 
 (defun gemini-companion-client-settings--last-values (value)
-  "Return VALUE, read from JSON, with one value of each key.
-A key that is there twice has its last value, as in a CLI."
+  "Return VALUE, read from JSON, without duplicate keys.
+The last value of a duplicate key wins, as in the CLIs."
   (cond ((vectorp value)
          (vconcat (mapcar #'gemini-companion-client-settings--last-values value)))
         ((consp value)
@@ -82,9 +84,9 @@ A key that is there twice has its last value, as in a CLI."
         (t value)))
 
 (defun gemini-companion-client-settings-get (files keys)
-  "Return the first value of FILES, a file or a list, for KEYS, or nil.
-KEYS is a list of strings; without any, the value is all that a file
-has.  Ignore errors."
+  "Return the value of KEYS in the first of FILES that has one, or nil.
+FILES is a file or a list of files.  KEYS is a list of strings, a path into
+the JSON object; if it is nil, return the whole object.  Ignore errors."
   (seq-some (lambda (file)
               (let ((value (ignore-errors
                              (gemini-companion-client-settings--read file))))
@@ -94,9 +96,9 @@ has.  Ignore errors."
 
 (defun gemini-companion-client-settings--set (file keys value saved)
   "Set KEYS, a list of two strings, to VALUE in FILE, and display SAVED.
-If FILE cannot be written, report that instead.  If something in it
-would be lost, visit it for the user, and return nil.  Signal an error if it is
-malformed."
+If FILE cannot be written, report that instead.  If writing would lose
+something in FILE, visit it for the user, and return nil.  Signal an error if
+FILE is malformed."
   (let* ((object (gemini-companion-client-settings--read file))
          (section (pcase (cdr (assoc (car keys) object))
                     (:null nil)
@@ -113,7 +115,7 @@ malformed."
             (gemini-companion-client-settings--write file object)
             (message "%s" saved))
         (file-error
-         (message "Setting not saved (%s); set %s to %s where that file is made"
+         (message "Setting not saved (%s); set %s to %s where that file is created"
                   (error-message-string problem) (string-join keys ".")
                   (json-encode value)))))
      (t
@@ -124,12 +126,13 @@ malformed."
       nil))))
 
 (defun gemini-companion-client-settings--unwritable (file)
-  "Return why FILE cannot be written again without a loss, or nil."
+  "Return the reason why rewriting FILE would lose something, or nil.
+The value is a verb phrase."
   (condition-case nil
       (and (gemini-companion-client-settings--infinite-p
             (gemini-companion-client-settings--read file 'plain))
            "has a number that Emacs cannot write")
-    ;; A comment is an error of the syntax.
+    ;; A comment is a syntax error in plain JSON.
     ((error) "has comments, which would be lost")))
 
 (defun gemini-companion-client-settings--infinite-p (value)
@@ -144,26 +147,26 @@ malformed."
 
 (defun gemini-companion-client-settings--write (file object)
   "Write OBJECT, an alist whose keys are strings, as JSON to FILE.
-Make its directory if necessary.  Signal a `file-error' if that fails.  The
-file is replaced in one step, and keeps its modes; where its directory cannot be
-written, it is written in place."
+Create its directory if necessary.  Replace FILE atomically, and preserve its
+modes; if its directory is not writable, write FILE in place.  Signal a
+`file-error' on failure."
   (let* ((coding-system-for-write 'utf-8-unix)
          (json-encoding-pretty-print t)
          (json-false :false)
          (json-null :null)
          (text (concat (json-encode object) "\n")))
     (make-directory (file-name-directory file) t)
-    (let* ((file (file-truename file)) ; it may be a link to where all settings are
+    (let* ((file (file-truename file)) ; do not replace a link to a shared file
            (directory (file-name-directory file))
            (draft (and (file-writable-p directory)
-                       ;; A file that may not be written must not be replaced.
+                       ;; Do not replace a read-only file.
                        (file-writable-p file)
                        (make-temp-name (concat file ".")))))
       (if (null draft)
           (write-region text nil file nil 'silent)
         (unwind-protect
             (progn
-              ;; Settings may have keys of the user for a model.
+              ;; Settings may contain API keys.
               (with-file-modes (or (file-modes file) #o600)
                 (write-region text nil draft nil 'silent nil 'excl))
               (when (file-exists-p file)
@@ -176,16 +179,17 @@ written, it is written in place."
 
 (defun gemini-companion-client-settings--open (file)
   "Visit FILE in another window."
-  ;; Visiting may ask a question, which is not visible inside one step of windows.
+  ;; Visiting may prompt, which is not visible in `windows-at-once'.
   (let ((buffer (find-file-noselect file)))
     (gemini-companion-windows-at-once
       (switch-to-buffer-other-window buffer))))
 
+;;;; Findings
+
 (defun gemini-companion-client-settings-untrusted-p (client directory default)
-  "Return non-nil if CLIENT, with folder trust, does not trust DIRECTORY.
-DEFAULT is whether folder trust is on where no setting decides that.  This
-is a method of Gemini CLI and its forks for
-`gemini-companion-client-untrusted-p'."
+  "Return non-nil if folder trust is on and CLIENT does not trust DIRECTORY.
+DEFAULT is non-nil if folder trust is on without a setting.  Gemini CLI and
+its forks implement `gemini-companion-client-untrusted-p' by this."
   (and (eq t (or (gemini-companion-client-settings-get
                   (gemini-companion-client-settings-files client directory)
                   '("security" "folderTrust" "enabled"))
@@ -204,10 +208,10 @@ is a method of Gemini CLI and its forks for
 
 (defun gemini-companion-client-settings-findings (client directory &optional runs-p)
   "Return the findings about the settings of CLIENT in DIRECTORY.
-The first one is about what is needed to connect, if they can be read.
-RUNS-P is called with CLIENT when a setting was saved: if its value is
-non-nil, a message names what a running CLI needs.  A CLI that starts
-after that reads the setting itself."
+The first one is about the setting to connect, unless a file is malformed.
+RUNS-P is a function that returns non-nil if CLIENT, its argument, is running:
+after a setting was saved, a message then names the command for the running
+CLI, since a CLI reads its settings when it starts."
   (when-let* ((required (gemini-companion-client-required-settings client))
               (files (gemini-companion-client-settings-files client directory))
               (file (car (last files))))
@@ -225,19 +229,19 @@ after that reads the setting itself."
               ("Open" . ,(apply-partially #'gemini-companion-client-settings--open file))))))))
 
 (defun gemini-companion-client-settings-meet (files required)
-  "Return non-nil if the settings in FILES have what is REQUIRED.
+  "Return non-nil if the settings in FILES meet REQUIRED.
 REQUIRED is one of `gemini-companion-client-required-settings'.  The value is
-`alternative' if they have only its alternative."
+`alternative' if they only meet its alternative."
   (pcase-let* ((`(,keys ,value ,_ ,_ ,alternative) required)
-               (found (gemini-companion-client-settings-get files keys)))
-    (cond ((equal value found) t)
-          ((and (member found (car alternative))
+               (current (gemini-companion-client-settings-get files keys)))
+    (cond ((equal value current) t)
+          ((and (member current (car alternative))
                 (gemini-companion-client-settings-has-alternative-p files required))
            'alternative))))
 
 (defun gemini-companion-client-settings-has-alternative-p (files required)
-  "Return non-nil if the list in the alternative of REQUIRED has its element.
-FILES and REQUIRED are as in `gemini-companion-client-settings-meet'."
+  "Return non-nil if FILES have the list element of the alternative of REQUIRED.
+For FILES and REQUIRED, see `gemini-companion-client-settings-meet'."
   (pcase-let ((`(,_ ,list-keys ,element) (nth 4 required)))
     (seq-some (lambda (file)
                 (seq-contains-p
@@ -246,14 +250,14 @@ FILES and REQUIRED are as in `gemini-companion-client-settings-meet'."
               files)))
 
 (defun gemini-companion-client-settings--list (file keys)
-  "Return the value of KEYS in FILE if it is a list, a vector, else []."
+  "Return the value of KEYS in FILE if it is a vector, else []."
   (let ((value (gemini-companion-client-settings-get file keys)))
     (if (vectorp value) value [])))
 
 (defun gemini-companion-client-settings--alternative (client files runs-p required)
-  "Return the remedy and the button of the alternative in REQUIRED, a list.
-It is nil if there is none that helps.  For CLIENT, FILES and RUNS-P, see
-`gemini-companion-client-settings--finding'."
+  "Return (REMEDY BUTTON) for the alternative in REQUIRED, or nil.
+It is nil if there is no alternative for the current setting.  For CLIENT,
+FILES and RUNS-P, see `gemini-companion-client-settings--finding'."
   (pcase-let* ((`(,keys . ,_) required)
                (`(,values ,list-keys ,element ,label) (nth 4 required))
                (user (car (last files))))
@@ -269,24 +273,26 @@ It is nil if there is none that helps.  For CLIENT, FILES and RUNS-P, see
                 (vconcat (gemini-companion-client-settings--list user list-keys)
                          (vector element))
                 (if (funcall runs-p client)
-                    (format "Setting saved; start a running %s again"
+                    (format "Setting saved; restart a running %s"
                             (gemini-companion-client-title client))
                   "Setting saved"))))))))
 
 (defun gemini-companion-client-settings--finding (client files runs-p required)
   "Return the finding about a setting of CLIENT in FILES.
 REQUIRED is one of `gemini-companion-client-required-settings'.  The last one of
-FILES is the user's own.  RUNS-P is called with CLIENT, and returns
-non-nil if it runs.  For the value, see `gemini-companion-status-checks'."
+FILES is the user's file.  For RUNS-P, see
+`gemini-companion-client-settings-findings'; for the value, see
+`gemini-companion-status-checks'."
   (pcase-let* ((`(,keys ,value ,problem ,command ,alternative) required)
                (`(,remedy . ,buttons)
                 (gemini-companion-client-settings--alternative
                  client files runs-p required))
                (user (car (last files)))
-               (found (seq-find (lambda (file)
-                                  (gemini-companion-client-settings-get file keys))
-                                files))
-               (file (or found user))
+               (deciding-file (seq-find
+                               (lambda (file)
+                                 (gemini-companion-client-settings-get file keys))
+                               files))
+               (file (or deciding-file user))
                (key (format "%s in %s" (string-join keys ".")
                             (abbreviate-file-name file))))
     (cond
@@ -303,7 +309,7 @@ non-nil if it runs.  For the value, see `gemini-companion-status-checks'."
                              (json-encode value))
                      (and remedy (concat "  " remedy)))
             (,(cond ((eq value t) "Enable")
-                    (found "Change it")
+                    (deciding-file "Change it")
                     (t "Set it"))
              . ,(lambda ()
                   (gemini-companion-client-settings--set
@@ -315,7 +321,7 @@ non-nil if it runs.  For the value, see `gemini-companion-status-checks'."
             ,@buttons))
      (t
       `(bad ,problem
-            ,(format "Remove %s, which overrides your own settings." key)
+            ,(format "Remove %s, which overrides your settings." key)
             ("Open" . ,(apply-partially #'gemini-companion-client-settings--open file)))))))
 
 (provide 'gemini-companion-client-settings)

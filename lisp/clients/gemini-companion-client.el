@@ -5,17 +5,17 @@
 
 ;;; Commentary:
 
-;; All that differs by CLI is a generic function here, and a method of it in the
-;; file of the CLI, its adapter.  A CLI has no method for what it does not have: the
-;; value is then the default, which is nil if nothing else is said.
+;; Each difference between CLIs is a generic function of this file.  The file of a
+;; CLI, its adapter, has methods.  A CLI without a feature has no method for it; the
+;; default value is nil unless the docstring names another.
 ;;
-;; A CLI has a name, such as "qwen": the `:client' of a session, the name of its
-;; program, and as a symbol what the methods dispatch on, as in (eql 'qwen).
-;; The generic functions take the string, or nil if the CLI is not known.  They
-;; return data, and write nothing.
+;; A CLI is identified by the name of its program, such as "qwen".  That string is
+;; the `:client' of a session and the argument of the generic functions, which is nil
+;; for an unknown CLI; methods dispatch on the symbol, as in (eql 'qwen).  The
+;; functions return data and have no side effects.
 ;;
-;; The list of all CLIs is in gemini-companion-clients.el.  In the server, each CLI
-;; has a module of its own.
+;; gemini-companion-clients.el lists all CLIs.  The server has a Python module for
+;; each CLI.
 
 ;;; Code:
 
@@ -68,10 +68,10 @@ arguments than the CLI, and a form that is evaluated at each call."
 ;;;; How it finds Emacs
 
 (gemini-companion-client--define gemini-companion-client-home-variable (client)
-  "Return the variable that decides where CLIENT searches for Emacs.")
+  "Return the environment variable for the directory where CLIENT finds Emacs.")
 
 (gemini-companion-client--define gemini-companion-client-temporary-directory (client)
-  "Return where CLIENT searches for Emacs in the temporary directory.
+  "Return the temporary directory in which CLIENT searches for Emacs.
 The value is relative to the temporary directory of Node.js, such as
 \"gemini/ide\".  It is nil for a CLI that searches in the home directory.")
 
@@ -86,14 +86,13 @@ A CLI without one cannot connect from another host.")
   "Return the variables that are unset in terminals for CLIENT, a list.")
 
 (gemini-companion-client--define gemini-companion-client-container-entries (client)
-  "Return the entries of the environment of CLIENT in a container.
-They are a list of strings, such as (\"REMOTE_CONTAINERS=1\"), by which CLIENT
-searches for Emacs in its container.")
+  "Return environment entries that make CLIENT find Emacs in its container.
+The value is a list of strings, such as (\"REMOTE_CONTAINERS=1\").")
 
 (gemini-companion-client--define gemini-companion-client-connect-remedy (client)
-  "Return what the user does if CLIENT is not connected, a sentence or two.
-By default, that is to type its `gemini-companion-client-search-command', or
-to start it again if it has none."
+  "Return the remedy if CLIENT is not connected, one or two sentences.
+By default, run its `gemini-companion-client-search-command', or restart it if
+it has none."
   (if-let* ((command (gemini-companion-client-search-command client)))
       (format "Run %s there.  If the CLI answers that IDE integration is not \
 supported, start it again: it searches for editors only when it starts."
@@ -104,28 +103,28 @@ supported, start it again: it searches for editors only when it starts."
   "Return the command by which CLIENT searches for Emacs, such as \"/ide\".")
 
 (gemini-companion-client--define gemini-companion-client-reconnect-command (client)
-  "Return the command that connects CLIENT again after it lost the server.
-It is nil if CLIENT then searches for a server by itself.")
+  "Return the command that reconnects CLIENT after it lost the server.
+It is nil if CLIENT reconnects by itself.")
 
 ;;;; Extension
 
 (gemini-companion-client--define gemini-companion-client-extension (client)
   "Return the extension by which CLIENT connects, or nil if it needs none.
 The value is a list (DIRECTORY (NAME . SOURCE)...).  DIRECTORY is relative
-to that of CLIENT.  NAME is a file there, the first one that CLIENT loads,
-and SOURCE the file of this package in its directory of extensions.")
+to the directory of CLIENT.  NAME is a file in it; CLIENT loads the first one.
+SOURCE is a file in the directory of extensions of this package.")
 
 (gemini-companion-client--define gemini-companion-client-reload-command (client)
-  "Return the command by which CLIENT loads its extensions again.")
+  "Return the command by which CLIENT reloads its extensions.")
 
 ;;;; Settings
 
 (gemini-companion-client--define gemini-companion-client-user-settings (client)
-  "Return the names of the user's settings file of CLIENT, a list.
+  "Return the possible names of the user's settings file of CLIENT, a list.
 See `gemini-companion-client-file'.")
 
 (gemini-companion-client--define gemini-companion-client-system-settings (client)
-  "Return the names of the settings file of CLIENT for all users, a list.
+  "Return the possible names of the system settings file of CLIENT, a list.
 See `gemini-companion-client-file'.")
 
 (gemini-companion-client--define gemini-companion-client-project-settings (client)
@@ -135,31 +134,32 @@ It is relative to the root of the project.")
 (gemini-companion-client--define gemini-companion-client-required-settings (client)
   "Return the settings that CLIENT needs, the one to connect first.
 The value is a list of lists (KEYS VALUE PROBLEM COMMAND ALTERNATIVE).  KEYS
-are two strings, the names of a section and a setting; without VALUE, the
-PROBLEM is what goes wrong; COMMAND is typed in CLIENT to set it.
+are two strings, the names of a section and of a setting, which must have
+VALUE.  PROBLEM is a text about another value, and COMMAND a command of CLIENT
+that sets VALUE.
 
-ALTERNATIVE is nil, or a list (VALUES KEYS ELEMENT LABEL): the setting may also
-have one of VALUES, of which nil is for none, if the list that is the setting
-KEYS has ELEMENT.  LABEL is that of the button that adds ELEMENT.")
+ALTERNATIVE is nil, or a list (VALUES KEYS ELEMENT LABEL): the setting may have
+one of VALUES, where nil means unset, if another setting, a list, has ELEMENT.
+KEYS are the names of that list, and LABEL of the button that adds ELEMENT.")
 
 (gemini-companion-client--define gemini-companion-client-trust-command (client)
   "Return the command of CLIENT that trusts its directory.")
 
 (gemini-companion-client--define gemini-companion-client-untrusted-p
     (client directory)
-  "Return non-nil if CLIENT does not trust DIRECTORY, a local one.
-Then CLIENT does not run the hooks of extensions there.")
+  "Return non-nil if CLIENT does not trust DIRECTORY, a local directory.
+CLIENT does not run hooks of extensions in an untrusted directory.")
 
 (gemini-companion-client--define gemini-companion-client-ignore-files (client)
-  "Return the names of the files that list what is not shared, a list.
-These are those that CLIENT reads.")
+  "Return the names of the ignore files that CLIENT reads, a list.
+They list files that are not shared.")
 
 ;;;; Links
 
 (gemini-companion-client--define gemini-companion-client-link-arguments (client)
-  "Return the command about extensions that links one, and its options.
+  "Return the subcommand that links an extension, and its options.
 The value is a list such as (\"link\" \"--consent\"): CLIENT is run with
-\"extensions\", the command, the directory of the extension and the options.")
+\"extensions\", the subcommand, the directory of the extension and the options.")
 
 (gemini-companion-client--define gemini-companion-client-manifest (client)
   "Return the name of the manifest of an extension of CLIENT.")
@@ -167,147 +167,146 @@ The value is a list such as (\"link\" \"--consent\"): CLIENT is run with
 (gemini-companion-client--define gemini-companion-client-link-record
     (client extension)
   "Return the file in which CLIENT records the link of EXTENSION.
-It is relative to the directory of CLIENT, and an object of JSON, in which
-\"source\" is the directory of the extension.")
+The name is relative to the directory of CLIENT.  The file is a JSON object, in
+which \"source\" is the directory of the extension.")
 
 (gemini-companion-client--define gemini-companion-client-hooks (client)
-  "Return the events about which CLIENT calls a hook once it is linked.
+  "Return the events for which a linked CLIENT calls a hook.
 The value is an alist of (EVENT . TOOLS), a symbol and nil or a regexp for
 names of tools.")
 
 (gemini-companion-client--define gemini-companion-client-hooks-file (client)
-  "Return the file of the extension for the hooks of CLIENT.
-It is nil if they are in the manifest.")
+  "Return the file of the extension that lists the hooks of CLIENT.
+It is nil if the manifest lists them.")
 
 (gemini-companion-client--define gemini-companion-client-review-hook (client)
-  "Return the event whose hook can make CLIENT ask about an edit, a cons.
-CLIENT then asks in a mode in which it does not by itself, and opens a
-review or asks in its terminal; see
-`gemini-companion-client-reviews-in-terminal-p'.  The value is (EVENT . TOOLS),
-as in `gemini-companion-client-hooks'.")
+  "Return the event whose hook can make CLIENT ask before an edit.
+The value is (EVENT . TOOLS), as in `gemini-companion-client-hooks'.  The hook is
+for the modes of `gemini-companion-client-silent-modes'.  CLIENT then opens a
+review, or asks in its terminal; see
+`gemini-companion-client-reviews-in-terminal-p'.")
 
 (gemini-companion-client--define gemini-companion-client-silent-modes (client)
-  "Return the modes in which CLIENT does not ask about an edit, strings.
-They are as CLIENT names them.")
+  "Return the modes in which CLIENT does not ask before an edit.
+The value is a list of strings, the names that CLIENT uses.")
 
 (gemini-companion-client--define gemini-companion-client-reviews-in-terminal-p
     (client)
-  "Return non-nil if CLIENT opens no review when a hook makes it ask.
-It then shows the edit in its terminal only.")
+  "Return non-nil if CLIENT asks in its terminal when a hook makes it ask.
+Then it opens no review.")
 
 (gemini-companion-client--define gemini-companion-client-plan-files (client)
-  "Return globs for the files to which CLIENT writes plans, a list.
-They are as in .gitignore, for names below the directory of CLIENT.  The
-directory of such a file is named plans.")
+  "Return globs for the files in which CLIENT writes plans, a list.
+They have the syntax of .gitignore, relative to the directory of CLIENT.  The
+files must be in a directory named plans.")
 
 (gemini-companion-client--define gemini-companion-client-permission-hook (client)
-  "Return the event whose hook may answer what CLIENT asks, a cons.
-It is (EVENT . TOOLS), as in `gemini-companion-client-hooks'.")
+  "Return the event whose hook may answer a permission question of CLIENT.
+The value is (EVENT . TOOLS), as in `gemini-companion-client-hooks'.")
 
 (gemini-companion-client--define gemini-companion-client-inquiry-hook (client)
-  "Return the event that has the text of a question of the model, a cons.
-It is (EVENT . TOOLS), as in `gemini-companion-client-hooks', for a CLI that
-asks it in its terminal only once the hook has returned.")
+  "Return the event whose hook receives a question of the model.
+The value is (EVENT . TOOLS), as in `gemini-companion-client-hooks', for a CLI
+that asks in its terminal after the hook has returned.")
 
 (gemini-companion-client--define gemini-companion-client-answers-text
     (client answers)
-  "Return the text by which the model of CLIENT is told ANSWERS of the user.
+  "Return the text that sends ANSWERS of the user to the model of CLIENT.
 ANSWERS is a list of lists of strings, (HEADER ANSWER...): the short name of
-a question, and what was chosen or typed.  It is nil for a CLI that is
-answered only in its terminal.")
+a question, and the choices or the text of the user.  Return nil for a CLI
+that can only be answered in its terminal.")
 
 (gemini-companion-client--define gemini-companion-client-tool-hooks (client)
-  "Return hooks about tools and prompts in the file of hooks of CLIENT.
-The value is an alist as of `gemini-companion-client-hooks'; see
+  "Return hooks for tools and prompts in the file of hooks of CLIENT.
+The value is an alist, as in `gemini-companion-client-hooks'; for the file, see
 `gemini-companion-client-notification-event'.")
 
 (gemini-companion-client--define gemini-companion-client-notification-event (client)
-  "Return the event for which CLIENT is linked by a file of hooks, a string.
-The file is in the directory hooks of its directory.  It is nil for a CLI
-that is linked by an extension.")
+  "Return the notification event of CLIENT if it is linked by a file of hooks.
+The value is a string, or nil for a CLI that is linked by an extension.  The
+file is in the subdirectory hooks of the directory of CLIENT.")
 
 (gemini-companion-client--define gemini-companion-client-policy
     (client extension server)
-  "Return the file by which CLIENT asks SERVER without a confirmation.
-SERVER is the name of the MCP server of EXTENSION.  The value is a cons of
-the name of the file, relative to the directory of CLIENT, and its text.")
+  "Return the policy file that lets CLIENT call SERVER without confirmation.
+SERVER is the name of the MCP server of EXTENSION.  The value is (NAME . TEXT)
+of the file; NAME is relative to the directory of CLIENT.")
 
 ;;;; Titles
 
 (gemini-companion-client--define gemini-companion-client-titles (client)
   "Return the meanings of the window titles of CLIENT, an alist.
-Its elements are (REGEXP . STATE), of which the first that matches counts.
-STATE is `ready', `working' or `waiting', or `named', which is `ready' if
-another title of the same program has shown a state.")
+Its elements are (REGEXP . STATE); the first matching one applies.  STATE is
+`ready', `working' or `waiting'; or `named', which means `ready' if an earlier
+title of the same process had a state.")
 
 (gemini-companion-client--define gemini-companion-client-follows-background-p (client)
   "Return non-nil if CLIENT adapts its theme to a report of the background.
-It does so also without having asked, once it displays its prompt.")
+It must accept an unsolicited report while it displays its prompt.")
 
 ;;;; Questions
 
 (gemini-companion-client--define gemini-companion-client-question (client)
-  "Return a regexp for text in the terminal of CLIENT while it asks.
-It is about questions before CLIENT connects: for trust, a sign-in or the
-like."
+  "Return a regexp that matches questions of CLIENT before it connects.
+It matches text in the terminal, such as a question for trust or a sign-in."
   "[●›❯] [0-9]+\\. \\|Waiting for auth\\|Enter .*API Key")
 
 (cl-defstruct (gemini-companion-client-dialog
                (:noinline t)
                (:constructor gemini-companion-client-dialog-make)
                (:copier nil))
-  "The dialog at the end of a screen by which a CLI asks about a shell command.
-ROWS are the rows of the command, strings without what is around them and
-without blanks at their ends.  WHOLE is non-nil if none is hidden, and
-BREAKS-KNOWN if each end of a row but the last is the end of a line.  ALLOW
-and REFUSE are the keys that allow the command this once and refuse it,
-strings, or nil.  HEADING are the rows above those of the command."
+  "Dialog of a CLI about a shell command, at the end of a screen.
+ROWS are the rows of the command, strings without the frame and without
+trailing blanks.  WHOLE is non-nil if no row is hidden.  BREAKS-KNOWN is
+non-nil if each row is known to be one line of the command.  ALLOW and REFUSE
+are the keys that allow the command once and that refuse it, strings or nil.
+HEADING is a list of the rows above the command."
   rows whole breaks-known allow refuse heading)
 
 (gemini-companion-client--define gemini-companion-client-answered-by-key-p (client)
-  "Return non-nil if a key answers CLIENT about a shell command in its terminal.
-`gemini-companion-client-read-dialog' reads its dialog then.")
+  "Return non-nil if a key in the terminal of CLIENT allows a shell command.
+Then `gemini-companion-client-read-dialog' reads its dialog.")
 
 (gemini-companion-client--define gemini-companion-client-read-dialog (client screen)
   "Return the dialog of CLIENT about a shell command at the end of SCREEN.
 SCREEN is the text of a terminal.  The value is a
-`gemini-companion-client-dialog', or nil if anything is not as it always
-is, or if CLIENT is not to be answered by a key.")
+`gemini-companion-client-dialog', or nil if SCREEN does not end with exactly
+such a dialog, or if keys cannot answer CLIENT.")
 
 ;;;; Conversations
 
 (gemini-companion-client--define gemini-companion-client-resume-arguments
     (client conversation)
   "Return the arguments with which CLIENT resumes CONVERSATION, a list.
-CONVERSATION is its name for CLIENT, a string, or t if CLIENT is to ask
-for it.  The value is nil for a CLI that cannot resume any.")
+CONVERSATION is the ID of a conversation, a string, or t to make CLIENT ask
+for one.  The value is nil for a CLI that cannot resume conversations.")
 
 (gemini-companion-client--define gemini-companion-client-conversations-arguments
     (client)
-  "Return the arguments with which CLIENT prints conversations, a list.
-These are the conversations in a directory that it can resume.  Without
-them, CLIENT asks itself which one to resume.")
+  "Return the arguments with which CLIENT lists its conversations.
+CLIENT prints the conversations of its directory.  The value is a list, or nil
+for a CLI that can only ask for a conversation itself.")
 
 (gemini-companion-client--define gemini-companion-client-conversations
     (client output)
   "Return the conversations in OUTPUT of CLIENT, the newest first.
-OUTPUT is what it prints if it has the arguments that
-`gemini-companion-client-conversations-arguments' returns.  The value is a
-list of lists (ID TIME WORDS), of strings: the name for CLIENT, when it was
-used last, and its title or first prompt.")
+CLIENT prints OUTPUT if it is run with
+`gemini-companion-client-conversations-arguments'.  The value is a list of
+lists of strings, (ID TIME WORDS); TIME is the time of its last use, and WORDS
+its title or first prompt.")
 
 ;;;; Prompts
 
 (gemini-companion-client--define gemini-companion-client-searches-names-p (client)
-  "Return non-nil if CLIENT takes a part of the name of a file for it.")
+  "Return non-nil if CLIENT finds a file by a part of its name in a prompt.")
 
 (gemini-companion-client--define gemini-companion-client-escapes (client)
-  "Return a regexp for characters in the name of a file after an @.
-They take a backslash in a prompt of CLIENT.")
+  "Return a regexp for characters to escape in a file name after an @.
+They are escaped by a backslash in a prompt of CLIENT.")
 
 (gemini-companion-client--define gemini-companion-client-unreadable (client)
-  "Return a regexp for names after an @ of which CLIENT reads no file.
-It may also read other files then.  By default no name is such."
+  "Return a regexp for file names that CLIENT cannot read after an @.
+It may read other files, or none.  By default, match no name."
   regexp-unmatchable)
 
 (gemini-companion-client--define gemini-companion-client-placeholder (client)

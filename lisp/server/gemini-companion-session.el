@@ -5,19 +5,20 @@
 
 ;;; Commentary:
 
-;; The sessions, which are the connected CLIs, their names for the user, and the
-;; terminal of each in this Emacs.  A session is a plist, which the server makes:
+;; A session is a connected CLI.  This file has the list of sessions, their names for
+;; the user, and the terminal of each in this Emacs.  A session is a plist from the
+;; server:
 ;;
-;; `:id'         a string, which differs from that of each other session on its host
-;; `:remote'     the name of the remote host in which it runs, such as "/ssh:host:"
+;; `:id'         a string, unique on its host
+;; `:remote'     the remote host on which the CLI runs, such as "/ssh:host:"
 ;; `:client'     a key of `gemini-companion-clients'
 ;; `:version'    the version of the CLI, a string
 ;; `:pid'        the ID of its process
-;; `:identity'   what differs for the next process with that ID
+;; `:identity'   distinguishes the process from a later one with the same ID
 ;; `:directory'  the working directory of the process
 ;;
-;; All but `:id' and `:client' may be nil: the host is nil for this machine, and the
-;; rest if the server could not find it.
+;; All but `:id' and `:client' may be nil: `:remote' is nil for this machine, the
+;; others if the server could not determine them.
 
 ;;; Code:
 
@@ -36,7 +37,7 @@
 (defvar-local gemini-companion-session-remote-directory nil
   "Remote directory of the CLI that was started in this buffer, or nil.
 The terminal itself is a local process.")
-;; The modes of terminals kill all other local variables.
+;; Modes of terminals kill other local variables.
 (put 'gemini-companion-session-remote-directory 'permanent-local t)
 
 (defvar gemini-companion-session-doing-function #'ignore
@@ -50,10 +51,9 @@ Each is called with the previous value of `gemini-companion-sessions'.")
 ;;;; Sessions
 
 (defun gemini-companion-sessions ()
-  "Return the connected CLIs, a list of plists.
-Each has an `:id', and usually a `:pid' and a `:directory'.  A CLI
-that connects again keeps its old session beside the new one; it
-counts once."
+  "Return the sessions of the connected CLIs, a list of plists.
+A CLI that reconnects may have its old session as well; the value has one
+session of each CLI."
   (seq-uniq gemini-companion-session--all #'gemini-companion-session-same-p))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'connected)))
@@ -66,14 +66,14 @@ counts once."
              :test #'gemini-companion-session--equal-p))
 
 (defun gemini-companion-session--equal-p (a b)
-  "Return non-nil if A and B are one session: its ID counts on its host."
+  "Return non-nil if A and B are one session, with the same ID and host."
   (and (equal (plist-get a :id) (plist-get b :id))
        (equal (plist-get a :remote) (plist-get b :remote))))
 
 (defun gemini-companion-session-same-p (a b)
   "Return non-nil if A and B are sessions of the same CLI.
-Sessions of different hosts never are, whatever a host says: a process
-counts only on this host."
+Only sessions on this host are compared by process: a remote host could report
+any process ID."
   (or (gemini-companion-session--equal-p a b)
       (and (not (plist-get a :remote))
            (not (plist-get b :remote))
@@ -96,21 +96,22 @@ Return nil if both are nil."
         (remote (gemini-companion-names-title remote))))
 
 (defun gemini-companion-session-name (session)
-  "Return a name of SESSION for the user, such as Qwen Code (shop).
-If the directory and the host are unknown, or if another connected CLI
-has that name, the name has more: Qwen Code (shop, process 12), or the
-beginning of the `:id' of SESSION if the process is unknown."
+  "Return the name of SESSION for the user, such as \"Qwen Code (shop)\".
+If the directory and the host are unknown, or if another connected CLI has the
+same name, it includes the process, as in \"Qwen Code (shop, process 12)\", or
+the beginning of the `:id' of SESSION if the process is unknown."
   (pcase-let (((map :id :pid :directory :remote) session))
     (let* ((place (gemini-companion-session-place directory remote))
-           (which (when (or (null place)
-                            (gemini-companion-session--namesake-p session))
-                    (cond (pid (format "process %d" pid))
-                          (id (format "session %.8s" id))))))
+           (process (when (or (null place)
+                              (gemini-companion-session--namesake-p session))
+                      (cond (pid (format "process %d" pid))
+                            (id (format "session %.8s" id))))))
       (format "%s (%s)" (gemini-companion-session-title session)
-              (string-join (delq nil (list place which)) ", ")))))
+              (string-join (delq nil (list place process)) ", ")))))
 
 (defun gemini-companion-session--namesake-p (session)
-  "Return non-nil if another CLI has the title and the place of SESSION."
+  "Return non-nil if another CLI has the title and the directory of SESSION.
+Only the base name of the directory counts."
   (let ((name-of (lambda (session)
                    (pcase-let (((map :directory :remote) session))
                      (list (gemini-companion-session-title session)
@@ -121,9 +122,9 @@ beginning of the `:id' of SESSION if the process is unknown."
               (gemini-companion-sessions))))
 
 (defun gemini-companion-session-reconnect (condition)
-  "Return how to connect the CLIs again that are connected now, or nil.
+  "Return how to reconnect the CLIs that are connected now, or nil.
 The value is a phrase, such as: run /ide enable in Gemini CLI CONDITION.
-CLIs that connect again by themselves are left out."
+CLIs that reconnect by themselves are omitted."
   (let* ((clients (seq-uniq (mapcar (lambda (session) (plist-get session :client))
                                     (gemini-companion-sessions))))
          (groups (seq-group-by (lambda (client)
@@ -138,8 +139,9 @@ CLIs that connect again by themselves are left out."
       (concat (string-join phrases ", ") " " condition))))
 
 (defun gemini-companion-session-read (sessions)
-  "Return the only one of SESSIONS, or read one; signal an error without any.
-By default it is the first in a terminal of this Emacs."
+  "Read one of SESSIONS, or return it if it is the only one.
+The default is the first one in a terminal of this Emacs.  Signal a `user-error'
+if SESSIONS is nil."
   (if (null (cdr sessions))
       (or (car sessions)
           (user-error "No CLI is connected; %s starts one, and %s shows how a \
@@ -155,7 +157,7 @@ running one connects"
      'gemini-companion-session #'gemini-companion-session--annotation)))
 
 (defun gemini-companion-session--annotation (session)
-  "Return what SESSION is doing and its directory, as far as they are known."
+  "Return the activity and the directory of SESSION, if known, as a text."
   (let ((directory (plist-get session :directory)))
     (string-join
      (delq nil (list (funcall gemini-companion-session-doing-function session)
@@ -169,22 +171,22 @@ running one connects"
 
 (defun gemini-companion-session-terminal (session)
   "Return the terminal buffer of SESSION in this Emacs, or nil.
-If the CLI runs on a remote host, there must be one terminal of that
-host, and no other CLI on it."
+For a CLI on a remote host, return nil if there are several terminals of that
+host, or several CLIs on it."
   (if-let* ((remote (plist-get session :remote)))
       (gemini-companion-session--remote-terminal remote)
     (let* ((pid (plist-get session :pid))
-           ;; Each process that is asked for takes 0.1 ms; header lines call this.
-           (found (gemini-companion-cache-get
-                   (list 'terminal (plist-get session :id) pid)
-                   (apply-partially #'gemini-companion-session--ancestor pid))))
-      ;; After the exit of the CLI, a shell may have the terminal.
-      (and (buffer-live-p found) (eql 0 (signal-process pid 0)) found))))
+           ;; Header lines call this; a look-up takes 0.1 ms per process.
+           (buffer (gemini-companion-cache-get
+                    (list 'terminal (plist-get session :id) pid)
+                    (apply-partially #'gemini-companion-session--ancestor pid))))
+      ;; After the CLI has exited, a shell may have the terminal.
+      (and (buffer-live-p buffer) (eql 0 (signal-process pid 0)) buffer))))
 
 (defun gemini-companion-session--remote-terminal (remote)
   "Return the only terminal buffer of the host REMOTE, or nil.
-Which of several is that of a CLI is not known here, nor is it for one
-terminal if several CLIs run on REMOTE."
+If there are several terminals, or several CLIs run on REMOTE, Emacs cannot
+know which terminal belongs to which CLI."
   (let ((sessions (seq-filter (lambda (session)
                                 (equal remote (plist-get session :remote)))
                               (gemini-companion-sessions)))
@@ -201,30 +203,29 @@ terminal if several CLIs run on REMOTE."
       (car buffers))))
 
 (defun gemini-companion-session--ancestor (pid)
-  "Return the terminal buffer of the process PID or of one above it, or nil."
-  (let (;; In a remote one, Tramp would ask for the processes there.
+  "Return the terminal buffer of the process PID or of an ancestor, or nil."
+  (let (;; In a remote directory, Tramp would list remote processes.
         (default-directory "/")
         (buffers (mapcar (lambda (process)
                            (cons (process-id process) (process-buffer process)))
                          (seq-filter #'process-tty-name (process-list))))
-        found)
+        buffer)
     ;; In macOS, process 0 is its own parent.
-    (while (and buffers pid (< 0 pid) (not (buffer-live-p found)))
-      (setq found (alist-get pid buffers)
+    (while (and buffers pid (< 0 pid) (not (buffer-live-p buffer)))
+      (setq buffer (alist-get pid buffers)
             pid (alist-get 'ppid (process-attributes pid))))
-    found))
+    buffer))
 
 (defun gemini-companion-session-has-terminal-p (process &optional session)
-  "Return non-nil if SESSION, or any CLI, has the terminal of PROCESS now.
-Otherwise a shell, or another program that runs there, has it.  The
-terminal of a CLI that Emacs has started is always that of the CLI."
+  "Return non-nil if SESSION, or any CLI, controls the terminal of PROCESS.
+Otherwise, a shell or another program controls it.  A terminal that Emacs has
+started for a CLI is always controlled by that CLI."
   (or (process-get process 'gemini-companion-started)
       (seq-some
        (lambda (session)
          (and (eq (process-buffer process)
                   (gemini-companion-session-terminal session))
-              ;; The group of a process in the background, or suspended, is not
-              ;; that of the terminal.
+              ;; The process is in the foreground process group.
               (when-let* ((attributes (let ((default-directory "/"))
                                         (process-attributes
                                          (plist-get session :pid)))))
@@ -244,7 +245,7 @@ terminal of a CLI that Emacs has started is always that of the CLI."
     t))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'session)))
-  "Forget all CLIs, connected or not."
+  "Remove all sessions."
   (gemini-companion-server-receive 'sessions-update nil))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'session)))

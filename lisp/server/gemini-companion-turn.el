@@ -6,14 +6,16 @@
 ;;; Commentary:
 
 ;; A turn is a prompt of a CLI and all that follows it, until the CLI is ready
-;; again.  This file has the current turn of each session, and all changes of a
-;; turn; gemini-companion-state.el knows when a turn begins and ends.
+;; again.  This file stores the last turn of each session, and has all functions that
+;; modify a turn; gemini-companion-state.el decides when a turn begins and ends.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'gemini-companion-part)
 (require 'gemini-companion-session)
+
+;;;; State
 
 (cl-defstruct (gemini-companion-turn
                (:noinline t)
@@ -24,15 +26,15 @@ PROMPT is the first line of the prompt, or nil if that is unknown.
 BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
   (prompt nil) (began (float-time)) (ended nil)
   (reported nil :documentation "Non-nil if the CLI reported the prompt.")
-  (cut nil :documentation "Non-nil if it has ended, but may go on."))
+  (cut nil :documentation "Non-nil if it has ended, but may continue."))
 
 (defvar gemini-companion-turn--last nil
-  "Alist of (SESSION . TURN): the last turn of each session, as far as known.")
+  "Alist of (SESSION . TURN): the last known turn of each session.")
+
+;;;; Turns
 
 (defun gemini-companion-session-turn (session)
-  "Return the current turn of SESSION, or else its last one, or nil.
-It is a record: see the accessors `gemini-companion-turn-prompt',
-`gemini-companion-turn-began' and `gemini-companion-turn-ended'."
+  "Return the current or last turn of SESSION, a `gemini-companion-turn', or nil."
   (declare (gv-setter (lambda (turn)
                         `(setf (alist-get ,session
                                           gemini-companion-turn--last nil nil
@@ -43,8 +45,8 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
 
 (defun gemini-companion-turn-begin (session prompt reported)
   "Begin a turn of SESSION.
-PROMPT is the first line of its prompt, or nil.  REPORTED is non-nil if
-the CLI reported that."
+PROMPT is the first line of its prompt, or nil.  REPORTED is non-nil if the CLI
+reported the prompt."
   (setf (gemini-companion-session-turn session)
         (gemini-companion-turn-make :prompt prompt :reported (and reported t))))
 
@@ -56,15 +58,15 @@ the CLI reported that."
 
 (defun gemini-companion-turn-end (session time &optional cut)
   "End the current turn of SESSION, if any, at TIME, in seconds.
-CUT is non-nil if the CLI may go on with the turn: it has only
-disconnected, or reported no end."
+CUT is non-nil if the CLI may continue the turn: it has disconnected, or has
+not reported the end."
   (let ((turn (gemini-companion-session-turn session)))
     (when (and turn (not (gemini-companion-turn-ended turn)))
       (setf (gemini-companion-turn-ended turn) time
             (gemini-companion-turn-cut turn) cut))))
 
 (defun gemini-companion-turn-continue (session)
-  "Continue the last turn of SESSION if its end was only supposed."
+  "Continue the last turn of SESSION if the CLI has not reported its end."
   (let ((turn (gemini-companion-session-turn session)))
     (when (and turn (gemini-companion-turn-cut turn))
       (setf (gemini-companion-turn-ended turn) nil
@@ -73,7 +75,7 @@ disconnected, or reported no end."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-stop :after ((_part (eql 'session)))
-  "Forget the turn of each session."
+  "Remove the turns of all sessions."
   (setq gemini-companion-turn--last nil))
 
 (provide 'gemini-companion-turn)

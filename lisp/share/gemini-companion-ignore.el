@@ -5,17 +5,17 @@
 
 ;;; Commentary:
 
-;; Read .geminiignore and files like it, and match names with their patterns, as
+;; Read .geminiignore and similar files, and match file names with their patterns, as
 ;; Git does with .gitignore.
 ;;
-;; Which rule decides: each kind of ignore file is for itself, and one that ignores
-;; a file is enough.  Within a kind, the rules of the innermost directory come
-;; first, and in one file the last line first; the first rule that matches decides.
-;; It is asked for each directory on the way to the file, from the outermost, as a
-;; file in an ignored directory cannot be included again.
+;; Each kind of ignore file is evaluated independently; a file is ignored if one kind
+;; ignores it.  Within a kind, rules of inner directories precede those of outer ones,
+;; and later lines of a file precede earlier ones; the first matching rule decides.
+;; Directories above the file are checked before it, the outermost first, since a file
+;; in an ignored directory cannot be included again.
 ;;
-;; The rules of a directory, with those above, are kept until one of the files
-;; changes, is written or is deleted.
+;; The rules of a directory, including those above it, are cached until one of the
+;; files changes.
 
 ;;; Code:
 
@@ -30,22 +30,23 @@
                (:constructor gemini-companion-ignore--rule
                              (above pattern directory-p include-p)))
   "A line of an ignore file.
-ABOVE is the number of names in the directory of that file, so the path
-without as many of its first names is what PATTERN is matched with.
-DIRECTORY-P is non-nil if the rule is for directories only, and INCLUDE-P
-if it includes again what a previous line ignores.
+PATTERN is matched with the path of a file relative to the ignore file: the
+absolute path without its first ABOVE names.  DIRECTORY-P is non-nil if the rule
+applies only to directories, and INCLUDE-P if it includes again what a previous
+line ignores.
 
-PATTERN is a list of names, with nil for `**'; a name is a list of regexps
-with gaps between them that match anything.  The pattern of `src/*.el'
-has two names, of one regexp, src, and of two, with a gap between the
-beginning and .el at the end."
+PATTERN is a list with an element for each name in the path: the symbol `**'
+for any number of names, or a list of regexps, which match one after another
+in a name with any text between them.  For example, the pattern of
+`src/**/*.el' has three elements: a regexp for src, `**', and two regexps, for
+the beginning of a name and for .el at its end."
   above pattern directory-p include-p)
 
 ;;;; Decision
 
 (defun gemini-companion-ignore-p (file)
-  "Return non-nil if an ignore file, such as .geminiignore, names FILE.
-FILE is an absolute name.  See the commentary for which rule decides."
+  "Return non-nil if ignore files, such as .geminiignore, exclude FILE.
+FILE is an absolute name.  For which rule decides, see the commentary."
   (let ((case-fold-search (file-name-case-insensitive-p file))
         (path (split-string file "/" t)))
     (seq-some (lambda (name)
@@ -56,12 +57,13 @@ FILE is an absolute name.  See the commentary for which rule decides."
                #'gemini-companion-client-ignore-files))))
 
 (defun gemini-companion-ignore--path-ignored-p (path rules)
-  "Return non-nil if RULES ignore PATH, a list of names, or a directory above."
+  "Return non-nil if RULES ignore PATH, a list of names, or a directory above it."
   (cl-loop for depth from 1 to (length path)
            thereis (gemini-companion-ignore--ignored-at-p path depth rules)))
 
 (defun gemini-companion-ignore--ignored-at-p (path depth rules)
-  "Return non-nil if RULES ignore what the first DEPTH names of PATH name."
+  "Return non-nil if RULES ignore the first DEPTH names of PATH.
+If DEPTH is less than the length of PATH, these are a directory."
   (when-let*
       ((rule (seq-find
               (lambda (rule)
@@ -94,27 +96,38 @@ The rules of the innermost file come first."
 
 ;;;; Patterns
 
-;; A regexp in a pattern matches texts of one length only, and what follows a gap
-;; is matched where it is found first, so no pattern takes exponential time.
 (defun gemini-companion-ignore--match-p (pattern path)
   "Return non-nil if PATTERN matches PATH, a list of file names.
 For PATTERN, see `gemini-companion-ignore--rule'."
-  ;; The parts of PATH that may be left, the longest first.
-  (let ((rests (list path)))
-    (dolist (name pattern (memq nil rests))
-      (setq rests
-            (if name
-                (cl-loop for (text . rest) in (remq nil rests)
-                         when (cl-loop for regexp in name
-                                       for start = 0 then (match-end 0)
-                                       always (string-match regexp text start))
-                         collect rest)
-              (and rests
-                   `(,@(cl-maplist #'identity (car rests)) nil)))))))
+  ;; Tails of PATH that the elements so far may leave unmatched, the longest
+  ;; first.  PATTERN matches if the empty tail is among them at the end.
+  (let ((tails (list path)))
+    (dolist (element pattern (memq nil tails))
+      (setq tails (if (eq '** element)
+                      (gemini-companion-ignore--tails-of (car tails) tails)
+                    (cl-loop for (name . tail) in (remq nil tails)
+                             when (gemini-companion-ignore--name-match-p
+                                   element name)
+                             collect tail))))))
+
+(defun gemini-companion-ignore--tails-of (longest tails)
+  "Return all tails of LONGEST, the first one of TAILS; nil if TAILS is nil.
+The value is a list with the longest first, and the empty tail last."
+  (and tails (append (cl-maplist #'identity longest) '(nil))))
+
+;; A regexp matches texts of a fixed length, and only its first match is tried, so no
+;; pattern takes exponential time.
+(defun gemini-companion-ignore--name-match-p (regexps name)
+  "Return non-nil if all REGEXPS match in NAME, each after the previous one."
+  (let ((start 0))
+    (seq-every-p (lambda (regexp)
+                   (when (string-match regexp name start)
+                     (setq start (match-end 0))))
+                 regexps)))
 
 (defun gemini-companion-ignore--rules (file above)
-  "Return the rules in FILE, a .geminiignore, the last line first.
-ABOVE is the number of names in its directory."
+  "Return the rules in FILE, an ignore file, the last line first.
+ABOVE is the number of names in the directory of FILE."
   (let ((text (gemini-companion-text-normalized
                (concat (gemini-companion-text-read file) "\n")))
         (rules nil))
@@ -125,7 +138,7 @@ ABOVE is the number of names in its directory."
         (unless (or (string-prefix-p "#" line) (equal "" (car (last names))))
           (when (equal "" (car names))
             (pop names))
-          ;; Git ignores a malformed line, too.
+          ;; Skip a malformed line, as Git does.
           (ignore-error invalid-regexp
             (push (gemini-companion-ignore--rule
                    above
@@ -135,10 +148,10 @@ ABOVE is the number of names in its directory."
                   rules)))))))
 
 (defun gemini-companion-ignore-glob-match-p (glob file)
-  "Return non-nil if GLOB, a pattern as in an ignore file, matches FILE.
-FILE is a name below the directory that GLOB is for, or an absolute one.
-GLOB names FILE itself, not a directory of it, unless it ends in a slash.
-Signal an error if GLOB is malformed."
+  "Return non-nil if GLOB, a pattern of an ignore file, matches FILE.
+FILE is relative to the directory to which GLOB applies, or absolute.  GLOB must
+match FILE itself, or if it ends with a slash, a directory above FILE.  Signal
+an error if GLOB is malformed."
   (let* ((names (split-string (if (string-suffix-p "/" glob)
                                   (concat glob "**")
                                 glob)
@@ -151,42 +164,52 @@ Signal an error if GLOB is malformed."
      (split-string file "/" t))))
 
 (defun gemini-companion-ignore--pattern (names anchored)
-  "Return the pattern for NAMES, the parts of a line of an ignore file.
-Unless ANCHORED is non-nil, it matches in each directory.  For patterns, see
+  "Return the pattern of NAMES, the names between slashes in a line.
+If ANCHORED is nil, it matches in each directory.  For patterns, see
 `gemini-companion-ignore--rule'.  Signal an error if one is malformed."
-  (let ((names (mapcar #'gemini-companion-ignore--name names)))
-    (append (unless anchored '(nil))
-            names
-            ;; At the end ** stands for at least one name, elsewhere for any
-            ;; number.
-            (unless (car (last names)) '((""))))))
+  (let ((elements (mapcar #'gemini-companion-ignore--element names)))
+    (append (unless anchored '(**))
+            elements
+            ;; A trailing `**' matches at least one name.
+            (when (eq '** (car (last elements))) '((""))))))
 
-(defun gemini-companion-ignore--name (text)
-  "Return a pattern for the name TEXT, or nil for `**'.
-Signal an error if it is malformed."
-  (unless (string-match-p "\\`\\*\\*+\\'" text)
+(defconst gemini-companion-ignore--token
+  (string-join
+   '("\\*+"
+     ;; A class: its first character may be a bracket.
+     "\\[[!^]?\\(?:\\[:[a-z]+:]\\|.\\)\\(?:\\[:[a-z]+:]\\|[^]]\\)*]"
+     "\\\\."
+     ".")
+   "\\|")
+  "Regexp for a token in a name: stars, a class, or a character.")
+
+(defun gemini-companion-ignore--element (name)
+  "Return the element of a pattern for NAME, a name between slashes.
+Signal an error if NAME is malformed."
+  (if (string-match-p "\\`\\*\\*+\\'" name)
+      '**
     (let ((regexps
            (split-string
-            (concat
-             "\\`"
-             (replace-regexp-in-string
-              ;; Stars, a class, a character.
-              (concat "\\*+\\|\\[[!^]?\\(?:\\[:[a-z]+:]\\|.\\)"
-                      "\\(?:\\[:[a-z]+:]\\|[^]]\\)*]\\|\\\\.\\|.")
-              (lambda (token)
-                (pcase token
-                  ((pred (string-prefix-p "*")) "\0")
-                  ("?" "[^/]")
-                  ((or "[" "\\") (signal 'invalid-regexp (list token)))
-                  ((pred (string-prefix-p "[!"))
-                   (concat "[^" (substring token 2)))
-                  ((pred (string-prefix-p "[")) token)
-                  (_ (regexp-quote (substring token -1)))))
-              text t t)
-             "\\'")
+            (concat "\\`"
+                    (replace-regexp-in-string
+                     gemini-companion-ignore--token
+                     #'gemini-companion-ignore--token-regexp
+                     name t t)
+                    "\\'")
             "\0")))
       (dolist (regexp regexps regexps)
         (string-match-p regexp "")))))
+
+(defun gemini-companion-ignore--token-regexp (token)
+  "Return the regexp for TOKEN, or a null character for stars.
+Signal an error if TOKEN is incomplete."
+  (pcase token
+    ((pred (string-prefix-p "*")) "\0")
+    ("?" "[^/]")
+    ((or "[" "\\") (signal 'invalid-regexp (list token)))
+    ((pred (string-prefix-p "[!")) (concat "[^" (substring token 2)))
+    ((pred (string-prefix-p "[")) token)
+    (_ (regexp-quote (substring token -1)))))
 
 (provide 'gemini-companion-ignore)
 ;;; gemini-companion-ignore.el ends here

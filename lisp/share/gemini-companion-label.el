@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The name of a file as it is displayed, with a warning where the file is outside
-;; all workspace roots, and lines that are fitted into a width.
+;; Names of files for the user, with a warning if the file is outside all workspace
+;; roots, and texts that are fitted into the width of a line.
 
 ;;; Code:
 
@@ -23,21 +23,21 @@
                (:constructor gemini-companion-label--make-place
                              (name host root link plan))
                (:copier nil))
-  "Where a file is, for the CLI that writes it; see `gemini-companion-label-place'.
-NAME is its true name, relative to a root of its CLI, if that has one.  HOST
-is the remote host of a relative name, as an absolute name has its host.
-ROOT is the workspace root in which it is, or nil.  LINK is the name by
-which the file was named if that is a symbolic link to somewhere else.
+  "Location of a file, as seen by the CLI that writes it.
+NAME is its true name, relative to a workspace root of the CLI if it is in one.
+HOST is the remote host if NAME is relative, or nil; an absolute NAME includes
+its host.  ROOT is the workspace root that contains the file, or nil.  LINK is
+nil, or the name that the CLI used if that is a symbolic link to somewhere else.
 PLAN is non-nil for the plan of a CLI."
   name host root link plan)
 
 (defun gemini-companion-label-place (file &optional session)
-  "Return where FILE is for the CLI of SESSION, or without one, for any.
-The value is a struct.  This asks the system for true names, so ask once
-for what shows more than one thing about a file."
+  "Return the location of FILE for the CLI of SESSION, or for any CLI if nil.
+The value is a struct.  Finding true names takes system calls, so call this once
+for all texts about a file."
   (pcase-let* ((file (let ((file-name-handler-alist nil))
                        (expand-file-name file)))
-               ;; A file whose links are a loop has no true name.
+               ;; A loop of links has no true name.
                (true-name (or (gemini-companion-text-true-name file) file))
                (`(,root ,own)
                 (gemini-companion-roots-outermost true-name session))
@@ -54,19 +54,19 @@ for what shows more than one thing about a file."
      name host root link (gemini-companion-review-plans-file-p true-name))))
 
 (defun gemini-companion-label-file (file &optional session plain)
-  "Return a name of FILE to show to the user.
-It is its true name, relative to the root in which the CLI of
-SESSION runs or, without SESSION, to any root.  For PLAIN and the rest,
-see `gemini-companion-label-place-text'."
+  "Return the name of FILE for the user.
+It is the true name, relative to the workspace root of the CLI of SESSION or, if
+SESSION is nil, to any root.  For PLAIN and the format, see
+`gemini-companion-label-place-text'."
   (gemini-companion-label-place-text (gemini-companion-label-place file session)
                                      plain))
 
 (defun gemini-companion-label-place-text (place &optional plain)
-  "Return the name of the file at PLACE to show to the user.
-Unless PLAIN is non-nil, it includes that the file is outside all roots,
-or a symbolic link to somewhere else, and has the face of a warning; the
-plan of a CLI is called that.  Invisible characters are escaped, and a long
-name is shortened in its middle.  Examples are src/a.el and, without PLAIN:
+  "Return the name of the file at PLACE for the user.
+Invisible characters are escaped, and a long name is shortened in the middle.
+Unless PLAIN is non-nil, the text names the plan of a CLI, and has a warning, in
+a face, if the file is outside all roots, or if its name is a symbolic link to
+somewhere else.  Examples are src/a.el and, if PLAIN is nil:
   a file outside your projects: /etc/hosts
   the plan: add-search.md"
   (pcase-let (((cl-struct gemini-companion-label-place name host root link plan)
@@ -89,18 +89,17 @@ name is shortened in its middle.  Examples are src/a.el and, without PLAIN:
          'face (if root 'warning 'error)))))))
 
 (defun gemini-companion-label-place-base (place columns)
-  "Return the last component of the true name of the file at PLACE, as a text.
-It is shortened to COLUMNS, but not to less than 16, and invisible
-characters are escaped."
+  "Return the last component of the true name of the file at PLACE.
+It is escaped, and shortened to COLUMNS, or to 16 if COLUMNS is less."
   (gemini-companion-names-shown
    (file-name-nondirectory (gemini-companion-label-place-name place))
    (max 16 columns)))
 
 (defun gemini-companion-label-place-warnings (place)
-  "Return warnings about PLACE, a list of phrases in the face of a warning.
-It is nil for a file in a workspace root that is no symbolic link to
-somewhere else.  That a file outside of them is the plan of a CLI is in
-place of the warning."
+  "Return warnings about PLACE, a list of phrases with faces.
+It is nil for a file in a workspace root unless its name is a symbolic link to
+somewhere else.  For the plan of a CLI, which is outside of all roots, the
+phrase says that instead of a warning."
   (delq nil
         (list (cond ((gemini-companion-label-place-root place) nil)
                     ((gemini-companion-label-place-plan place)
@@ -110,7 +109,7 @@ place of the warning."
                 (propertize "by a symbolic link" 'face '(bold warning))))))
 
 (defun gemini-companion-label--below (file root)
-  "Return the name of FILE relative to ROOT, or absolute if it is not below."
+  "Return the name of FILE relative to ROOT, or absolute if it is not in ROOT."
   (if (and root (gemini-companion-text-in-directory-p file root))
       (substring file (length (file-name-as-directory root)))
     (gemini-companion-names-absolute file)))
@@ -118,10 +117,10 @@ place of the warning."
 ;;;; Lines
 
 (defun gemini-companion-label-fit (texts width)
-  "Return TEXTS, joined, as far as they fit into WIDTH columns.
-TEXTS are in the order of importance; nil and empty strings are left out.
-What does not fit is omitted from the right, a whole text each; only the
-first text is shortened."
+  "Return as many of TEXTS, joined, as fit into WIDTH columns.
+TEXTS are in order of importance; nil and empty strings are skipped.  From the
+right, each text that does not fit is omitted as a whole; only the first text is
+truncated."
   (let* ((texts (seq-remove #'string-empty-p (delq nil (copy-sequence texts))))
          (line (truncate-string-to-width
                 (or (pop texts) "") width nil nil
@@ -138,7 +137,7 @@ is a text with a key, such as \"2 comments: s\", and the command of the key, a
 cons.")
 
 (defun gemini-companion-label-header (texts)
-  "Return TEXTS as far as they fit into a header line.
+  "Return as many of TEXTS as fit into a header line.
 For TEXTS, see `gemini-companion-label-fit'."
   (string-replace
    "%" "%%" (concat " " (gemini-companion-label-fit texts (1- (window-width))))))
