@@ -5,12 +5,14 @@
 
 ;;; Commentary:
 
-;; The snapshot: the files that were used last, and point and the selection in the
-;; active one.  Hooks of commands and redisplay only compare a few values with
-;; those of the last time; a timer computes the snapshot once Emacs is quiet.
+;; The snapshot lists the files that were used last, and has point and the selection
+;; of the active file.  Hooks that run at each command and redisplay only compare a
+;; few values with the previous ones; a timer computes the snapshot when no further
+;; change has come for 50 ms.
 ;;
-;; It is sent to the server while a CLI is connected and sharing is not paused, and
-;; so are the workspace roots at all times.  Only what has changed is sent.
+;; The snapshot is sent to the server while a CLI is connected and sharing is not
+;; paused.  The workspace roots are always sent.  A value is sent only if it has
+;; changed.
 
 ;;; Code:
 
@@ -34,21 +36,21 @@
 (defvar gemini-companion-context--pending nil
   "Non-nil if something changed since the timer was armed.")
 
-(cl-defstruct (gemini-companion-context--place
+(cl-defstruct (gemini-companion-context--location
                (:noinline t)
-               (:constructor gemini-companion-context--place-make)
+               (:constructor gemini-companion-context--location-make)
                (:copier nil))
-  "Where the user is, as far as a CLI may have to know it."
+  "Location of the user in Emacs: the values that decide what is shared."
   (buffer nil :documentation "The selected buffer.")
   (point nil :documentation "Point in it.")
   (tick nil :documentation "The modification tick of its text.")
   (mark nil :documentation "The position of the mark if it is active, or nil.")
-  (shape nil :documentation "Non-nil if the selection is no plain region.")
+  (shape nil :documentation "Non-nil for a rectangle, or a selection of Evil.")
   (directory nil :documentation "The default directory."))
 
-(defvar gemini-companion-context--seen (gemini-companion-context--place-make)
-  "The `gemini-companion-context--place' at the last notice.
-It is changed in place: a new one would be garbage after each command.")
+(defvar gemini-companion-context--seen (gemini-companion-context--location-make)
+  "The last known location of the user.
+It is modified in place: a new struct would be garbage after each command.")
 
 (cl-defstruct (gemini-companion-context--known
                (:noinline t)
@@ -60,12 +62,12 @@ It is changed in place: a new one would be garbage after each command.")
 The buffers of shared files, the last selected one first."))
 
 (defvar gemini-companion-context--basis nil
-  "What the workspace roots were computed from last: (KNOWN . DIRECTORIES).
-KNOWN is a `gemini-companion-context--known', and DIRECTORIES those of its
-terminals.")
+  "Arguments of the last computation of the workspace roots.
+The value is (KNOWN . DIRECTORIES): a `gemini-companion-context--known', and the
+directories of its terminals.")
 
 (defvar gemini-companion-context-active nil
-  "Buffer that visits a file and was selected last, or nil.
+  "The last selected buffer that visits a file, or nil.
 Its file may be hidden.")
 
 (defvar gemini-companion-context--active-file nil
@@ -73,7 +75,7 @@ Its file may be hidden.")
 PLIST has its cursor and selection when the modification tick was TICK.")
 
 (defvar-local gemini-companion-context--selected 0
-  "When the file of this buffer was selected last, in ms since 1970.")
+  "Time when the file of this buffer was last selected, in ms since 1970.")
 (put 'gemini-companion-context--selected 'permanent-local t)
 
 (defvar gemini-companion-context-directory nil
@@ -113,7 +115,7 @@ Set by `gemini-companion-pause'.")
 
 (defun gemini-companion-context--selection ()
   "Return a plist with the selected text and its start, or nil if it is empty.
-The text has 16384 characters at most; a client takes as many UTF-16 units."
+The text is truncated to 16384 characters, the limit of the clients."
   (pcase-let*
       ((limit 16384)
        (`(,start ,end ,type . ,_)
@@ -132,8 +134,8 @@ The text has 16384 characters at most; a client takes as many UTF-16 units."
                        (gemini-companion-context--position start))))))
 
 (defun gemini-companion-context--position (position)
-  "Return the line and the character of POSITION, from 1 on.
-The character is counted in UTF-16 units."
+  "Return (LINE CHARACTER) of POSITION, both counted from 1.
+CHARACTER is counted in UTF-16 units."
   (save-excursion
     (save-restriction
       (widen)
@@ -147,8 +149,8 @@ The character is counted in UTF-16 units."
 
 (defun gemini-companion-context--known ()
   "Return the terminals and the buffers of shared files, as a struct.
-It is the same `gemini-companion-context--known' until there may be other
-buffers, or others may be shared."
+The value is cached: it is `eq' to the previous one until the list of buffers or
+the files that are shared may have changed."
   (gemini-companion-cache-get
    'buffers
    (lambda ()
@@ -161,15 +163,15 @@ buffers, or others may be shared."
                                       (buffer-list))))))))
 
 (defun gemini-companion-context--time (buffer)
-  "Return when the file of BUFFER was selected last, in ms since 1970."
+  "Return the time when the file of BUFFER was last selected, in ms since 1970."
   (buffer-local-value 'gemini-companion-context--selected buffer))
 
 (defun gemini-companion-context-snapshot ()
-  "Return the open files, a list of plists, the last selected one first.
-Each has `:path' and `:timestamp' (milliseconds since 1970); the
-active file has `:active' t, `:line' and `:character' (1-based,
-in UTF-16 units), and if there is a selection, `:selected-text' and its
-start, `:start-line' and `:start-character'."
+  "Return the open files, a list of plists, the last selected file first.
+Each has `:path' and `:timestamp', in milliseconds since 1970.  The active file
+has `:active', t, and `:line' and `:character', counted from 1 in UTF-16 units;
+and if there is a selection, `:selected-text', `:start-line' and
+`:start-character'."
   (cl-loop with active = (gemini-companion-context--refresh-active)
            for buffer in (gemini-companion-context--known-files
                           (gemini-companion-context--known))
@@ -178,7 +180,7 @@ start, `:start-line' and `:start-character'."
                            (gemini-companion-context--name buffer))
            when (and name
                      (not (member name names))
-                     ;; No hook runs when a file is deleted.
+                     ;; The file may have been deleted; no hook runs for that.
                      (or (gemini-companion-names-of-copy name)
                          (gemini-companion-text-attributes name)))
            collect name into names
@@ -188,8 +190,8 @@ start, `:start-line' and `:start-character'."
                                  (cdr gemini-companion-context--active-file)))))
 
 (defun gemini-companion-context--refresh-active ()
-  "Record the active file if it may have changed, and return its name.
-Return nil if it is hidden.  It changes also when a CLI writes it."
+  "Update the record of the active file, and return the name of the file.
+Return nil if the file is hidden."
   (if-let* (((buffer-live-p gemini-companion-context-active))
             (name (gemini-companion-context--name
                    gemini-companion-context-active)))
@@ -205,6 +207,7 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
     (setq gemini-companion-context--active-file nil)))
 
 (defun gemini-companion-context--record-active ()
+  "Record point and the selection of the active file."
   (with-current-buffer gemini-companion-context-active
     (setq gemini-companion-context--active-file
           `( ,(buffer-chars-modified-tick) :active t
@@ -215,8 +218,9 @@ Return nil if it is hidden.  It changes also when a CLI writes it."
 ;;;; Tracking
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'context)))
-  "Notice what may change what is shared.
-Others on `kill-buffer-hook' may wait, and a report would come too early."
+  "Watch for changes of the context.
+The depth is 90: earlier functions on `kill-buffer-hook' may wait, and the timer
+would report the buffer before it is killed."
   (cl-loop
    for (function . hooks) in
    '((gemini-companion-context--notice
@@ -245,7 +249,7 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
   (gemini-companion-context--note-change))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'context)))
-  "Stop tracking and drop the recorded state."
+  "Stop tracking, and reset the recorded state."
   (dolist (option (cons 'gemini-companion-share
                         gemini-companion-privacy-options))
     (remove-variable-watcher option #'gemini-companion-context--rules-changed))
@@ -256,7 +260,7 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
     (with-current-buffer buffer
       (kill-local-variable 'gemini-companion-context--selected)))
   (setq gemini-companion-context--timer nil
-        gemini-companion-context--seen (gemini-companion-context--place-make)
+        gemini-companion-context--seen (gemini-companion-context--location-make)
         gemini-companion-context--basis nil
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
@@ -265,13 +269,12 @@ Others on `kill-buffer-hook' may wait, and a report would come too early."
 
 (defun gemini-companion-context--notice (&optional _)
   "Schedule a report if the selected buffer, point or selection has changed.
-Run after every command and before every redisplay, which also
-detects changes made by Lisp without a command.  Changes within a
-buffer without a file are not reported."
+Called after each command, and before each redisplay for changes that Lisp makes
+without a command.  Changes in a buffer that visits no file are not reported."
   (with-current-buffer (window-buffer (selected-window))
     (let* ((seen gemini-companion-context--seen)
-           (buffer (gemini-companion-context--place-buffer seen))
-           (directory (gemini-companion-context--place-directory seen)))
+           (buffer (gemini-companion-context--location-buffer seen))
+           (directory (gemini-companion-context--location-directory seen)))
       (when (gemini-companion-context--see seen)
         (gemini-companion-log-guarded 'context
           (unless (eq buffer (current-buffer))
@@ -282,9 +285,9 @@ buffer without a file are not reported."
             (gemini-companion-context--schedule)))))))
 
 (defun gemini-companion-context--leave (previous)
-  "Record that the user has gone from the buffer PREVIOUS to the current one.
-PREVIOUS may be dead, or nil."
-  ;; At the next snapshot, some modes have ended the selection in PREVIOUS.
+  "Record that the user has switched from the buffer PREVIOUS to the current one.
+PREVIOUS may be killed, or nil."
+  ;; Some modes end the selection in PREVIOUS before the next snapshot.
   (when (and (buffer-live-p previous)
              (eq gemini-companion-context-active previous)
              (gemini-companion-context--name previous))
@@ -301,42 +304,42 @@ PREVIOUS may be dead, or nil."
     (setf (gemini-companion-context--known-files known) (cons buffer others))
     (with-current-buffer buffer
       (setq gemini-companion-context--selected
-            ;; For the CLIs, the newest file is the active one, also when the
-            ;; clock was set back.
+            ;; The CLIs take the newest file for the active one.  The time must
+            ;; increase even if the clock was set back.
             (if (buffer-live-p (car others))
                 (max now (1+ (gemini-companion-context--time (car others))))
               now))))
   (setq gemini-companion-context-active buffer
         gemini-companion-context--active-file nil))
 
-
 (defun gemini-companion-context--see (seen)
-  "Record in SEEN where the user is in the current buffer.
-Return non-nil if that is another `gemini-companion-context--place'."
+  "Update SEEN to the location of the user in the current buffer.
+Return non-nil if SEEN has changed.  SEEN is a
+`gemini-companion-context--location'."
   (let ((tick (buffer-chars-modified-tick))
         (mark (and mark-active (marker-position (mark-marker))))
         (shape (and mark-active
                     (or (bound-and-true-p rectangle-mark-mode)
                         (bound-and-true-p evil-visual-selection)))))
-    (unless (and (eq (gemini-companion-context--place-buffer seen)
+    (unless (and (eq (gemini-companion-context--location-buffer seen)
                      (current-buffer))
-                 (eq (gemini-companion-context--place-point seen) (point))
-                 (eq (gemini-companion-context--place-tick seen) tick)
-                 (eq (gemini-companion-context--place-mark seen) mark)
-                 (eq (gemini-companion-context--place-shape seen) shape)
-                 (eq (gemini-companion-context--place-directory seen)
+                 (eq (gemini-companion-context--location-point seen) (point))
+                 (eq (gemini-companion-context--location-tick seen) tick)
+                 (eq (gemini-companion-context--location-mark seen) mark)
+                 (eq (gemini-companion-context--location-shape seen) shape)
+                 (eq (gemini-companion-context--location-directory seen)
                      default-directory))
-      (setf (gemini-companion-context--place-buffer seen) (current-buffer)
-            (gemini-companion-context--place-point seen) (point)
-            (gemini-companion-context--place-tick seen) tick
-            (gemini-companion-context--place-mark seen) mark
-            (gemini-companion-context--place-shape seen) shape
-            (gemini-companion-context--place-directory seen) default-directory)
+      (setf (gemini-companion-context--location-buffer seen) (current-buffer)
+            (gemini-companion-context--location-point seen) (point)
+            (gemini-companion-context--location-tick seen) tick
+            (gemini-companion-context--location-mark seen) mark
+            (gemini-companion-context--location-shape seen) shape
+            (gemini-companion-context--location-directory seen) default-directory)
       t)))
 
 (defun gemini-companion-context--file-changed ()
-  "Schedule a report, as the file of the current buffer, if any, has changed.
-It was opened, saved or reverted, and may affect what is shared."
+  "Schedule a report after the current buffer was opened, saved or reverted.
+Its file may affect what is shared."
   (gemini-companion-log-guarded 'context
     (when buffer-file-name
       (if (member (file-name-nondirectory buffer-file-name)
@@ -344,7 +347,7 @@ It was opened, saved or reverted, and may affect what is shared."
                            #'gemini-companion-client-ignore-files)
                           gemini-companion-names-dir-locals))
           (gemini-companion-privacy-refresh)
-        ;; A link with such a name may lead to it.
+        ;; An ignore file may be a link to this file.
         (gemini-companion-privacy-refresh 'old)
         ;; The file may be in a new project.
         (gemini-companion-cache-drop
@@ -352,27 +355,29 @@ It was opened, saved or reverted, and may affect what is shared."
   (gemini-companion-context--note-change))
 
 (defun gemini-companion-context--buffer-changed ()
-  "Schedule a report, as a file or terminal is killed or has another mode."
+  "Schedule a report if a file or terminal is killed, or changes its mode."
   (when (or buffer-file-name
             (gemini-companion-roots-terminal-p (current-buffer)))
     (gemini-companion-context--note-change)))
 
 (defun gemini-companion-context--note-change (&rest _)
-  "Schedule a report, as there may be other files or terminals."
+  "Schedule a report, since the files or terminals may have changed."
   (gemini-companion-cache-drop 'buffers)
   (gemini-companion-context--schedule))
 
 (defun gemini-companion-context--rules-changed (&rest _)
+  "Schedule a report, since the files to share may have changed."
   (gemini-companion-privacy-refresh)
   (gemini-companion-context--note-change))
 
 (defun gemini-companion-context--schedule ()
+  "Schedule a report."
   (setq gemini-companion-context--pending t)
   (unless gemini-companion-context--timer
     (gemini-companion-context--flush)))
 
 (defun gemini-companion-context--flush ()
-  "Report what has changed if Emacs is quiet, or else check again soon."
+  "Send the changes, or wait for 50 ms more if there was another change."
   (if gemini-companion-context--pending
       (setq gemini-companion-context--pending nil
             gemini-companion-context--timer
@@ -385,7 +390,7 @@ It was opened, saved or reverted, and may affect what is shared."
 
 (defun gemini-companion-context-share-roots ()
   "Return the workspace roots of this Emacs.
-Compute them again only if other buffers may be shared."
+Compute them again only if the files or terminals may have changed."
   (let* ((known (gemini-companion-context--known))
          (directories (mapcar (apply-partially #'buffer-local-value
                                                'default-directory)
@@ -397,7 +402,7 @@ Compute them again only if other buffers may be shared."
     gemini-companion-roots-last))
 
 (defun gemini-companion-context--send ()
-  "Send the roots and the snapshot to the server, where they have changed."
+  "Send the roots and the snapshot to the server if they have changed."
   (when (gemini-companion-server-ready-p)
     (gemini-companion-context--post 'roots-update (gemini-companion-context-share-roots))
     (when (gemini-companion-sessions)
@@ -411,8 +416,8 @@ Compute them again only if other buffers may be shared."
 
 (defun gemini-companion-shared ()
   "Return the files that are shared with the CLIs, or nil.
-They are a list of plists, see `gemini-companion-context-snapshot'.
-Nil while no CLI is connected or sharing is paused."
+The value is a list of plists, see `gemini-companion-context-snapshot'; it is
+nil while no CLI is connected or sharing is paused."
   (alist-get 'context-update gemini-companion-context--sent))
 
 (defun gemini-companion-context--post (method value)
@@ -424,9 +429,9 @@ Nil while no CLI is connected or sharing is paused."
 ;;;; API
 
 (defun gemini-companion-context-name-shared-p (file)
-  "Return non-nil if facts about FILE, a true name, may be given to a CLI.
-They may not while sharing is paused, and not of a hidden file or one
-outside the roots."
+  "Return non-nil if FILE, a true name, may be shared with a CLI.
+It must not be hidden, nor outside of all roots, and sharing must not be
+paused."
   (and (not gemini-companion-context-paused)
        (not (gemini-companion-text-unreadable-reason file))
        (not (gemini-companion-privacy-name-hidden-p file))
@@ -435,7 +440,7 @@ outside the roots."
 
 (defun gemini-companion-idle-p ()
   "Return non-nil if the server has the current state of Emacs.
-No change waits to be sent, and all messages are answered."
+No change is waiting to be sent, and the server has answered all messages."
   (and (null gemini-companion-context--timer)
        (gemini-companion-server-idle-p)))
 
@@ -444,8 +449,8 @@ No change waits to be sent, and all messages are answered."
   (gemini-companion-context--send-again))
 
 (defun gemini-companion-context--send-again (&rest _)
-  "Send everything, as the server is new or CLIs have changed.
-The server drops the context while no CLI is connected, and a CLI reads
+  "Send all values, since the server is new or the connected CLIs have changed.
+The server drops the context while no CLI is connected, and a CLI reads its
 ignore files when it starts."
   (setq gemini-companion-context--sent nil)
   (gemini-companion-privacy-refresh 'if-changed)
@@ -464,8 +469,8 @@ ignore files when it starts."
 
 (defun gemini-companion-pause ()
   "Pause sharing, or resume it.
-While it is paused, no open files are reported to the CLIs.  Each
-stays connected, and reviews are shown as usual."
+While sharing is paused, no open files are reported to the CLIs.  They stay
+connected, and reviews are displayed as usual."
   (interactive)
   (setq gemini-companion-context-paused (not gemini-companion-context-paused))
   (gemini-companion-context--send)

@@ -5,26 +5,26 @@
 
 ;;; Commentary:
 
-;; Which files and directories are hidden from the CLIs: those that the user
-;; excludes by name, mode or function, projects that opt out, and what their
-;; .geminiignore files name.  When in doubt, for example after an error in a
-;; function of the user, a file is hidden.
+;; Decide which files and directories are hidden from the CLIs: those that the user
+;; excludes by name, mode or function, projects that opt out of sharing, and files
+;; that a .geminiignore lists.  In doubt, for example after an error in a function of
+;; the user, a file is hidden.
 ;;
-;; A file is hidden if any of these rules hides any of its names; no rule shows
-;; again what another one hides:
+;; A file is hidden if one of these rules hides one of its names; no rule overrides
+;; another:
 ;; 1. it is remote, and its host is not connected;
 ;; 2. an element of `gemini-companion-excluded' matches;
 ;; 3. a directory above it is excluded, has a malformed .dir-locals.el that
 ;;    mentions sharing, or its directory variables opt out;
 ;; 4. its directory variables opt out in its mode;
-;; 5. an ignore file names it, see gemini-companion-ignore.el;
-;; 6. its own local variables opt out.
+;; 5. an ignore file lists it, see gemini-companion-ignore.el;
+;; 6. the local variables of the file opt out.
 ;;
-;; Its names are the true name and those between links, with and without what makes
-;; it a backup, a compressed copy or a member of an archive.
+;; The names of a file are its true name, and the name of each link to it.  A backup,
+;; a compressed copy or a member of an archive also has the names of the original.
 ;;
-;; Hooks ask about files at each command, so answers are kept (see
-;; gemini-companion-cache.el) until a rule file changes.
+;; Hooks ask about files at each command, so answers are cached until a file with
+;; rules changes; see gemini-companion-cache.el.
 
 ;;; Code:
 
@@ -84,7 +84,7 @@ CLI has read it by itself.  Takes effect at once."
   "Nil means not to share this file or project.
 Meant to be set in the .dir-locals.el of a project:
   ((nil . ((gemini-companion-share . nil))))
-No CLI can then connect to this Emacs from there, either.
+Then no CLI can connect to this Emacs from the project.
 With a default of nil, only projects that set it to t are shared.
 A project cannot opt in by itself: t in a .dir-locals.el takes
 effect only after you have marked it as safe, with ! when Emacs
@@ -94,19 +94,19 @@ asks about it."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-share-outside-projects nil
-  "Non-nil means to share files that are outside all roots, too.
+  "Non-nil means to share files outside of all workspace roots as well.
 The roots are the projects of the open files and terminals, and the
-directories of files in no project.  Outside are files directly in
-the home directory and in /."
+directories of files in no project.  Files directly in the home directory
+and in / are outside."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0"))
 
 (defconst gemini-companion-privacy-options
   '(gemini-companion-excluded gemini-companion-share-outside-projects)
-  "Options that affect what is shared, which a project must not set.")
+  "Options that decide what is shared; a project must not set them.")
 
-;; A project could share more than the user wants, if local variables
-;; are set without a question.
+;; Emacs may set local variables without a question, and a project could share more
+;; than the user wants.
 (dolist (option (cons 'gemini-companion-context-paused
                       gemini-companion-privacy-options))
   (add-to-list 'ignored-local-variables option))
@@ -117,9 +117,9 @@ the home directory and in /."
   "Symbol of the last error in a check, or nil.")
 
 (defun gemini-companion-privacy-refresh (&optional if-changed)
-  "Forget what was computed about files and roots.
-If IF-CHANGED is non-nil, do so only if a file that decides what is
-shared has changed; see `gemini-companion-cache-refresh'.  No hook runs when
+  "Drop the cached answers about files and roots.
+If IF-CHANGED is non-nil, do so only if a file with rules has changed; see
+`gemini-companion-cache-refresh'.  Call this regularly, since no hook runs when
 another program writes such a file."
   (when (gemini-companion-cache-refresh if-changed)
     (setq gemini-companion-privacy-problem nil)))
@@ -158,7 +158,8 @@ BUFFER is nil for a directory."
      gemini-companion-excluded)))
 
 (defun gemini-companion-privacy--linked (name)
-  "Return the absolute NAME and those to which its links lead, the last one last."
+  "Return a list of the absolute NAME and the names to which its links lead.
+The true name is last."
   (let ((last (file-name-nondirectory name)))
     (if (string-empty-p last)
         (list name)
@@ -178,9 +179,9 @@ BUFFER is nil for a directory."
                           (concat (file-name-directory link) target)))))))))))
 
 (defun gemini-companion-privacy--names (file)
-  "Return the absolute names by which FILE is known, also those between links.
-A backup or compressed copy of a file has the name of that file, too, and
-a member of an archive is below the archive."
+  "Return all absolute names of FILE, including each link on the way.
+A backup or compressed copy of a file also has the name of that file, and a
+member of an archive has a name below the archive."
   (let* ((name (directory-file-name (expand-file-name file)))
          ;; `file-truename' signals an error if the links are a loop.
          (names (cons (file-truename name)
@@ -195,7 +196,7 @@ a member of an archive is below the archive."
                              (file-name-sans-versions
                               (replace-regexp-in-string
                                "/#\\([^/]+\\)#\\'" "/\\1" name)))))
-                  ;; In a directory for all backups, its last part is all of it.
+                  ;; A directory for all backups has names such as !home!me!a.el.
                   (if (string-match "/\\(![^/]*\\)\\'" name)
                       (string-replace "!" "/" (match-string 1 name))
                     (replace-regexp-in-string "\\(\\.[[:alnum:]]+\\)[:!]"
@@ -206,21 +207,21 @@ a member of an archive is below the archive."
 
 (defun gemini-companion-privacy-directory-hidden-p (directory)
   "Return non-nil if nothing in the local DIRECTORY may be shared.
-It is, or is in, an excluded directory, by any of its names, or its
-directory variables opt out.  The answer is kept."
+One of its names is excluded or below an excluded directory, or its directory
+variables opt out.  The answer is cached."
   (gemini-companion-privacy--hidden-if
    (list 'directory directory)
    (lambda ()
      (or (seq-some #'gemini-companion-privacy--name-excluded-p
                    (gemini-companion-privacy--names directory))
          (gemini-companion-privacy--opted-out-p
-          ;; A buffer may have it with "~".
+          ;; The default directory of a buffer may begin with "~".
           (file-name-as-directory (expand-file-name directory))
           'fundamental-mode)))))
 
 (defun gemini-companion-privacy--name-excluded-p (name)
   "Return non-nil if the directory NAME, or one above it, is excluded.
-Signal an error if a file with directory variables is malformed there."
+Signal an error if one of their files with directory variables is malformed."
   (let ((copy-p (gemini-companion-names-of-copy name)))
     (locate-dominating-file
      (file-name-as-directory name)
@@ -228,16 +229,17 @@ Signal an error if a file with directory variables is malformed there."
        (gemini-companion-privacy--read-dir-locals above)
        (let ((above (expand-file-name above)))
          (gemini-companion-privacy--excluded-p
-          ;; What is above the copies is not of their host.
+          ;; Directories above the copies do not exist on their host.
           (if copy-p
               (ensure-list (cdr (gemini-companion-names-of-copy above)))
             (list above))
           nil))))))
 
 (defun gemini-companion-privacy--read-dir-locals (directory)
-  "Signal an error if directory variables about sharing are malformed.
-Emacs ignores such a file in DIRECTORY; the error hides all below.  What
-depends on the files there is dropped when one of them changes."
+  "Signal an error if directory variables in DIRECTORY are malformed.
+Do so only if their file mentions sharing.  Emacs ignores a malformed file; the
+error hides all files below DIRECTORY.  Record the times of these files, on
+which cached values depend."
   (dolist (name gemini-companion-names-dir-locals)
     (let ((file (expand-file-name name directory)))
       (gemini-companion-cache-note-time file)
@@ -248,9 +250,9 @@ depends on the files there is dropped when one of them changes."
 
 (defun gemini-companion-privacy--opted-out-p (name mode)
   "Return non-nil if directory variables opt out of sharing NAME in MODE.
-NAME is a file, or a directory with a slash.  Emacs has only those of the
-innermost .dir-locals.el, but one that does not mention sharing must not
-make a part of a private project public."
+NAME is a file, or a directory with a slash at its end.  Emacs reads only the
+innermost .dir-locals.el.  If that does not mention sharing, check the
+directories above, so that it does not make part of a private project public."
   (gemini-companion-cache-get
    (list 'opted-out name mode)
    (lambda ()
@@ -271,7 +273,8 @@ make a part of a private project public."
                     (gemini-companion-privacy--opted-out-p above mode))))))))))
 
 (defun gemini-companion-privacy--hidden-if (key predicate)
-  "Return the value kept for KEY, or of PREDICATE, or t if it signals an error."
+  "Return the cached value of KEY, or compute it by PREDICATE.
+The value is t if PREDICATE signals an error."
   (gemini-companion-cache-get
    key
    (lambda ()
@@ -287,8 +290,8 @@ make a part of a private project public."
 ;;;; Files
 
 (defun gemini-companion-privacy-hidden-p (buffer)
-  "Return non-nil if the file that BUFFER visits may not be shared.
-A remote file may not, unless its host is connected."
+  "Return non-nil if the file that BUFFER visits must not be shared.
+A remote file must not be shared unless its host is connected."
   (let* ((buffer (or (buffer-base-buffer buffer) buffer))
          (file (gemini-companion-names-file buffer))
          ;; The copy has the true name of a remote file.
@@ -307,8 +310,8 @@ A remote file may not, unless its host is connected."
                 (gemini-companion-privacy--file-hidden-p visited buffer)))))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
-  "Return non-nil if FILE, visited by BUFFER, may not be shared.
-The rules are those of the commentary, by cost: what reads FILE comes last."
+  "Return non-nil if FILE, visited by BUFFER, must not be shared.
+The rules are those of the commentary; the rule that reads FILE comes last."
   (or (file-remote-p file)
       (let ((names (gemini-companion-privacy--names file)))
         (or (gemini-companion-privacy--excluded-p
@@ -327,7 +330,7 @@ The rules are those of the commentary, by cost: what reads FILE comes last."
 
 (defun gemini-companion-privacy--text-opts-out-p (file)
   "Return non-nil if the local variables in FILE, a true name, opt out.
-They count even if the user has disabled such variables."
+They apply even if the user has disabled local variables."
   (let* ((file-name-handler-alist nil)
          (size (file-attribute-size (file-attributes file))))
     (when (and size (file-regular-p file))
@@ -341,8 +344,8 @@ They count even if the user has disabled such variables."
          "gemini-companion-share[ \t]*:[ \t]*\\(?:nil\\|()\\)" nil t)))))
 
 (defun gemini-companion-privacy-name-hidden-p (file)
-  "Return non-nil if FILE, an absolute name, may not be shared.
-It need not be visited."
+  "Return non-nil if FILE, an absolute name, must not be shared.
+FILE need not be visited."
   (setq file (or (gemini-companion-names-copy file) file))
   (let ((buffer (gemini-companion-names-buffer file)))
     (or (and buffer (gemini-companion-privacy-hidden-p buffer))
@@ -352,7 +355,7 @@ It need not be visited."
            (list 'file file (gemini-companion-cache-time file))
            (lambda ()
              (with-temp-buffer
-               ;; Modes, too, may be excluded.
+               ;; An exclusion may name the mode.
                (let ((mode (assoc-default file auto-mode-alist
                                           #'string-match-p)))
                  (when (symbolp mode)

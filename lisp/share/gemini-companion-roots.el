@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; A CLI connects to this Emacs if it runs in one of the workspace roots or below.
-;; They are the projects of the open files and of the terminals.
+;; A CLI can connect to this Emacs if it runs in a workspace root, or below one.  The
+;; workspace roots are the projects of the open files and of the terminals.
 
 ;;; Code:
 
@@ -32,19 +32,18 @@ Only `gemini-companion-roots-update' and `-forget' set this.")
   (setq gemini-companion-roots-last (gemini-companion-roots directory)))
 
 (defun gemini-companion-roots-forget ()
-  "Forget the last computed roots, as the mode is turned off."
+  "Reset the last computed roots."
   (setq gemini-companion-roots-last nil))
 
 ;;;; Computation
 
 (defun gemini-companion-roots (directory)
   "Return the workspace roots, a list of true names of directories.
-They are the projects of the open files and of the terminals, and the
-project of DIRECTORY, which may be nil.  In place of a project that does
-not exist, the directory itself is used.  The home directory, the root of
-the file system and directories that are not shared are never among them.
-Two such names are /home/me/src/web and /srv/notes, without a slash at the
-end."
+They are the projects of the open files, of the terminals, and of DIRECTORY,
+which may be nil.  A directory that is in no project is itself a root.  The home
+directory, the root of the file system and directories that are not shared are
+never roots.  Examples are /home/me/src/web and /srv/notes; a root has no slash
+at its end."
   (cl-loop for directory in (delete-dups
                              `(,@(mapcar #'gemini-companion-roots--of-buffer
                                          (buffer-list))
@@ -61,33 +60,34 @@ end."
            collect root into roots
            finally return roots))
 
-;;;; Questions
+;;;; Roots above a file
 
 (defun gemini-companion-roots-outermost (name &optional session)
-  "Return a list of the outermost root above NAME, and OWN.
-NAME is a true name; that of a directory ends with a slash.  Roots of the
-CLI of SESSION come first, and OWN is non-nil if the root is one of them."
+  "Return (ROOT IN-SESSION): the outermost root above NAME, or nil.
+NAME is a true name; the name of a directory ends with a slash.  Prefer the
+roots of the CLI of SESSION; IN-SESSION is non-nil if ROOT is one of them."
   (pcase-let* (((map :directory :remote) session)
                (outermost (lambda (roots)
                             (car (seq-sort-by #'length #'<
                                               (gemini-companion-roots--above
                                                name roots)))))
-               (own (funcall
-                     outermost
-                     (cond (remote (gemini-companion-names-roots remote))
-                           ((or (null directory) (file-remote-p directory)) nil)
-                           ((gemini-companion-roots--above
-                             (file-name-as-directory directory)
-                             gemini-companion-roots-last))
-                           ;; A root may be dropped while the CLI is connected.
-                           (t (ensure-list (cdr (gemini-companion-roots--root
-                                                 directory))))))))
-    (list (or own (funcall outermost (gemini-companion-roots-all)))
-          own)))
+               (of-session
+                (funcall
+                 outermost
+                 (cond (remote (gemini-companion-names-roots remote))
+                       ((or (null directory) (file-remote-p directory)) nil)
+                       ((gemini-companion-roots--above
+                         (file-name-as-directory directory)
+                         gemini-companion-roots-last))
+                       ;; A root may be removed while the CLI is connected.
+                       (t (ensure-list (cdr (gemini-companion-roots--root
+                                             directory))))))))
+    (list (or of-session (funcall outermost (gemini-companion-roots-all)))
+          of-session)))
 
 (defun gemini-companion-roots-innermost (name &optional session)
   "Return the innermost root above NAME, a true name, or nil.
-A root of the CLI of SESSION counts although it may have been dropped."
+Consider the root of the CLI of SESSION even if it was removed meanwhile."
   (car (seq-sort-by #'length #'>
                     (gemini-companion-roots--above
                      name
@@ -107,7 +107,7 @@ If NAME is a directory, it ends with a slash."
 
 (defun gemini-companion-roots--of-buffer (buffer)
   "Return the directory that BUFFER contributes to the roots, or nil.
-It is that of its file, if that may be shared, or of a terminal."
+That is the directory of its file, if the file may be shared, or of a terminal."
   (if-let* ((file (gemini-companion-text-visited buffer)))
       (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))
@@ -121,31 +121,31 @@ It is that of its file, if that may be shared, or of a terminal."
             '(vterm-mode eat-mode term-mode eshell-mode shell-mode)))
 
 (defun gemini-companion-roots--root (directory)
-  "Return (PLACE . TRUE-NAME) for DIRECTORY, or nil if it cannot be a root.
-PLACE is the root of the project of DIRECTORY, or else DIRECTORY
-itself, and TRUE-NAME is the true name of PLACE."
+  "Return (NAME . TRUE-NAME) of the root of DIRECTORY, or nil.
+NAME is the root of the project of DIRECTORY, or DIRECTORY if it is in none.
+Return nil if DIRECTORY cannot be in a root."
   (gemini-companion-cache-get
    (list 'root-of directory)
    (lambda ()
      (cl-loop
-      for place in (list
-                    ;; A user's function in `project-find-functions' may fail.
-                    (ignore-errors
-                      (when-let* ((project (project-current nil directory)))
-                        (project-root project)))
-                    directory)
-      for root = (and place (directory-file-name (file-truename place)))
+      for name in (list
+                   ;; A user's function in `project-find-functions' may fail.
+                   (ignore-errors
+                     (when-let* ((project (project-current nil directory)))
+                       (project-root project)))
+                   directory)
+      for root = (and name (directory-file-name (file-truename name)))
       when (and root
                 (file-directory-p root)
                 (not (seq-some (apply-partially #'file-equal-p root)
                                '("~" "/"))))
-      return (cons (file-name-as-directory (expand-file-name place)) root)))))
+      return (cons (file-name-as-directory (expand-file-name name)) root)))))
 
 (defun gemini-companion-roots-name (file)
-  "Return the name of FILE for a CLI in one of the roots.
-It begins with the true name of the root, which the CLI uses for its
-own directory, and continues as FILE is visited.  Return nil if FILE
-is in none of the last computed roots."
+  "Return the name of FILE for a CLI in one of the roots, or nil.
+The name begins with the true name of the root, since a CLI uses true names of
+directories; the rest is as Emacs visits FILE.  Return nil if FILE is in none of
+the last computed roots."
   (pcase-let* ((`(,root . ,true-name)
                 (gemini-companion-roots--root (file-name-directory file)))
                (file (expand-file-name file))
@@ -156,8 +156,8 @@ is in none of the last computed roots."
                                   (substring file (length root))))))
     (cl-flet ((in-root (name)
                 (and name (gemini-companion-roots--above name roots) name)))
-      ;; To compare with many roots, or to follow the links, takes ten times as
-      ;; long as the rest.
+      ;; The first test is fast; comparing with all roots, or following links, takes
+      ;; ten times as long.
       (or (and (member true-name roots) name)
           (in-root name)
           (in-root (file-truename file))))))

@@ -5,13 +5,12 @@
 
 ;;; Commentary:
 
-;; Rules of the user for which edits are reviewed.  They are read when a proposal
-;; has arrived, and when the hook of a linked CLI reports that the CLI is about to
-;; write a file, in whatever mode the CLI is.
+;; Rules of the user decide which edits are reviewed.  They are evaluated when a
+;; proposal arrives, and when the hook of a linked CLI, in any mode of the CLI, reports
+;; that the CLI is about to write a file.
 ;;
-;; A rule that fails counts as one that asks for a review.  The rules are those of
-;; the default values: the local variables of a file, which a CLI may write, change
-;; nothing.
+;; A rule that signals an error asks for a review.  Only default values of variables
+;; are used, since a CLI may write the local variables of a file.
 
 ;;; Code:
 
@@ -66,8 +65,8 @@ as `always'.  For example:
 ;;;; State
 
 (defvar gemini-companion-rules-until-exit nil
-  "Rules that hold until Emacs exits, as in `gemini-companion-review-rules'.
-They come before those.  \\[gemini-companion-set-rule] sets them.")
+  "Rules that apply until Emacs exits, as in `gemini-companion-review-rules'.
+They precede those of the option.  \\[gemini-companion-set-rule] sets them.")
 
 ;; A CLI may write the local variables of a project.
 (dolist (variable '(gemini-companion-review-rules
@@ -83,22 +82,22 @@ They come before those.  \\[gemini-companion-set-rule] sets them.")
                (:constructor gemini-companion-rules--verdict
                              (review condition &optional problem))
                (:copier nil))
-  "What the rules decide about a file.
-REVIEW is `always' or `never', and CONDITION that of the rule.  PROBLEM is a
-string if the rule has failed, else nil."
+  "Decision of the rules about a file.
+REVIEW is `always' or `never'; CONDITION is the condition of the rule that
+decided.  PROBLEM is an error message if the rule has failed, or nil."
   review condition problem)
 
 (defun gemini-companion-rules-all ()
-  "Return all rules, those of this Emacs first, as in the option."
+  "Return all rules, those until Emacs exits first."
   (append (default-value 'gemini-companion-rules-until-exit)
           (default-value 'gemini-companion-review-rules)))
 
 ;;;; Decision
 
 (defun gemini-companion-rules-for (file &optional session)
-  "Return what the rules decide about an edit of FILE by SESSION.
-The value is a `gemini-companion-rules-verdict', or nil if no rule fits.
-This calls functions of the user, so ask once for an edit."
+  "Return the `gemini-companion-rules-verdict' on an edit of FILE by SESSION.
+Return nil if no rule applies.  This calls functions of the user, so call it
+once for each edit."
   (when-let* ((rules (append (gemini-companion-rules-all)
                              (gemini-companion-review-plans-rules file))))
     (let ((began (float-time))
@@ -109,7 +108,7 @@ This calls functions of the user, so ask once for an edit."
                            (gemini-companion-rules--decide
                             rules file session
                             (lambda (condition) (setq tried condition))))))
-            ;; A function that computes is not interrupted.
+            ;; The timeout does not interrupt a function that never waits.
             (when (< gemini-companion-rules--seconds (- (float-time) began))
               (error "Takes longer than a second"))
             verdict)
