@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; What the core has to know of the add-on before it is used: its commands.  The
-;; add-on writes prompts and types them into a CLI: `gemini-companion-prompt',
-;; `gemini-companion-send', `gemini-companion-compose', `gemini-companion-undone' and
-;; `gemini-companion-comment-send'.
+;; Declare the add-on to the core before its files are loaded: its commands.  The
+;; add-on composes prompts and types them into a CLI.  Its files are
+;; `gemini-companion-prompt', `gemini-companion-send', `gemini-companion-compose',
+;; `gemini-companion-undone' and `gemini-companion-comment-send'.
 
 ;;; Code:
 

@@ -5,12 +5,12 @@
 
 ;;; Commentary:
 
-;; A buffer for the next prompt of a CLI, in a mode for text.  Its draft is in a
-;; file, to which Emacs saves automatically, until the prompt is submitted.  There
-;; is one buffer for each directory in which a CLI runs.
+;; Compose the next prompt of a CLI in a buffer with a text mode.  The draft is saved
+;; to a file automatically until the prompt is submitted.  There is one buffer for each
+;; directory in which a CLI runs.
 ;;
-;; Names of files after @, and commands after /, are completed.  An image that is
-;; yanked or dropped becomes a file, to which the prompt refers.
+;; File names after @, and commands after /, are completed.  An image that is yanked or
+;; dropped is saved to a file, to which the prompt refers.
 
 ;;; Code:
 

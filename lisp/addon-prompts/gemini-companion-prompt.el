@@ -5,26 +5,24 @@
 
 ;;; Commentary:
 
-;; Type into the prompt of a CLI that runs in a terminal of this Emacs, so that
-;; the text is taken literally: what is at point, a prompt that was composed, or
-;; the reason for a rejection.  Text for a CLI that runs elsewhere goes to the
-;; kill ring.
+;; Type a text into the prompt of a CLI in a terminal of this Emacs, so that the CLI
+;; takes it literally: a description of the text at point, a composed prompt, or the
+;; reason for a rejection.  A text for a CLI in another terminal is copied to the kill
+;; ring.
 ;;
-;; A text to be submitted is a *task*, whose phases are functions below: the task
-;; is `queued' until its CLI can take it; `probing' whether the CLI shows what is
-;; typed; `typed' (or `retyped') until the terminal shows the text; then Enter is
-;; pressed.  A text or an Enter that comes while the CLI asks a question would
-;; answer that.
+;; A text to be submitted is a *task*.  Each phase of a task has a function: the task
+;; is `queued' until its CLI is ready; `probing' until the CLI shows a mark; `typed' or
+;; `retyped' until the terminal shows the text; then Enter is pressed.  If the CLI asks
+;; a question meanwhile, a text or Enter would answer the question, so nothing is typed.
 ;;
-;; To see where the CLI shows what is typed, a *mark* is typed: a space that is
-;; nowhere else in the terminal, and that the CLI strips from the prompt.  The text
-;; itself may be on the screen already, and long texts are shown as placeholders.
-;; Copilot CLI may take the mark behind a text for a part of the paste, so the mark
-;; is typed again.  A mark must be shown for a while before it counts: a CLI takes
-;; an Enter that follows a text at once for a part of a paste, and may draw the
-;; rows below a text, or a text typed again, later.
+;; A *mark* is a space character that is nowhere else in the terminal, and that the
+;; CLI strips from the prompt.  It shows where the prompt is: the text itself may
+;; already be elsewhere on the screen, and a CLI shows a placeholder for a long text.
+;; Copilot CLI may take a mark after a text for part of the paste; then the mark is
+;; typed again.  A mark must be visible for a while: a CLI takes an Enter immediately
+;; after a text for part of a paste, and may draw the screen late.
 ;;
-;; The protocol has no field for the reason of a rejection, so it becomes the next
+;; The protocol has no field for the reason of a rejection, so the reason is the next
 ;; prompt.
 
 ;;; Code:

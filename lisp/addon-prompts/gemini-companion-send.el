@@ -5,14 +5,14 @@
 
 ;;; Commentary:
 
-;; Insert what is at point into the prompt of a CLI: a reference to a file, which the
-;; CLI reads, or a text.  A table has a function for each mode, which returns
-;; *things*, data about what is at point; another function makes a text of them for
-;; one CLI.
+;; Insert a description of the text at point into the prompt of a CLI: a reference to
+;; a file, which the CLI reads, or a text.  A table has a function for each mode that
+;; returns *things*, structs that describe the text at point; another function formats
+;; them for a CLI.
 ;;
-;; Many buffers have text of files that are not shared: hits, hunks, the output of
-;; compilations, versions in Git.  A thing from such a buffer has the file that its
-;; text is from, or may be from, and its text is sent only if that is shared.
+;; Many buffers have text of files that are not shared: search results, hunks, output
+;; of compilations, versions in Git.  A thing from such a buffer names the file from
+;; which its text may come, and its text is sent only if that file is shared.
 
 ;;; Code:
 

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; What the core has to know of the add-on before it is used: its commands.  The
-;; add-on connects CLIs on other hosts: `gemini-companion-remote-names'
+;; Declare the add-on to the core before its files are loaded: its commands.  The
+;; add-on connects CLIs on other hosts.  Its files are `gemini-companion-remote-names'
 ;; and `gemini-companion-remote'.
 
 ;;; Code:

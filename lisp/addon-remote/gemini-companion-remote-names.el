@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; The hosts that are connected, and how the names of their files are mapped to
-;; those of their local copies, which the server keeps up to date while a CLI wants
-;; to write the file.  This file needs neither server nor connection.  The methods
-;; are those of the generic functions in `gemini-companion-names'.
+;; The connected hosts, and the mapping between names of remote files and of their
+;; local copies, which the server updates while a CLI wants to write the file.  The
+;; methods are for the generic functions of `gemini-companion-names'.  This file uses
+;; neither the server nor the network.
 
 ;;; Code:
 

@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; Connections to remote hosts, where CLIs run that are not on this one.  The server
-;; starts a small program there, the outpost, by a command like "ssh host".  The
-;; commands that connect and disconnect a host are here, and the methods by which
-;; `gemini-companion-run' starts a CLI there, in a terminal of this Emacs.
+;; Connections to remote hosts on which CLIs run.  The server starts a small program on
+;; the host, the outpost, by a command such as "ssh host".  This file has the commands
+;; that connect and disconnect a host, and the methods by which `gemini-companion-run'
+;; starts a CLI on the host in a terminal of this Emacs.
 
 ;;; Code:
 

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; What the core has to know of the add-on before it is used: its command, and that
-;; CLIs can be linked.  The add-on answers what linked CLIs ask Emacs, questions of
-;; models, permissions and plans: `gemini-companion-tools', `gemini-companion-lookup',
+;; Declare the add-on to the core before its files are loaded: its command, and that
+;; CLIs can be linked.  The add-on answers linked CLIs: questions of models,
+;; permissions and plans.  Its files are `gemini-companion-tools', `gemini-companion-lookup',
 ;; `gemini-companion-errors', `gemini-companion-code', `gemini-companion-eglot',
 ;; `gemini-companion-words', `gemini-companion-permission', `gemini-companion-plan',
 ;; `gemini-companion-inquiry' and `gemini-companion-keys'.

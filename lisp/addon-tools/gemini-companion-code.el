@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; What can be read in the text of a program alone, without its language: the errors
-;; that are new after an edit, the names that an edit has changed, and the occurrences
-;; and the definition of a symbol.  `errors' and `lookup' ask that.
+;; Analyze texts of programs without knowledge of their language: find the errors that
+;; are new after an edit, the names that an edit has changed, and the occurrences and
+;; the definition of a symbol.  `errors' and `lookup' use this.
 
 ;;; Code:
 

@@ -5,18 +5,17 @@
 
 ;;; Commentary:
 
-;; After a CLI has written an edit, the new errors of the file, and of other open
-;; files that use a name whose definition was changed, are reported to that CLI.
+;; After a CLI has written an edit, Emacs reports to that CLI the new errors of the
+;; file, and of other open files that use a name whose definition was changed.
 ;;
-;; A report about an edit is believed if it is about the text that was written: if
-;; it names the version of that text, if it answers a request that was sent after
-;; the text, or if Flymake or Flycheck began to check that text.  Of a file that no
-;; buffer visits, the language server of its project gets the text after the edit,
-;; and the text before it.
+;; A report of errors is accepted only if it is about the text that was written: it
+;; names the version of that text, it answers a request that was sent after the text,
+;; or Flymake or Flycheck began to check that text.  If no buffer visits the file, the
+;; language server of its project is sent the texts before and after the edit.
 ;;
-;; The data: a *report* is what is known of the text of a buffer; a *text* is one
-;; that a file had, with its errors; a *check* compares the errors of two texts.
-;; Checks wait in a queue, as the texts that one sends would disturb another.
+;; A *report* has the errors of the text of a buffer; a *text* is a text that a file
+;; had, and its errors; a *check* compares the errors of two texts.  Checks wait in a
+;; queue, since the texts that a check sends would disturb another check.
 
 ;;; Code:
 
@@ -55,63 +54,65 @@ The CLI waits for it.")
                (:constructor gemini-companion-errors--report (tick errors version)))
   "The last report about the text of a buffer.
 TICK is the `buffer-chars-modified-tick' of that text, or nil if the next
-report may be about a file that was closed; ERRORS is a list of
-\(LINE TEXT SOURCE); VERSION is the one that the report of a language
-server named, or nil if it named none."
+report may be about a file that was closed.  ERRORS is a list of
+\(LINE TEXT SOURCE).  VERSION is the version that the report of a language
+server names, or nil."
   tick errors version)
 
 (cl-defstruct (gemini-companion-errors--text
                (:noinline t)
                (:constructor gemini-companion-errors--text (file content)))
-  "A text that a file had, and the errors in that.
-FILE is a true name, CONTENT the text.  FOUND is a list of one element,
-the list of the errors, once they are known, so that (nil) means that
-there are none; before, it is nil.  ASKED is nil until the errors were
-asked for, then t; or the version of CONTENT, if a report is to name that."
+  "A text that a file had, and its errors.
+FILE is a true name, CONTENT the text.  FOUND is nil until the errors are known,
+and then a list with one element, the list of errors: (nil) means that there are
+no errors.  ASKED is nil until the errors were asked for; then it is the version
+of CONTENT that a report must name, or t."
   file content found asked)
 
 (cl-defstruct (gemini-companion-errors--check (:noinline t))
   "The search for the errors that one edit introduced.
-FILE is a true name, whose text was BEFORE, nil for a new file, and is
-AFTER now.  CALLBACK is called with the result at the end, at the time
-END, a `float-time', at the latest.
+FILE is a true name.  BEFORE and AFTER are its texts before and after the edit;
+BEFORE is nil for a new file.  CALLBACK is called with the result, not later
+than at END, a `float-time'.
 
-STATE is `waiting' until the check is the first one, `texts' while the
-errors of FILE are searched, and `others' while those of other files are.
+STATE is `waiting' until the check is the first in the queue, `texts' during
+the search for errors of FILE, and then `others' during the search for errors of
+other files.
 
-SOURCE is the buffer that visits FILE, or else one of its language server;
-SERVER is that server, or nil if only Flymake or Flycheck checks; VERSION
-is the version of the text of FILE that the check has sent, if any.  OLD
-and NEW are the texts before and after, OLD maybe nil, and LEFT those to
-ask about, in order; one may be there twice.  NAMES is a regexp for the
-names whose definitions were changed, or nil, and OTHERS are the buffers
-that have one of them."
+SOURCE is the buffer that visits FILE, or else another buffer of its language
+server.  SERVER is that server, or nil if only Flymake or Flycheck checks.
+VERSION is the version of the text of FILE that the check has sent, or nil.
+OLD, which may be nil, and NEW are the `gemini-companion-errors--text's before
+and after the edit.  LEFT lists those still to ask about, in order; one may
+occur twice.  NAMES is a regexp for the names whose definitions were changed,
+or nil, and OTHERS are the buffers that use one of them."
   file before after callback end (state 'waiting)
   source server version old new left names others)
 
 (defvar gemini-companion-errors--checks nil
-  "The checks in order, of which only the first one runs.
-The texts that another check sends would disturb it.")
+  "The queue of checks; only the first one runs.
+The texts that a check sends would disturb another check.")
 
 (defvar gemini-companion-errors--texts nil
-  "The last eight texts, the newest first; a change of another file drops them.")
+  "The last eight texts, the newest first.
+A change of another file drops all of them.")
 
 (defvar gemini-companion-errors--earlier-reports nil
-  "Alist of buffers and the last report about each before a text was replaced.")
+  "Alist of (BUFFER . REPORT), the last reports before a text was replaced.")
 
 (defvar gemini-companion-errors--busy nil
   "Work in progress of the language servers, a list of (SERVER . TOKEN).")
 
 (defvar-local gemini-companion-errors--begun nil
-  "Tick of the text that Flymake or Flycheck has begun to check last.")
+  "Tick of the text that Flymake or Flycheck last began to check.")
 
 (defvar-local gemini-companion-errors--last-report nil
   "Last report about this buffer, or nil.")
-;; A revert may turn on the major mode.
+;; A revert may turn on the major mode again.
 (put 'gemini-companion-errors--last-report 'permanent-local t)
 
 (defvar-local gemini-companion-errors--sent nil
-  "Cons of the version of the text that Eglot has sent last, and its tick.")
+  "Version and tick of the text that Eglot sent last, a cons.")
 
 ;;;; Flymake and Flycheck
 
@@ -119,7 +120,7 @@ The texts that another check sends would disturb it.")
   "Return the mode for diagnostics in BUFFER, or nil."
   (with-current-buffer buffer
     (cond ((and flymake-mode
-                ;; Others than Eglot count from the first visible line.
+                ;; Backends other than Eglot count lines from the narrowing.
                 (or (not (buffer-narrowed-p)) (gemini-companion-eglot-managed-p)))
            'flymake-mode)
           ((bound-and-true-p flycheck-mode) 'flycheck-mode))))
@@ -447,7 +448,7 @@ A timer calls this while there are checks."
          (gemini-companion-errors--end check nil))))
 
 (defun gemini-companion-errors--continue (check)
-  "Do the next step of CHECK, by its state, or end it if it cannot be done."
+  "Do the next step of CHECK, or end it if that is impossible."
   (cond ((gemini-companion-errors--overtaken-p check)
          (gemini-companion-errors--end check nil))
         ((not (eq 'waiting (gemini-companion-errors--check-state check)))
@@ -459,8 +460,8 @@ A timer calls this while there are checks."
          (gemini-companion-errors--end check nil))))
 
 (defun gemini-companion-errors--overtaken-p (check)
-  "Return non-nil if the buffer has another text than that after the edit.
-The errors after the edit of CHECK are to be asked for next then."
+  "Return non-nil if the buffer no longer has the text after the edit of CHECK.
+Return nil unless the errors of that text are the next to be asked for."
   (let ((buffer (gemini-companion-names-buffer
                  (gemini-companion-errors--check-file check))))
     (and buffer
@@ -471,9 +472,9 @@ The errors after the edit of CHECK are to be asked for next then."
                        (gemini-companion-text-of-buffer buffer))))))
 
 (defun gemini-companion-errors--find-source (check)
-  "Set the source and the server of CHECK; return nil if there is none.
-Return nil, too, if the file may not be shared, or if its texts are too
-large to be sent."
+  "Set the source and the server of CHECK, and return non-nil on success.
+Return nil if neither a server nor a mode checks the file, if the file must
+not be shared, or if its texts are too large to be sent."
   (pcase-let* (((cl-struct gemini-companion-errors--check file before after) check)
                (buffer (gemini-companion-names-buffer file))
                (source (or buffer (gemini-companion-eglot-neighbor file)))
@@ -486,26 +487,17 @@ large to be sent."
          (gemini-companion-context-name-shared-p file))))
 
 (defun gemini-companion-errors--plan (check)
-  "Set the texts of CHECK to ask about, and the buffers that it may break.
-What is known of the text before is used if it can be trusted."
+  "Set the texts of CHECK to ask about, and the buffers that it may break."
   (pcase-let* (((cl-struct gemini-companion-errors--check file before after source)
                 check)
                (visited (gemini-companion-names-buffer file))
                (others (gemini-companion-errors--find-others check))
                (requestable (with-current-buffer source
                               (gemini-companion-eglot-error-requests file)))
-               (earlier (and before
-                             (gemini-companion-errors--text-of file before)))
-               (usable
-                (and earlier
-                     (cond
-                      ;; A request that was sent will be answered.
-                      ((and visited requestable)
-                       (gemini-companion-errors--text-asked earlier))
-                      ;; A server need not report about a text like the last one.
-                      ((or visited (not (or requestable others)))
-                       (gemini-companion-errors--text-found earlier)))))
-               (old (cond (usable earlier)
+               (known (and before
+                           (gemini-companion-errors--known-text
+                            file before visited requestable others)))
+               (old (cond (known)
                           ((and before (not visited))
                            (gemini-companion-errors--expect file before))))
                (new (gemini-companion-errors--expect file after)))
@@ -514,18 +506,47 @@ What is known of the text before is used if it can be trusted."
           (gemini-companion-errors--check-old check) old
           (gemini-companion-errors--check-new check) new
           (gemini-companion-errors--check-left check)
-          (cond ((null old) (list new))
-                ((or visited (and requestable (null others))) (list new old))
-                ;; The server may know the text after the edit from the file.
-                (others (list old new))
-                ;; Other programs may have changed what was known: ask about the
-                ;; text after, then before, and compare with a second answer.
-                (usable (list new old old new))
-                (t (list new old new))))))
+          (gemini-companion-errors--order
+           old new
+           :certain (or visited (and requestable (null others)))
+           :others others
+           :known known))))
+
+(defun gemini-companion-errors--known-text
+    (file content visited requestable others)
+  "Return the earlier text CONTENT of FILE if its errors can be reused, or nil.
+VISITED is the buffer of FILE, or nil.  REQUESTABLE is non-nil if its errors are
+requested from a server, rather than published.  OTHERS are the other buffers
+to check."
+  (when-let* ((text (gemini-companion-errors--text-of file content)))
+    (and (cond
+          ;; The server will answer a request that was sent.
+          ((and visited requestable)
+           (gemini-companion-errors--text-asked text))
+          ;; A server need not report again about a text that did not change.
+          ((or visited (not (or requestable others)))
+           (gemini-companion-errors--text-found text)))
+         text)))
+
+(cl-defun gemini-companion-errors--order (old new &key certain others known)
+  "Return the texts OLD and NEW in the order in which to ask for their errors.
+OLD is nil if there is no text to compare with.  CERTAIN is non-nil if each
+answer is certain to be about the text that was asked for.  OTHERS are the
+other buffers to check.  KNOWN is non-nil if the errors of OLD are known.
+
+A text that comes twice is asked about again if the first result is doubtful;
+see `gemini-companion-errors--advance'."
+  (cond ((null old) (list new))
+        (certain (list new old))
+        ;; The server may have read NEW from the file, and checked OTHERS with it.
+        (others (list old new))
+        ;; Another program may have changed the known errors of OLD.
+        (known (list new old old new))
+        (t (list new old new))))
 
 (defun gemini-companion-errors--learn (check)
-  "Ask for the errors of the next text of CHECK, or take them if they are known.
-After the last text, wait for the other files, and finish CHECK."
+  "Ask for the errors of the next text of CHECK, or store a report about them.
+After the last text, wait for the errors of other files, and finish CHECK."
   (let ((text (car (gemini-companion-errors--check-left check))))
     (cond
      ((eq 'others (gemini-companion-errors--check-state check))
@@ -534,7 +555,7 @@ After the last text, wait for the other files, and finish CHECK."
      ((not (or (gemini-companion-errors--text-found text)
                (gemini-companion-errors--text-asked text)))
       (gemini-companion-errors--ask check text))
-     ;; A server that is loading files reports errors that it takes back.
+     ;; A server that is still loading files may report transient errors.
      ((gemini-companion-errors-busy-p
        (gemini-companion-errors--check-server check)))
      (t
@@ -544,9 +565,9 @@ After the last text, wait for the other files, and finish CHECK."
         (gemini-companion-errors--continue check))))))
 
 (defun gemini-companion-errors--take-report (check text)
-  "Set what is found in TEXT of CHECK from the report about its buffer.
-That is done for the text after the edit, in a buffer whose errors are
-published, not requested."
+  "Set the errors of TEXT of CHECK from the report about its buffer.
+Do so only for the text after the edit, in a buffer whose errors are published
+rather than requested."
   (when-let* (((eq text (gemini-companion-errors--check-new check)))
               (file (gemini-companion-errors--check-file check))
               (buffer (gemini-companion-names-buffer file)))
@@ -556,12 +577,12 @@ published, not requested."
               (gemini-companion-errors-current))))))
 
 (defun gemini-companion-errors--advance (check text)
-  "Go on to the next text of CHECK, as the errors of TEXT are known.
-The state becomes `others' after the last one."
+  "Advance CHECK to the text after TEXT, whose errors are known.
+After the last text, set its state to `others'."
   (let* ((new-p (eq text (gemini-companion-errors--check-new check)))
          (clean (null (car (gemini-companion-errors--text-found text))))
          (rest (cdr (gemini-companion-errors--check-left check))))
-    ;; Without errors after the edit, those before do not matter.
+    ;; If there are no errors after the edit, no error is new.
     (when (and new-p clean)
       (setq rest nil))
     (when (and rest (not new-p) (gemini-companion-errors--doubtful-p check))
@@ -573,8 +594,8 @@ The state becomes `others' after the last one."
       (gemini-companion-errors--ask-others check))))
 
 (defun gemini-companion-errors--doubtful-p (check)
-  "Return non-nil unless all new errors of CHECK are in lines of its edit.
-A server that is loading files may report others for a while."
+  "Return non-nil if CHECK has new errors outside of the lines of its edit.
+A server that is still loading files may report such errors transiently."
   (pcase-let (((cl-struct gemini-companion-errors--check before after old new)
                check))
     (cl-flet ((new-errors (found)
@@ -587,7 +608,7 @@ A server that is loading files may report others for a while."
            (new-errors nil))))))
 
 (defun gemini-companion-errors--ask (check text)
-  "Have TEXT of CHECK checked; a later step takes the errors."
+  "Start checking TEXT of CHECK; a later step stores its errors."
   (setf (gemini-companion-errors--text-asked text) t)
   (pcase-let* (((cl-struct gemini-companion-errors--check file before after server)
                 check)
@@ -606,8 +627,8 @@ A server that is loading files may report others for a while."
              (gemini-companion-errors--request text))))))
 
 (defun gemini-companion-errors--send (check text)
-  "Send TEXT to the server of CHECK, unless CHECK has ended or begun again.
-Request its errors if the server supports that."
+  "Send TEXT to the server of CHECK, and request its errors if supported.
+Do nothing if CHECK has ended, or no longer asks about TEXT."
   (gemini-companion-log-guarded 'errors
     (save-match-data
       (when (and (eq 'texts (gemini-companion-errors--check-state check))
@@ -628,7 +649,7 @@ Request its errors if the server supports that."
               (setf (gemini-companion-errors--text-asked text) sent))))))))
 
 (defun gemini-companion-errors--finish (check)
-  "End CHECK with its result, if its text is still in the file."
+  "End CHECK with its result, or with nil if the file has another text."
   (pcase-let* (((cl-struct gemini-companion-errors--check
                            file before after old new names others)
                 check)

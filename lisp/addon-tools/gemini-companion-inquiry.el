@@ -5,10 +5,11 @@
 
 ;;; Commentary:
 
-;; An inquiry is a request: the model of a linked CLI asks the user one or more
-;; questions, and offers answers to choose from.  It comes and ends like a permission.
-;; There is no default answer.  Where the hook of the CLI waits, the user can choose
-;; here, or type another answer; the others are answered in their terminals.
+;; An inquiry is a request in which the model of a linked CLI asks the user one or more
+;; questions, with answers to choose from.  It arrives and ends like a permission.
+;; There is no default answer.  If the hook of the CLI waits for an answer, the user
+;; can choose one in Emacs, or type another; otherwise, the user answers in the
+;; terminal.
 
 ;;; Code:
 

@@ -5,15 +5,15 @@
 
 ;;; Commentary:
 
-;; A CLI that takes no answer to its permission from a hook takes one key in its
-;; terminal.  A key that is sent without a look is a yes to another command: dialogs
-;; come in another order than events, and the next one is there at once.  So one key
-;; is sent, once, and only if the terminal is in this Emacs, its title shows that the
-;; CLI asks, nothing was typed there for a second, and the last thing on the screen
-;; is the dialog of exactly that command.  Otherwise nothing is sent.
+;; Some CLIs accept no answer to a permission question from a hook, but a key in their
+;; terminal.  A key that is sent without reading the screen could allow another
+;; command, since dialogs may appear in another order than the events, and the next
+;; dialog follows at once.  So a key is sent once, and only if all of these hold: the
+;; terminal is in this Emacs; its title shows that the CLI asks; nothing was typed
+;; there for a second; and the screen ends with the dialog about exactly that command.
 ;;
-;; The adapter of a CLI reads its dialog, see `gemini-companion-client-dialog'; what
-;; is on the screen may stand for more than one text, and this file refuses those.
+;; The adapter of a CLI reads the dialog, see `gemini-companion-client-dialog'.  This
+;; file sends no key if the rows of the dialog could be those of another command.
 
 ;;; Code:
 

@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; Answers to the questions of a model about a symbol or the diagnostics of a
-;; file.  They come from the language servers that Eglot runs, from Flymake and
-;; Flycheck, and for Lisp from this Emacs.  Nothing that the user sees changes: no
-;; file is visited, and nothing waits for a server.  Long work is done in slices.
+;; Answer questions of a model about a symbol, or about the diagnostics of a file.  The
+;; answers come from the language servers of Eglot, from Flymake and Flycheck, and for
+;; Lisp from this Emacs.  No file is visited, and Emacs does not wait for a server.
+;; Long searches are done in slices.
 
 ;;; Code:
 

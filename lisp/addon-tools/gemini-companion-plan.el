@@ -5,13 +5,13 @@
 
 ;;; Commentary:
 
-;; A plan is a request: a linked CLI asks whether its plan is good.  It comes and ends
-;; like a permission.  The user comments on its lines; where the hook of the CLI waits,
-;; the comments go to the model, which plans again.  It is approved in the terminal
-;; only, where the user also chooses in which mode the CLI goes on.
+;; A plan is a request in which a linked CLI asks for approval of its plan.  It arrives
+;; and ends like a permission.  The user comments on its lines; if the hook of the CLI
+;; waits, the comments are sent to the model, which revises the plan.  The user approves
+;; the plan only in the terminal, and chooses there in which mode the CLI continues.
 ;;
-;; A CLI that writes its plan to a file has a review in place of this, and asks then
-;; whether to start, which is a request of a simpler kind.
+;; The plan of a CLI that writes it to a file has a review instead.  After that, the
+;; CLI asks whether to start, which is a request without comments.
 
 ;;; Code:
 

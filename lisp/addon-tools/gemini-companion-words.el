@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; Which files of a project contain a word, by a text search of Git.  A language
-;; server does not say that it has read a part of the files only: jedi stops after
-;; 30 files, and clangd answers while it builds its index.  The files with the word
-;; of which it says nothing are the only sign of that.
+;; Find the files of a project that contain a word, by a text search of Git.  A
+;; language server does not report that it has read only some of the files: jedi stops
+;; after 30 files, and clangd answers while it builds its index.  Files that contain
+;; the word, but are missing in its answer, show that.
 
 ;;; Code:
 

@@ -5,18 +5,17 @@
 
 ;;; Commentary:
 
-;; An edit is what a CLI wants to write, or has written, to one file.  It has one
-;; record, `gemini-companion-edit'.  This file has the list of them, what all parts
-;; ask about one, and the functions that are called when something happens to one.
+;; An edit is what a CLI wants to write, or has written, to one file.  Its record is
+;; the struct `gemini-companion-edit'.  This file has the list of edits, functions
+;; about an edit that all components use, and the events of an edit.
 ;;
-;; The slots have owners: gemini-companion-edit-texts.el has the texts and coding
-;; systems, gemini-companion-edit-hunks.el what was compared,
-;; gemini-companion-file-state.el the file state and the write that is awaited, and
-;; gemini-companion-proposal.el the decision and the outcome.  The decision is nil
-;; while the edit awaits an answer, and is then set once.  All other slots are set
-;; here.
+;; Each slot is set in one file: texts and coding systems in
+;; gemini-companion-edit-texts.el, the comparison in gemini-companion-edit-hunks.el,
+;; the file state and the awaited write in gemini-companion-file-state.el, and the
+;; decision and the outcome in gemini-companion-proposal.el.  The decision is nil while
+;; the edit awaits an answer, and is set once.
 ;;
-;; How an edit is displayed, and when, is not known here.
+;; This file does not depend on how and when an edit is displayed.
 
 ;;; Code:
 

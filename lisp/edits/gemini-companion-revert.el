@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; The buffer that visits a file is reverted after a CLI has written the file,
-;; between two commands.  If the buffer has unsaved text, a command can merge the
-;; two texts, because the text from before the first unsaved change is kept.
-;; Nothing here saves a buffer or asks.
+;; Revert the buffer that visits a file after a CLI has written the file, between two
+;; commands.  If the buffer has unsaved text, a command can merge the two texts: their
+;; common ancestor is recorded before the first unsaved change.  This file never saves
+;; a buffer, and never prompts.
 
 ;;; Code:
 
@@ -50,8 +50,7 @@ change, unless you type there.  Takes effect with the next edit."
   "Watches of the files whose buffers are reverted once no command is in progress.")
 
 (defvar gemini-companion-revert-in-place nil
-  "Non-nil while a buffer is reverted line by line.
-Overlays are then still on their lines.")
+  "Non-nil while a buffer is reverted line by line, which preserves overlays.")
 
 (defvar gemini-companion-revert-merged-hook nil
   "Hook run in a buffer into which the text of its file was merged.")
@@ -60,21 +59,21 @@ Overlays are then still on their lines.")
   "The stamp of the file for which this buffer was reported to be stale.")
 
 (defvar-local gemini-companion-revert--ancestor nil
-  "Cons of a modification time and a text, or nil.
-The text is what this buffer last had in common with its file, while
-that is the time at which the file was visited or saved.")
+  "Common ancestor of this buffer and its file, (TIME . TEXT), or nil.
+It is valid while TIME is the modification time at which the file was visited
+or saved.")
 
 ;;;; Start
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'revert)))
-  "Keep the text of each file buffer before it is edited.
+  "Record the text of a file buffer before its first change.
 Revert buffers before commands."
   '((first-change-hook gemini-companion-revert--keep-ancestor)
     ;; After functions that end a search.
     (pre-command-hook gemini-companion-revert--before-command 90)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'revert)))
-  "Revert nothing any more, and keep no texts."
+  "Stop reverting, and remove the recorded texts."
   (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
@@ -83,8 +82,8 @@ Revert buffers before commands."
 ;;;; When a buffer is reverted
 
 (defun gemini-companion-revert (file)
-  "Revert the buffer of FILE, if any, which was written.
-Do that at once if no command is in progress, else soon."
+  "Revert the buffer that visits FILE, if any, after a CLI has written FILE.
+If a command is in progress, do so after it."
   (if (gemini-companion-revert-free-p)
       (gemini-companion-revert-now file)
     (unless (cl-find file gemini-companion-revert--watches :test #'equal
@@ -94,7 +93,7 @@ Do that at once if no command is in progress, else soon."
             gemini-companion-revert--watches))))
 
 (defun gemini-companion-revert--soon (watch _changed occasion)
-  "Revert the buffer of the file of WATCH, and stop that, if that is possible.
+  "Revert the buffer of the file of WATCH, and end WATCH, if that is possible.
 For OCCASION, see `gemini-companion-watch-check'."
   (when (and (gemini-companion-watch-may-revert-p occasion)
              (gemini-companion-revert-free-p occasion))
@@ -103,23 +102,24 @@ For OCCASION, see `gemini-companion-watch-check'."
     t))
 
 (defun gemini-companion-revert--end (watch)
+  "End WATCH."
   (setq gemini-companion-revert--watches
         (remq watch gemini-companion-revert--watches))
   (gemini-companion-watch-stop watch))
 
 (defun gemini-companion-revert-now (file &optional keys)
-  "Revert the buffer of FILE, if any, which was written, at once.
-If KEYS, the number of keys until the user answered a review of FILE,
-is non-nil, go to the first change."
-  ;; A hook of the user may fail.
+  "Revert the buffer that visits FILE, if any, immediately.
+KEYS is nil, or the value of `num-input-keys' when the user answered a review of
+FILE; then move point to the first change."
+  ;; A hook of the user may signal an error.
   (gemini-companion-log-guarded "Reverting a buffer"
     (when-let* ((buffer (gemini-companion-names-buffer file)))
       (gemini-companion-revert--buffer buffer keys))))
 
 (defun gemini-companion-revert-visit (file)
   "Return a buffer that visits FILE with its current text.
-FILE may be the copy of a remote file, which is visited then."
-  ;; Emacs asks whether to read a file again that a CLI has just written.
+If FILE is the copy of a remote file, visit the remote file."
+  ;; Otherwise Emacs would ask whether to read the changed file again.
   (gemini-companion-revert-now file)
   (find-file-noselect (gemini-companion-names-visited file) 'nowarn))
 
@@ -127,15 +127,15 @@ FILE may be the copy of a remote file, which is visited then."
   "Revert the current buffer before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
   (unless (or (not (gemini-companion-watch-any-p))
-              ;; Many files may be watched; a remote one is never as visited.
+              ;; Most buffers are current.  Tramp need not be called.
               (let ((file-name-handler-alist nil))
                 (verify-visited-file-modtime (current-buffer))))
     (gemini-companion-watch-visited 'command)))
 
 (defun gemini-companion-revert-free-p (&optional now)
-  "Return non-nil if no command is in progress that may know places in a text.
-That is one that asks, such as `query-replace', or calls others.  If NOW
-is non-nil, a command has not begun yet."
+  "Return non-nil if no command is in progress that may store positions.
+A command that prompts, such as `query-replace', does so.  If NOW is non-nil,
+the next command has not begun yet."
   (if now
       (not (or isearch-mode (backtrace-frame 0 'command-execute)))
     (gemini-companion-idle-between-commands-p)))
@@ -148,7 +148,7 @@ is non-nil, a command has not begun yet."
 ;;;; Reverting
 
 (defun gemini-companion-revert--current-p ()
-  "Return non-nil if the current buffer's file has not changed since."
+  "Return non-nil if the file has not changed since the buffer visited it."
   (let ((file (gemini-companion-names-file)))
     (if (equal file buffer-file-name)
         (verify-visited-file-modtime)
@@ -156,16 +156,16 @@ is non-nil, a command has not begun yet."
       (let ((written (car (gemini-companion-watch-stamp file))))
         (or (null written)
             (time-less-p written (visited-file-modtime))
-            ;; The time of a link stays as it was when the text was kept.
+            ;; For a link, the recorded time may be that of the link itself.
             (and (buffer-modified-p)
                  (equal (gemini-companion-revert--ancestor-text)
                         (gemini-companion-revert--content-text
                          (gemini-companion-revert--read)))))))))
 
 (defun gemini-companion-revert--plain-p (file)
-  "Return non-nil if the current buffer can have the text of FILE, its file.
-One with a way of its own to revert, such as a hex dump, has not, and
-may ask when it is reverted; nor has one that is decompressed or decrypted."
+  "Return non-nil if the text of FILE can replace that of its current buffer.
+Return nil for a buffer with another `revert-buffer-function', such as a hex
+dump, which may prompt, and for a file that is decompressed or decrypted."
   (and (eq revert-buffer-function (default-value 'revert-buffer-function))
        (not (or (find-file-name-handler file 'insert-file-contents)
                 (gemini-companion-text-unreadable-reason file)))))
@@ -184,8 +184,8 @@ See `gemini-companion-revert-now' for KEYS."
 
 (defun gemini-companion-revert--plain (file time keys)
   "Revert the current buffer, of FILE, which was written at TIME.
-If the buffer has unsaved text, say how to merge it.  See
-`gemini-companion-revert-now' for KEYS."
+If the buffer has unsaved text, report how to merge it instead.  For KEYS, see
+`gemini-companion-revert-now'."
   (let ((content (gemini-companion-revert--read)))
     (if (gemini-companion-revert--unsaved-text-p
          (gemini-companion-revert--content-text content))
@@ -201,17 +201,17 @@ If the buffer has unsaved text, say how to merge it.  See
           (gemini-companion-revert--go-to (caar lines) keys))))))
 
 (defun gemini-companion-revert--unsaved-text-p (text)
-  "Return non-nil if the current buffer has something that is not saved.
+  "Return non-nil if the current buffer has unsaved changes.
 TEXT is the current text of its file.  A coding system that the user has
-chosen for the next save is not saved, either."
+chosen for the next save is an unsaved change."
   (and (buffer-modified-p)
        (or (gemini-companion-revert--chosen-for-save)
            (not (string= text (gemini-companion-text-of-buffer))))))
 
 (defun gemini-companion-revert--report-stale (file stamp)
-  "Report that the current buffer still has what FILE had before STAMP.
-That is a buffer with a way of its own to revert, which may ask.  Do that
-once for each time at which FILE was written."
+  "Report that the current buffer has the text of FILE before STAMP.
+Such a buffer may prompt when it is reverted, so the user must revert it.
+Report once for each STAMP."
   (unless (equal stamp gemini-companion-revert--reported)
     (setq gemini-companion-revert--reported stamp)
     (message "%s was written; its buffer (%s) still shows the previous text; %s"
@@ -220,12 +220,12 @@ once for each time at which FILE was written."
 
 (defun gemini-companion-revert--revert (content time)
   "Revert the current buffer to CONTENT, which was written at TIME.
-Point, markers and undo stay, unless the buffer has bytes.  Return the
-changed lines, if they are known."
+Preserve point, markers and undo unless the buffer is unibyte.  Return the
+changed lines, a list of (BEG . END), or nil if they are unknown."
   (let* ((inhibit-message t)
-         ;; A hook of the user must not ask, either.
+         ;; Hooks of the user must not prompt.
          (inhibit-interaction t)
-         ;; Hooks would call Tramp.
+         ;; For a remote file, hooks would call Tramp.
          (local (equal buffer-file-name (gemini-companion-names-file)))
          (gemini-companion-revert-in-place enable-multibyte-characters)
          (revert-buffer-preserve-modes t))
@@ -234,33 +234,39 @@ changed lines, if they are known."
                         'revert-buffer-in-progress
                       'revert-buffer-in-progress-p))
         '(t)
-      (if (not enable-multibyte-characters)
-          (when local
-            (ignore (revert-buffer t t t)))
-        (when local
-          (gemini-companion-revert--run-hook 'before-revert-hook))
-        (gemini-companion-revert--set-time time)
-        (prog1 (let ((file-name-handler-alist (and local file-name-handler-alist))
-                     (create-lockfiles (and local create-lockfiles)))
-                 ;; Undoing the first change of an unmodified buffer would make it
-                 ;; unmodified.
-                 (let ((create-lockfiles nil))
-                   (set-buffer-modified-p t))
-                 (prog1 (gemini-companion-replace-text
-                         (gemini-companion-revert--content-text content))
-                   ;; The mode line displays the coding system, too.
-                   (setq buffer-file-coding-system
-                         (gemini-companion-revert--content-coding content))
-                   (set-buffer-modified-p nil)))
-          (when local
-            (gemini-companion-revert--run-hook 'after-revert-hook)))))))
+      (cond (enable-multibyte-characters
+             (when local
+               (gemini-companion-revert--run-hook 'before-revert-hook))
+             (gemini-companion-revert--set-time time)
+             (prog1 (gemini-companion-revert--replace content local)
+               (when local
+                 (gemini-companion-revert--run-hook 'after-revert-hook))))
+            (local
+             (ignore (revert-buffer t t t)))))))
+
+(defun gemini-companion-revert--replace (content local)
+  "Replace the text of the current buffer by CONTENT; leave it unmodified.
+LOCAL is nil for a remote file: then call no file name handler, and lock no
+file.  Return the changed lines."
+  (let ((file-name-handler-alist (and local file-name-handler-alist))
+        (create-lockfiles (and local create-lockfiles)))
+    ;; Otherwise undoing the replacement would mark the buffer as unmodified.
+    (let ((create-lockfiles nil))
+      (set-buffer-modified-p t))
+    (prog1 (gemini-companion-replace-text
+            (gemini-companion-revert--content-text content))
+      ;; Before the update of the mode line, which displays the coding system.
+      (setq buffer-file-coding-system
+            (gemini-companion-revert--content-coding content))
+      (set-buffer-modified-p nil))))
 
 (defun gemini-companion-revert--set-time (time)
   "Record that the file of the current buffer was written at TIME.
-Of a symbolic link to a remote file, Tramp compares its own time.  A
-link to a file of the same name is taken for that, as the names do not
-tell, and the host is not asked."
-  ;; With that time, it would count as written by Emacs.
+For a symbolic link to a remote file, keep the recorded time, with which Tramp
+compares the time of the link itself.  A link whose target has the same name
+cannot be recognized without calling the host, and is not treated as a link."
+  ;; First report pending writes: after TIME is recorded, they would count as
+  ;; written by Emacs.
   (gemini-companion-watch-visited 'read)
   (when (string-suffix-p (concat "/" (file-name-nondirectory buffer-file-name))
                          (gemini-companion-names-file))
@@ -268,7 +274,7 @@ tell, and the host is not asked."
 
 (defun gemini-companion-revert--run-hook (hook)
   "Run HOOK without the functions of Eglot.
-They would close and open the document, whose versions would start again."
+They would close and open the document, and restart its version numbers."
   (run-hook-wrapped hook
                     (lambda (function)
                       (unless (string-prefix-p "eglot-" (format "%s" function))
@@ -285,40 +291,41 @@ They would close and open the document, whose versions would start again."
   "Return the current content of this buffer's file.
 The value is a `gemini-companion-revert--content'.
 
-Some CLIs write UTF-8, whatever the previous coding system of the file,
-and CRLF everywhere if there was one; others keep it.  So valid UTF-8 is
-that, and of other bytes the coding system is the one that the user has
-chosen, or else what Emacs finds.  If only ASCII characters were
-written, the coding system of the buffer stays."
+Some CLIs preserve the coding system of the file; others always write UTF-8, and
+CRLF everywhere if there was one.  So valid UTF-8 is decoded as UTF-8, and other
+bytes by the coding system that the user has chosen, or else that Emacs
+detects.  If the file has only ASCII characters, the coding system of the buffer
+does not change."
   (let ((file (gemini-companion-names-file))
         (previous (or buffer-file-coding-system 'undecided))
         (chosen (car buffer-file-coding-system-explicit)))
     (with-temp-buffer
-      (let ((found (gemini-companion-revert--insert file 'utf-8)))
+      (let ((decoded-by (gemini-companion-revert--insert file 'utf-8)))
         (pcase (gemini-companion-revert--kind previous)
           ('undecoded
-           (let ((other (gemini-companion-revert--insert
-                         file (and chosen (coding-system-base chosen)))))
-             (gemini-companion-revert--content-with other other previous)))
+           (let ((detected (gemini-companion-revert--insert
+                            file (and chosen (coding-system-base chosen)))))
+             (gemini-companion-revert--content-with detected detected previous)))
           ('marked
            (delete-char 1)
-           (gemini-companion-revert--content-with 'utf-8-with-signature found
+           (gemini-companion-revert--content-with 'utf-8-with-signature decoded-by
                                                   previous))
           ('ascii
-           ;; In ISO 2022, an escape sequence begins other characters; and the line
-           ;; ends count as the previous coding system finds them: in UTF-16, CRLF
-           ;; is no CRLF in UTF-8, and no-conversion leaves each CR.
+           ;; Decode again: ISO 2022 has escape sequences for other characters, and
+           ;; line ends depend on the coding system: UTF-16 has NULs in them, and
+           ;; no-conversion preserves each CR.
            (unless (eq 'undecided (coding-system-type previous))
-             (setq found (gemini-companion-revert--insert
-                          file (coding-system-base previous))))
-           (gemini-companion-revert--content-with previous found previous))
+             (setq decoded-by (gemini-companion-revert--insert
+                               file (coding-system-base previous))))
+           (gemini-companion-revert--content-with previous decoded-by previous))
           ('utf-8
-           (gemini-companion-revert--content-with 'utf-8 found previous)))))))
+           (gemini-companion-revert--content-with 'utf-8 decoded-by
+                                                  previous)))))))
 
 (defun gemini-companion-revert--insert (file coding)
-  "Make the text of FILE, decoded by CODING, that of the current buffer.
-If CODING is nil, Emacs finds one.  Return the coding system that was used,
-with its line ends.  Point is at the beginning."
+  "Replace the text of the current buffer by FILE, decoded by CODING.
+If CODING is nil, Emacs detects it.  Return the coding system that was used,
+with its line ends.  Move point to the beginning."
   (erase-buffer)
   (let ((coding-system-for-read coding))
     (insert-file-contents file))
@@ -326,10 +333,10 @@ with its line ends.  Point is at the beginning."
   last-coding-system-used)
 
 (defun gemini-companion-revert--kind (previous)
-  "Return what the text of the current buffer is, which was decoded as UTF-8.
-That is `undecoded' if some of its bytes are not UTF-8; `marked' if it
-begins with a byte order mark; `ascii' if it has only ASCII characters,
-and may be in PREVIOUS, a coding system; or else `utf-8'."
+  "Return the kind of text in the current buffer, which was decoded as UTF-8.
+`undecoded': some bytes are not UTF-8.  `marked': it begins with a byte order
+mark.  `ascii': it has only ASCII characters, and may be encoded in PREVIOUS, a
+coding system.  `utf-8': any other text."
   (goto-char (point-min))
   (save-excursion
     (cond ((re-search-forward "[\x3fff80-\x3fffff]" nil t) 'undecoded)
@@ -339,11 +346,11 @@ and may be in PREVIOUS, a coding system; or else `utf-8'."
            'ascii)
           (t 'utf-8))))
 
-(defun gemini-companion-revert--content-with (coding found previous)
-  "Return the content of the current buffer, which is to be saved in CODING.
-It has the line ends of FOUND, the coding system by which it was decoded;
-if it has no line, PREVIOUS with the text conversion of CODING."
-  (let ((eol (coding-system-eol-type found)))
+(defun gemini-companion-revert--content-with (coding decoded-by previous)
+  "Return the content of the current buffer, to be saved in CODING.
+The line ends are those of DECODED-BY, the coding system that decoded it, or if
+the text has no line end, those of PREVIOUS."
+  (let ((eol (coding-system-eol-type decoded-by)))
     (gemini-companion-revert--content
      (buffer-string)
      (if (integerp eol)
@@ -351,8 +358,8 @@ if it has no line, PREVIOUS with the text conversion of CODING."
        (coding-system-change-text-conversion previous coding)))))
 
 (defun gemini-companion-revert--in-ascii-p (coding)
-  "Return non-nil if the ASCII in the current buffer may be a text in CODING.
-It is in UTF-16 if there is a NUL, which no CLI writes into a text."
+  "Return non-nil if the ASCII text in the current buffer may be in CODING.
+For UTF-16, it must have a NUL, which no CLI writes into a text."
   (or (coding-system-get coding :ascii-compatible-p)
       (eq 'iso-2022 (coding-system-type coding))
       (save-excursion
@@ -361,7 +368,7 @@ It is in UTF-16 if there is a NUL, which no CLI writes into a text."
 
 (defun gemini-companion-revert--chosen-for-save ()
   "Return the coding system chosen for the next save of this buffer, or nil.
-That is by \\[set-buffer-file-coding-system], until it is saved."
+The user chooses it by \\[set-buffer-file-coding-system]."
   (pcase buffer-file-coding-system-explicit
     (`(,saved . ,(and chosen (pred coding-system-p)))
      (and chosen
@@ -373,8 +380,8 @@ That is by \\[set-buffer-file-coding-system], until it is saved."
 
 ;;;; Texts of buffers
 
-;; For a file with a NUL, or with a stray byte beside characters, Emacs makes a
-;; buffer of bytes, which CLIs decode as far as they can.
+;; Emacs does not decode a file with a NUL, or with a stray byte among other
+;; characters.  CLIs decode such a file as far as possible.
 (defun gemini-companion-revert-text (buffer)
   "Return the text of BUFFER, which visits a file, as CLIs decode it."
   (gemini-companion-text-as-decoded
@@ -382,18 +389,17 @@ That is by \\[set-buffer-file-coding-system], until it is saved."
    (buffer-local-value 'buffer-file-coding-system buffer)))
 
 (defun gemini-companion-revert-lock ()
-  "Lock the file of the current buffer, as the user is about to edit that.
-If another Emacs has unsaved changes of it, Emacs asks what to do, as it does
-when the user types; a `file-locked' error means that nothing is to be done.
-Replacing lines does not lock it, as no hooks of changes run meanwhile."
+  "Lock the file of the current buffer before a command of the user edits it.
+If another Emacs has locked the file, Emacs asks what to do, as it does when the
+user types; the answer may be a `file-locked' error.  Call this before replacing
+lines, which runs no hooks that would lock the file."
   (unless (buffer-modified-p)
     (lock-file buffer-file-truename)))
 
 (defun gemini-companion-revert-replace-text (text)
-  "Make TEXT, as CLIs decode it, the text of the current buffer of a file.
-The caller has called `gemini-companion-revert-lock'."
-  ;; Replacing runs the hooks of changes once for all of them, but not this one,
-  ;; without which the text could not be merged with that of the file later.
+  "Replace the text of the current file buffer by TEXT, as CLIs decode it.
+The caller must have called `gemini-companion-revert-lock'."
+  ;; Replacing text does not run this hook, which records the ancestor of a merge.
   (unless (buffer-modified-p)
     (run-hook-wrapped 'first-change-hook #'gemini-companion-text-call))
   (gemini-companion-replace-text
@@ -409,7 +415,7 @@ LINES is a list of (BEG . END)."
            (mapcar (pcase-lambda (`(,beg . ,end))
                      (save-excursion
                        (goto-char beg)
-                       ;; Where lines were deleted, it is the next one.
+                       ;; If lines were deleted, highlight the next line.
                        (make-overlay beg (max end (line-beginning-position 2)))))
                    lines)))
       (dolist (overlay overlays)
@@ -417,9 +423,9 @@ LINES is a list of (BEG . END)."
       (run-at-time 1.5 nil #'mapc #'delete-overlay overlays))))
 
 (defun gemini-companion-revert--go-to (position keys)
-  "Go to POSITION in a window of the current buffer, if it is visible.
-If that is the selected one, the user must have typed KEYS keys and no
-more, and the previous place is added to the mark ring."
+  "Move point to POSITION in a window of the current buffer, if there is one.
+In the selected window, do so only if `num-input-keys' is still KEYS, and push
+the previous position on the mark ring."
   (let* ((window (get-buffer-window nil 'visible))
          (selected (eq window (selected-window))))
     (when (and window
@@ -433,9 +439,9 @@ more, and the previous place is added to the mark ring."
 ;;;; Merging
 
 (defun gemini-companion-revert--keep-ancestor (&optional text)
-  "Keep TEXT, which the current buffer and its file have in common.
-By default, it is the text of the buffer, which is about to change,
-if that is not too large."
+  "Record TEXT as the common ancestor of the current buffer and its file.
+TEXT defaults to the text of the buffer, which is about to change, unless it is
+larger than 1 MB."
   (with-current-buffer (or (buffer-base-buffer) (current-buffer))
     (when buffer-file-name
       ;; A review of the file displays that it is unsaved.
@@ -447,10 +453,12 @@ if that is not too large."
                        (or text (gemini-companion-text-of-buffer))))))))
 
 (defun gemini-companion-revert--ancestor-text ()
+  "Return the common ancestor of the current buffer and its file, or nil."
   (pcase gemini-companion-revert--ancestor
     (`(,(pred (equal (visited-file-modtime))) . ,text) text)))
 
 (defun gemini-companion-revert--mergeable-p ()
+  "Return non-nil if the current buffer can be merged with its file."
   (and enable-multibyte-characters
        (gemini-companion-revert--ancestor-text)
        (executable-find "diff3")))
@@ -465,8 +473,8 @@ if that is not too large."
       (not (gemini-companion-revert--current-p)))))
 
 (defun gemini-companion-revert-obstacle (buffer)
-  "Return why the unsaved text of BUFFER cannot be changed now, or nil.
-The value is the predicate of a sentence about its file."
+  "Return the reason why the unsaved text of BUFFER cannot be changed, or nil.
+The value is a verb phrase about its file."
   (with-current-buffer buffer
     (cond (buffer-read-only
            (substitute-command-keys
@@ -487,7 +495,7 @@ Return the line of the first conflict, or nil if there is none."
          (coding (gemini-companion-revert--content-coding content))
          (theirs (gemini-companion-revert--content-text content))
          (chosen (gemini-companion-revert--chosen-for-save))
-         ;; Bytes may have become characters, or the other way round.
+         ;; The text of either may be undecoded.
          (bytes-p (seq-some #'gemini-companion-text-of-bytes-p
                             (list buffer-file-coding-system coding)))
          (decoded (lambda (text)
@@ -508,9 +516,9 @@ Return the line of the first conflict, or nil if there is none."
 
 (defun gemini-companion-merge ()
   "Merge your unsaved text with what a CLI wrote to its file.
-If nothing is to be merged here, show and merge another buffer.
-Lines that differ in both are kept twice, as a conflict for
-`smerge-mode'.  Nothing is saved."
+If this buffer needs no merge, display and merge another one that does.
+Conflicting lines are kept in both versions, for `smerge-mode'.  The buffer is
+not saved."
   (interactive)
   (unless (gemini-companion-revert--unmerged-p (current-buffer))
     (gemini-companion-windows-at-once
@@ -527,7 +535,7 @@ text is unknown or the program diff3 is missing; \
     (run-hooks 'gemini-companion-revert-merged-hook)
     (if (null conflict)
         (message "Merged; not saved yet")
-      ;; A conflict outside of a narrowing would end SMerge mode at once.
+      ;; SMerge mode ends at once if a narrowing hides the conflict.
       (widen)
       (smerge-start-session)
       (message "Merged with conflicts; see the menu SMerge"))))

@@ -5,18 +5,17 @@
 
 ;;; Commentary:
 
-;; A watch checks one file repeatedly, by a timer, as notifications of the system
-;; would be lost for a file that is replaced.  Its function is called at each check.
-;; All watches have one timer, at the pace of the youngest of them.
+;; A watch polls one file, and calls its function at each check.  Notifications of the
+;; system are not used, since they are lost when a file is replaced.  All watches share
+;; one timer; the newest watch decides its interval.
 ;;
-;; A watch also knows whether another program has written the file, or only this
-;; Emacs.  Before Emacs saves the file, each watch of it is checked, so that what
-;; a CLI has written until then is noticed; after that, what Emacs has written is
-;; the state from which changes count.  Without this, a file that the user saves
-;; would count as written by the CLI from which it is expected.
+;; A watch distinguishes writes by other programs from writes by this Emacs.  Before
+;; Emacs saves a file, its watches are checked, so that an earlier write by a CLI is
+;; detected; after that, they record the saved state.  Otherwise, a file that the user
+;; saves would be taken for the expected write of a CLI.
 ;;
-;; `revert' watches files whose buffers are to follow, `written' those that a CLI
-;; is expected to write, and `edit' those of open reviews.
+;; `revert' watches files whose buffers must be reverted, `written' files that a CLI
+;; is expected to write, and `edit' the files of open reviews.
 
 ;;; Code:
 

@@ -5,13 +5,13 @@
 
 ;;; Commentary:
 
-;; A CLI writes a file some time after its review ended.  Await that for a minute,
-;; revert the buffer of the file, and report each write by another program than
-;; this Emacs; the report says whether that was the awaited write.
+;; A CLI writes a file some time after its review has ended.  Wait for that write for
+;; a minute, revert the buffer of the file, and report each write by a program other
+;; than this Emacs, and whether it was the awaited one.
 ;;
-;; Where a CLI ignores the text that the user has accepted, and writes its own, the
-;; accepted text is written over that, until some seconds have passed: the CLI may
-;; write the file in pieces, or twice.
+;; Some CLIs ignore the text that the user has accepted, and write their original
+;; proposal.  Then replace it by the accepted text, repeatedly for some seconds, since
+;; the CLI may write the file in pieces, or twice.
 
 ;;; Code:
 

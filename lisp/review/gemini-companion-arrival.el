@@ -5,12 +5,13 @@
 
 ;;; Commentary:
 
-;; The way of a request from its arrival to the screen, and of a settled edit from it:
-;; one timer offers new edits to auto-accept, closes the views of settled ones and
-;; shows what is next when the user is not busy, or else announces an edit.
+;; Display requests after they arrive, and close the views of answered edits.  One
+;; timer offers new edits to auto-accept, closes views, and displays the next request
+;; when the user is not busy; otherwise it announces an edit.
 ;;
-;; After an answer, the next edit takes the place of the settled one, and is selected.
-;; No other request ever is: its keys would be those that were typed for edits.
+;; After an answer, the next edit replaces the answered one, and is selected.  No other
+;; kind of request is ever selected by itself: keys that were typed for edits would
+;; answer it.
 
 ;;; Code:
 

@@ -5,8 +5,9 @@
 
 ;;; Commentary:
 
-;; Auto-accept, for a CLI for which the user has turned it on, and for files that a
-;; rule of the user names.  An edit that may need a look is reviewed nevertheless.
+;; Accept edits automatically: those of a CLI for which the user has turned on
+;; auto-accept, and those of files for which a rule of the user says so.  An edit that
+;; is unusual, such as a file outside of the project, is reviewed nevertheless.
 
 ;;; Code:
 

@@ -5,12 +5,11 @@
 
 ;;; Commentary:
 
-;; The Ediff view of a review.  A is the original, read-only; B is the proposal,
-;; editable; the control panel, one line, is below them, and has the keys.  What
-;; Ediff calls a difference, with a number, is a hunk of the edit, with which it is
-;; paired by its first line.  The session does not affect other Ediff sessions of
-;; the user.  The file is loaded with the first review of this kind, because it loads
-;; Ediff.
+;; The Ediff view of a review.  Buffer A is the original, read-only; buffer B is the
+;; proposal, editable; the control panel is a line below them, and has the keys.  A
+;; difference of Ediff is a hunk of the edit; the two are matched by their first line.
+;; Other Ediff sessions of the user are not affected.  This file is loaded with the
+;; first review of this kind, since it loads Ediff.
 
 ;;; Code:
 

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Highlight a text by the major mode of its file, without the hooks of that mode,
-;; and without a change of the text.
+;; Highlight a text by the major mode of its file.  The hooks of the mode do not run,
+;; and the text does not change.
 
 ;;; Code:
 

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; An answered review stays on the screen until the next edit takes its place.
-;; Keys that were typed for it must not reach the buffer behind it: a letter would
-;; become text of a file or of a prompt, and RET the answer to a question of the
-;; CLI.  A key that is not for a review, such as M-x, does what it does there, as
-;; otherwise what is typed after it would become such text.
+;; An answered review stays on the screen until the next edit replaces it.  Keys that
+;; were typed for the review must not reach the buffer behind it: a letter would be
+;; inserted into a file or a prompt, and RET would answer a question of the CLI.  A
+;; key that is no key of a review, such as M-x, runs its command in the buffer behind;
+;; otherwise the keys that follow it would be inserted there.
 
 ;;; Code:
 
@@ -18,17 +18,12 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-proposal)
 
-;;;; State
-
-(defvar gemini-companion-review-answered--asked nil
-  "Non-nil once the command of a key after an answer has asked for something.")
-
 ;;;; Kinds of commands
 
 (defconst gemini-companion-review-answered--prefixes
   '( universal-argument universal-argument-more digit-argument negative-argument
      evil-use-register)
-  "Commands that belong to the command of the next key.")
+  "Commands that set a prefix argument for the next command.")
 
 (defconst gemini-companion-review-answered--for-windows
   (rx bos
@@ -40,37 +35,36 @@
                            "buffer-and-window"))
           (seq (or "evil-window-" "windmove-" "tab-") (+ nonl)))
       eos)
-  "Regexp for commands about the windows and buffers that the user sees.")
+  "Regexp for commands that manage windows and buffers.")
 
 (defconst gemini-companion-review-answered--of-evil
   '( evil-ex evil-search-forward evil-search-backward evil-ex-search-forward
      evil-ex-search-backward evil-command-window-ex evil-buffer
      evil-switch-to-windows-last-buffer evil-jump-backward evil-jump-forward
      evil-jump-to-tag evil-goto-definition evil-find-file-at-point-with-line)
-  "Commands of Evil that read an argument or go elsewhere.
-Others edit the text or move point, or end another state.")
+  "Commands of Evil that read an argument or switch buffers.
+Its other commands edit the text, move point or change the state.")
 
 (defconst gemini-companion-review-answered--asking
   '(insert-char insert-register quoted-insert yank-pop)
-  "Commands that read an argument, though they seem only to edit.
-What is typed for it must not become text.")
+  "Editing commands that read an argument.
+The keys of the argument must not be inserted as text.")
 
 (defconst gemini-companion-review-answered--for-text
   (rx bos
-      (or ;; They type into a terminal, or are for a review.
+      (or ;; Commands of terminals and of reviews.
           "vterm-" "eat-" "term-" "ediff-" "evil-" "xterm-paste"
-          ;; Commands that kill copy what they cannot delete in a read-only buffer.
+          ;; Kill commands work in a read-only buffer, as they copy its text.
           (seq (or "" "backward-" "copy-")
                (or "kill" "delete") "-"
                (or "char" "line" "whole-line" "visual-line" "word" "sexp"
                    "sentence" "paragraph" "region" "rectangle")
                eos)
-          ;; Commands that only end what is in progress, or set a mode of the
-          ;; buffer.
+          ;; Commands that quit, or set a mode of the buffer.
           (seq (or "keyboard-quit" "keyboard-escape-quit" "ignore" "undefined"
                    "read-only-mode")
                eos)))
-  "Regexp for more commands that do nothing after an answer.")
+  "Regexp for further commands that are ignored after an answer.")
 
 (defun gemini-companion-review-answered--text-key-p (event)
   "Return non-nil if EVENT is a key for text: a character, RET, TAB or DEL."
@@ -79,9 +73,9 @@ What is typed for it must not become text.")
       (eq 'xterm-paste (car-safe event))))
 
 (defun gemini-companion-review-answered--for-text-p (command)
-  "Return non-nil if COMMAND is for the text at point, an edit or a motion.
-Such a command is marked as one that fails in a read-only buffer, or by
-which a shifted key extends the region, and reads no argument."
+  "Return non-nil if COMMAND edits the text at point, or moves point.
+The interactive form of such a command begins with * or ^, for a read-only
+buffer or shift selection, and reads no argument."
   (and (symbolp command)
        (not (memq command gemini-companion-review-answered--of-evil))
        (not (memq command gemini-companion-review-answered--asking))
@@ -106,19 +100,20 @@ which a shifted key extends the region, and reads no argument."
 ;;;; What a key does
 
 (defun gemini-companion-review-answered-set-up ()
-  "Let keys in the current buffer, of an answered review, close the review.
-`gemini-companion-view-follow' calls this once the edit waits for the next."
+  "Make keys close the answered review in the current buffer.
+`gemini-companion-view-follow' calls this once the review waits for the next
+edit."
   (add-hook 'pre-command-hook
             #'gemini-companion-review-answered--replace-command nil t))
 
 (defun gemini-companion-review-answered--replace-command ()
-  "Replace the command of a key in the buffer of a review that was answered.
-A click, a menu and the switch to another frame do what they do, and so do
-commands on windows, and global commands that a review has, too, as they
-need no open one; the review is then closed after that."
-  (cl-flet ((in-p (place)
+  "Replace the command of a key in the buffer of an answered review.
+Clicks, menus and switches to another frame are not replaced, nor are commands
+that manage windows, and global commands that are also in a review but need no
+open review; the review is closed after such a command."
+  (cl-flet ((in-p (context)
               (seq-some (lambda (row) (eq this-command (cadr row)))
-                        (gemini-companion-commands-in place))))
+                        (gemini-companion-commands-in context))))
     (cond
      ((and (listp last-nonmenu-event) (not (eq this-command 'xterm-paste))))
      ((and (in-p 'global) (in-p 'view)))
@@ -135,43 +130,48 @@ need no open one; the review is then closed after that."
       (setq this-command #'gemini-companion-review-answered--leave)))))
 
 (defun gemini-companion-review-answered--run (command)
-  "Run COMMAND, of a key in a review that was answered, in the current buffer.
-Let it change no text before it has asked for something: it was typed in
-another buffer."
-  (let ((buffer (current-buffer))
-        (read-only buffer-read-only)
-        (gemini-companion-review-answered--asked nil))
+  "Run COMMAND, of a key in an answered review, in the current buffer.
+The key was typed in another buffer, so COMMAND must not edit this one unless it
+reads from the minibuffer first: the buffer is read-only until then."
+  (let* ((buffer (current-buffer))
+         (read-only buffer-read-only)
+         (prompted nil)
+         (allow-editing (lambda ()
+                          (setq prompted t)
+                          (when (buffer-live-p buffer)
+                            (with-current-buffer buffer
+                              (setq buffer-read-only read-only))))))
     (setq this-command command
           real-this-command command
           prefix-arg current-prefix-arg)
     (condition-case nil
-        (minibuffer-with-setup-hook
-            (lambda ()
-              (setq gemini-companion-review-answered--asked t)
-              (when (buffer-live-p buffer)
-                (with-current-buffer buffer
-                  (setq buffer-read-only read-only))))
-          (if (or (not (functionp command))
-                  (and (symbolp command) (get command 'disabled)))
+        (minibuffer-with-setup-hook allow-editing
+          (if (gemini-companion-review-answered--disabled-p command)
               (let ((buffer-read-only t))
                 (command-execute command))
-            ;; A command that edits, such as M-%, asks nothing in a read-only
-            ;; buffer, and
-            ;; what is typed for the question would become text.
+            ;; Arguments are read while the buffer is still writable: an editing
+            ;; command such as M-% would signal an error instead of prompting, and
+            ;; the keys that answer its prompt would be inserted as text.
             (let* ((arguments (advice-eval-interactive-spec
                                (cadr (interactive-form command))))
-                   (buffer-read-only
-                    (or read-only (not gemini-companion-review-answered--asked))))
+                   (buffer-read-only (or read-only (not prompted))))
               (setq prefix-arg nil)
               (apply #'funcall-interactively command arguments))))
       (buffer-read-only (gemini-companion-review-answered--report-ignored-key)))))
 
+(defun gemini-companion-review-answered--disabled-p (command)
+  "Return non-nil if COMMAND is disabled, or a keyboard macro.
+`command-execute' must call it, as it asks about a disabled command."
+  (or (not (functionp command))
+      (and (symbolp command) (get command 'disabled))))
+
 (defun gemini-companion-review-answered--report-ignored-key ()
+  "Report that a key was ignored, and that the review is closed."
   (message "Key ignored: the review had ended, and is closed now"))
 
 (defun gemini-companion-review-answered--drop-text-keys (seconds)
-  "Drop the keys for text that were typed ahead, up to the first other one.
-Wait for each one for SECONDS."
+  "Discard text keys that were typed ahead, up to the first other key.
+Wait SECONDS for each key."
   (let (event)
     (while (and (setq event (cond ((input-pending-p) (read-event))
                                   ((< 0 seconds) (read-event nil nil seconds))))
@@ -187,24 +187,25 @@ Wait for each one for SECONDS."
 
 (defun gemini-companion-review-answered--evil-command (keys)
   "Return the command of KEYS in the normal state of Evil, or nil.
-The diff and the panel of Ediff are in its Emacs state, where letters are
-keys of the review, and others do nothing."
+Buffers of a review are in its Emacs state, where letters are keys of the
+review, and other letters are undefined."
   (when (bound-and-true-p evil-local-mode)
     (seq-find #'commandp
               (list (lookup-key evil-normal-state-map keys)
                     (lookup-key evil-motion-state-map keys)))))
 
 (defun gemini-companion-review-answered--evil-operator-p (command)
-  "Return non-nil if COMMAND is one of Evil after which a motion is typed."
+  "Return non-nil if COMMAND is an operator of Evil, which reads a motion."
   (and (symbolp command)
        (fboundp 'evil-has-command-property-p)
-       ;; Each operator has the first property; x has the second one, too.
+       ;; Operators have the property :move-point; x, which reads no motion, has
+       ;; :motion as well.
        (evil-has-command-property-p command :move-point)
        (not (evil-has-command-property-p command :motion))))
 
 (defun gemini-companion-review-answered--read-evil-argument (command)
-  "Read what the user types after COMMAND if it is one of Evil.
-That is the second d of dd, for example, or the x of fx."
+  "Read the argument of COMMAND if it is a command of Evil, and ignore it.
+For example, read the second d of dd, or the x of fx."
   (when (string-prefix-p "evil-" (format "%s" command))
     (let ((this-command command))
       (condition-case nil
@@ -214,38 +215,38 @@ That is the second d of dd, for example, or the x of fx."
 ;;;; Commands
 
 (defun gemini-companion-review-answered--wait-on ()
-  "Wait on for the next edit, in place of a key for a review that has ended."
+  "Keep waiting for the next edit, in place of a key of the answered review."
   (interactive)
   (gemini-companion-arrival-wait-on))
 
 (defun gemini-companion-review-answered--leave ()
-  "Close this review, which was answered.
-If the key of this command reads an argument or goes elsewhere, do then
-what it does in the buffer that is selected without the review.  A key
-for text does no more, nor do such keys that were typed with it."
+  "Close this answered review.
+If the command of the key is not for text, run the command that the key has in
+the buffer that is then selected.  Otherwise ignore the key, and the text keys
+that were typed after it."
   (interactive)
   (let* ((edit (gemini-companion-edit-current))
          (keys (this-single-command-keys))
-         (here (and (commandp real-this-command)
-                    (not (eq #'undefined real-this-command))
-                    real-this-command))
-         (command (or here (gemini-companion-review-answered--evil-command keys)))
+         (bound (and (commandp real-this-command)
+                     (not (eq #'undefined real-this-command))
+                     real-this-command))
+         (command (or bound (gemini-companion-review-answered--evil-command keys)))
          (typed (gemini-companion-review-answered--typed-p command keys))
          ;; The second d of dd may come later.
          (seconds
-          (if (and (not here)
+          (if (and (not bound)
                    (gemini-companion-review-answered--evil-operator-p command))
               0.5
             0)))
-    (when (and here typed)
-      (gemini-companion-review-answered--read-evil-argument here))
+    (when (and bound typed)
+      (gemini-companion-review-answered--read-evil-argument bound))
     (gemini-companion-proposal-finish edit)
     (set-buffer (window-buffer))
     (unless typed
-      (let ((there (key-binding keys t)))
-        (when (and (commandp there)
-                   (not (gemini-companion-review-answered--for-text-p there)))
-          (setq command there))))
+      (let ((binding (key-binding keys t)))
+        (when (and (commandp binding)
+                   (not (gemini-companion-review-answered--for-text-p binding)))
+          (setq command binding))))
     (cond (typed
            (gemini-companion-review-answered--drop-text-keys seconds)
            (gemini-companion-review-answered--report-ignored-key))

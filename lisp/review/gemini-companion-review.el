@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; The review of an edit on the screen: on which frame and in which kind of view,
-;; how that is shown, selected, replaced and closed, and the commands in it.
-;; `gemini-companion-view' is the protocol that the kinds implement; they are loaded
-;; when used.  `gemini-companion-review-answered' has what keys do afterwards.
+;; Display, select, replace and close the review of an edit, choose its frame and the
+;; kind of its view, and define its commands.  `gemini-companion-view' has the generic
+;; functions that the kinds of views implement; their files are loaded on first use.
+;; `gemini-companion-review-answered' handles keys after an answer.
 
 ;;; Code:
 
@@ -193,8 +193,8 @@ From the overview, go there first, to the line at point."
   (gemini-companion-review-of-buffer))
 
 (defun gemini-companion-review--go-to (edit line)
-  "Go to the hunk of EDIT, which is selected, with LINE, or the last one before.
-LINE is counted in the proposal, or nil."
+  "Move point to the hunk of EDIT at LINE, or to the last hunk before it.
+LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
   (when-let* ((line)
               (hunks (gemini-companion-edit-known-hunks edit))
               (view (gemini-companion-edit-view edit))
@@ -208,13 +208,14 @@ LINE is counted in the proposal, or nil."
   (pcase event
     ('file-changed (gemini-companion-view-compare view)
                    (force-mode-line-update t))
-    ;; The keys of a review that is selected work at once.
+    ;; The user has selected this review, so its keys need no guard.
     ('select (gemini-companion-guard-set-new nil)
              (gemini-companion-windows-at-once
                (gemini-companion-review--select view 'lay-out)))
     ('toggled (gemini-companion-view-mark view t))
     ('restored (gemini-companion-view-mark view nil))
-    ;; The keys of a review that waits only say so, and any other key closes it.
+    ;; While the review waits for the next edit, its keys do nothing, and any other
+    ;; key closes it.
     ('waits (dolist (buffer (gemini-companion-view-buffers view))
               (with-current-buffer buffer
                 (gemini-companion-review-answered-set-up)))
@@ -225,8 +226,8 @@ LINE is counted in the proposal, or nil."
 ;;;; Menu state
 
 (defun gemini-companion-review-hunk-shown ()
-  "Return the hunk at point, as it is displayed, of a review that is open.
-The value is nil if there is none.  Nothing is compared."
+  "Return the displayed hunk at point, in an open review, or nil.
+Do not compare the texts."
   (gemini-companion-edit-unsettled)
   (gemini-companion-view-hunk (gemini-companion-review-of-buffer)))
 
@@ -249,13 +250,15 @@ The value is nil if there is none.  Nothing is compared."
   "Return non-nil if the hunk of a review at point is excluded."
   (gemini-companion-review-excluded-p))
 
-;;;; The hunk at point
+;;;; Hunk at point
 
-(defun gemini-companion-review-hunk-at-point ()
-  "Return the hunk of a review at point, or nil, for a command.
-If the texts have changed, compare again: what is typed beside a hunk,
-also as a part of another line, becomes a part of it.  On a page with
-several edits, signal an error if the hunk at point is outdated."
+(defun gemini-companion-review-update-hunk ()
+  "Update the comparison of the review at point, and return the hunk at point.
+The value is nil if there is no hunk.  Commands call this; menus call
+`gemini-companion-review-hunk-shown', which compares nothing.  If the texts have
+changed, compare them again, since lines that were typed beside a hunk belong
+to it.  On a page with several edits, signal a `user-error' if the hunk at point
+is outdated."
   (let* ((view (gemini-companion-review-of-buffer))
          (edit (gemini-companion-view-edit view)))
     (unless (or (null edit)
@@ -282,7 +285,7 @@ For SELECT, see the generic function."
                 (gemini-companion-edit-name edit)))
   (unless (eq select 'next)
     (setq gemini-companion-review--unrequested (not select)))
-  ;; A new file may be empty, as many an __init__.py.
+  ;; A new file may be empty, such as __init__.py.
   (unless (or (gemini-companion-edit-hunks edit)
               (eq 'new (gemini-companion-edit-before edit)))
     (user-error "Proposal for %s contains no changes"
@@ -294,13 +297,14 @@ For SELECT, see the generic function."
     (gemini-companion-review--focus view select)))
 
 (defun gemini-companion-review--frame (edit requested)
-  "Return the frame for a review of EDIT, one that displays its CLI or its file.
-Prefer the selected frame, and return it if no frame displays one, or if
-REQUESTED is non-nil, unless it is only for the buffers that it displays."
+  "Return the frame for a review of EDIT.
+It displays the terminal of the CLI or the file of EDIT, or is the selected
+frame.  Prefer the selected frame, and if REQUESTED is non-nil, consider no other
+reason.  Skip frames with only dedicated windows."
   (let ((file (gemini-companion-names-buffer (gemini-companion-edit-file edit)))
         (frames (seq-filter
                  (lambda (frame)
-                   ;; The frame is visible on some terminal, and no child frame.
+                   ;; The frame is visible on a terminal, and is not a child frame.
                    (and (eq t (frame-visible-p frame))
                         (not (frame-parameter frame 'parent-frame))
                         (not (equal "initial_terminal"
@@ -505,7 +509,7 @@ It is nil where no line and no hunk is."
       (if (eq (current-buffer) (gemini-companion-edit-proposal-buffer edit))
           (line-number-at-pos nil 'absolute)
         (or (gemini-companion-view-line view)
-            (when-let* ((hunk (gemini-companion-review-hunk-at-point)))
+            (when-let* ((hunk (gemini-companion-review-update-hunk)))
               (gemini-companion-hunk-new hunk)))))))
 
 (defun gemini-companion-review--resized (window)
@@ -631,7 +635,7 @@ the excluded hunks stay."
   "Exclude the hunk at point from the proposal, or restore it.
 Accepting sends the rest."
   (interactive)
-  (let ((hunk (or (gemini-companion-review-hunk-at-point)
+  (let ((hunk (or (gemini-companion-review-update-hunk)
                   (user-error
                    "No hunk here; %s goes to the next one"
                    (gemini-companion-header-shortest-key

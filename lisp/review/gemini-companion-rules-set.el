@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The command that sets a rule for the file at point, its extension or its
-;; directory.  What a rule means is in gemini-companion-rules.el.
+;; The command that sets a rule for the file at point, for its extension or for its
+;; directory.  gemini-companion-rules.el evaluates the rules.
 
 ;;; Code:
 

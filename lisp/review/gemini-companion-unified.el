@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; The unified view of a review: one window with the hunks of a proposal in the
-;; colors of the file, line numbers and signs before the lines, and unchanged
-;; text folded.  The text comes from the buffers of the original and the
-;; proposal; numbers and signs are prefixes and not part of the text.  The list
-;; of edits shows its diffs with the same code.
+;; The unified view of a review: one window with the hunks of a proposal, highlighted
+;; by the mode of the file, with line numbers and signs, and with unchanged lines
+;; folded.  Its text is computed from the buffers of the original and the proposal;
+;; numbers and signs are prefixes, and not in the text.  The list of edits displays
+;; its diffs by the same functions.
 
 ;;; Code:
 

@@ -5,12 +5,12 @@
 
 ;;; Commentary:
 
-;; The windows of a review: make a window that leaves the terminal of the CLI and
-;; the selected window visible, lay out a unified diff or an Ediff session there,
-;; record the layout before the review, and restore it afterwards, also on another
-;; tab.  A window for other buffers, such as the overview, hides none of these.
+;; Make a window for a review that leaves the terminal of the CLI and the selected
+;; window visible, and lay out a unified diff or an Ediff session in it.  Record the
+;; layout before the review, and restore it afterwards, even on another tab.  Windows
+;; for other buffers, such as the overview, hide none of these.
 ;;
-;; No other file makes, deletes or resizes windows, or gives them a buffer, but by
+;; Other files create, delete and resize windows, and set their buffers, only by
 ;; `display-buffer'.
 
 ;;; Code:
@@ -487,32 +487,44 @@ keep their order, as far as they are left."
 ;;;; Closing
 
 (defun gemini-companion-windows-restore-after-review (layout buffers windows)
-  "Restore LAYOUT from a review in BUFFERS, which was in WINDOWS.
-If the user has moved to another tab, the tab of the review gets LAYOUT,
-but one that was made for it is closed, unless it has other windows.
-Elsewhere, delete only the windows of BUFFERS."
-  (let* ((frame (gemini-companion-windows--layout-frame layout))
-         (window (car windows))
-         (own-tab (pcase (window-parameter window 'quit-restore)
-                    (`(tab tab ,_ ,shown) (memq shown buffers)))))
-    (cond
-     ((not (frame-live-p frame)))
-     ((and (frame-parameter frame 'tabs)
-           (not (seq-some #'window-live-p windows)))
-      (gemini-companion-windows--restore-in-tab layout buffers own-tab))
-     ((and own-tab (window-live-p window))
-      ;; The window is closed below, unless the user has split it.
-      (unless (frame-root-window-p window)
-        (delete-window window)))
-     ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                    buffers)
-          (gemini-companion-windows--covering frame buffers))
-      (gemini-companion-windows--restore-around layout buffers))))
+  "Restore LAYOUT after a review in BUFFERS and WINDOWS, and quit the latter.
+A tab that was made for the review is closed unless it has other windows."
+  (let ((review-tab (pcase (window-parameter (car windows) 'quit-restore)
+                      (`(tab tab ,_ ,buffer) (memq buffer buffers)))))
+    (pcase (gemini-companion-windows--review-location
+            layout buffers windows review-tab)
+      ('other-tab
+       (gemini-companion-windows--restore-in-tab layout buffers review-tab))
+      ('review-tab
+       ;; If this is its only window, quitting below closes the tab.
+       (unless (frame-root-window-p (car windows))
+         (delete-window (car windows))))
+      ('frame
+       (gemini-companion-windows--restore-around layout buffers))))
   (gemini-companion-windows--quit (seq-filter #'buffer-live-p buffers)))
 
-(defun gemini-companion-windows--restore-in-tab (layout buffers own-tab)
+(defun gemini-companion-windows--review-location
+    (layout buffers windows review-tab)
+  "Return where the review in BUFFERS and WINDOWS is now, a symbol or nil.
+`other-tab': in a tab of the frame of LAYOUT that is not the current one.
+`review-tab': in the current tab, which was made for it; REVIEW-TAB is
+non-nil if a tab was made for it.  `frame': on the frame of LAYOUT, maybe
+covered by another buffer.  nil: the frame is deleted or has no such window."
+  (let ((frame (gemini-companion-windows--layout-frame layout)))
+    (cond ((not (frame-live-p frame)) nil)
+          ((and (frame-parameter frame 'tabs)
+                (not (seq-some #'window-live-p windows)))
+           'other-tab)
+          ((and review-tab (window-live-p (car windows)))
+           'review-tab)
+          ((or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                         buffers)
+               (gemini-companion-windows--covering frame buffers))
+           'frame))))
+
+(defun gemini-companion-windows--restore-in-tab (layout buffers review-tab)
   "Restore LAYOUT in the tab of BUFFERS, which is not the current one.
-If OWN-TAB is non-nil, the tab was made for the review: close it, unless
+If REVIEW-TAB is non-nil, the tab was made for the review: close it, unless
 the user has added other windows to it."
   (let ((frame (gemini-companion-windows--layout-frame layout)))
     (when-let* ((tab (seq-some
@@ -520,7 +532,7 @@ the user has added other windows to it."
                         (tab-bar-get-buffer-tab buffer frame 'other))
                       buffers)))
       (cond
-       ((not own-tab)
+       ((not review-tab)
         (setf (alist-get 'wc tab)
               (gemini-companion-windows--layout-configuration layout)
               (alist-get 'wc-point tab) nil))

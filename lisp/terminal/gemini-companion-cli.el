@@ -5,17 +5,17 @@
 
 ;;; Commentary:
 
-;; Start a CLI in a terminal of this Emacs, in the root of a project; one buffer for
-;; each project, more on request.  What is to be started is a struct of
-;; gemini-companion-terminal.el, which knows the kinds of terminals, too.
+;; Start a CLI in a terminal of this Emacs, in the root of a project.  There is one
+;; buffer for each project, and more on request.  gemini-companion-terminal.el has the
+;; kinds of terminals, and a struct that describes the CLI to start.
 ;;
-;; A CLI searches for Emacs once, when it starts, so it waits in its buffer until
-;; the server is ready, and, with another temporary directory, until there is a
-;; discovery file in that.
+;; A CLI searches for Emacs once, when it starts.  So its start is postponed until the
+;; server is ready; and if the CLI uses another temporary directory, until the server
+;; has written a discovery file there.
 ;;
-;; Programs that Emacs starts inherit a few variables by which a CLI finds this
-;; Emacs among several.  Terminals outside Emacs do not need them: there the
-;; discovery file is enough.
+;; Programs that Emacs starts inherit a few variables that name this Emacs, in case
+;; there are several.  In a terminal outside Emacs, a CLI only uses the discovery
+;; file.
 
 ;;; Code:
 

@@ -5,12 +5,11 @@
 
 ;;; Commentary:
 
-;; A CLI has a key that opens its prompt in the program of $VISUAL.  That leads to
-;; this Emacs if the user has started its server.  The programs that the model runs
-;; inherit the variable, such as git, whose commit would wait for ever for a user
-;; who does not know of it.  So $VISUAL is a script, which gives Emacs only files
-;; that the CLI names as those of its key, and all others to the editor that
-;; they had.
+;; A CLI has a key that opens its prompt in the editor $VISUAL.  That is this Emacs if
+;; the user has started `server-mode'.  Programs that the model runs inherit $VISUAL:
+;; a git commit would open a buffer in Emacs and wait for the user, who does not know
+;; of it.  So $VISUAL is set to a script, which opens only the prompts of CLIs in
+;; Emacs, and passes other files to the previous editor.
 
 ;;; Code:
 

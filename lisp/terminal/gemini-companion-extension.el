@@ -6,9 +6,9 @@
 ;;; Commentary:
 
 ;; A CLI that does not search for editors, such as Pi, connects by an extension of
-;; this package.  Copy that into the directory of the CLI, after asking; renew it
-;; when it differs from the one of this package; remove it.  The status shows whether
-;; it is there, and whether the CLIs that run have loaded it.
+;; this package.  Install the extension in the directory of the CLI, after asking;
+;; update it when it differs from the one of this package; and remove it.  The status
+;; shows whether it is installed, and whether running CLIs have loaded it.
 
 ;;; Code:
 

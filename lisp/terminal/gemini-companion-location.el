@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; From app/bill.py:26 or @app/bill.py in the terminal of a CLI, go to that line, by
-;; a key or a click.  A location counts only if it is a file in the project of the
-;; CLI.  It is searched for at the key or click, in the text on the screen, so
-;; that output costs nothing, whatever the terminal.
+;; A location, such as app/bill.py:26 or @app/bill.py in the terminal of a CLI, is
+;; visited by a key or a click.  Only files in the project of the CLI are recognized.
+;; The text on the screen is searched at the key or click, so that output is not
+;; slowed down in any kind of terminal.
 
 ;;; Code:
 

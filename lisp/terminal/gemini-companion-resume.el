@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; List the conversations that a CLI can resume, and restore the buffers of CLIs
-;; from a desktop, with such a list.
+;; List the conversations that a CLI can resume.  A desktop restores the buffer of a
+;; CLI as such a list.
 
 ;;; Code:
 

@@ -5,12 +5,13 @@
 
 ;;; Commentary:
 
-;; The state of each connected CLI, and its turn: a prompt and what follows it.
+;; Determine the state of each connected CLI, and the beginning and end of its turns.
 ;;
-;; A CLI in a terminal of this Emacs shows its state in the window title; one that
-;; is linked reports its prompts and their end by hooks.  A CLI with an open
-;; review, or another open request, waits, wherever it runs.  Otherwise its state is
-;; unknown.  One that waits without such a request has a question in its terminal.
+;; A CLI with an open review, or another open request, is waiting, wherever it runs.
+;; A CLI in a terminal of this Emacs shows its state in the window title, and a linked
+;; CLI reports the beginning and the end of each turn by hooks.  The state of other
+;; CLIs is unknown.  A CLI that is waiting without a request asks a question in its
+;; terminal.
 
 ;;; Code:
 

@@ -5,13 +5,13 @@
 
 ;;; Commentary:
 
-;; Run a CLI in vterm, eat or term, and display it.  The buffer of a terminal has the
-;; CLI that runs there, a struct.
+;; Run a CLI in vterm, eat or term, and display its buffer.  A buffer-local struct
+;; describes the CLI.
 ;;
-;; The output of a terminal is searched for operating system commands (OSC)
-;; before the terminal gets it: questions for the colors, the window title, which
-;; has the state of the CLI, and text that the CLI copies.  From term they are
-;; removed, as it would display them.
+;; Before the terminal emulator receives output, this file handles operating system
+;; commands (OSC) in it: queries for the colors, the window title, which shows the
+;; state of the CLI, and text that the CLI copies.  For term, these commands are
+;; removed from the output, since term would display them.
 
 ;;; Code:
 

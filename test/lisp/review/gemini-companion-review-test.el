@@ -27,7 +27,7 @@
     (cl-flet ((here ()
                 (with-current-buffer (window-buffer)
                   (goto-char (window-point))
-                  (when-let* ((hunk (gemini-companion-review-hunk-at-point)))
+                  (when-let* ((hunk (gemini-companion-review-update-hunk)))
                     (gemini-companion-hunk-old hunk)))))
       (dolist (line '(1 4 9))
         (ert-info ((format "%s" line))
@@ -44,7 +44,7 @@
       (with-current-buffer (window-buffer)
         (goto-char (point-min))
         (search-forward "10")
-        (should-not (gemini-companion-review-hunk-at-point)))
+        (should-not (gemini-companion-review-update-hunk)))
       (gemini-companion-test-call #'gemini-companion-review-switch-view)
       (should (equal 9 (here)))
       ;; In the proposal, it is that of the line there.

@@ -239,7 +239,7 @@
           (goto-char (point-max))
           (insert "8\n"))
         (should (gemini-companion-test-timers))
-        (should (gemini-companion-review-hunk-at-point))
+        (should (gemini-companion-review-update-hunk))
         (funcall shows t "x-1" "x+one" " 2" " 3" "-4" " 5" " 6"
                  "-7" "+seven" "*+8"))
       (gemini-companion-edit-accept diff)
