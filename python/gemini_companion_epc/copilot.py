@@ -231,13 +231,13 @@ def _plan_of(session: object) -> str:
         return ""
 
 
-def _choices_in(given: Facts) -> list[Choice]:
-    """Return the questions of the model in ``given``, the arguments of its tool.
+def _choices_in(arguments: Facts) -> list[Choice]:
+    """Return the questions of the model in ``arguments``, those of its tool.
 
-    They are a message, and the schema of an object whose properties are the answers.
+    The arguments are a message, and a schema whose properties are the answers.
     """
-    message = str(given.get("message") or "")
-    properties = field_of(given.get("requestedSchema"), "properties")
+    message = str(arguments.get("message") or "")
+    properties = field_of(arguments.get("requestedSchema"), "properties")
     if not isinstance(properties, dict) or not properties:
         return [Choice(message, "", [], False)] if message else []
     choices = []
@@ -257,12 +257,12 @@ def _choices_in(given: Facts) -> list[Choice]:
 class CopilotHooks(Hooks):
     """The events of Copilot CLI for which it is linked.
 
-    They are its notifications, its prompts, and those before and after two tools.
+    These are notifications, prompts, and events before and after two tools.
     """
 
     INQUIRY, PLAN = "ask_user", "exit_plan_mode"
 
-    # What its messages begin with.
+    # Prefixes of its messages.
     COMMAND, TOOL, PATH, EDIT = (
         "Run command: ",
         "Use MCP tool: ",
@@ -274,24 +274,25 @@ class CopilotHooks(Hooks):
         return string(event, "cwd")
 
     def read(self, event: Facts) -> Turn | Edited | None:
-        # Its turns have no events, so that nothing would end a question.
+        # Copilot CLI sends no event at the end of a turn, which would end a question.
         return None
 
     def has_ended(self, event: Facts) -> bool:
-        # A prompt is submitted only once nothing is asked.
+        # A prompt is submitted only when no question is open.
         return "toolResult" in event or "prompt" in event
 
     def _asked_by_tool(self, event: Facts) -> Asked | None:
-        """Return the question or the plan in ``event``, that before a tool, or None."""
-        tool, given = event.get("toolName"), event.get("toolArgs")
-        if self.has_ended(event) or not isinstance(given, dict):
+        """Return the question or the plan in ``event``, sent before a tool, or None."""
+        tool, arguments = event.get("toolName"), event.get("toolArgs")
+        if self.has_ended(event) or not isinstance(arguments, dict):
             return None
         if tool == self.INQUIRY:
-            choices = _choices_in(given)
+            choices = _choices_in(arguments)
             asked = Asked("Question", kind="inquiry", choices=choices)
             return asked if choices else None
         if tool == self.PLAN:
-            summary, plan = str(given.get("summary")), _plan_of(event.get("sessionId"))
+            summary = str(arguments.get("summary"))
+            plan = _plan_of(event.get("sessionId"))
             others = {"summary": summary} if plan else {}
             return Asked("Plan", None, others, kind="plan", plan=plan or summary)
         return None

@@ -3,8 +3,10 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass, field
 from itertools import count
 from random import randrange
+from weakref import WeakKeyDictionary
 
 from .clients import client_named
 from .config import Config
@@ -27,6 +29,21 @@ LARGEST_PROPOSAL = 8_000_000
 """Number of characters above which a proposal is not reviewed in Emacs."""
 
 
+@dataclass
+class Paths:
+    """The paths of a session whose diffs have ended, as far as they still matter."""
+
+    interrupted: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+    """Paths whose next proposal is rejected, until their timers end."""
+    decided: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+    """Paths whose outcome may still be on its way, until their timers end."""
+    accepted: set[str] = field(default_factory=set)
+    """Paths that were accepted since the session had no open diff.
+
+    Qwen Code writes all files of an answer after the last of its diffs.
+    """
+
+
 class Diffs:
     """The open diffs, each of which has exactly one outcome.
 
@@ -46,8 +63,9 @@ class Diffs:
         self._sessions = sessions
         self._hosts = hosts
         self._diffs: dict[int, Diff] = {}
+        self._paths: WeakKeyDictionary[Session, Paths] = WeakKeyDictionary()
         self._closing: dict[int, str | None] = {}
-        """The accepted texts of diffs that Emacs is closing, None until then."""
+        """Diffs that Emacs is closing; their texts if they were accepted meanwhile."""
         self._dismissals: set[asyncio.Task[str | None]] = set()
         # Emacs may still know diffs of a previous process.
         self._ids = count(randrange(2**40) if config.port else 1)
@@ -58,13 +76,19 @@ class Diffs:
         return {diff.path: diff for diff in mine}
 
     def reviewed(self, remote: str) -> set[str]:
-        """Return the files of ``remote`` with an open diff, or accepted beside one."""
+        """Return the files of ``remote`` to follow: those with an open diff, and those
+        that were accepted while another diff of their session is open.
+        """
         paths: set[str] = set()
         for diff in self._diffs.values():
             session = self._sessions.get(diff.session_id)
             if session.remote == remote:
-                paths |= {diff.path, *session.accepted}
+                paths |= {diff.path, *self.paths_of(session).accepted}
         return paths
+
+    def paths_of(self, session: Session) -> Paths:
+        """Return the paths of ``session`` whose diffs have ended."""
+        return self._paths.setdefault(session, Paths())
 
     # From Emacs
 
@@ -73,7 +97,7 @@ class Diffs:
         client = client_named(facts["client"])
         session = self._sessions.get(facts["id"], client, facts.get("remote", ""))
         if session.process is None and "pid" in facts and not session.remote:
-            # The client may have been killed, too.
+            # The client may have been killed together with the previous process.
             session.process = Process(
                 facts["pid"], facts.get("directory"), identity=facts["identity"]
             )
@@ -83,8 +107,10 @@ class Diffs:
         loop.call_later(self._config.session_grace, self._end_unless_reopened, diff)
 
     def _end_unless_reopened(self, diff: Diff) -> None:
-        """Dismiss ``diff`` if a call should wait for its outcome, and none does."""
-        # The user has answered in the terminal while there was no server.
+        """Dismiss ``diff`` if its client must call for the outcome and has not called.
+
+        The user has answered in the terminal while there was no server.
+        """
         if diff.id in self._diffs:
             session = self._sessions.get(diff.session_id)
             if session.client.has_socket and not session.calls.has_call_for(diff.path):
@@ -92,7 +118,7 @@ class Diffs:
                 self._dismiss(diff, "interrupted")
 
     def reject(self, diff_id: int, reason: str = "") -> None:
-        """Reject a diff for ``reason``, which its client may take."""
+        """Reject a diff; some clients pass ``reason`` to the model."""
         self.decide(diff_id, None, reason)
 
     def decide(
@@ -104,15 +130,16 @@ class Diffs:
         if diff := self._diffs.get(diff_id):
             self._settle(diff, content, reason)
         else:
-            # It is not open any more.
+            # The diff is no longer open.
             self._emacs.report("outcome-written", diff_id)
 
     def _settle(self, diff: Diff, content: str | None, reason: str = "") -> None:
         session = self._sessions.get(diff.session_id)
         del self._diffs[diff.id]
+        paths = self.paths_of(session)
         if content is not None:
-            session.accepted.add(diff.path)
-        self._remember(session.settled, diff.path)
+            paths.accepted.add(diff.path)
+        self._remember(paths.decided, diff.path)
         session.notify(diff.path, content, diff, reason)
 
     # From the client
@@ -120,13 +147,14 @@ class Diffs:
     async def open(self, session: Session, path: str, proposal: str) -> bool:
         """Open a review of ``proposal`` for the file ``path``.
 
-        Return when Emacs has it: this process may crash before, and the client
-        would wait for an answer to a review that is not displayed.  Return whether
-        such a review was open already.
+        Return after Emacs has recorded the review: otherwise, if this process crashed,
+        the client would wait for an answer to a review that is not displayed.  Return
+        whether a review of this proposal was already open.
         """
         if self._sessions.is_stopping and session.client.protocol.keeps_proposals:
             return False
-        if session.interrupted.pop(path, None) or self._sessions.is_stopping:
+        is_interrupted = self.paths_of(session).interrupted.pop(path, None)
+        if is_interrupted or self._sessions.is_stopping:
             await self._reject_unseen(session, path)
             return False
         if not self._sessions.has(session):
@@ -149,14 +177,14 @@ class Diffs:
         return False
 
     async def _reject_unseen(self, session: Session, path: str) -> None:
-        """Reject a proposal for ``path`` of which Emacs is not told."""
+        """Reject a proposal for ``path`` without sending it to Emacs."""
         session.notify(path)
         if self._sessions.is_stopping and not session.client.has_socket:
             # The call must not wait for an event stream that has ended.
             await session.flushed.wait()
 
     def _is_known(self, session: Session, path: str, proposal: str) -> bool:
-        """Return whether ``proposal`` is open, or its outcome is on its way."""
+        """Return whether ``proposal`` is open, or its outcome is not delivered yet."""
         waiting = (outcome.diff for outcome in session.outcomes)
         return any(
             diff is not None and (diff.path, diff.proposal) == (path, proposal)
@@ -164,22 +192,23 @@ class Diffs:
         )
 
     def _acknowledge_earlier(self, session: Session, path: str) -> None:
-        """Drop the outcomes of ``path`` that were to go to the event stream.
+        """Drop the outcomes of ``path`` that are queued for the event stream.
 
-        The client has gone past them, and would take them for those of its next diff.
+        The client no longer waits for them, and would take them for the outcomes of its
+        next diff.
         """
         for outcome in session.outcomes_of(path):
             if outcome.event:
                 session.acknowledge(outcome)
 
     def _dismiss_earlier(self, session: Session, path: str) -> None:
-        """Dismiss the open diff of ``path``, if any, as another proposal replaces it.
+        """Dismiss the open diff of ``path``, if any, which another proposal replaces.
 
-        Without an open diff the client has received all earlier outcomes.
+        If the session has no open diff, its client has received all outcomes.
         """
         open_diffs = self.of(session)
         if not open_diffs:
-            session.accepted.clear()
+            self.paths_of(session).accepted.clear()
             session.written.clear()
         if previous := open_diffs.get(path):
             del self._diffs[previous.id]
@@ -201,7 +230,7 @@ class Diffs:
                 opening = self._emacs.open_diff(diff, session.facts)
                 await asyncio.wait_for(opening, self._config.diff_limit)
         except (EmacsGone, asyncio.TimeoutError):
-            # It may display the review later.
+            # Emacs may display the review later.
             logger.warning("Emacs did not answer for diff %d", diff.id)
         except (EmacsError, RemoteError) as error:
             self._emacs.warn(
@@ -230,17 +259,19 @@ class Diffs:
 
     def _release(self, session: Session, path: str) -> None:
         """Release a client that still waits for a diff after Ctrl-C."""
-        # It sends neither closeDiff for that diff nor the next openDiff, so the
-        # first sign is closeDiff for a path that is not open.
-        if path in session.settled or session.client.protocol.keeps_proposals:
-            # The outcome of this diff is on its way to the client, or was.
+        # After Ctrl-C, the client sends neither closeDiff for its open diff nor the
+        # next openDiff; the first sign is a closeDiff for a path without a diff.
+        paths = self.paths_of(session)
+        if path in paths.decided or session.client.protocol.keeps_proposals:
+            # The client has not received the outcome of this diff yet.
             return
         for diff in self.of(session).values():
-            # Emacs rejects it, and keeps that until it is written.
+            # Emacs rejects the diff, and keeps the outcome until it is delivered.
             self._dismiss(diff, "interrupted")
-            self._remember(session.interrupted, path)
+            self._remember(paths.interrupted, path)
 
     def _remember(self, paths: dict[str, asyncio.TimerHandle], path: str) -> None:
+        """Add ``path`` to ``paths`` for ``cancel_window`` seconds."""
         if previous := paths.get(path):
             previous.cancel()
         loop = asyncio.get_running_loop()
@@ -273,13 +304,13 @@ class Diffs:
             return None
         finally:
             if diff.id in self._diffs:
-                # It was interrupted, and Emacs does not know it.
+                # The diff was interrupted, and Emacs has no record of it.
                 self._settle(diff, None)
 
     # Stop
 
     def reject_all(self) -> None:
-        """Reject all diffs, but those of clients that keep their proposals."""
+        """Reject all diffs, except those of clients that keep their proposals."""
         for diff in list(self._diffs.values()):
             client = self._sessions.get(diff.session_id).client
             if client.protocol.keeps_proposals:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from .client import Client
 from .companion import COMPANION
-from .hooks import Asked, Edited, Hooks, Turn, TurnEvent, choices_in
+from .hooks import Asked, Edited, Hooks, Turn, TurnEvent, choices_in, field_of
 from .types import Facts, MalformedArgument, string
 
 BEFORE_TOOL = "BeforeTool"
@@ -101,12 +101,12 @@ class GeminiHooks(Hooks):
     def _inquiry(self, event: Facts) -> Asked | None:
         """Return the questions of the model in ``event``, or None.
 
-        The notification about them, which comes after it, has none of their texts.
+        The notification that follows does not contain their texts.
         """
-        given = event.get("tool_input")
-        if event.get("tool_name") != self.inquiry or not isinstance(given, dict):
+        tool_input = event.get("tool_input")
+        if event.get("tool_name") != self.inquiry:
             return None
-        choices = choices_in(given.get("questions"))
+        choices = choices_in(field_of(tool_input, "questions"))
         return Asked("Question", kind="inquiry", choices=choices) if choices else None
 
     def is_new(self, display: Facts, response: Facts) -> bool:

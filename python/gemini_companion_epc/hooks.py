@@ -96,11 +96,11 @@ class Asked:
 def choices_in(questions: object) -> list[Choice]:
     """Return the ``questions`` of a model, as Gemini CLI and Qwen Code report them.
 
-    The value is empty if any of them has another shape.
+    The list is empty if a question has an unexpected form.
     """
     choices = []
-    for given in questions if isinstance(questions, list) else []:
-        question, options = field_of(given, "question"), field_of(given, "options", [])
+    for item in questions if isinstance(questions, list) else []:
+        question, options = field_of(item, "question"), field_of(item, "options", [])
         if not isinstance(question, str) or not isinstance(options, list):
             return []
         labels = [
@@ -110,16 +110,16 @@ def choices_in(questions: object) -> list[Choice]:
             )
             for option in options
         ]
-        header = str(field_of(given, "header", ""))
-        is_multiple = field_of(given, "multiSelect") is True
+        header = str(field_of(item, "header", ""))
+        is_multiple = field_of(item, "multiSelect") is True
         choices.append(Choice(question, header, labels, is_multiple))
     return choices
 
 
-def field_of(given: object, name: str, default: object = None) -> object:
-    """Return the field ``name`` of ``given``, ``default`` without one."""
-    value = given.get(name) if isinstance(given, dict) else None
-    return default if value is None else value
+def field_of(value: object, name: str, default: object = None) -> object:
+    """Return the field ``name`` of ``value``, or ``default`` if it has none."""
+    field = value.get(name) if isinstance(value, dict) else None
+    return default if field is None else field
 
 
 def _shown(value: object) -> str:

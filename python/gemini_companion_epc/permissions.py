@@ -149,20 +149,20 @@ class Permissions:
             wait = max(limit - interval, 0)
 
 
-def decision_in(given: object, text: str) -> Facts:
-    """Return the decision that Emacs has ``given`` about ``text``, {} for none.
+def decision_in(answer: object, text: str) -> Facts:
+    """Return the decision about ``text`` in the ``answer`` of Emacs, or {}.
 
     That is ``{"behavior": "allow"}``, or ``{"behavior": "deny", "message": REASON}``.
-    Emacs names the text that it has shown; anything else than these two forms, with
-    exactly that text, is none.
+    The answer has the digest of the text that Emacs has displayed.  An answer of
+    another form, or about another text, is no decision.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()
     shown = [Symbol(":input"), digest]
-    if given == [Symbol(":behavior"), "allow", *shown]:
+    if answer == [Symbol(":behavior"), "allow", *shown]:
         return dict(ALLOW)
-    if not isinstance(given, list):
+    if not isinstance(answer, list):
         return {}
-    *others, reason = given or [None]
+    *others, reason = answer or [None]
     is_deny = others == [Symbol(":behavior"), "deny", *shown, Symbol(":message")]
     if is_deny and type(reason) is str and reason:
         return {"behavior": "deny", "message": reason}

@@ -32,13 +32,13 @@ class QwenHooks(GeminiHooks):
     inquiry = "ask_user_question"
 
     def announced(self, event: Facts) -> str | None:
-        given = event.get("tool_input")
-        if event.get("hook_event_name") != PRE_TOOL or not isinstance(given, dict):
+        tool_input = event.get("tool_input")
+        if event.get("hook_event_name") != PRE_TOOL or not isinstance(tool_input, dict):
             return None
         if event.get("permission_mode") in ASKING_MODES:
-            # This event comes after the yes there, and an answer would ask again.
+            # The user has already accepted in the terminal; an answer would ask again.
             return None
-        file = given.get("file_path")
+        file = tool_input.get("file_path")
         return file if isinstance(file, str) else None
 
     def mode(self, event: Facts) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The sessions of the CLIs: their outboxes, event streams, processes and ends.
 
-A notification that is sent while no event stream is open would be lost, so each
-session keeps its outcomes until they are written, and the latest context.
+A notification would be lost if it were sent while no event stream is open.  So each
+session queues its outcomes until they are written, and keeps the latest context.
 """
 
 import asyncio
@@ -38,31 +38,28 @@ def session_id_on(remote: str, header: str) -> str:
 
 @dataclass(eq=False, repr=False)
 class Session:
-    """The session of one CLI, with its outbox; ``_report`` see `Sessions`."""
+    """The session of one CLI, with its outbox.
+
+    For ``_report``, see ``report`` of `Sessions`.
+    """
 
     id: str
     """See `session_id_on`."""
     client: Client
     remote: str
-    """The name of the host of the client, empty for this one."""
+    """The name of the host of the client, empty for this host."""
     _report: Callable[[str, object], None]
     is_alive: Callable[[], Awaitable[bool]] | None = None
-    """Function that waits for a sign of life of that host, if it is another."""
+    """Function that waits for a sign of life of a remote host."""
     version: str | None = None
     introduction: Facts = field(default_factory=dict)
     """See `Protocol.introduction`."""
     process: Process | None = None
     search: asyncio.Task[None] | None = None
-    # Until their timers end.
-    interrupted: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
-    settled: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
-    accepted: set[str] = field(default_factory=set)
-    """The files that were accepted since no diff was open."""
-    # Qwen Code writes those of an answer after the last of its diffs.
     context: bytes | None = None
     outcomes: deque[QueuedOutcome] = field(default_factory=deque)
     written: list[QueuedOutcome] = field(default_factory=list)
-    """Outcomes that the stream of a client on another host may have lost."""
+    """Outcomes that were written to a client on a remote host, and may be lost."""
     flushed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when all outcomes are written."""
     stream: "Stream | None" = None
@@ -85,7 +82,7 @@ class Session:
 
     @property
     def facts(self) -> Facts:
-        """The description of the session for Emacs, without what is unknown."""
+        """The description of the session for Emacs, without unknown values."""
         facts = {
             "id": self.id,
             "client": self.client.name,
@@ -120,8 +117,8 @@ class Session:
     async def prompt(self, text: str) -> bool:
         """Send ``text`` as a prompt; return whether it was written to the client.
 
-        It is not if the client takes no prompts, or if the session ends before it has
-        a stream.
+        It is not written if the client accepts no prompts, or if the session ends
+        before it has a stream.
         """
         notification = self.client.protocol.prompt(text)
         if notification is None:
@@ -134,11 +131,11 @@ class Session:
         return bool(await is_sent)
 
     def outcomes_of(self, path: str) -> list[QueuedOutcome]:
-        """Return the outcomes of ``path`` that wait."""
+        """Return the queued outcomes of ``path``."""
         return [outcome for outcome in self.outcomes if outcome.path == path]
 
     def _lose(self, outcomes: Sequence[QueuedOutcome]) -> None:
-        """Drop those of ``outcomes`` for which no call has come, and report them."""
+        """Drop those of ``outcomes`` that are still queued, and report them."""
         for outcome in outcomes:
             if outcome in self.outcomes:
                 logger.info("Session %s: an outcome is lost", self.short_id)
@@ -157,7 +154,7 @@ class Session:
             self.flushed.set()
 
     def resume(self, received: str) -> None:
-        """Queue again what was written after the outcome of the diff ``received``."""
+        """Queue again the outcomes that were written after diff ``received``."""
         for outcome in reversed(self.written):
             if outcome.diff and str(outcome.diff.id) == received:
                 break
@@ -165,7 +162,7 @@ class Session:
         self.written.clear()
 
     def wake(self) -> None:
-        """Let the event stream, if any, write what has changed."""
+        """Make the event stream, if any, write new events."""
         if self.stream is not None:
             self.stream.changed.set()
 
@@ -193,7 +190,7 @@ class Stream:
             finally:
                 timer.cancel()
         is_alive = self._session.is_alive
-        # An outcome for a silent host might be lost, so it waits for its answer.
+        # An outcome for a silent host might be lost, so wait for a sign of life.
         if is_alive and self._session.outcomes and not await is_alive():
             return None
         event = self._pending()
@@ -230,7 +227,7 @@ class Stream:
 
 def encode_event(notification: Json, diff: Diff | None = None) -> bytes:
     """Return ``notification`` as an event of the stream, the outcome of ``diff``."""
-    # The client tells the last ID that it has received when it connects again.
+    # A client that reconnects names the last ID that it has received.
     number = b"id: %d\r\n" % diff.id if diff else b""
     data = json.dumps(notification, ensure_ascii=False).encode()
     return b"event: message\r\n" + number + b"data: " + data + b"\r\n\r\n"
@@ -240,9 +237,10 @@ def encode_event(notification: Json, diff: Diff | None = None) -> bytes:
 class Sessions:
     """The sessions by ID.
 
-    ``report`` is called for Emacs: with "sessions-update" and the connected ones when
-    they change, with "outcome-written" and the diff of each outcome that was written,
-    with "outcome-undelivered" and that of each for which no client waits.
+    ``_report_to_emacs`` is called with "sessions-update" and the connected sessions
+    when they change; with "outcome-written" and the diff ID of each outcome that was
+    written; and with "outcome-undelivered" and the diff ID of each outcome for which
+    no client waits.
     """
 
     _config: Config
@@ -266,8 +264,10 @@ class Sessions:
     def get(
         self, session_id: str, client: Client = CLIENTS[0], remote: str = ""
     ) -> Session:
-        """Return the session ``session_id``, a new one if it is unknown."""
-        # Its client may have opened it before a restart.
+        """Return the session ``session_id``; create it if it is unknown.
+
+        Its client may have opened it before a restart of the server.
+        """
         session = self._sessions.get(session_id)
         if session is None:
             session = Session(session_id, client, remote, self._report_to_emacs)
@@ -279,7 +279,7 @@ class Sessions:
         return session
 
     def is_of_another_host(self, header: str, remote: str) -> bool:
-        """Return whether only clients elsewhere than on ``remote`` use ``header``."""
+        """Return whether clients use ``header``, but none of them on ``remote``."""
         sessions = self._sessions.values()
         hosts = {session.remote for session in sessions if session.header == header}
         return bool(hosts) and remote not in hosts
@@ -337,13 +337,13 @@ class Sessions:
 
     def identify(self, session: Session, peer: Address, is_lasting: bool) -> None:
         """Search for the process of ``session``, which is connected from ``peer``."""
-        # Other than lasting connections may be closed before they are found.
+        # A short connection may be closed before its process is found.
         if session.process is None and (session.search is None or is_lasting):
             loop = asyncio.get_running_loop()
             session.search = loop.create_task(self._search(session, peer))
 
     async def _search(self, session: Session, peer: Address) -> None:
-        # Each search reads much, and many clients may connect at once.
+        # A search reads the tables of all processes; many clients may connect at once.
         async with self._one_search:
             if session.process is None:
                 session.process = await asyncio.to_thread(self._find_process, peer)
@@ -355,8 +355,8 @@ class Sessions:
     def open_stream(self, session: Session) -> Stream:
         """Return a new event stream of ``session``, and end the previous one."""
         if session.remote or self._may_report:
-            # What decides which files are shared may have changed meanwhile; Emacs
-            # reads it when the session is reported, and sends another.
+            # Rules of sharing may have changed meanwhile.  Emacs reads them when the
+            # session is reported, and sends a new context.
             session.context = None
         previous, session.stream = session.stream, Stream(session)
         if previous is not None:
@@ -398,7 +398,7 @@ class Sessions:
             )
 
     async def flush(self) -> None:
-        """Wait until all outcomes are written, ``end_limit`` at most."""
+        """Wait until all outcomes are written, at most for ``end_limit``."""
         sessions = self._sessions.values()
         await self._end([session.flushed for session in sessions if session.outcomes])
 
@@ -419,14 +419,14 @@ class Sessions:
     # Emacs
 
     def begin_reports(self) -> None:
-        """Report the clients of the previous process once all could return."""
+        """Begin to report, after clients of the previous process could return."""
         self._may_report = True
         self.report()
 
     def report(self) -> None:
         """Report the connected sessions to Emacs."""
         if self._is_ending or not self._may_report:
-            # The clients connect again to a successor, or Emacs knows.
+            # The clients reconnect to a successor, or Emacs has requested the end.
             return
         connected = [
             session for session in self._sessions.values() if session.stream is not None
@@ -442,8 +442,8 @@ class Sessions:
 
     def broadcast(self, files: Sequence[File]) -> None:
         """Send ``files`` to every client, and to those that connect later."""
-        # If the last report to Emacs had no sessions, they answer an earlier one, and
-        # would be outdated when a client connects.
+        # If the last report to Emacs had no sessions, ``files`` answer an earlier
+        # report, and would be outdated when a client connects.
         if not self._wants_context:
             return
         self._context = files

@@ -184,8 +184,9 @@ async def test_a_session_does_not_grow_with_its_past() -> None:
         await rig.diffs.close(session, f"/next/{number}")
         await take(stream)
         await take(stream)
-    await until(lambda: not session.settled)
-    await until(lambda: not session.interrupted)
+    paths = rig.diffs.paths_of(session)
+    await until(lambda: not paths.decided)
+    await until(lambda: not paths.interrupted)
 
 
 async def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
