@@ -13,12 +13,14 @@
 
 (require 'gemini-companion-part)
 
+;;;; Declarations
+
 (defun gemini-companion-addon-remote-used-p ()
   "Return non-nil if a host was connected before, in this Emacs or another."
   (bound-and-true-p gemini-companion-remote-directories))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-remote)))
-  "Return the part of the add-on; for known hosts, the mode has it."
+  "Return the component of the add-on, which the mode loads for known hosts."
   '((remote install gemini-companion-addon-remote-used-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-remote)))

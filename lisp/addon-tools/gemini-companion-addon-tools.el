@@ -7,7 +7,8 @@
 
 ;; Declare the add-on to the core before its files are loaded: its command, and that
 ;; CLIs can be linked.  The add-on answers linked CLIs: questions of models,
-;; permissions and plans.  Its files are `gemini-companion-tools', `gemini-companion-lookup',
+;; permissions and plans.  Its files are `gemini-companion-tools',
+;; `gemini-companion-lookup',
 ;; `gemini-companion-errors', `gemini-companion-code', `gemini-companion-eglot',
 ;; `gemini-companion-words', `gemini-companion-permission', `gemini-companion-plan',
 ;; `gemini-companion-inquiry' and `gemini-companion-keys'.
@@ -21,6 +22,8 @@
                   "gemini-companion-client")
 (declare-function gemini-companion-install-extension-p "gemini-companion-install")
 
+;;;; Autoloads
+
 (gemini-companion-part-autoload 'permission
                                 'gemini-companion-permission-allow
                                 'gemini-companion-permission-refuse
@@ -32,6 +35,8 @@
                                 'gemini-companion-plan-revise
                                 'gemini-companion-plan-answer-there)
 (gemini-companion-part-autoload 'inquiry 'gemini-companion-inquiry-choose)
+
+;;;; Declarations
 
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-tools)))
   "Return the command that links CLIs, and the keys that answer a permission."
@@ -62,7 +67,7 @@
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'addon-tools)) _directory)
   "Return the finding with a button to link CLIs, or nil if they are linked.
-The part `tools' knows more of linked CLIs, and is loaded then."
+The component `tools', which is loaded once CLIs are linked, has other findings."
   (when (and (seq-some #'gemini-companion-client-link-arguments
                        (gemini-companion-cli-clients))
              (not (gemini-companion-install-extension-p)))
@@ -70,7 +75,7 @@ The part `tools' knows more of linked CLIs, and is loaded then."
        nil ("Link" . gemini-companion-tools)))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-tools)))
-  "Return the part of all links; linked CLIs need it from the beginning."
+  "Return the component of links, which the mode loads if CLIs are linked."
   '((tools walk gemini-companion-install-extension-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))

@@ -14,18 +14,22 @@
 
 (require 'seq)
 
+;;;; State
+
 (defvar gemini-companion-words-seconds 1
   "Seconds after which a search is ended without a result.")
 
 (defconst gemini-companion-words--most-files 500
-  "Number of files after which the others are left out of a result.")
+  "Greatest number of files in a result.")
+
+;;;; Search
 
 (defun gemini-companion-words-search (word directory then)
   "Find the files below DIRECTORY in which WORD is a whole word.
-Call THEN, later, with their absolute names, in no order and 500 at most;
-or with `unknown', if Git is missing, fails or takes longer than
-`gemini-companion-words-seconds'.  Binary files and those that Git ignores
-are left out; hidden ones are not."
+Call THEN later with a list of at most 500 absolute names, in no order; or with
+`unknown' if Git is missing, fails, or takes longer than
+`gemini-companion-words-seconds'.  Binary files, and files that Git ignores, are
+omitted; files that are hidden from CLIs are not."
   (if (or (string-match-p "[\n\0]" word)
           (not (executable-find "git")))
       (run-at-time 0 nil then 'unknown)
@@ -44,9 +48,9 @@ are left out; hidden ones are not."
              (lambda (process _event)
                (unless (process-live-p process)
                  (cancel-timer timer)
-                 (let ((found (gemini-companion-words--found process)))
+                 (let ((files (gemini-companion-words--files process)))
                    (kill-buffer (process-buffer process))
-                   (funcall then found)))))))
+                   (funcall then files)))))))
       (setq timer (run-at-time gemini-companion-words-seconds nil
                                #'delete-process process)))))
 
@@ -54,7 +58,7 @@ are left out; hidden ones are not."
   "Return the command that prints the names of the files with WORD.
 They are relative to `default-directory', each with a null byte at its end."
   `("git" "--no-optional-locks"
-    ;; The project may name a program there.
+    ;; This setting of the project may name a program.
     "-c" "core.fsmonitor=false"
     "grep" "-zlIwF" "--no-color"
     ,@(if (locate-dominating-file default-directory ".git")
@@ -62,8 +66,8 @@ They are relative to `default-directory', each with a null byte at its end."
         '("--no-index" "--exclude-standard"))
     "-e" ,(encode-coding-string word 'utf-8-unix) "--" "."))
 
-(defun gemini-companion-words--found (process)
-  "Return the files that PROCESS, which has exited, has found, or `unknown'."
+(defun gemini-companion-words--files (process)
+  "Return the files in the output of PROCESS, which has exited, or `unknown'."
   (let ((output (with-current-buffer (process-buffer process)
                   (buffer-string))))
     (cond ((or (not (memql (process-exit-status process) '(0 1)))

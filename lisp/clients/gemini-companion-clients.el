@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The list of the CLIs, of which each has an adapter, and what is asked of all of
-;; them.  All that differs by CLI is in the adapters; no other file names a CLI.
+;; The list of the CLIs, and functions about all of them.  Each CLI has an adapter; no
+;; other file names a CLI.
 
 ;;; Code:
 
@@ -16,12 +16,16 @@
 (require 'gemini-companion-client-pi)
 (require 'gemini-companion-client-qwen)
 
+;;;; State
+
 (defvar gemini-companion-clients '("gemini" "qwen" "copilot" "pi")
   "Names of the CLIs, in the order in which they are offered.
 Each has methods of the generic functions in gemini-companion-client.el.")
 
+;;;; All CLIs
+
 (defun gemini-companion-clients-append (function)
-  "Append the values of FUNCTION, a generic one, of all CLIs, which are lists."
+  "Call FUNCTION with each CLI, and append its values, which are lists."
   (seq-mapcat function gemini-companion-clients))
 
 (defun gemini-companion-clients-variables (port pid)
@@ -40,9 +44,9 @@ Each has methods of the generic functions in gemini-companion-client.el.")
   (mapconcat #'gemini-companion-client-title clients " and "))
 
 (defun gemini-companion-clients-search ()
-  "Return how the user has a CLI search for Emacs, as a phrase.
-For example \"/ide enable, or /ide in Copilot CLI\"; the first command is that
-of most CLIs, so they are not named.  CLIs without such a command are left out."
+  "Return the commands that make CLIs search for Emacs, as a phrase.
+For example \"/ide enable, or /ide in Copilot CLI\"; the CLIs with the first
+command are not named.  CLIs without such a command are omitted."
   (pcase-let ((`((,usual . ,_) . ,others)
                (seq-group-by #'gemini-companion-client-search-command
                              (seq-filter #'gemini-companion-client-search-command

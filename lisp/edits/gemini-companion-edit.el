@@ -38,13 +38,14 @@
   :group 'gemini-companion)
 
 (defcustom gemini-companion-edit-opened-functions nil
-  "Functions called with each edit when it is shown, also when it is again."
+  "Functions called with an edit each time its review is displayed."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-edit-closed-functions nil
-  "Functions called with each proposal that has ended, once its review is closed.
-It need not have had one.  `gemini-companion-edit-status' returns its outcome."
+  "Functions called with an edit after its review has ended and is closed.
+They are also called for an edit that was never displayed.
+`gemini-companion-edit-status' returns the outcome."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -66,8 +67,8 @@ It need not have had one.  `gemini-companion-edit-status' returns its outcome."
                (:constructor gemini-companion-edit-make)
                (:copier nil))
   "An edit of FILE, a name as the CLI sent it, by SESSION.
-It is a request while it is open.  SINCE is when it arrived or ended, and
-PROBLEM why it cannot be shown, or was closed, or nil.
+It is a request while it is open.  SINCE is the time when it arrived or ended.
+PROBLEM is the reason why it cannot be displayed, or was closed, or nil.
 
 DECISION is nil while the edit awaits an answer, and then `accepted',
 `automatic' if that was done without review, `rejected', `dismissed' if
@@ -85,29 +86,30 @@ a review; the user may edit the second."
   original-buffer proposal-buffer
   (true-name (gemini-companion-text-true-name file)
              :documentation "True name of the file when it arrived.")
-  (turn nil :documentation "Its turn, which is a guess if it is unknown.")
+  (turn nil :documentation "Its turn, or a guess if the CLI reports none.")
   (coding 'utf-8-unix :documentation "The coding system in which the CLI reads
 and writes the file, with plain line ends.")
-  (shown-in nil :documentation "The coding system in which lines are displayed
-that the CLI cannot read, as they are not UTF-8; nil if there are none.")
+  (shown-in nil :documentation "The coding system of displayed lines that the CLI
+cannot read, since they are not UTF-8; nil if there are no such lines.")
   (format nil :documentation "The `gemini-companion-format' in which its CLI has
 written the file, or nil if that is unknown.")
-  (lost 0 :documentation "How many characters its proposal loses, with all hunks;
-see `gemini-companion-edit-hunks-lost-count'.")
+  (lost 0 :documentation "Number of characters that its proposal, with all hunks,
+loses; see `gemini-companion-edit-hunks-lost-count'.")
   (watch nil :documentation "The watch of its file while it is open.")
-  (awaited nil :documentation "The write of its file that is awaited since it
-has ended, a `gemini-companion-written'.")
-  (remarks nil :documentation "What is to be known of its file: a list of
-`changed' since the proposal, `undoes' if the CLI does not know what the user
-has made of its last edit of that file, and `loss-accepted' if the user has
+  (awaited nil :documentation "The awaited write of its file after it has ended,
+a `gemini-companion-written'.")
+  (remarks nil :documentation "A list of symbols about its file: `changed' if it
+has changed since the proposal; `undoes' if the CLI does not know how the user
+has modified its last edit of that file; and `loss-accepted' if the user has
 accepted that characters are lost.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")
   (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
   (rule nil :documentation "The rule of the user that decided whether it is
 reviewed, a phrase as of `gemini-companion-rules-phrase', or nil.")
   (view nil :documentation "Its view on the screen, or nil.")
-  (acknowledged nil :documentation "Whether the CLI knows that it is open.")
-  (outcome nil :documentation "`sent' until the CLI has the outcome.")
+  (acknowledged nil :documentation "Non-nil if the CLI was answered that the edit
+is open.")
+  (outcome nil :documentation "`sent' until the CLI has received the outcome.")
   (known-hunks nil :documentation "The hunks of the last comparison, or nil.")
   (compared nil :documentation "The state of the texts at that comparison.")
   (comments nil :documentation "The comments of the user on it, the last one
@@ -121,13 +123,14 @@ for `gemini-companion-last-proposal'."))
   "The recorded edits, the last one first.")
 
 (defvar gemini-companion-edit-functions nil
-  "Functions called with an edit and what has happened to it.
-That is `opened', `shown', `hidden' or `changed' while it is open, and for
-its view `file-changed', `toggled', `restored' and `hide', and `waits' if
-that awaits the next edit; `settled' when it has ended, `answered' after
-that if the user has settled it from inside, and `closed' when its view is
-closed; and `written', `unwritten' or `reverted' when its file is, or a hunk.
-These functions must be fast.  An error in one is only reported.")
+  "Functions called with an edit and an event, a symbol.
+While the edit is open: `opened', `shown', `hidden' or `changed'.
+For its view: `file-changed', `toggled', `restored', `hide', or `waits' if the
+view waits for the next edit.
+When it has been decided: `settled', and then `answered' if the user decided in
+the review; `closed' when its view is closed.
+For its file: `written', `unwritten', or `reverted' for the file or a hunk.
+The functions must be fast.  An error in a function is only reported.")
 
 (defvar gemini-companion-edit-adopt-hook nil
   "Hook run in each new buffer of a review, by `gemini-companion-edit-adopt'.")
@@ -160,7 +163,7 @@ If SESSION is non-nil, return only its edits."
   (gemini-companion-edits-open))
 
 (defun gemini-companion-edits-ending ()
-  "Return the edits that have ended and whose views are still to be closed."
+  "Return the edits that have ended, but whose views are not closed yet."
   (seq-filter (lambda (edit)
                 (and (gemini-companion-edit-decision edit)
                      (gemini-companion-edit-proposal-buffer edit)))
@@ -183,8 +186,8 @@ If SESSION is non-nil, return only its edits."
 
 (defun gemini-companion-edit--turn-of (session)
   "Return the turn of an edit of SESSION that arrives now.
-For a CLI that reports no turns, that is the one of its last edit, if that
-is open or a minute old at most, or else a new one."
+For a CLI that reports no turns, return the turn of its last edit if that is
+open or less than a minute old; otherwise, return a new turn."
   (let ((last (cl-find session gemini-companion-edit--all
                        :key #'gemini-companion-edit-session
                        :test #'gemini-companion-session-same-p)))
@@ -195,9 +198,9 @@ is open or a minute old at most, or else a new one."
            (gemini-companion-edit-turn last))
           (t (gemini-companion-turn-make)))))
 
-(defun gemini-companion-edit--places (edit)
-  "Return how many of the hundred places for edits EDIT takes, 1 or more.
-It takes one for each 400 kB of its texts."
+(defun gemini-companion-edit--weight (edit)
+  "Return the weight of EDIT in the history of edits, 1 or more.
+It is 1 for each 400 kB of its texts."
   (let ((bytes 0))
     (dolist (text (list (gemini-companion-edit-before edit)
                         (gemini-companion-edit-after edit)))
@@ -206,20 +209,20 @@ It takes one for each 400 kB of its texts."
     (max 1 (/ bytes 400000))))
 
 (defun gemini-companion-edit--pruned (edits)
-  "Return EDITS, the last one first, without old ones for which is no place.
-There are a hundred places.  An edit under review, one whose CLI does not
-have the outcome, and one with a text that can be recovered stay."
-  (let ((kept (gemini-companion-edits-kept))
-        (places 100)
-        (left nil))
+  "Return EDITS, the last one first, up to a weight of 100.
+Also return older edits that are under review, whose outcome the CLI has not
+received, or that have an unsaved proposal."
+  (let ((unsaved (gemini-companion-edits-kept))
+        (capacity 100)
+        (remaining nil))
     (dolist (edit edits)
-      (cl-decf places (gemini-companion-edit--places edit))
-      (when (or (<= 0 places)
+      (cl-decf capacity (gemini-companion-edit--weight edit))
+      (when (or (<= 0 capacity)
                 (gemini-companion-edit-proposal-buffer edit)
                 (gemini-companion-edit-outcome edit)
-                (memq edit kept))
-        (push edit left)))
-    (nreverse left)))
+                (memq edit unsaved))
+        (push edit remaining)))
+    (nreverse remaining)))
 
 (defun gemini-companion-edit-add (edit)
   "Record EDIT, which is new, in its turn; old edits may be dropped."
@@ -229,10 +232,10 @@ have the outcome, and one with a text that can be recovered stay."
         (gemini-companion-edit--pruned (cons edit gemini-companion-edit--all))))
 
 (defun gemini-companion-edit-set-turn (edit turn)
-  "Record that EDIT is of TURN, which became known only after EDIT arrived."
+  "Set the turn of EDIT to TURN, which became known after EDIT arrived."
   (setf (gemini-companion-edit-turn edit) turn))
 
-;;;; What is to be known of an edit
+;;;; Properties of an edit
 
 (defun gemini-companion-edit-open-p (edit)
   "Return non-nil if EDIT awaits an answer."
@@ -243,11 +246,12 @@ have the outcome, and one with a text that can be recovered stay."
   (memq (gemini-companion-edit-decision edit) '(accepted automatic)))
 
 (defun gemini-companion-edit-status (edit)
-  "Return what has become of EDIT.
-That is `pending' or `shown' while it is open; else its file state if that
-is `reverted', `unsaved', `deleted' or `unwritten', or its decision.  One that
-was dismissed and written all the same was accepted, in the terminal; one
-that was rejected and written is `unreviewed'."
+  "Return the status of EDIT, a symbol for the user.
+It is `pending' or `shown' while EDIT is open.  Otherwise it is the file state if
+that is `reverted', `unsaved', `deleted' or `unwritten'; or else the decision,
+except that an edit which was dismissed and then written is `accepted', as the
+user did so in the terminal, and one that was rejected and then written is
+`unreviewed'."
   (pcase (cons (gemini-companion-edit-decision edit)
                (gemini-companion-edit-file-state edit))
     (`(nil . ,_) (if (gemini-companion-edit-view edit) 'shown 'pending))
@@ -259,7 +263,7 @@ that was rejected and written is `unreviewed'."
 
 (defun gemini-companion-edit-written-p (edit)
   "Return non-nil if EDIT has changed its file.
-As long as that is not known, an accepted one counts."
+While that is unknown, assume it for an accepted edit."
   (pcase (gemini-companion-edit-file-state edit)
     ('nil (gemini-companion-edit-accepted-p edit))
     (state (eq state 'written))))
@@ -286,8 +290,9 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
   (seq-find #'gemini-companion-edit-view (gemini-companion-edits-open)))
 
 (defun gemini-companion-edits-at-point ()
-  "Return the edits at point, or of this buffer, else the one that is shown.
-The value is a list.  Signal a `user-error' if no review is displayed."
+  "Return the edits at point, a list.
+If this buffer is not a list of edits, the value has the edit of this buffer, or
+else the displayed one.  Signal a `user-error' if no review is displayed."
   (if gemini-companion-edits-view
       (cdr (gemini-companion-view-edits gemini-companion-edits-view))
     (list (or gemini-companion-edit-here
@@ -295,7 +300,7 @@ The value is a list.  Signal a `user-error' if no review is displayed."
               (user-error "No review is displayed")))))
 
 (defun gemini-companion-edit-current ()
-  "Return the edit of `gemini-companion-edits-at-point', which is the only one."
+  "Return the only edit at point; signal a `user-error' if there is not one."
   (pcase (gemini-companion-edits-at-point)
     (`(,edit) edit)
     (_ (user-error "No edit on this line"))))

@@ -17,27 +17,26 @@
 ;;;; The record
 
 (cl-defstruct (gemini-companion-view (:noinline t) (:constructor nil) (:copier nil))
-  "The review of EDIT on the screen.
-Each kind of view is a type that includes this one, with methods for the
-generic functions `gemini-companion-view-...'.  BUFFERS are the buffers
-in the windows of the view, first the one to go to, and HUNKS those that
-it displays.  KIND is its key in `gemini-companion-review-kinds', CHOSEN
-the kind that the user has chosen, or nil.  FRAME is its frame, and SIZE
-the size of that when the view was opened; LAYOUT are the windows before
-the review, WINDOWS those of BUFFERS when it was opened, and TERMINAL is
-the window of the CLI beside them, or nil."
+  "The display of EDIT for review.
+Each kind of view is a struct that includes this one, with methods for the
+generic functions `gemini-companion-view-...'.  BUFFERS are the buffers in its
+windows, the one to select first.  HUNKS are the displayed hunks.  KIND is its
+key in `gemini-companion-review-kinds', and CHOSEN the kind that the user has
+chosen, or nil.  FRAME is its frame, and SIZE the size of FRAME when the view was
+opened.  LAYOUT is the layout of windows before the review.  WINDOWS are the
+windows of BUFFERS when the view was opened, and TERMINAL is the window of the
+terminal of the CLI beside them, or nil."
   edit buffers hunks kind chosen frame size layout windows terminal)
 
 ;;;; From an edit to its view
 
 (cl-defgeneric gemini-companion-view-show (edit select)
-  "Show EDIT in a view, and record that, or signal an error.
-`gemini-companion-edit-set-view' records it.  SELECT is `select' if the user
-has asked for EDIT, `next' if it takes the place of a review that the user
-has just answered, or nil if it appears by itself.  The file review.el has
-the method.")
+  "Display EDIT in a view, and record it by `gemini-companion-edit-set-view'.
+Signal an error on failure.  SELECT is `select' if the user has requested the
+review; `next' if it replaces a review that the user has just answered; or nil if
+it appears by itself.  gemini-companion-review.el has the method.")
 
-;;;; What a kind of view does
+;;;; Methods of a kind of view
 
 (cl-defgeneric gemini-companion-view-open (view keep)
   "Display VIEW on the selected frame, and set its buffers.
@@ -45,15 +44,15 @@ If KEEP is non-nil, the selected window stays visible.  If this fails,
 the view is closed.")
 
 (cl-defgeneric gemini-companion-view-hunk (view)
-  "Return the hunk at point in VIEW, as it is displayed, or nil.
-A menu asks for it, so this compares nothing and shows no message.")
+  "Return the displayed hunk at point in VIEW, or nil.
+Menus call this, so it must not compare texts or display a message.")
 
 (cl-defgeneric gemini-companion-view-line (_view)
   "Return the line of the proposal at point in a view, or nil if unknown."
   nil)
 
 (cl-defgeneric gemini-companion-view-move (view count)
-  "Move forward by COUNT hunks in VIEW, or parts of a long line.")
+  "Move forward by COUNT hunks in VIEW, or by pieces of a long line.")
 
 (cl-defgeneric gemini-companion-view-go-to (view number)
   "Go to the hunk with NUMBER, from 0 on, in VIEW.")
@@ -62,8 +61,8 @@ A menu asks for it, so this compares nothing and shows no message.")
   "Go to the proposal of VIEW to edit it, or back.")
 
 (cl-defgeneric gemini-companion-view-back (_view)
-  "Return the label of the key that edits the proposal, in the proposal.
-It is nil if the proposal is beside the other buffers of the view."
+  "Return the label of the key that edits the proposal, while it is being edited.
+Return nil if the proposal is displayed beside the other buffers of the view."
   nil)
 
 (cl-defgeneric gemini-companion-view-fits-p (view)
@@ -81,9 +80,9 @@ gemini-companion-comment.el has the method."
   "Compare the original and the proposal of VIEW again.")
 
 (cl-defgeneric gemini-companion-view-mark (view redraw)
-  "Display in VIEW which hunks are excluded, and whether the review has ended.
-If REDRAW is nil, the view will be compared again anyway; that must not
-be done now, in the midst of an undo.  By default, compare."
+  "Update the excluded hunks in VIEW, and whether the review has ended.
+By default, compare the texts again.  If REDRAW is nil, do not: an undo is in
+progress, and VIEW will be compared after it."
   (when redraw
     (gemini-companion-view-compare view)))
 
@@ -107,9 +106,10 @@ The value is a cons (SESSION . EDITS).")
 It need not await an answer; see `gemini-companion-view-edits'.")
 
 (cl-defgeneric gemini-companion-view-texts (view)
-  "Return what the line numbers at point in VIEW, one of several edits, count.
-The value is a cons of two vectors of lines, each with its newline: the
-text with the changes that are displayed, and the one without them.")
+  "Return the texts to which line numbers at point in VIEW refer.
+VIEW displays several edits.  The value is a cons of two vectors of lines, each
+with its newline: the text with the displayed changes, and the text without
+them.")
 
 (provide 'gemini-companion-view)
 ;;; gemini-companion-view.el ends here

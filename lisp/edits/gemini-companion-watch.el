@@ -31,41 +31,40 @@
                (:noinline t)
                (:constructor gemini-companion-watch--make)
                (:copier nil))
-  "A file that is watched.
-Its parts read FILE, LAST and OWN; all else is for this file."
+  "A watched file.
+Other files may read the slots FILE, LAST and OWN."
   (file nil :documentation "The name of the file, or of the copy of a remote one.")
   (function nil :documentation "See `gemini-companion-watch-start'.")
-  (lasting nil :documentation "Non-nil if FILE may be watched for hours: one
-of many such files is checked less often.")
+  (lasting nil :documentation "Non-nil if FILE may be watched for hours; then
+it is checked less often if there are many watches.")
   (delay 0.02 :documentation "Seconds between the last check and the next one.")
-  (wait 0.02 :documentation "Seconds that are left of that.")
-  (busy nil :documentation "Non-nil during a check, whose function may run
-hooks by which the file is checked again.")
+  (wait 0.02 :documentation "Seconds until the next check.")
+  (busy nil :documentation "Non-nil during a check, since FUNCTION may run
+hooks that would check the file recursively.")
   (first nil :documentation "The stamp at the start.")
   (last nil :documentation "The stamp at the last check.")
   (followed nil :documentation "The stamp of the last change that FUNCTION has
-followed, as its value was non-nil; or that at the start.")
-  (own nil :documentation "The stamp after which a change is one by another
-program: that at the start, or of the last write by this Emacs.")
-  (hash nil :documentation "Hash of the bytes after the last write by this
-Emacs, if there was one: a program that only touches the file has not
-written it.")
-  (saved nil :documentation "The bytes that Emacs has saved to a remote file
-and its copy, FILE, does not have yet, or nil.")
+handled, by returning non-nil; at first, the stamp at the start.")
+  (own nil :documentation "The stamp of the last write by this Emacs, or at
+the start: another stamp means a write by another program.")
+  (hash nil :documentation "Hash of the bytes of the last write by this Emacs,
+or nil: a program that writes the same bytes has not changed the file.")
+  (saved nil :documentation "The bytes that Emacs has saved to a remote file,
+until its copy FILE has them, or nil.")
   (true-name (or (gemini-companion-text-true-name file) file)
              :documentation "The true name of FILE at the start."))
 
 (defvar gemini-companion-watch--all nil
-  "The watches that were started and not stopped, the last one first.")
+  "The running watches, the newest first.")
 
 (defvar gemini-companion-watch--timer nil
   "The timer of the next checks, or nil if no file is watched.")
 
 (defvar gemini-companion-watch--pace nil
-  "Seconds for which that timer was set.")
+  "Delay of `gemini-companion-watch--timer', in seconds.")
 
 (defun gemini-companion-watch-stamp (file)
-  "Return the (TIME SIZE INODE) of FILE, or nil if it does not exist.
+  "Return the stamp (TIME SIZE INODE) of FILE, or nil if it does not exist.
 Follow symbolic links.  Stamps are compared by `equal'."
   (when-let* ((attributes (gemini-companion-text-attributes file)))
     (list (file-attribute-modification-time attributes)
@@ -73,7 +72,7 @@ Follow symbolic links.  Stamps are compared by `equal'."
           (file-attribute-inode-number attributes))))
 
 (defun gemini-companion-watch--stamp-now (watch)
-  "Return the present stamp of the file of WATCH."
+  "Return the current stamp of the file of WATCH."
   (gemini-companion-watch-stamp (gemini-companion-watch-file watch)))
 
 ;;;; Start and stop
@@ -83,21 +82,21 @@ Follow symbolic links.  Stamps are compared by `equal'."
   gemini-companion-watch--all)
 
 (defun gemini-companion-watch-start (file function &optional changed lasting)
-  "Check FILE repeatedly, and call FUNCTION each time; return the watch.
-The arguments are the watch, a value that is non-nil if FILE has changed,
-and OCCASION of `gemini-companion-watch-check'.  The second one stays
-non-nil until FUNCTION returns non-nil, which means that it has followed
-the change.  If CHANGED is non-nil, FILE has changed before.
-If LASTING is non-nil, FILE may be watched for hours.
+  "Start to check FILE repeatedly, and return the watch.
+Each check calls FUNCTION with three arguments: the watch; a value that is
+non-nil if FILE has changed, until FUNCTION returns non-nil because it has
+handled the change; and the OCCASION of `gemini-companion-watch-check'.
 
-The first checks are 20 ms apart, and later ones half a second."
+If CHANGED is non-nil, the first check reports a change.  LASTING is non-nil if
+FILE may be watched for hours.  The delay between checks increases from 20 ms to
+half a second."
   (let* ((stamp (gemini-companion-watch-stamp file))
          (watch (gemini-companion-watch--make
                  :file file :function function :lasting lasting
                  :first stamp :own stamp :last stamp
                  :followed (if changed 'none stamp))))
     (push watch gemini-companion-watch--all)
-    ;; A timer that is set again by each of many watches would never fire.
+    ;; If each new watch set the timer again, it might never run.
     (unless (and gemini-companion-watch--timer
                  (<= gemini-companion-watch--pace
                      (gemini-companion-watch-delay watch)))
@@ -105,13 +104,13 @@ The first checks are 20 ms apart, and later ones half a second."
     watch))
 
 (defun gemini-companion-watch-stop (watch)
-  "Stop WATCH, which may have been stopped before."
+  "Stop WATCH; it may already be stopped."
   (setq gemini-companion-watch--all (remq watch gemini-companion-watch--all))
   (unless gemini-companion-watch--all
     (gemini-companion-watch--set-timer)))
 
 (defun gemini-companion-watch-live-p (watch)
-  "Return non-nil if WATCH was not stopped."
+  "Return non-nil if WATCH is running."
   (memq watch gemini-companion-watch--all))
 
 (defun gemini-companion-watch--set-timer ()
@@ -127,38 +126,36 @@ The first checks are 20 ms apart, and later ones half a second."
                        #'gemini-companion-watch--tick))))
 
 (defun gemini-companion-watch--tick ()
-  "Check the watches whose time has come; each is checked ever later.
-This is called by the timer."
+  "Check the watches that are due, and increase their delays.
+Called by the timer."
   (let ((due (seq-filter (lambda (watch)
                            (<= (cl-decf (gemini-companion-watch-wait watch)
                                         gemini-companion-watch--pace)
                                0))
                          gemini-companion-watch--all))
-        ;; Many files take at most 40 checks in a second.
+        ;; There are at most 40 checks per second of lasting watches.
         (lasting (max 0.5 (/ (length gemini-companion-watch--all) 40.0))))
     (dolist (watch due)
       (let ((delay (min (if (gemini-companion-watch-lasting watch) lasting 0.5)
                         (* 1.5 (gemini-companion-watch-delay watch)))))
         (setf (gemini-companion-watch-delay watch) delay
               (gemini-companion-watch-wait watch) delay)))
-    ;; Before the checks, one of which may fail, or ask.
+    ;; Set the timer first, since a check may fail or prompt.
     (gemini-companion-watch--set-timer)
     (dolist (watch due)
-      ;; The function of another one may have stopped it.
+      ;; The function of another watch may have stopped this one.
       (when (gemini-companion-watch-live-p watch)
         (gemini-companion-watch-check watch)))))
 
 ;;;; Checks
 
 (defun gemini-companion-watch-check (watch &optional occasion)
-  "Check WATCH at once.
-OCCASION is what the check is for:
-- nil, that of the timer: nothing is urgent, and a command may be in
-  progress;
-- `command': a command that is about to begin needs the result;
-- `look': what was written must be noticed before Emacs writes the file;
-- `read': Emacs has just read the file, whose buffer has its time.
-See `gemini-companion-watch-may-revert-p' for what they permit."
+  "Check WATCH immediately.
+OCCASION is the reason for the check:
+- nil: the timer; a command may be in progress;
+- `command': a command is about to begin, and needs the result;
+- `look': Emacs is about to write the file, so earlier writes must be detected;
+- `read': Emacs has just read the file, and recorded its time in the buffer."
   (unless (gemini-companion-watch-busy watch)
     (setf (gemini-companion-watch-busy watch) t)
     (unwind-protect
@@ -166,13 +163,13 @@ See `gemini-companion-watch-may-revert-p' for what they permit."
       (setf (gemini-companion-watch-busy watch) nil))))
 
 (defun gemini-companion-watch-may-revert-p (occasion)
-  "Return non-nil if the function of a watch may change a buffer.
-OCCASION is that of `gemini-companion-watch-check'.  While Emacs saves or
-reads a file, its buffer must stay as it is."
+  "Return non-nil if the function of a watch may modify a buffer on OCCASION.
+It must not while Emacs saves or reads the file.  For OCCASION, see
+`gemini-companion-watch-check'."
   (memq occasion '(nil command)))
 
 (defun gemini-companion-watch--check (watch occasion)
-  "Check WATCH, which is not busy with another check.
+  "Check WATCH, which must not be busy.
 For OCCASION, see `gemini-companion-watch-check'."
   (let* ((stamp (gemini-companion-watch--stamp-now watch))
          (changed (gemini-companion-watch--changed-p watch stamp)))
@@ -187,19 +184,19 @@ For OCCASION, see `gemini-companion-watch-check'."
           (setf (gemini-companion-watch-followed watch) stamp))))))
 
 (defun gemini-companion-watch--changed-p (watch stamp)
-  "Return non-nil if the file of WATCH has changed, and is complete.
-STAMP is its present stamp.  A small file is complete unless it is empty,
-a large or an empty one if it is as at the last check."
+  "Return non-nil if the file of WATCH has changed, and is written completely.
+STAMP is its current stamp.  An empty or large file is complete if its stamp is
+that of the last check; other files are complete at once."
   (and (not (equal stamp (gemini-companion-watch-followed watch)))
        (or (null stamp)
            (equal stamp (gemini-companion-watch-last watch))
-           ;; A program writes less than 64 KiB in one call.
+           ;; Programs write up to 64 KiB by one system call.
            (< 0 (nth 1 stamp) 65536))))
 
 (defun gemini-companion-watch--last-by-emacs-p (watch occasion)
-  "Return non-nil if the last change of the file of WATCH is one by Emacs.
-A program that has written the bytes that Emacs had written counts as
-Emacs.  For OCCASION, see `gemini-companion-watch-check'."
+  "Return non-nil if this Emacs made the last change of the file of WATCH.
+That includes a program that has written the bytes that Emacs had written
+before.  For OCCASION, see `gemini-companion-watch-check'."
   (and (not (equal (gemini-companion-watch-last watch)
                    (gemini-companion-watch-own watch)))
        (or (gemini-companion-watch--same-bytes-p watch)
@@ -213,10 +210,10 @@ Emacs.  For OCCASION, see `gemini-companion-watch-check'."
 
 (defun gemini-companion-watch--of-buffer-p (watch)
   "Return non-nil if the file of WATCH is as its buffer was saved.
-A remote file is, if its copy has the bytes that were saved; a local one,
-if its buffer has its time: a formatter that is run in Emacs may write the
-file without the hooks of a save, and then sets that time.  A buffer that
-was just read has it, too, so this is not asked on the occasion `read'."
+For a remote file, its copy must have the saved bytes.  For a local file, the
+buffer must have recorded its time: a formatter in Emacs may write the file
+without the hooks of a save, and records the time.  Reading the file records the
+time as well, so do not call this on the occasion `read'."
   (let ((file (gemini-companion-watch-file watch)))
     (if-let* ((saved (gemini-companion-watch-saved watch)))
         (equal saved (gemini-companion-text-bytes file))
@@ -227,7 +224,7 @@ was just read has it, too, so this is not asked on the occasion `read'."
                         (car (gemini-companion-watch-last watch))))))))
 
 (defun gemini-companion-watch--hash (file)
-  "Return a hash of the bytes of FILE, or nil if it is large or not there."
+  "Return a hash of the bytes of FILE, or nil if it is large or missing."
   (when-let* ((attributes (gemini-companion-text-attributes file))
               ((< (file-attribute-size attributes) (* 5 1024 1024))))
     ;; FILE may have been deleted meanwhile, or be unreadable.
@@ -235,23 +232,23 @@ was just read has it, too, so this is not asked on the occasion `read'."
       (secure-hash 'sha256 (gemini-companion-text-bytes file)))))
 
 (defun gemini-companion-watch-touched-p (watch)
-  "Return non-nil if the file of WATCH was touched since the start."
+  "Return non-nil if the stamp of the file of WATCH has changed since the start."
   (not (equal (gemini-companion-watch-first watch)
               (gemini-companion-watch--stamp-now watch))))
 
 (defun gemini-companion-watch-written-p (watch)
-  "Return non-nil if another program has written the file of WATCH.
-That is the case until this Emacs writes it.  A file that is not there
-was not written."
+  "Return non-nil if another program was the last to write the file of WATCH.
+Return nil if the file does not exist."
   (let ((stamp (gemini-companion-watch--stamp-now watch)))
     (and stamp
          (not (equal stamp (gemini-companion-watch-own watch))))))
 
-;;;; What was written before
+;;;; Checks before a write
 
 (defun gemini-companion-watch-look (file)
-  "Notice what other programs have written to FILE until now.
-Call this before Emacs writes FILE, but by a save, which has a hook."
+  "Detect writes of other programs to FILE until now.
+Call this before Emacs writes FILE other than by saving its buffer, for which
+there is a hook."
   (gemini-companion-watch--check-all (gemini-companion-watch--of file) 'look))
 
 (defun gemini-companion-watch-visited (occasion)
@@ -260,17 +257,17 @@ For OCCASION, see `gemini-companion-watch-check'."
   (gemini-companion-watch--check-all (gemini-companion-watch--here) occasion))
 
 (defun gemini-companion-watch--check-all (watches occasion)
-  "Check each of WATCHES, so that its function notices a large file, too.
+  "Check each of WATCHES, twice, to detect changes of large files.
 For OCCASION, see `gemini-companion-watch-check'."
   (dolist (watch watches)
-    ;; A large file counts as complete if it is as at the check before.
+    ;; A large file is complete if its stamp is the same at two checks.
     (dotimes (_ 2)
-      ;; The function may stop it.
+      ;; The function of the watch may stop it.
       (when (gemini-companion-watch-live-p watch)
         (gemini-companion-watch-check watch occasion)))))
 
 (defun gemini-companion-watch--of (file)
-  "Return the watches of FILE, whatever its name."
+  "Return the watches of FILE, by any of its names."
   (let ((true-name (gemini-companion-text-true-name file)))
     (seq-filter (lambda (watch)
                   (equal true-name (gemini-companion-watch-true-name watch)))
@@ -286,19 +283,19 @@ For OCCASION, see `gemini-companion-watch-check'."
 ;;;; Writes by Emacs
 
 (defmacro gemini-companion-watch-writing (file &rest body)
-  "Evaluate BODY, which writes FILE, so that this counts as a write by Emacs.
+  "Evaluate BODY, which writes FILE, and record that as a write by Emacs.
 Return the value of BODY."
   (declare (indent 1) (debug t))
   (let ((name (make-symbol "name")))
     `(let ((,name ,file))
        (gemini-companion-watch-look ,name)
-       ;; After a failure, Emacs has put the old bytes back.
+       ;; After a failure, Emacs has written the old bytes again.
        (unwind-protect (progn ,@body)
          (gemini-companion-watch-wrote ,name)))))
 
 (defun gemini-companion-watch-wrote (file &optional bytes)
   "Record that this Emacs has just written FILE.
-If FILE is the copy of a remote file, BYTES are what it will have soon."
+If FILE is the copy of a remote file, BYTES are those that it will have soon."
   (dolist (watch (gemini-companion-watch--of file))
     (if bytes
         (setf (gemini-companion-watch-saved watch) bytes)
@@ -313,23 +310,23 @@ If FILE is the copy of a remote file, BYTES are what it will have soon."
 
 (defun gemini-companion-watch--saved (watch)
   "Record in WATCH that the current buffer, which visits its file, was saved.
-A remote file is saved, and its copy gets the new text later."
+The copy of a remote file gets the saved text later."
   (let ((file (gemini-companion-watch-file watch)))
     (if (gemini-companion-names-of-copy file)
         (setf (gemini-companion-watch-saved watch)
               (encode-coding-string (gemini-companion-text-of-buffer)
                                     (or buffer-file-coding-system 'utf-8-unix)))
-      ;; With another time, another program has written the file since.
+      ;; If the times differ, another program has written the file since.
       (when (time-equal-p (visited-file-modtime)
                           (car (gemini-companion-watch-stamp file)))
         (gemini-companion-watch--set-own watch)))))
 
 ;;;; Life
 
-;; Most files are watched by nothing: the hooks of each save and each file that is
-;; visited must cost nothing then.
+;; Most files are not watched, so these hooks, which run at each save and each visit
+;; of a file, must be fast without watches.
 (defun gemini-companion-watch--before-save ()
-  "Notice what other programs have written, before Emacs writes over it."
+  "Detect writes of other programs before Emacs overwrites the file."
   (when gemini-companion-watch--all
     (gemini-companion-watch-visited 'look)))
 

@@ -20,69 +20,72 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 
+;;;; State
+
 (defconst gemini-companion-written--minute 125
-  "Number of checks in a minute.
-It is as long as that because Gemini CLI may compare long lines first.")
+  "Number of checks in a minute, the time in which a CLI must write.
+Gemini CLI may take that long to compare long lines before it writes.")
 
 (defconst gemini-companion-written--settled 3
-  "Seconds for which a file must stay as it is to be written completely.")
+  "Seconds without a change after which a file is written completely.")
 
 (cl-defstruct (gemini-companion-written
                (:noinline t)
                (:constructor gemini-companion-written--make)
                (:copier nil))
   "A write of a file that is awaited from a CLI.
-WATCH is the watch of the file.  REPORT is called with `changed' when
-another program has written the file, and with `expired' if it has not in
-time.  Its value is `found' if that was the awaited write, `likely' if it
-may have been, or else nil.  PENDING is non-nil while the CLI cannot have
-written it yet, see `gemini-companion-written-set-pending'.  KEYS is as in
-`gemini-companion-revert-now'."
+WATCH is the watch of the file.  REPORT is a function that is called with
+`changed' when another program has written the file, and with `expired' if that
+did not happen in time.  It returns `found' if this was the awaited write,
+`likely' if it may have been, or nil.  PENDING is non-nil while the CLI cannot
+have written the file yet, see `gemini-companion-written-set-pending'.  For
+KEYS, see `gemini-companion-revert-now'."
   watch report pending keys
   (checks gemini-companion-written--minute
-          :documentation "Number of checks that are left.")
-  (overtaken nil :documentation "Non-nil once its CLI has written something
-later.")
+          :documentation "Number of checks that remain.")
+  (overtaken nil :documentation "Non-nil once the CLI has written a later
+edit.")
   (seen nil :documentation "The stamp of the last write that was reported.")
   (found nil :documentation "The stamp of the awaited write, if it was found.")
-  (likely nil :documentation "Non-nil if a write may have been that.")
-  (over nil :documentation "Nil, or a cons of the text that the CLI
-writes, and of the one that is then written over it.")
-  (lasts nil :documentation "A function whose value is nil once nothing may
-be written over the file any more.")
-  (own nil :documentation "The stamp of the last write by this Emacs: that
-of the start, or of what was written over.  Another one ends that.")
-  (touched nil :documentation "When the file was last written, a time in
-seconds, if a text may be written over it.")
+  (likely nil :documentation "Non-nil if a write may have been the awaited one.")
+  (over nil :documentation "Nil, or (EXPECTED . ACCEPTED): when the CLI has
+written the text EXPECTED, Emacs overrides it by the text ACCEPTED.")
+  (lasts nil :documentation "Nil, or a function that returns nil once the text
+must no longer be overridden.")
+  (own nil :documentation "The stamp of the last write by this Emacs, at the
+start or by an override.  A later write by this Emacs ends the override.")
+  (touched nil :documentation "Time of the last write, in seconds, while the
+text may be overridden.")
   (postponed nil :documentation "Non-nil if that write is not reported yet."))
 
+;;;; Records
+
 (defun gemini-companion-written-await (file report &rest rest)
-  "Await a write of FILE by a CLI, and return the record of that.
-For REPORT, see `gemini-companion-written'.  REST are further slots of
-it, as keywords and values."
+  "Await a write of FILE by a CLI, and return a `gemini-companion-written'.
+REPORT, and REST, keywords and values, are slots of the value."
   (let ((written (apply #'gemini-companion-written--make :report report rest)))
     (setf (gemini-companion-written-watch written)
           (gemini-companion-watch-start
            file
            (lambda (_watch changed occasion)
              (gemini-companion-written--check written changed occasion))
-           ;; A CLI may have written it before it closed the review.
+           ;; The CLI may have written FILE before it closed the review.
            'changed))
     (gemini-companion-written--set-own written)
     written))
 
 (defun gemini-companion-written--set-own (written)
-  "Record that what Emacs has written until now ends no overwriting of WRITTEN."
+  "Record that writes by Emacs until now do not end the override of WRITTEN."
   (setf (gemini-companion-written-own written)
         (gemini-companion-watch-own (gemini-companion-written-watch written))))
 
 (defun gemini-companion-written-live-p (written)
-  "Return non-nil if WRITTEN, or nil, is still awaited."
+  "Return non-nil if WRITTEN, which may be nil, is still awaited."
   (and written
        (gemini-companion-watch-live-p (gemini-companion-written-watch written))))
 
 (defun gemini-companion-written-found-now-p (written)
-  "Return non-nil if the file of WRITTEN is as its CLI has written it."
+  "Return non-nil if the file of WRITTEN is unchanged since the awaited write."
   (and (gemini-companion-written-found written)
        (equal (gemini-companion-written-found written)
               (gemini-companion-watch-stamp
@@ -91,7 +94,7 @@ it, as keywords and values."
 
 (defun gemini-companion-written-alone-p (written)
   "Return non-nil if this Emacs has not written the file since WRITTEN began.
-What it wrote over the CLI's text does not count."
+Overrides of the text of the CLI do not count."
   (equal (gemini-companion-written-own written)
          (gemini-companion-watch-own (gemini-companion-written-watch written))))
 
@@ -102,14 +105,14 @@ What it wrote over the CLI's text does not count."
 
 (cl-defun gemini-companion-written-set-pending (written &key pending overtaken)
   "Record in WRITTEN whether its CLI cannot have written the file yet.
-PENDING is non-nil if it still waits for answers.  If OVERTAKEN is non-nil,
-it has written something later, and has not waited for them since."
+PENDING is non-nil if the CLI still waits for answers.  OVERTAKEN is non-nil if
+the CLI has written a later edit, so that it does not wait for the answers."
   (setf (gemini-companion-written-pending written) pending)
   (when overtaken
     (setf (gemini-companion-written-overtaken written) t)))
 
 (defun gemini-companion-written-end-over (written)
-  "Write nothing over the file of WRITTEN any more, and report its last write."
+  "End the override of WRITTEN, and report the last write if it was postponed."
   (when (gemini-companion-written-over written)
     (setf (gemini-companion-written-over written) nil)
     (when (gemini-companion-written-postponed written)
@@ -118,10 +121,10 @@ it has written something later, and has not waited for them since."
 ;;;; Checks
 
 (defun gemini-companion-written--check (written changed occasion)
-  "Follow the file of WRITTEN, which has CHANGED if that is non-nil.
-Revert its buffer, unless a command is in progress or OCCASION forbids
-it, and return non-nil if that was done; see
-`gemini-companion-watch-start'."
+  "Handle a check of the file of WRITTEN.
+CHANGED is non-nil if the file has changed.  Then revert its buffer, unless a
+command is in progress or OCCASION forbids that, and return non-nil if it was
+reverted.  See `gemini-companion-watch-start'."
   (let* ((watch (gemini-companion-written-watch written))
          (stamp (gemini-companion-watch-last watch))
          (free (and changed
@@ -141,9 +144,9 @@ it, and return non-nil if that was done; see
     free))
 
 (defun gemini-companion-written--changed (written)
-  "Handle that another program has written the file of WRITTEN.
-Write over it, or report it; but if the text that is expected has not come
-yet, wait until the file stays as it is."
+  "Handle a write of the file of WRITTEN by another program.
+If the text is to be overridden, do so once it is the expected text; until then,
+postpone the report.  Otherwise, report the write."
   (unless (gemini-companion-written--lasts-p written)
     (gemini-companion-written-end-over written))
   (if (null (gemini-companion-written-over written))
@@ -154,13 +157,13 @@ yet, wait until the file stays as it is."
       (gemini-companion-written--report written 'changed))))
 
 (defun gemini-companion-written--lasts-p (written)
-  "Return non-nil if a text may still be written over the file of WRITTEN."
+  "Return non-nil if the text of WRITTEN may still be overridden."
   (and (gemini-companion-written-alone-p written)
        (or (null (gemini-companion-written-lasts written))
            (funcall (gemini-companion-written-lasts written)))))
 
 (defun gemini-companion-written--settle (written)
-  "Write nothing over the file of WRITTEN any more once it stays as it is."
+  "End the override of WRITTEN once it is not allowed, or the file is complete."
   (when (and (gemini-companion-written-over written)
              (or (not (gemini-companion-written--lasts-p written))
                  (when-let* ((time (gemini-companion-written-touched written)))
@@ -178,9 +181,9 @@ yet, wait until the file stays as it is."
     ('likely (setf (gemini-companion-written-likely written) t))))
 
 (defun gemini-companion-written--count (written)
-  "Count a check of WRITTEN; stop at the last one.
-After the awaited write only two checks are left, as it may be done in two
-steps, and after each check while the CLI cannot have written, a minute."
+  "Count a check of WRITTEN, and stop after the last one.
+After the awaited write, two checks remain, since a CLI may write in two steps.
+While the CLI cannot have written yet, the minute begins again."
   (let ((checks (gemini-companion-written-checks written)))
     (setf (gemini-companion-written-checks written)
           (cond ((and (not (gemini-companion-written-over written))
@@ -189,7 +192,7 @@ steps, and after each check while the CLI cannot have written, a minute."
                  (1- (min 2 checks)))
                 ((gemini-companion-written-pending-p written)
                  gemini-companion-written--minute)
-                ;; Whether it is written completely is a matter of time.
+                ;; `gemini-companion-written--settle' ends this after some seconds.
                 ((and (gemini-companion-written-over written)
                       (gemini-companion-written-touched written))
                  checks)
@@ -203,9 +206,10 @@ steps, and after each check while the CLI cannot have written, a minute."
 ;;;; The accepted text
 
 (defun gemini-companion-written--write-over (written)
-  "Write the accepted text over the file of WRITTEN if the CLI has written it.
-Return non-nil if that was done.  The text gets the line ends of the file.
-Report a failure, such as a full disk; the file is then as before."
+  "Override the text of the file of WRITTEN if it is the expected one.
+Return non-nil on success.  The accepted text gets the line ends of the file.  If
+writing fails, for example since the disk is full, report that, and leave the
+file unchanged."
   (pcase-let* ((`(,expected . ,accepted) (gemini-companion-written-over written))
                (file (gemini-companion-watch-file
                       (gemini-companion-written-watch written))))

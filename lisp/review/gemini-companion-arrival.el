@@ -52,21 +52,22 @@ selects a review that is shown."
   "Timer of `gemini-companion-arrival--tick'.")
 
 (defvar gemini-companion-arrival--answered nil
-  "List of the edit answered last from inside its review, when, and a number.
-That is the number of keys until then, or until the last one that waits on.
-With another key, the user is no longer waiting for the next edit.")
+  "Last edit that was answered in its review, (EDIT TIME KEYS), or nil.
+KEYS is the value of `num-input-keys' at the answer, or at the last key that
+continues to wait.  After another key, the user is not waiting for the next edit.")
 
 (defvar gemini-companion-arrival-pause 10
-  "Seconds for which a review that was answered awaits the next one.
-That is for a CLI whose turns are not known, as it runs outside Emacs and
-is not linked.  Otherwise the review waits until the turn ends.")
+  "Seconds for which an answered review waits for the next edit.
+This applies to a CLI whose turns are unknown, since it runs outside Emacs and is
+not linked.  Otherwise the review waits until the turn ends.")
 
 (defvar gemini-companion-arrival-as-row-function #'ignore
   "Function that returns non-nil if the user sees each request as a row.
 What arrives is only announced then, and no window is displayed for it.")
 
 (defvar gemini-companion-arrival--announced nil
-  "The edit that was announced last, the text, and what removes it, or nil.")
+  "Last announcement, (EDIT TEXT REMOVE), or nil.
+REMOVE is a function that removes TEXT from the echo area.")
 
 ;;;; Start and end
 
@@ -80,15 +81,15 @@ What arrives is only announced then, and no window is displayed for it.")
     (server-after-make-frame-hook gemini-companion-arrival--schedule)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'arrival)))
-  "Show no more edits.
-Views that are not closed yet are."
+  "Reset the last answer.
+`proposal' closes the views that are still open."
   (setq gemini-companion-arrival--answered nil))
 
 (defun gemini-companion-arrival--frame-deleted (frame)
-  "Hide the edit that FRAME alone displays, as FRAME is being deleted.
-It waits again, also if a connection was lost."
+  "Hide the edit that only FRAME displays, as FRAME is being deleted.
+The edit then waits to be displayed again."
   (when-let* ((edit (gemini-companion-edit-shown)))
-    ;; Where a connection was lost, it is deleted already.
+    ;; After a lost connection, FRAME is already deleted.
     (when (equal (and (frame-live-p frame) (list frame))
                  (seq-uniq (cl-loop for window in (window-list-1 nil nil t)
                                     when (eq edit (buffer-local-value
@@ -98,35 +99,37 @@ It waits again, also if a connection was lost."
       (gemini-companion-proposal-hide edit))))
 
 (defun gemini-companion-arrival--follow (edit event)
+  "Handle EVENT of EDIT; see `gemini-companion-edit-functions'."
   (pcase event
     ('answered (gemini-companion-arrival--after-answer edit))
     ('settled (when (eq edit (car gemini-companion-arrival--announced))
                 (gemini-companion-arrival--unannounce))))
-  ;; A view that is closed leaves room for the next one.
+  ;; After a view is closed, the next one may be displayed.
   (when (memq event '(shown hidden settled))
     (gemini-companion-arrival--schedule)))
 
 (defun gemini-companion-arrival--windows-changed (_frame)
-  "Look soon for what is to be shown, if a request waits to appear.
-What was displayed before it may be gone."
+  "Run the timer soon if a request waits to appear.
+The review that was displayed instead may be gone."
   (when (seq-some #'gemini-companion-request-waits-to-appear-p
                   (gemini-companion-requests))
     (gemini-companion-arrival--schedule)))
 
 (defun gemini-companion-arrival--follow-request (_request _event)
-  "Look soon for what is to be shown and closed, as a request has changed."
+  "Run the timer soon, since a request has changed."
   (gemini-companion-arrival--schedule))
 
 ;;;; Timer
 
 (defun gemini-companion-arrival--schedule (&optional seconds)
+  "Run the timer in SECONDS, by default at once."
   (cancel-timer gemini-companion-arrival--timer)
   (setq gemini-companion-arrival--timer
         (run-at-time (or seconds 0) nil #'gemini-companion-arrival--tick)))
 
 (defun gemini-companion-arrival--tick ()
-  "Offer new edits, close the views of settled ones, and show the next.
-Try again soon if that has to wait until the user is idle."
+  "Offer new edits to auto-accept, close settled views, and display the next one.
+Try again soon if the user is not idle."
   (gemini-companion-auto-offer)
   (gemini-companion-windows-at-once
     (gemini-companion-arrival--close-settled)
@@ -135,9 +138,9 @@ Try again soon if that has to wait until the user is idle."
       (gemini-companion-arrival--schedule 0.2))))
 
 (defun gemini-companion-arrival--close-settled ()
-  "Close the views of settled edits, unless that has to wait.
-That is for the end of a command, of a prompt, of a drag, or of typing in
-the view: keys would go to another buffer."
+  "Close the views of settled edits, unless the user is busy.
+Wait for the end of a command, a prompt, a drag, or typing in the view, since
+keys would go to another buffer."
   (dolist (edit (gemini-companion-edits-ending))
     (unless (or (gemini-companion-arrival--next-expected-p edit)
                 (and (gemini-companion-edit-view edit)
@@ -149,18 +152,18 @@ the view: keys would go to another buffer."
       (gemini-companion-proposal-finish edit))))
 
 (defun gemini-companion-arrival--show-next ()
-  "Show the next request if no edit is shown and the user is idle.
-Otherwise announce the next edit; return non-nil if the request waits for
-the user."
+  "Display the next request if no edit is displayed and the user is idle.
+Otherwise announce the next edit.  Return non-nil if the request waits until the
+user is idle."
   (when-let* ((request (seq-find #'gemini-companion-request-waits-to-appear-p
                                  (gemini-companion-requests)))
-              ;; The header line of one that is shown counts them.
+              ;; The header line of a displayed edit counts the others.
               ((not (gemini-companion-edit-shown))))
-    (let ((room (and (not (funcall gemini-companion-arrival-as-row-function))
-                     (gemini-companion-arrival--may-show-p)))
+    (let ((allowed (and (not (funcall gemini-companion-arrival-as-row-function))
+                        (gemini-companion-arrival--may-show-p)))
           (edit (gemini-companion-arrival-waiting)))
-      (if (and room
-               ;; A CLI that is ready was interrupted: its question is gone.
+      (if (and allowed
+               ;; If the CLI is ready, the user has interrupted its question.
                (not (eq 'ready (gemini-companion-session-state
                                 (gemini-companion-request-session request))))
                (or (and (eq gemini-companion-review-arrival 'now)
@@ -168,19 +171,21 @@ the user."
                         (not (active-minibuffer-window)))
                    (gemini-companion-idle-user-p)))
           (ignore (gemini-companion-request-appear request))
-        ;; An edit that is shown at once needs no announcement.
+        ;; An edit that is displayed at once needs no announcement.
         (when (and edit
-                   (not (and room (gemini-companion-arrival--continues-p edit))))
+                   (not (and allowed
+                             (gemini-companion-arrival--continues-p edit))))
           (gemini-companion-arrival--announce edit))
-        room))))
+        allowed))))
 
 (cl-defmethod gemini-companion-request-appear ((edit gemini-companion-edit))
-  "Show EDIT; if it takes the place of the review answered last, select it."
+  "Display EDIT; select it if it replaces the review that was answered last."
   (gemini-companion-arrival--show edit (gemini-companion-arrival--continues-p edit)))
 
 (defun gemini-companion-arrival--continues-p (edit)
-  "Return `next' if EDIT takes the place of the review answered last.
-It is of the same CLI and turn, and the user has pressed no key since."
+  "Return `next' if EDIT replaces the review that was answered last.
+EDIT must be of the same CLI and turn, and the user must have typed no key
+since."
   (pcase gemini-companion-arrival--answered
     (`(,answered ,time ,(pred (eql num-input-keys)))
      (let* ((session (gemini-companion-edit-session answered))
@@ -198,12 +203,12 @@ It is of the same CLI and turn, and the user has pressed no key since."
             (gemini-companion-edits-open)))
 
 (defun gemini-companion-arrival--may-show-p ()
-  "Return non-nil if an edit may be shown that the user has not chosen."
+  "Return non-nil if an edit may be displayed without a command of the user."
   (not (or (seq-some #'gemini-companion-edit-view
                      (remq (car gemini-companion-arrival--answered)
                            (gemini-companion-edits-ending)))
            (eq gemini-companion-review-arrival 'notify)
-           ;; A daemon itself has an invisible frame.
+           ;; A daemon without clients has only an invisible frame.
            (and (daemonp) (null (cdr (frame-list)))))))
 
 ;;;; Announcement
@@ -219,7 +224,7 @@ The command that shows or selects EDIT is never omitted."
          (how (format "; %s %s it"
                       (substitute-command-keys "\\[gemini-companion-review]")
                       (if (gemini-companion-edit-view edit) "selects" "shows")))
-         ;; A line that does not fit would be folded, or cut before the key.
+         ;; A longer line would be wrapped, or truncated before the key.
          (texts (list (concat "Edit of " name why by how)
                       (concat "Edit of " name why how)
                       (concat "Edit of " (file-name-nondirectory name) how)))
@@ -234,14 +239,15 @@ The command that shows or selects EDIT is never omitted."
             (list edit text (gemini-companion-idle-announce text))))))
 
 (defun gemini-companion-arrival--unannounce ()
+  "Remove the last announcement."
   (funcall (or (nth 2 gemini-companion-arrival--announced) #'ignore))
   (setq gemini-companion-arrival--announced nil))
 
 ;;;; Showing
 
 (defun gemini-companion-arrival--show (edit &optional select)
-  "Show EDIT, and select it if SELECT is non-nil.
-If that fails, show why; the CLI's own prompt can still answer it."
+  "Display EDIT, and select it if SELECT is non-nil.
+On failure, display the reason; the user can still answer in the terminal."
   (gemini-companion-windows-at-once
     (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
     (gemini-companion-proposal-show
@@ -260,9 +266,9 @@ If that fails, show why; the CLI's own prompt can still answer it."
            (gemini-companion-arrival--announce edit)))))
 
 (defun gemini-companion-arrival-view (edit)
-  "Show EDIT, which awaits an answer, or select it if it is shown.
-If another edit is shown, put it back: it waits again, and keeps the
-user's changes of its proposal."
+  "Display EDIT, which awaits an answer, or select its review.
+If another edit is displayed, hide it: it waits again, and keeps the changes
+that the user has made to its proposal."
   (gemini-companion-edit-unsettled edit)
   (if-let* ((view (gemini-companion-edit-view edit)))
       (gemini-companion-view-follow view 'select)

@@ -23,22 +23,28 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
 
+;;;; State
+
 (defconst gemini-companion-auto--active
   '("/\\."                              ; .git, .envrc, .dir-locals.el, .gemini...
     "hooks/[^./]+\\'" "/hooks\\.json\\'"
     "-extension\\.json\\'"             ; of a CLI
     "/mise\\(?:\\.[^/]+\\)?\\.toml\\'"
     "/lefthook[^/]*\\.\\(?:json\\|toml\\|ya?ml\\)\\'")
-  "Regexps for names, below a root, of files that may be run automatically.
-Any hidden file or directory counts, as so many of them do.")
+  "Regexps for files that may be run automatically, as names below a root.
+They match all hidden files and directories, since many of those are.")
 
 (defvar gemini-companion-auto--sessions nil
   "Sessions of the CLIs whose edits are accepted without review.
-They count while the CLI is connected.")
+A session is ignored after its CLI has disconnected.")
+
+(defvar gemini-companion-auto--new nil
+  "Edits that were not yet offered to auto-accept, the last one first.
+An edit that was displayed meanwhile must be reviewed.")
 
 (defun gemini-companion-auto-on-p (&optional session)
   "Return non-nil if auto-accept is on for SESSION.
-By default, that is the CLI at point, or if there is none, any CLI."
+SESSION defaults to the CLI at point, or if there is none, to any CLI."
   (let ((session (or session (gemini-companion-auto--session-here))))
     (seq-intersection (if session (list session) (gemini-companion-sessions))
                       gemini-companion-auto--sessions
@@ -55,12 +61,63 @@ By default, that is the CLI at point, or if there is none, any CLI."
         (gemini-companion-edit-here
          (gemini-companion-edit-session gemini-companion-edit-here))))
 
+;;;; Which edits are accepted
+
+(defun gemini-companion-auto--review (edit)
+  "Return `always' or `never' if a rule of the user is for EDIT, else nil.
+Record the rule in EDIT."
+  (let ((verdict (gemini-companion-rules-for
+                  (gemini-companion-edit-file edit)
+                  (gemini-companion-edit-session edit))))
+    (setf (gemini-companion-edit-rule edit)
+          (gemini-companion-rules-phrase verdict))
+    (and verdict (gemini-companion-rules-verdict-review verdict))))
+
+(defun gemini-companion-auto--wanted-p (edit)
+  "Return non-nil if a rule, or auto-accept, is to accept EDIT without review.
+Record the deciding rule in EDIT, if there is one.  The edit is reviewed if
+`gemini-companion-auto--objection' has a reason."
+  (pcase (gemini-companion-auto--review edit)
+    ('always nil)
+    ('never t)
+    (_ (gemini-companion-auto-on-p (gemini-companion-edit-session edit)))))
+
+(defun gemini-companion-auto-apply-rules ()
+  "Apply changed rules of the user to the edits that await an answer.
+An edit that is displayed must be reviewed, whatever the rules are."
+  (dolist (edit (gemini-companion-edits-open))
+    (when (gemini-companion-edit-open-p edit)
+      (let ((rule (gemini-companion-edit-rule edit))
+            (review (gemini-companion-auto--review edit)))
+        (when (and (eq 'never review) (gemini-companion-edit-view edit))
+          ;; The edit is displayed, so this rule does not decide.
+          (setf (gemini-companion-edit-rule edit) nil))
+        (cond ((and (eq 'never review) (null (gemini-companion-edit-view edit)))
+               (gemini-companion-auto--take edit))
+              ((not (equal rule (gemini-companion-edit-rule edit)))
+               (gemini-companion-edit-notify edit 'changed)))))))
+
+(defun gemini-companion-auto-offer (&optional all)
+  "Accept each new edit for which a rule, or auto-accept of its CLI, says so.
+If ALL is non-nil, consider all edits that await an answer."
+  (dolist (edit (if all
+                    (gemini-companion-edits-open)
+                  ;; Others may arrive while an outcome is sent.
+                  (reverse (prog1 gemini-companion-auto--new
+                             (setq gemini-companion-auto--new nil)))))
+    (when (and (gemini-companion-edit-open-p edit)
+               (null (gemini-companion-edit-view edit))
+               (gemini-companion-auto--wanted-p edit))
+      (gemini-companion-auto--take edit))))
+
+;;;; Acceptance
+
 (defun gemini-companion-auto--take (edit)
-  "Accept EDIT, or offer it for a review and record why."
+  "Accept EDIT without review, or offer it for a review with the reason."
   (let ((reason (condition-case problem
                     (or (gemini-companion-auto--objection edit)
                         (gemini-companion-auto--accept edit))
-                  ;; Whatever fails, the user is to see the edit.
+                  ;; After any error, the user must review the edit.
                   (error (error-message-string problem)))))
     (when reason
       (gemini-companion-proposal-offer edit
@@ -68,7 +125,7 @@ By default, that is the CLI at point, or if there is none, any CLI."
 
 (defun gemini-companion-auto--accept (edit)
   "Accept EDIT without a review, and report that; return nil.
-Signal an error if EDIT cannot be compared, or not be answered."
+Signal an error if EDIT cannot be compared or answered."
   (let ((lines (gemini-companion-edit-hunks-lines (list edit))))
     (gemini-companion-proposal-offer edit nil)
     (unless (active-minibuffer-window)
@@ -81,16 +138,16 @@ Signal an error if EDIT cannot be compared, or not be answered."
     nil))
 
 (defun gemini-companion-auto--objection (edit)
-  "Return why EDIT must not be accepted by itself, or nil.
-The reason is a phrase, such as: unsaved changes here.  The header line
-and the overview show it."
+  "Return the reason why EDIT must be reviewed, or nil.
+The value is a phrase, such as \"unsaved changes here\", which the header
+line and the overview display."
   (pcase-let* ((file (gemini-companion-edit-file edit))
                (name (or (gemini-companion-text-true-name file) file))
-               (`(,root ,own) (gemini-companion-roots-outermost
+               (`(,root ,of-cli) (gemini-companion-roots-outermost
                                name (gemini-companion-edit-session edit))))
     (cond ((gemini-companion-text-unreadable-reason file))
           ((gemini-companion-edit-texts-emptied-p edit) "no text is left")
-          ((not own) "outside the project of the CLI")
+          ((not of-cli) "outside the project of the CLI")
           ((string-match-p
             (string-join gemini-companion-auto--active "\\|")
             (downcase (substring name (length (directory-file-name root)))))
@@ -105,10 +162,33 @@ and the overview show it."
           ((memq 'undoes (gemini-companion-edit-remarks edit))
            "undoes your edits of this turn"))))
 
+;;;; Life
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'auto)))
+  "Offer each new edit once."
+  '((gemini-companion-edit-functions gemini-companion-auto--follow)))
+
+(defun gemini-companion-auto--follow (edit event)
+  "Offer EDIT later if it is new, that is, if EVENT is `opened'."
+  (when (eq event 'opened)
+    (push edit gemini-companion-auto--new)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'auto)))
+  "Turn auto-accept off."
+  (setq gemini-companion-auto--new nil
+        gemini-companion-auto--sessions nil))
+
+(cl-defmethod gemini-companion-part-lighter ((_part (eql 'auto)))
+  "Return the text and tooltip of auto-accept for the mode line, or nil."
+  (and (seq-some #'gemini-companion-auto-on-p (gemini-companion-sessions))
+       '("!" . "Edits of a CLI are accepted without review")))
+
+;;;; Commands
+
 (defun gemini-companion-auto-accept (session)
   "Turn auto-accept for the CLI of SESSION on or off.
 It stays on until this command turns it off, or the CLI exits.
-Edits that wait are accepted, too, but not the one that is shown.
+It also accepts edits that await an answer, except the one that is displayed.
 
 Only edits of regular files in the project of that CLI are accepted.
 Hidden files, hooks and other files that may be run automatically,
@@ -144,77 +224,6 @@ review, or the only connected CLI; if there are several, ask for one."
                     ""))))
   (gemini-companion-view-follow gemini-companion-edits-view 'changed)
   (force-mode-line-update t))
-
-(cl-defmethod gemini-companion-part-lighter ((_part (eql 'auto)))
-  "Return the text and tooltip of auto-accept for the mode line, or nil."
-  (and (seq-some #'gemini-companion-auto-on-p (gemini-companion-sessions))
-       '("!" . "Edits of a CLI are accepted without review")))
-
-(defvar gemini-companion-auto--new nil
-  "Edits that were not offered to auto-accept yet, the last one first.
-One that was shown since is reviewed, although it may be hidden again.")
-
-(defun gemini-companion-auto--review (edit)
-  "Return `always' or `never' if a rule of the user is for EDIT, else nil.
-Record the rule in EDIT."
-  (let ((verdict (gemini-companion-rules-for
-                  (gemini-companion-edit-file edit)
-                  (gemini-companion-edit-session edit))))
-    (setf (gemini-companion-edit-rule edit)
-          (gemini-companion-rules-phrase verdict))
-    (and verdict (gemini-companion-rules-verdict-review verdict))))
-
-(defun gemini-companion-auto--wanted-p (edit)
-  "Return non-nil if EDIT is to be accepted without review, unless that objects.
-Record in EDIT the rule of the user that decides this, if there is one."
-  (pcase (gemini-companion-auto--review edit)
-    ('always nil)
-    ('never t)
-    (_ (gemini-companion-auto-on-p (gemini-companion-edit-session edit)))))
-
-(defun gemini-companion-auto-apply-rules ()
-  "Apply rules of the user that have changed to the edits that wait.
-One that is displayed stays, whatever the rules are."
-  (dolist (edit (gemini-companion-edits-open))
-    (when (gemini-companion-edit-open-p edit)
-      (let ((rule (gemini-companion-edit-rule edit))
-            (review (gemini-companion-auto--review edit)))
-        (when (and (eq 'never review) (gemini-companion-edit-view edit))
-          ;; That rule has not decided about it.
-          (setf (gemini-companion-edit-rule edit) nil))
-        (cond ((and (eq 'never review) (null (gemini-companion-edit-view edit)))
-               (gemini-companion-auto--take edit))
-              ((not (equal rule (gemini-companion-edit-rule edit)))
-               (gemini-companion-edit-notify edit 'changed)))))))
-
-(defun gemini-companion-auto-offer (&optional all)
-  "Accept each new edit that needs no review, by a rule or by its CLI.
-If ALL is non-nil, accept all those that wait."
-  (dolist (edit (if all
-                    (gemini-companion-edits-open)
-                  ;; More may arrive while the outcome of one is sent.
-                  (reverse (prog1 gemini-companion-auto--new
-                             (setq gemini-companion-auto--new nil)))))
-    (when (and (gemini-companion-edit-open-p edit)
-               (null (gemini-companion-edit-view edit))
-               (gemini-companion-auto--wanted-p edit))
-      (gemini-companion-auto--take edit))))
-
-;;;; Life
-
-(cl-defmethod gemini-companion-part-hooks ((_part (eql 'auto)))
-  "Offer each new edit once."
-  '((gemini-companion-edit-functions gemini-companion-auto--follow)))
-
-(defun gemini-companion-auto--follow (edit event)
-  "Offer EDIT later if it is new, that is, if EVENT is `opened'."
-  (when (eq event 'opened)
-    (push edit gemini-companion-auto--new)))
-
-(cl-defmethod gemini-companion-part-stop ((_part (eql 'auto)))
-  "Turn auto-accept off."
-  (setq gemini-companion-auto--new nil
-        gemini-companion-auto--sessions nil))
 
 (provide 'gemini-companion-auto)
 ;;; gemini-companion-auto.el ends here

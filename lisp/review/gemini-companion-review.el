@@ -558,8 +558,6 @@ It is nil where no line and no hunk is."
       (with-current-buffer proposal
         (setq header-line-format nil)))))
 
-;;;; Evil
-
 ;;;; Commands
 
 (defun gemini-companion-review (&optional list)

@@ -44,9 +44,9 @@ is unknown.  They are called by a timer, not while the CLI is read."
                (:constructor gemini-companion-state-question-make)
                (:copier nil))
   "A question in the terminal of a CLI.
-LASTING is non-nil once the CLI has waited for a while: the title may say
-that it waits for a moment, as until an edit that was accepted is written.
-CAUSE is a phrase on why the CLI asks, such as \"by your rule *.el\", or nil."
+LASTING is non-nil once the CLI has been waiting for a while: the title may show
+that state only briefly, for example until an accepted edit is written.  CAUSE is
+the reason why the CLI asks, a phrase such as \"by your rule *.el\", or nil."
   lasting cause)
 
 (defvar gemini-companion-state-pending-function #'ignore
@@ -68,20 +68,20 @@ Each is called with the session and the meaning, as in
                (:constructor gemini-companion-state--make)
                (:conc-name gemini-companion-state--)
                (:copier nil))
-  "What is known of SESSION, a connected CLI.
-PROCESS is that of its terminal in this Emacs, or nil.
+  "State of SESSION, a connected CLI.
+PROCESS is the process of its terminal in this Emacs, or nil.
 
-STATE is `ready', `working', `waiting' or `unknown', since the time SINCE,
-in seconds, and LASTING the last STATE that has lasted for a while.
-REPORTED is the state that its hooks have reported, or nil; MEANING the one
-that its window title showed last, or nil; REQUEST the first request of another
-kind than a question that certainly waits, or nil; and QUESTION the open
-question in its terminal, or nil.
+STATE is `ready', `working', `waiting' or `unknown', since the time SINCE, in
+seconds.  LASTING is the last STATE that has lasted for a while.  REPORTED is the
+state that its hooks have reported, and MEANING the state that its window title
+shows; each may be nil.  REQUEST is the first request that is certain to wait and
+is not a question, or nil.  QUESTION is the open question in its terminal, or
+nil.
 
-SENT is the first line of the last prompt that Emacs has submitted, or nil
-once the turn of that has begun.  ASKED are the edits that were open when
-the title showed last that the CLI was not ready: the CLI asks about them
-in its terminal, too.  CAUSE is why it is about to ask in its terminal, a
+SENT is the first line of the last prompt that Emacs has submitted, or nil once
+the turn of that prompt has begun.  ASKED are the edits that were open when the
+title last showed that the CLI was not ready: the CLI also asks about them in
+its terminal.  CAUSE is the reason for the next question in its terminal, a
 phrase, or nil."
   session process reported meaning request question sent asked cause
   (state 'unknown)
@@ -94,10 +94,10 @@ phrase, or nil."
 ;;;; API
 
 (defun gemini-companion-session-state (session &optional lasting)
-  "Return what SESSION is doing.
-That is `ready' for a prompt, `working', `waiting' for an answer of the
-user in its terminal or in a review, or `unknown'.  If LASTING is
-non-nil, it is the last state that has lasted for a while."
+  "Return the state of SESSION.
+It is `ready' for a prompt; `working'; `waiting' for an answer of the user, in
+its terminal or in a review; or `unknown'.  If LASTING is non-nil, return the last
+state that has lasted for a while."
   (if-let* ((record (gemini-companion-state--of session)))
       (if lasting
           (gemini-companion-state--lasting record)
@@ -105,7 +105,7 @@ non-nil, it is the last state that has lasted for a while."
     'unknown))
 
 (defun gemini-companion-session-state-since (session)
-  "Return when the state of SESSION began, in seconds, or nil."
+  "Return the time when the state of SESSION began, in seconds, or nil."
   (when-let* ((record (gemini-companion-state--of session)))
     (gemini-companion-state--since record)))
 
@@ -121,8 +121,8 @@ non-nil, it is the last state that has lasted for a while."
 
 (defun gemini-companion-state-titled (session)
   "Return the state of SESSION according to its window title.
-That is `ready', `working', `waiting', or nil if there is no title of it in
-this Emacs, or one without a meaning.  SESSION need not be connected."
+It is `ready', `working' or `waiting'; or nil if this Emacs has no title of
+SESSION, or one that shows no state.  SESSION need not be connected."
   (if-let* ((record (gemini-companion-state--of session)))
       (gemini-companion-state--titled record)
     (when-let* ((terminal (gemini-companion-session-terminal session))
@@ -173,9 +173,9 @@ CAUSE is a phrase, such as \"by your rule *.el\"."
 
 (defun gemini-companion-state-report (session event prompt)
   "Record EVENT of SESSION.
-It is `submitted' if Emacs has submitted PROMPT, or what a hook of the
-CLI has reported: `prompt', with the first line of PROMPT, `end' of the
-turn, `question' or `edit'."
+`submitted': Emacs has submitted PROMPT.  Other events are reports of a hook of
+the CLI: `prompt', where PROMPT is its first line; `end' of the turn; `question';
+or `edit'."
   (when-let* ((record (gemini-companion-state--of session)))
     (if (eq event 'submitted)
         (setf (gemini-companion-state--sent record)
@@ -189,8 +189,8 @@ turn, `question' or `edit'."
         (setf (gemini-companion-state--cause record) nil))
       (when (eq event 'prompt)
         (gemini-companion-state--begin record prompt)
-        ;; Gemini CLI takes no prompt while it asks about an edit, so the user
-        ;; has interrupted that question.
+        ;; Gemini CLI accepts no prompt while it asks about an edit, so the user
+        ;; must have interrupted the question.
         (when (gemini-companion-state--hides-interrupts-p record)
           (gemini-companion-state--interrupt (gemini-companion-edits-open session))))
       (gemini-companion-state--update record (eq event 'prompt)))))
@@ -206,8 +206,8 @@ turn, `question' or `edit'."
     (gemini-companion-proposal-close edit 'interrupted)))
 
 (defun gemini-companion-state--sessions-changed (&rest _)
-  "Make the records those of the connected CLIs.
-The turns of those that are gone end."
+  "Update the list of records to the connected CLIs.
+End the turns of CLIs that have disconnected."
   (let ((previous gemini-companion-state--records))
     (setq gemini-companion-state--records
           (mapcar
@@ -229,8 +229,8 @@ The turns of those that are gone end."
 
 (defun gemini-companion-state--request-changed (request event)
   "Update the record of the CLI of REQUEST after EVENT.
-A member of `gemini-companion-request-functions'.  Questions follow from the
-record itself."
+Ignore questions, which are made from the record.  A member of
+`gemini-companion-request-functions'."
   (when-let* (((not (gemini-companion-state-question-p request)))
               (record (gemini-companion-state--of
                        (gemini-companion-request-session request))))
@@ -241,8 +241,8 @@ record itself."
       (gemini-companion-state--begin-turn-of record request))))
 
 (defun gemini-companion-state--begin-turn-of (record edit)
-  "Begin a turn of RECORD for EDIT, a new one, unless one has begun.
-The title that begins a turn may come after the first edit of the turn."
+  "Begin a turn of RECORD for EDIT, a new edit, unless a turn has begun.
+The window title may show the turn only after its first edit."
   (let ((session (gemini-companion-edit-session edit)))
     (when (if-let* ((turn (gemini-companion-session-turn session)))
               (gemini-companion-turn-ended turn)
@@ -252,12 +252,12 @@ The title that begins a turn may come after the first edit of the turn."
        edit (gemini-companion-session-turn session)))))
 
 (defun gemini-companion-state--forget-report (record edit)
-  "Forget the state that hooks have reported for RECORD if EDIT ends it.
-The CLI does not report that its turn, or its question, has ended."
+  "Reset the reported state of RECORD if the decision about EDIT ends it.
+The CLI does not report the end of a turn or a question in this case."
   (pcase (gemini-companion-edit-decision edit)
     ('rejected
-     ;; Gemini CLI then ends its turn, which no hook reports, unless it has
-     ;; run another tool of the same answer.
+     ;; After a rejection, Gemini CLI ends its turn without a report of a hook,
+     ;; unless it has run another tool of the same answer.
      (when (and (gemini-companion-state--reported record)
                 (gemini-companion-client-drops-edits-p
                  (gemini-companion-edit-client edit)))
@@ -271,7 +271,7 @@ The CLI does not report that its turn, or its question, has ended."
 
 (defun gemini-companion-state--titled (record)
   "Return the state of RECORD according to its window title, or nil.
-The title of a terminal with two CLIs may be of either."
+Return nil if there are two CLIs in the terminal: the title may be of either."
   (when-let* ((process (gemini-companion-state--process record))
               ((= 1 (gemini-companion-state--count process))))
     (gemini-companion-state--title-of process
@@ -295,9 +295,9 @@ if another title of PROCESS has shown a state."
       (state state))))
 
 (defun gemini-companion-state--follow-question (record)
-  "Record about which edits the CLI of RECORD asks, or has asked until now.
+  "Record the edits about which the CLI of RECORD asks in its terminal.
 If its title shows that it is ready while they are open, the user may have
-interrupted the question; a second later, they are dismissed."
+interrupted the question; dismiss them if that is still so a second later."
   (let ((titled (gemini-companion-state--titled record))
         (asked (gemini-companion-state--asked record)))
     (cond ((not (eq titled 'ready))
@@ -311,8 +311,8 @@ interrupted the question; a second later, they are dismissed."
                         record asked)))))
 
 (defun gemini-companion-state--interrupted (record asked)
-  "Dismiss the edits ASKED of RECORD if its CLI has been ready since.
-The user has interrupted its question, which it does not report."
+  "Dismiss the edits ASKED of RECORD if its CLI is still ready.
+The user has interrupted the question, which the CLI does not report."
   (when (and (eq asked (gemini-companion-state--asked record))
              (eq 'ready (gemini-companion-state--titled record)))
     (setf (gemini-companion-state--asked record) nil)
@@ -329,8 +329,9 @@ The user has interrupted its question, which it does not report."
 
 (defun gemini-companion-state--compute (record request)
   "Return the state of RECORD, whose first request is REQUEST, or nil.
-An open request, the window title and the reports of hooks count in this
-order; but if the title is `ready' again, an edit was interrupted."
+In order of precedence, it is decided by an open request, the window title, and
+the reports of hooks.  If the title shows `ready' after a question about an edit,
+the user has interrupted the request."
   (let ((titled (gemini-companion-state--titled record)))
     (cond ((and request
                 (not (and (gemini-companion-state--asked record)
@@ -341,8 +342,9 @@ order; but if the title is `ready' again, an edit was interrupted."
           (t 'unknown))))
 
 (defun gemini-companion-state--update (record &optional changed)
-  "Update the state of RECORD; run the hook if it differs, or CHANGED.
-A CLI that waits for another answer than before is in another state."
+  "Update the state of RECORD, and run the hook if it has changed.
+Run the hook as well if CHANGED is non-nil.  Waiting for another request is a
+change of the state."
   (gemini-companion-state--follow-question record)
   (gemini-companion-state--follow-title record)
   (let* ((requests (seq-remove #'gemini-companion-state-question-p
@@ -364,8 +366,9 @@ A CLI that waits for another answer than before is in another state."
       (gemini-companion-state--notify record state))))
 
 (defun gemini-companion-state--update-question (record asks differs)
-  "Make, keep or end the question of RECORD.
-It has one if ASKS is non-nil, another one than before if DIFFERS is, too."
+  "Create, keep or end the question of RECORD.
+ASKS is non-nil if the CLI asks a question; DIFFERS is non-nil if its state has
+changed, so that the question is a new one."
   (let ((question (gemini-companion-state--question record)))
     (cond ((not asks)
            (gemini-companion-state--set-question record nil))
@@ -396,14 +399,14 @@ It has one if ASKS is non-nil, another one than before if DIFFERS is, too."
         (gemini-companion-request-notify question 'opened)))))
 
 (defun gemini-companion-state--notify (record state)
-  "Run the hook about STATE of RECORD; an error in a function stops no other."
+  "Run `gemini-companion-state-functions' for STATE of RECORD."
   (run-hook-wrapped 'gemini-companion-state-functions #'gemini-companion-text-call
                     (gemini-companion-state--session record) state))
 
 ;;;; Turns
 
 (defun gemini-companion-state--follow-turn (record)
-  "Continue, begin or end the turn of RECORD, whose state is another one now."
+  "Continue, begin or end the turn of RECORD after a change of its state."
   (let ((state (gemini-companion-state--state record)))
     (unless (eq state 'unknown)
       (gemini-companion-turn-continue (gemini-companion-state--session record)))
@@ -412,9 +415,9 @@ It has one if ASKS is non-nil, another one than before if DIFFERS is, too."
       ('ready (gemini-companion-state--end record)))))
 
 (defun gemini-companion-state--begin (record prompt)
-  "Begin a turn of RECORD, unless it has begun.
-PROMPT is the prompt that a hook reported, or nil.  A turn is seen in the
-title and reported by a hook, in either order."
+  "Begin a turn of RECORD unless it has begun.
+PROMPT is the prompt that a hook has reported, or nil if the title shows the
+turn.  Title and hook may come in either order."
   (let* ((session (gemini-companion-state--session record))
          (turn (gemini-companion-session-turn session)))
     (cond ((or (null turn)
@@ -429,24 +432,23 @@ title and reported by a hook, in either order."
 
 (defun gemini-companion-state--end (record &optional cut)
   "End the turn of RECORD, if it has not ended.
-CUT is as for `gemini-companion-turn-end'.  If the CLI does not work, the
-turn ended when its state began: a prompt that was refused in the terminal
-is reported only by the next one."
+For CUT, see `gemini-companion-turn-end'.  If the CLI is not working, the turn
+ended when the current state began: a CLI may report the end only with the next
+prompt."
   (let* ((session (gemini-companion-state--session record))
          (turn (gemini-companion-session-turn session))
-         (going (and turn (null (gemini-companion-turn-ended turn)))))
+         (open (and turn (null (gemini-companion-turn-ended turn)))))
     (gemini-companion-turn-end
      session
      (if (or cut (eq 'working (gemini-companion-state--state record)))
          (float-time)
        (gemini-companion-state--since record))
      cut)
-    (when (and going (not cut) gemini-companion-turn-end-functions)
+    (when (and open (not cut) gemini-companion-turn-end-functions)
       (run-at-time 0 nil #'gemini-companion-state--report-turn session turn))))
 
 (defun gemini-companion-state--report-turn (session turn)
-  "Run `gemini-companion-turn-end-functions' about TURN of SESSION.
-An error in a function stops no other."
+  "Run `gemini-companion-turn-end-functions' for TURN of SESSION."
   (run-hook-wrapped
    'gemini-companion-turn-end-functions #'gemini-companion-text-call
    session

@@ -12,6 +12,8 @@
 
 ;;; Code:
 
+;;;; Collection
+
 (defmacro gemini-companion-garbage-later (&rest body)
   "Evaluate BODY without garbage collection, and return its value.
 Emacs still collects after 256 MB, or after `gc-cons-threshold' if that is
