@@ -1,4 +1,4 @@
-;;; gemini-companion-arrival.el --- When a review appears, and auto-accept  -*- lexical-binding: t; -*-
+;;; gemini-companion-arrival.el --- When a review appears  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later

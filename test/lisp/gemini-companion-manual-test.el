@@ -711,6 +711,40 @@ VARIABLE is bound to its feature, a string."
                                (cdr (gemini-companion-test-sources)))
                        #'string<))))
 
+;; The others stand between these, in the order in which a reader needs them.
+(defconst gemini-companion-manual-test-first-sections
+  '("Customization" "Keys" "State")
+  "Sections that come first, in this order.")
+
+(defconst gemini-companion-manual-test-last-sections '("Life" "Commands")
+  "Sections that come last, in this order.")
+
+(defun gemini-companion-manual-test-ordered (sections)
+  "Return SECTIONS in the order that they are to have."
+  (append (seq-filter (lambda (section) (member section sections))
+                      gemini-companion-manual-test-first-sections)
+          (seq-remove (lambda (section)
+                        (or (member section
+                                    gemini-companion-manual-test-first-sections)
+                            (member section
+                                    gemini-companion-manual-test-last-sections)))
+                      sections)
+          (seq-filter (lambda (section) (member section sections))
+                      gemini-companion-manual-test-last-sections)))
+
+(ert-deftest gemini-companion-files-have-their-sections-in-one-order ()
+  "No section is empty, and none comes twice."
+  :tags '(pure)
+  (gemini-companion-manual-test-in-each-file feature
+    (let ((sections nil))
+      (while (re-search-forward "^;;;; \\(.+\\)$" nil t)
+        (push (match-string 1) sections)
+        (forward-line)
+        (should-not (looking-at-p "[\n ]*\\(?:;;;; \\|(provide \\|;;; \\)")))
+      (should (equal (gemini-companion-manual-test-ordered (reverse sections))
+                     (reverse sections)))
+      (should (equal (seq-uniq sections) sections)))))
+
 (ert-deftest gemini-companion-lisp-has-no-file-beside-its-folders ()
   "The package manager of Emacs 31 would take lisp/ for the package."
   :tags '(pure)
