@@ -104,7 +104,7 @@
   (autoload 'gemini-companion-visit-location-at-click "gemini-companion-location"
     "Go to the file and line at CLICK, an event in a terminal." t)
   (autoload 'gemini-companion-events-buffer "gemini-companion-log"
-    "Display the last calls between Emacs and the server." t)
+    "Display the last events between Emacs and the server." t)
   (autoload 'gemini-companion-menu "gemini-companion-menu"
     "Display the commands of gemini-companion in a menu." t)
   (autoload 'gemini-companion-review-menu "gemini-companion-menu"
@@ -122,7 +122,7 @@
   (autoload 'gemini-companion-merge "gemini-companion-revert"
     "Merge your unsaved text with what a CLI wrote to its file." t)
   (autoload 'gemini-companion-review "gemini-companion-review"
-    "Go to what waits for an answer." t)
+    "Go to the next review or question." t)
   (autoload 'gemini-companion-set-rule "gemini-companion-rules-set"
     "Review edits of the file at point always, never, or by no rule." t)
   (autoload 'gemini-companion-status "gemini-companion-status"

@@ -91,8 +91,8 @@ CLI to start: it has its `:directory' and its `:client', but no `:id'."
 ;;;; Draft
 
 (defun gemini-companion-compose--file (name &optional directory)
-  "Return the file NAME in DIRECTORY, by default in the one of drafts.
-If DIRECTORY is new, only the user can read it."
+  "Return the file NAME in DIRECTORY, by default the directory of drafts.
+Create DIRECTORY if necessary, readable only by the user."
   (let ((directory (or directory
                        (expand-file-name "prompts/"
                                          gemini-companion-install-directory))))
@@ -157,9 +157,9 @@ A file that is not there, or is damaged, is no history."
 ;;;; Completion
 
 (defun gemini-companion-compose--word ()
-  "Return what is to be completed before point, or nil.
-The value is a list (KIND BEGINNING), where KIND is `file' for the name of
-a file after @, or `command' for one after / at the start of the draft."
+  "Return the word to complete before point, (KIND BEGINNING), or nil.
+KIND is `file' for a file name after @, or `command' for a name after / at the
+start of the draft."
   (let ((end (point)))
     (save-excursion
       ;; A quoted space is part of a name, before which @ needs no space.
@@ -222,8 +222,8 @@ those whose names begin as what is typed are given that form."
               text predicate))))))
 
 (defun gemini-companion-compose--list-files ()
-  "Return the absolute names of the files of the project here.
-The draft keeps them."
+  "Return the absolute names of the files of the current project.
+They are cached in the buffer of the draft."
   (or gemini-companion-compose--files
       (when-let* ((default-directory (file-truename default-directory))
                   (project (project-current)))
@@ -310,9 +310,9 @@ This is a function of `font-lock-keywords'."
          name)))
 
 (defun gemini-companion-compose--no-files ()
-  "Return the names after an @ that look as those of files and are none.
-They have a slash, or a dot within, and are not after a letter, as those
-in an address for mail.  What ends with a bracket is quoted anyway."
+  "Return the names after an @ that look like file names, but name no file.
+They contain a slash or a dot, and do not follow a letter as in a mail address.
+Names that end with a bracket are skipped, since they are always escaped."
   (let ((tick (buffer-chars-modified-tick)))
     (unless (eql tick (car gemini-companion-compose--checked))
       (setq gemini-companion-compose--checked
@@ -322,7 +322,7 @@ in an address for mail.  What ends with a bracket is quoted anyway."
     (cdr gemini-companion-compose--checked)))
 
 (defun gemini-companion-compose--find-no-files ()
-  "Return what `gemini-companion-compose--no-files' does, by a search."
+  "Compute the value of `gemini-companion-compose--no-files'."
   (let ((found nil)
         (name nil))
     (save-excursion
@@ -340,8 +340,8 @@ in an address for mail.  What ends with a bracket is quoted anyway."
     (delete-dups (nreverse found))))
 
 (defun gemini-companion-compose--names-text (names)
-  "Return NAMES with an @ each, as a text: three at most, and how many more.
-A long name is shortened."
+  "Return a text with up to three of NAMES, and the number of the others.
+Each name has an @; long names are shortened."
   (let ((more (- (length names) 3)))
     (concat (mapconcat (lambda (name)
                          (concat "@" (gemini-companion-names-shown name 40)))
@@ -483,7 +483,7 @@ the CLI does; submit it? "
 ;;;; Mode
 
 (defun gemini-companion-compose--header ()
-  "Return the header line of a draft: the CLI, what it does, and the keys."
+  "Return the header line of a draft: the CLI, its state, and the keys."
   (let* ((session (gemini-companion-compose--target))
          (state (and (plist-get session :id)
                      (gemini-companion-session-state session))))

@@ -102,8 +102,8 @@ next, and returns the next phase, or nil if it has ended the task.")
 
 (defconst gemini-companion-prompt--checks-per-second 10
   "Number of checks in a second, if Emacs is not busy.
-Checks are counted, and no time is measured, as a busy Emacs has not seen
-what the CLI shows.")
+Phases count checks rather than measure time: while Emacs is busy, it does not
+see the output of the CLI.")
 
 (defconst gemini-companion-prompt--steady-checks 6
   "Number of checks that must find a mark before the next phase.
@@ -118,8 +118,8 @@ busy terminal is then between the two at every other check.")
 ;;;; Typing
 
 (defun gemini-companion-prompt--clean (text)
-  "Return TEXT without what could control a terminal.
-Lines end as terminals paste them; other control characters go."
+  "Return TEXT without control characters.
+Line ends are converted to those that terminals paste."
   (replace-regexp-in-string
    "\n" "\r"
    (replace-regexp-in-string
@@ -173,9 +173,9 @@ A name ends before a bracket, with which a directory may begin, and has
 no dot at its end.")
 
 (defun gemini-companion-prompt-search-reference (&optional bound)
-  "Search forward for an @ and a name, before BOUND if that is non-nil.
-Return the name without backslashes, or nil if there is none.  Point and
-the match data are those of the search; an @ that is quoted is none."
+  "Search forward for an @ and a name, up to BOUND if that is non-nil.
+Return the name without backslashes, or nil if there is none.  Ignore an
+escaped @.  Set point and the match data."
   (let ((name nil))
     (while (and (not name)
                 (re-search-forward gemini-companion-prompt--at-sign bound t))
@@ -185,12 +185,12 @@ the match data are those of the search; an @ that is quoted is none."
     (unless (equal "" name) name)))
 
 (defun gemini-companion-prompt-quote (text session &optional quotation)
-  "Return TEXT for the prompt of SESSION, with a backslash before some @.
-It is before each one by which the CLI would read a file whose name the
-user has not written: src/property.py for @property, or all files in app for
-@app/[id]/page.ts, of which it takes no bracket for a part of the name.  In
-a QUOTATION, only an @ with the text property `gemini-companion-reference'
-names a file."
+  "Return TEXT for the prompt of SESSION, with some @ escaped by a backslash.
+Escape each @ after which the CLI would read a file that the user has not
+named: for example, src/property.py for @property, or all files in app for
+@app/[id]/page.ts, since the CLI does not take the bracket for a part of the
+name.  In a QUOTATION, escape each @ without the text property
+`gemini-companion-reference'."
   (gemini-companion-garbage-later
     (let ((default-directory (or (plist-get session :directory)
                                  default-directory)))
@@ -231,10 +231,10 @@ the value of `gemini-companion-prompt--names'."
                      (funcall names))))))
 
 (defun gemini-companion-prompt--names (session)
-  "Return the names of files here, for a search by the CLI of SESSION.
-The value is one string, such as \"\\na.py\\nreadme.md\": each name is after a
-newline, in lower case and without its directory.  It is empty for a CLI
-that does not search for a part of a name."
+  "Return the names of the files in the directory of SESSION, to search in.
+The value is one string, such as \"\\na.py\\nreadme.md\": names in lower case
+without directories, each after a newline.  It is empty for a CLI that does
+not find files by a part of their name."
   (if-let* (((gemini-companion-client-searches-names-p (plist-get session :client)))
             (project (project-current)))
       (downcase (mapconcat (lambda (file)
@@ -247,17 +247,15 @@ that does not search for a part of a name."
   (ignore-errors (gemini-companion-terminal-send process string)))
 
 (defun gemini-companion-prompt--paste (process text)
-  "Write TEXT to PROCESS as a terminal pastes it.
-A CLI takes a newline in a paste for text, and not for the end of the
-prompt."
+  "Write TEXT to PROCESS as a bracketed paste.
+In a paste, a CLI takes a newline for text, and not for the end of the prompt."
   (gemini-companion-prompt--write
    process
    (concat "\e[200~" (gemini-companion-prompt--clean text) "\e[201~")))
 
 (defun gemini-companion-prompt--check-length (text)
-  "Signal an error if TEXT is too long to be typed.
-A terminal takes a few thousand characters at once, and Emacs waits for
-the rest."
+  "Signal a `user-error' if TEXT is too long to be typed.
+A terminal accepts a few thousand characters at a time, and Emacs would wait."
   (when (< 200000 (length text))
     (user-error "Text too long for a prompt (%d characters); refer to the file"
                 (length text))))
@@ -336,9 +334,9 @@ frame, or with an empty row.")
 The text field of a dialog is a frame in a frame.")
 
 (defun gemini-companion-prompt--screen (task)
-  "Return what is sought for TASK, as it is on the screen, or nil.
-The value is a `gemini-companion-prompt--screen'.  Of matches of a
-regexp, nothing is known but that they are there."
+  "Return the match on the screen for which TASK waits, or nil.
+The value is a `gemini-companion-prompt--screen'; for a regexp, its slots are
+not set."
   (pcase-let (((cl-struct gemini-companion-prompt--task
                           process mark regexp matches)
                task))
@@ -390,13 +388,13 @@ REGEXP is nil for a CLI without such a footer."
          (re-search-forward regexp nil t))))
 
 (defun gemini-companion-prompt--sign (client)
-  "Return a regexp for what the prompt of CLIENT begins with, also for a shell."
+  "Return a regexp for the beginning of the prompt of CLIENT, in any mode."
   (format "\\(?:!\\|%s\\)" (gemini-companion-client-prompt-sign client)))
 
 (defun gemini-companion-prompt--in-command-p (client)
-  "Return non-nil if the prompt at point is a command for CLIENT or a shell.
-The footer of some says so; otherwise the prompt begins with ! in place of
-the usual sign, or with / behind that."
+  "Return non-nil if the prompt at point is a command for CLIENT or for a shell.
+Some CLIs show that in the footer.  Otherwise the prompt begins with ! instead
+of the usual sign, or with / after it."
   (or (gemini-companion-prompt--below-p
        (gemini-companion-client-shell-footer client))
       (save-excursion
@@ -410,11 +408,11 @@ the usual sign, or with / behind that."
 
 (defun gemini-companion-prompt-submit (text find seconds problem &optional ended)
   "Submit TEXT to a session: the value of the function FIND, or nil.
-Type it as soon as the prompt of the CLI takes it.  After SECONDS in
-which the CLI waits for no answer, or if the terminal is killed, put TEXT
-into the kill ring; the message then begins with PROBLEM.  ENDED, if non-nil,
-is called once, with `sent' when the prompt was submitted, or nil if it was not.
-Signal an error if TEXT is too long.  A message, see
+Type it as soon as the prompt of the CLI takes it.  After SECONDS in which the
+CLI waits for no answer, or if the terminal is killed, put TEXT into the kill
+ring; the message then begins with PROBLEM.  ENDED, if non-nil, is called
+once, with `sent' when the prompt was submitted, or nil if it was not.  Signal
+an error if TEXT is too long.  A message, see
 `gemini-companion-prompt-by-message-p', is sent at once."
   (let ((session (funcall find))
         (ended (or ended #'ignore)))
@@ -456,7 +454,7 @@ ENDED is as for `gemini-companion-prompt-submit'."
       (funcall end nil))))
 
 (defun gemini-companion-prompt--give-up-posted ()
-  "Give up what was not sent, and put it into the kill ring."
+  "Give up texts that were not sent, and add them to the kill ring."
   (dolist (end gemini-companion-prompt--posted)
     (funcall end nil)))
 
@@ -467,8 +465,8 @@ ENDED is as for `gemini-companion-prompt-submit'."
   (gemini-companion-prompt--check task))
 
 (defun gemini-companion-prompt--check (task)
-  "Check the terminal of TASK, do what its phase does, and check it again.
-A timer calls this until the task has ended."
+  "Check the terminal of TASK, call the function of its phase, and check again.
+A timer calls this until TASK has ended."
   (let* ((session (funcall (gemini-companion-prompt--task-find task)))
          (waiting (eq 'waiting (gemini-companion-session-state session))))
     (setf (gemini-companion-prompt--task-session task) session
@@ -509,8 +507,8 @@ A timer calls this until the task has ended."
          (setf (gemini-companion-prompt--task-seen task) 0))))
 
 (defun gemini-companion-prompt--steady-p (task screen)
-  "Return non-nil once what TASK seeks has been shown for a while.
-It is on SCREEN then."
+  "Return non-nil once the terminal has shown the text that TASK seeks for a while.
+SCREEN is the current match, or nil."
   (and screen
        (= gemini-companion-prompt--steady-checks
           (gemini-companion-prompt--task-seen task))))
@@ -612,7 +610,7 @@ PROBLEM."
   nil)
 
 (defun gemini-companion-prompt--first-p (task)
-  "Return non-nil if no text is to be submitted to its session before TASK."
+  "Return non-nil if TASK is the first one in the queue of its session."
   (let ((session (gemini-companion-prompt--task-session task)))
     (not (seq-some (lambda (earlier)
                      (equal session
@@ -682,8 +680,8 @@ taken the previous one."
                 (if (gemini-companion-prompt--screen-normal screen) ?u ?\177))))
 
 (defun gemini-companion-prompt--type-text (task screen)
-  "Type the text of TASK, and a mark, in place of what is on SCREEN.
-TASK then seeks the mark, or the text itself if that is a command alone."
+  "Replace the text on SCREEN by the text of TASK and a mark.
+TASK then seeks the mark, or if the text is a command, the text itself."
   (pcase-let (((cl-struct gemini-companion-prompt--task text process) task))
     (gemini-companion-prompt--delete-mark task screen)
     ;; The user has begun a text.

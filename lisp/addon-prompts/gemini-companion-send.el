@@ -115,8 +115,9 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
 ;;;; What is not shared
 
 (defun gemini-companion-send--hidden (files &optional buffer)
-  "Return the first of FILES that may not be shared, or nil.
-Files whose text is in BUFFER count, too, and a directory as those in it."
+  "Return the first of FILES that must not be shared, or nil.
+A directory must not be shared if a file in it must not; files whose text is in
+BUFFER are checked as well."
   (seq-find (lambda (file)
               (gemini-companion-privacy-name-hidden-p
                (if (file-directory-p file) (expand-file-name "x" file) file)))
@@ -189,7 +190,7 @@ an error if nothing else is here."
 
 (defun gemini-companion-send--hits-between (start end)
   "Return the values of `gemini-companion-send--hit' from START to END.
-Lines without one are left out."
+Lines without a hit are omitted."
   (save-excursion
     (goto-char start)
     (let ((hits (list (gemini-companion-send--hit))))
@@ -374,7 +375,7 @@ without a file, as diff names it, stands for its source."
 
 (defun gemini-companion-send--slot (section slot)
   "Return the value of SLOT in SECTION of Magit, or nil if it has none.
-The name is a variable, as the compiler warns of unknown names of slots."
+SLOT is a variable, since the compiler warns of unknown slot names."
   (ignore-errors (slot-value section slot)))
 
 (defun gemini-companion-send--hunk (files start end)
@@ -477,7 +478,7 @@ The fence is longer than any in TEXT."
     (concat fence language "\n" (string-trim text "\n+" "\n+") "\n" fence)))
 
 (defun gemini-companion-send-things ()
-  "Return what is at point, as `gemini-companion-send-alist' has it."
+  "Return the things at point, by `gemini-companion-send-alist'."
   (or (funcall (assoc-default nil gemini-companion-send-alist
                               (lambda (mode _)
                                 (or (eq mode 'fundamental-mode)
@@ -599,14 +600,14 @@ shared: for instance, @a.py (lines 2-3): unused"
                        text))))
 
 (defconst gemini-companion-send--longest 30000
-  "Number of bytes up to which texts are sent in place of references.")
+  "Maximum number of bytes of all texts that are sent instead of references.")
 
 (defun gemini-companion-send--texts (names)
-  "Return texts in place of references, for those of NAMES that are not read.
-NAMES are a list of `gemini-companion-send--name'.  A text is that of the
-file, as the CLI would have read it, or else a sentence that makes the
-model read it: if it is not shared, not a text in UTF-8, or longer than
-what is left of `gemini-companion-send--longest' after the texts before."
+  "Return texts to send instead of references, for NAMES that the CLI cannot read.
+NAMES are a list of `gemini-companion-send--name'.  A text is the contents of
+the file, as the CLI would read them.  If the file must not be shared, is not
+UTF-8, or exceeds the rest of `gemini-companion-send--longest', the text is a
+sentence that asks the model to read it."
   (let ((left gemini-companion-send--longest)
         (texts nil))
     (dolist (name names)
@@ -635,7 +636,7 @@ NAME is a `gemini-companion-send--name'."
              (gemini-companion-send--text-of local))))))
 
 (defun gemini-companion-send--text-of (file)
-  "Return the text of FILE, or nil if it has none in UTF-8."
+  "Return the text of FILE, or nil if FILE is not UTF-8."
   (when-let* ((text (ignore-error file-error
                       (gemini-companion-text-read file))))
     (unless (or (string-search "\0" text)

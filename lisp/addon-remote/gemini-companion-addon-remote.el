@@ -20,7 +20,7 @@
   (bound-and-true-p gemini-companion-remote-directories))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-remote)))
-  "Return the component of the add-on, which the mode loads for known hosts."
+  "Return the component of the add-on, which must start for known hosts."
   '((remote install gemini-companion-addon-remote-used-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-remote)))

@@ -42,8 +42,8 @@ server has reported: the `:problem', the `:port', the version of `:node',
 the temporary directory `:tmp', and `:roots', lists (DIRECTORY ROOT).")
 
 (defvar gemini-companion-remote-names-mirrors nil
-  "Alist of (NAME . DIRECTORY), the directories of copies.
-A host that is disconnected keeps its own, for the edits there.")
+  "Alist of (NAME . DIRECTORY), the directories of the copies of each host.
+A disconnected host stays in the list, for its edits.")
 
 ;;;; Mapping
 

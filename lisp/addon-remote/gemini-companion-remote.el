@@ -72,12 +72,12 @@ takes the program as one line for a shell."
 ;;;; What is known of a host
 
 (defun gemini-companion-remote--get (name key)
-  "Return what is known of the host NAME by KEY, such as `:state', or nil.
-The server reports it; see `gemini-companion-remote-names-hosts'."
+  "Return the value of KEY, such as `:state', for the host NAME, or nil.
+For the keys, see `gemini-companion-remote-names-hosts'."
   (plist-get (cdr (assoc name gemini-companion-remote-names-hosts)) key))
 
 (defun gemini-companion-remote--put (name plist)
-  "Record PLIST of the host NAME, which may be new; other keys stay."
+  "Set the keys in PLIST for the host NAME, which may be new; keep other keys."
   (setf (alist-get name gemini-companion-remote-names-hosts nil nil #'equal)
         (map-merge 'plist (cdr (assoc name gemini-companion-remote-names-hosts)) plist)))
 
@@ -378,9 +378,9 @@ They are about its version, and the settings that it needs to connect."
 ;;;; Questions
 
 (defun gemini-companion-remote--here ()
-  "Return the place of a CLI of this buffer, if that is on another host.
-For the value, see `gemini-companion-names-place'.  In the terminal of a CLI
-on another host, that is its directory."
+  "Return the remote location of a CLI for this buffer, or nil if it is local.
+For the value, see `gemini-companion-names-place'.  In the terminal of a CLI on
+another host, use the directory of that CLI."
   (gemini-companion-names-place
    (or gemini-companion-session-remote-directory default-directory)))
 

@@ -67,7 +67,8 @@
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'addon-tools)) _directory)
   "Return the finding with a button to link CLIs, or nil if they are linked.
-The component `tools', which is loaded once CLIs are linked, has other findings."
+The component `tools', which is loaded once CLIs are linked, has other
+findings."
   (when (and (seq-some #'gemini-companion-client-link-arguments
                        (gemini-companion-cli-clients))
              (not (gemini-companion-install-extension-p)))
@@ -75,7 +76,7 @@ The component `tools', which is loaded once CLIs are linked, has other findings.
        nil ("Link" . gemini-companion-tools)))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-tools)))
-  "Return the component of links, which the mode loads if CLIs are linked."
+  "Return the component of links, which must start if CLIs are linked."
   '((tools walk gemini-companion-install-extension-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))

@@ -49,8 +49,8 @@ The value is a list of `gemini-companion-code-located'."
        (seq-sort-by #'car #'< errors)))))
 
 (defun gemini-companion-code--key (located)
-  "Return what LOCATED has in common with an error that has only moved.
-The value is a cons (KIND . CONTENT), with CONTENT without indentation."
+  "Return a key of LOCATED that does not change if the error has only moved.
+The value is a cons (KIND . CONTENT); CONTENT has no indentation."
   (cons (gemini-companion-code-located-kind located)
         (string-trim (gemini-companion-code-located-content located))))
 
@@ -77,7 +77,7 @@ OLD and NEW are lists of values of `gemini-companion-code--key'."
               kinds)))
 
 (defun gemini-companion-code--in-new-lines (located old-text)
-  "Return those of LOCATED whose lines are not in OLD-TEXT, of the first 20."
+  "Return the first 20 of LOCATED that are in lines which OLD-TEXT does not have."
   (let ((old-lines (concat "\n" old-text "\n")))
     (seq-remove
      (lambda (one)
@@ -126,8 +126,9 @@ is nil, only errors in new lines are new."
 More would take longer than Emacs may block.")
 
 (defun gemini-companion-code-changed-names (before after)
-  "Return a regexp for the names whose definitions in BEFORE are not in AFTER.
-A definition is its first line.  Return nil if there are none."
+  "Return a regexp for the names whose definition was changed from BEFORE to AFTER.
+Only the first line of a definition is compared.  Return nil if there are no
+such names."
   (let ((case-fold-search nil)
         (kept (make-hash-table :test #'equal))
         (room gemini-companion-code--most-changed)

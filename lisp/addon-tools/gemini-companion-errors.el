@@ -63,10 +63,10 @@ server names, or nil."
                (:noinline t)
                (:constructor gemini-companion-errors--text (file content)))
   "A text that a file had, and its errors.
-FILE is a true name, CONTENT the text.  FOUND is nil until the errors are known,
-and then a list with one element, the list of errors: (nil) means that there are
-no errors.  ASKED is nil until the errors were asked for; then it is the version
-of CONTENT that a report must name, or t."
+FILE is a true name, CONTENT the text.  FOUND is nil until the errors are
+known, and then a list with one element, the list of errors: (nil) means that
+there are no errors.  ASKED is nil until the errors were asked for; then it is
+the version of CONTENT that a report must name, or t."
   file content found asked)
 
 (cl-defstruct (gemini-companion-errors--check (:noinline t))
@@ -76,8 +76,8 @@ BEFORE is nil for a new file.  CALLBACK is called with the result, not later
 than at END, a `float-time'.
 
 STATE is `waiting' until the check is the first in the queue, `texts' during
-the search for errors of FILE, and then `others' during the search for errors of
-other files.
+the search for errors of FILE, and then `others' during the search for errors
+of other files.
 
 SOURCE is the buffer that visits FILE, or else another buffer of its language
 server.  SERVER is that server, or nil if only Flymake or Flycheck checks.
@@ -515,9 +515,9 @@ not be shared, or if its texts are too large to be sent."
 (defun gemini-companion-errors--known-text
     (file content visited requestable others)
   "Return the earlier text CONTENT of FILE if its errors can be reused, or nil.
-VISITED is the buffer of FILE, or nil.  REQUESTABLE is non-nil if its errors are
-requested from a server, rather than published.  OTHERS are the other buffers
-to check."
+VISITED is the buffer of FILE, or nil.  REQUESTABLE is non-nil if its errors
+are requested from a server, rather than published.  OTHERS are the other
+buffers to check."
   (when-let* ((text (gemini-companion-errors--text-of file content)))
     (and (cond
           ;; The server will answer a request that was sent.
@@ -608,7 +608,7 @@ A server that is still loading files may report such errors transiently."
            (new-errors nil))))))
 
 (defun gemini-companion-errors--ask (check text)
-  "Start checking TEXT of CHECK; a later step stores its errors."
+  "Start checking TEXT of CHECK, whose errors a later step will store."
   (setf (gemini-companion-errors--text-asked text) t)
   (pcase-let* (((cl-struct gemini-companion-errors--check file before after server)
                 check)

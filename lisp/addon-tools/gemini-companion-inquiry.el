@@ -68,9 +68,9 @@ MULTIPLE is non-nil if several of them may be chosen."
            slots)))
 
 (defun gemini-companion-inquiry--fit (choices)
-  "Return a cons of CHOICES, as far as they are shown, and what is missing.
-CHOICES are plists of the server.  What is missing is a number of characters,
-in which a whole question or option counts as one."
+  "Return (FITTING . OMITTED): the part of CHOICES to display, and a number.
+CHOICES are plists from the server.  OMITTED is the number of omitted
+characters; an omitted question or option counts as one."
   (let ((missing 0))
     (cl-flet ((fit (text)
                 (let ((more (- (length text) gemini-companion-inquiry-longest)))
@@ -167,7 +167,7 @@ of Emacs."
     (add-face-text-property start (point) 'shadow 'append)))
 
 (defun gemini-companion-inquiry--insert (choice)
-  "Insert CHOICE, its options by number, and how many may be chosen."
+  "Insert CHOICE, its numbered options, and the number of options to choose."
   (pcase-let (((cl-struct gemini-companion-inquiry-choice
                           question header options multiple)
                choice))
@@ -188,7 +188,8 @@ of Emacs."
 
 (defun gemini-companion-inquiry--candidates (choice)
   "Return the options of CHOICE as an alist of (TEXT . LABEL).
-TEXT is what the user chooses from, with a number, so that no two are equal."
+TEXT is the displayed candidate, which begins with a number, so that it is
+unique."
   (seq-map-indexed
    (pcase-lambda (`(,label ,_) index)
      (cons (format "%d. %s" (1+ index)
@@ -206,9 +207,9 @@ There, they would complete the names of options."
     (use-local-map map)))
 
 (defun gemini-companion-inquiry--read-one (prompt candidates)
-  "Return an answer that the user chooses or types at PROMPT, a string, or nil.
-CANDIDATES are as `gemini-companion-inquiry--candidates' returns them.  It is
-nil for an empty answer; a number is that of an option."
+  "Read an answer with PROMPT, and return it, a string, or nil if it is empty.
+CANDIDATES are those of `gemini-companion-inquiry--candidates'.  The user may
+also type the number of an option, or another text."
   (let* ((typed (string-trim
                  (minibuffer-with-setup-hook #'gemini-companion-inquiry--take-text
                    (completing-read prompt (mapcar #'car candidates)))))

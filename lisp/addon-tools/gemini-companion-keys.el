@@ -29,31 +29,31 @@
 ;;;; State
 
 (defvar gemini-companion-keys-quiet-seconds 1
-  "Seconds without anything sent to a terminal before a key is.
-A CLI may draw its next dialog only half a second after a key.")
+  "Seconds without input to a terminal before a key is sent to it.
+A CLI may draw its next dialog up to half a second after a key.")
 
 (defvar gemini-companion-keys-settle-seconds 0.2
-  "Seconds for which a dialog is looked at before a key is sent.
-A terminal may draw what has arrived up to a tenth of a second later.")
+  "Seconds for which a dialog must not change before a key is sent.
+A terminal may draw its output with a delay of a tenth of a second.")
 
 (defvar gemini-companion-keys-taken-seconds 2
-  "Seconds within which the dialog must go once a key was sent.")
+  "Seconds within which the dialog must end after a key was sent.")
 
 (cl-defstruct (gemini-companion-keys--watch
                (:noinline t)
                (:constructor gemini-companion-keys--make-watch)
                (:copier nil))
-  "The wait for the end of DIALOG of SESSION, for which a key was sent.
-It ends at the time END, in seconds, or when the dialog has gone; CALLBACK
-is then called, with t if it has gone."
+  "Wait for the end of DIALOG of SESSION, to which a key was sent.
+Call CALLBACK with t when the dialog has ended, or with nil at the time END, in
+seconds."
   session dialog end callback)
 
-;;;; What can be told apart on a screen
+;;;; Comparison of a command with a dialog
 
 (defun gemini-companion-keys-plain-p (char)
   "Return non-nil if CHAR is displayed as itself, in one column.
-That is none of the invisible and wide characters, nor a modifier, a symbol
-that may be a picture, or any that is written from the right."
+Return nil for invisible and wide characters, modifiers, symbols that may be
+emoji, and characters of right-to-left scripts."
   (or (<= ?\s char ?~)
       (and (not (gemini-companion-text-invisible-p char))
            (not (memq (get-char-code-property char 'general-category) '(Sk So Nl No)))
@@ -61,7 +61,7 @@ that may be a picture, or any that is written from the right."
            (= 1 (char-width char)))))
 
 (defun gemini-companion-keys--obscure (command)
-  "Return why a screen cannot show COMMAND for certain, a phrase, or nil."
+  "Return the reason why a screen cannot show COMMAND exactly, a phrase, or nil."
   (cond
    ((not (seq-every-p (lambda (char)
                         (or (eq char ?\n) (gemini-companion-keys-plain-p char)))
@@ -70,20 +70,20 @@ that may be a picture, or any that is written from the right."
    ((or (string-blank-p command)
         (string-match-p "\\`[ \n]\\|[ \n]\\'\\| \n" command))
     "the command has blanks that the screen does not show")
-   ;; A blank after it would not be seen, and makes another command of it.
+   ;; A blank after a backslash is invisible, and changes the command.
    ((string-match-p "\\\\\\(?:\n\\|\\'\\)" command)
     "a line of the command ends in a backslash")))
 
 (defun gemini-companion-keys--skeleton (command)
-  "Return the characters of COMMAND that a screen certainly displays."
+  "Return the characters of COMMAND that every screen displays."
   (seq-filter (lambda (char)
                 (and (/= char ?\s) (gemini-companion-keys-plain-p char)))
               command))
 
 (defun gemini-companion-keys-alike-p (a b)
-  "Return non-nil if A and B, two commands, differ and may look the same.
-Gemini CLI displays no control and no format characters, and a newline as
-enough blanks; of an escape sequence, it is not known what is displayed."
+  "Return non-nil if A and B, two different commands, may look the same.
+Gemini CLI does not display control and format characters, and may display a
+newline as blanks.  A command with an escape sequence may look like any other."
   (and (not (equal a b))
        (or (string-match-p "[\e\x9b]" a)
            (string-match-p "[\e\x9b]" b)
@@ -91,10 +91,10 @@ enough blanks; of an escape sequence, it is not known what is displayed."
                   (gemini-companion-keys--skeleton b)))))
 
 (defun gemini-companion-keys-mismatch (dialog command)
-  "Return why DIALOG is not certainly about COMMAND, a phrase, or nil.
-DIALOG is a `gemini-companion-client-dialog' or nil, and COMMAND a string.
-White space counts.  A break between two rows may be one of the screen or
-of the command, so that of a longer command must be known to be the latter."
+  "Return the reason why DIALOG may not be about COMMAND, a phrase, or nil.
+DIALOG is a `gemini-companion-client-dialog' or nil, and COMMAND a string,
+which must be displayed exactly.  If there are several rows, each break
+between them must be known to be a newline of the command."
   (let ((rows (and dialog (gemini-companion-client-dialog-rows dialog)))
         (lines (split-string command "\n")))
     (cond
@@ -120,8 +120,8 @@ of the command, so that of a longer command must be known to be the latter."
 (defvar eat--semi-char-mode)
 
 (defun gemini-companion-keys--live-p ()
-  "Return non-nil if this terminal is up to date and takes keys.
-While the user copies text or edits a line, it may show what was there before."
+  "Return non-nil if this terminal displays current output, and accepts keys.
+While the user copies text or edits a line, it may display previous output."
   (if (derived-mode-p 'eat-mode)
       (or (bound-and-true-p eat--semi-char-mode) (bound-and-true-p eat--char-mode))
     (gemini-companion-terminal-takes-keys-p)))
@@ -139,7 +139,7 @@ While the user copies text or edits a line, it may show what was there before."
                                          (point)))))))
 
 (defun gemini-companion-keys--unsendable (session)
-  "Return why no key can be sent to SESSION now, a phrase, or nil."
+  "Return the reason why no key can be sent to SESSION now, a phrase, or nil."
   (let* ((buffer (gemini-companion-session-terminal session))
          (process (and buffer (get-buffer-process buffer)))
          (sent (and buffer (buffer-local-value 'gemini-companion-terminal-sent
@@ -157,16 +157,17 @@ While the user copies text or edits a line, it may show what was there before."
                    gemini-companion-keys-quiet-seconds))
       "something was typed in its terminal just now"))))
 
-(defun gemini-companion-keys--look (session command)
-  "Return the dialog of SESSION about COMMAND, or why there is none, a phrase."
+(defun gemini-companion-keys--read (session command)
+  "Return the dialog of SESSION about COMMAND.
+If there is no such dialog, return the reason, a phrase."
   (or (gemini-companion-keys--unsendable session)
       (let ((dialog (gemini-companion-keys--dialog
                      session (gemini-companion-session-terminal session))))
         (or (gemini-companion-keys-mismatch dialog command)
             dialog))))
 
-(defun gemini-companion-keys--settle (session)
-  "Let the terminal of SESSION draw what has arrived."
+(defun gemini-companion-keys--await-drawing (session)
+  "Wait until the terminal of SESSION has drawn its output."
   (let ((end (+ (float-time) gemini-companion-keys-settle-seconds)))
     (while (< (float-time) end)
       (accept-process-output (get-buffer-process
@@ -178,30 +179,30 @@ While the user copies text or edits a line, it may show what was there before."
 (defun gemini-companion-keys-press (session command answer callback
                                             &optional others)
   "Answer the dialog of SESSION about COMMAND by one key, if it is certain.
-COMMAND is the whole text of a shell command.  ANSWER is `allow', for this
-once, or `refuse'.  OTHERS are the commands about which SESSION asks as
-well.
+COMMAND is the whole text of a shell command.  ANSWER is `allow', which means
+once, or `refuse'.  OTHERS are the other commands about which SESSION asks.
 
-Return nil if a key was sent.  CALLBACK is then called, with t once the
-dialog has gone, or with nil if it has not in two seconds.  Otherwise send
-nothing and return why, a phrase without the name of the CLI, such as \"its
-terminal shows another command\"."
+Return nil if a key was sent.  Then CALLBACK is called with t when the dialog
+has ended, or with nil if it has not ended after two seconds.  Otherwise send
+nothing, and return the reason, a phrase such as \"its terminal shows another
+command\"."
   (if (seq-some (lambda (other) (gemini-companion-keys-alike-p command other))
                 others)
       "it asks about another command that may look the same"
-    (let ((first (gemini-companion-keys--look session command)))
+    (let ((first (gemini-companion-keys--read session command)))
       (if (stringp first)
           first
-        (gemini-companion-keys--settle session)
-        (let ((dialog (gemini-companion-keys--look session command)))
+        (gemini-companion-keys--await-drawing session)
+        (let ((dialog (gemini-companion-keys--read session command)))
           (cond
            ((stringp dialog) dialog)
            ((not (equal first dialog)) "its terminal is changing")
            (t (gemini-companion-keys--send session dialog answer callback))))))))
 
 (defun gemini-companion-keys--send (session dialog answer callback)
-  "Send the key of ANSWER in DIALOG to SESSION; return nil, or why not.
-For the other arguments, see `gemini-companion-keys-press'."
+  "Send the key of ANSWER in DIALOG to SESSION, and return nil.
+If DIALOG has no such key, return the reason.  For CALLBACK, see
+`gemini-companion-keys-press'."
   (let ((key (if (eq answer 'allow)
                  (gemini-companion-client-dialog-allow dialog)
                (gemini-companion-client-dialog-refuse dialog))))
@@ -216,8 +217,8 @@ For the other arguments, see `gemini-companion-keys-press'."
       nil)))
 
 (defun gemini-companion-keys--await (watch)
-  "Call the function of WATCH if its dialog has gone or its time is over.
-Otherwise look again soon."
+  "Call the callback of WATCH if its dialog has ended or its time has passed.
+Otherwise check again soon."
   (pcase-let* (((cl-struct gemini-companion-keys--watch
                            session dialog end callback)
                 watch)
@@ -235,18 +236,18 @@ Otherwise look again soon."
 ;;;; Life
 
 (defun gemini-companion-keys--note-typing ()
-  "Record that a key is typed, if the current buffer is a terminal.
-On `pre-command-hook'.  Our own commands send nothing that is not recorded."
+  "Record a key that is typed in a terminal; a member of `pre-command-hook'.
+Skip commands of this package, which record the input that they send."
   (when (and (derived-mode-p 'vterm-mode 'eat-mode 'term-mode)
              (not (string-prefix-p "gemini-companion-" (format "%s" this-command))))
     (setq gemini-companion-terminal-sent (float-time))))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'keys)))
-  "Notice what the user types in terminals."
+  "Record keys that the user types in terminals."
   '((pre-command-hook gemini-companion-keys--note-typing)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'keys)))
-  "Await no dialog any more."
+  "Stop waiting for dialogs."
   (cancel-function-timers #'gemini-companion-keys--await))
 
 (provide 'gemini-companion-keys)

@@ -30,8 +30,9 @@ ANSWER is a plist, with `:problem' if there is no answer; for it and
 DETAILS, see the method for KIND.")
 
 (defmacro gemini-companion-lookup--guarded (answer &rest body)
-  "Evaluate BODY without a message; if it fails, call ANSWER with the `:problem'.
-The match data, which a timer or a filter must not change, are kept."
+  "Evaluate BODY without messages, and report an error to ANSWER.
+After an error, call ANSWER with the `:problem'.  Preserve the match data, as
+timers and filters must."
   (declare (indent 1) (debug t))
   (let ((problem (make-symbol "problem")))
     `(condition-case-unless-debug ,problem
@@ -87,7 +88,8 @@ Signal an error if FILE does not exist or may not be shared."
 
 (defun gemini-companion-lookup--shared (locations then)
   "Call THEN with those of LOCATIONS that may be shared, in order.
-They are lists of FILE, whose true name is given to THEN, and maybe LINE."
+LOCATIONS are lists of FILE, and optionally LINE.  THEN gets the true name of
+FILE."
   (gemini-companion-lookup--map-in-slices
    (pcase-lambda (`(,file . ,group))
      (when-let* ((name (gemini-companion-text-true-name file))

@@ -54,10 +54,10 @@ TEXT is what the user has typed, and OVERLAY displays it."
                (:include gemini-companion-permission (kind 'plan))
                (:constructor gemini-companion-plan--make)
                (:copier nil))
-  "What a CLI wants to do.
-TEXT is the plan, as far as it is shown, and PREVIOUS the last one of that
-CLI, or nil.  COMMENTS are those of the user that were not sent, in any
-order.  BEGINNING is where the plan begins in its buffer, a position."
+  "A plan for which a CLI asks approval.
+TEXT is the displayed text of the plan, and PREVIOUS the text of the last plan
+of that CLI, or nil.  COMMENTS are the comments of the user that were not
+sent, in any order.  BEGINNING is the position of the plan in its buffer."
   text previous comments beginning)
 
 (cl-defstruct (gemini-companion-plan-start
@@ -65,7 +65,7 @@ order.  BEGINNING is where the plan begins in its buffer, a position."
                (:include gemini-companion-permission (kind 'start))
                (:constructor gemini-companion-plan--make-start)
                (:copier nil))
-  "That a CLI asks in its terminal whether to start with what it has planned.")
+  "Question of a CLI in its terminal whether to start with its plan.")
 
 (defvar gemini-companion-plan-largest 100000
   "Number of characters of the largest plan that is shown whole.")
@@ -106,7 +106,7 @@ order.  BEGINNING is where the plan begins in its buffer, a position."
   (apply #'gemini-companion-plan--make-start
          :tool (plist-get parsed :tool) :cut 0 :summary "" slots))
 
-;;;; What it does as a request
+;;;; A plan as a request
 
 (cl-defmethod gemini-companion-permission-major-mode ((_plan gemini-companion-plan))
   "Return the mode for a plan."
@@ -124,8 +124,8 @@ order.  BEGINNING is where the plan begins in its buffer, a position."
     (setf (gemini-companion-plan-comments plan) nil)))
 
 (cl-defmethod gemini-companion-request-answer ((plan gemini-companion-plan) answer)
-  "Send ANSWER to PLAN, a cons (refuse . TEXT) with the words of the user.
-Nothing else answers it: a yes is only given in the terminal."
+  "Send ANSWER, a cons (refuse . TEXT) with the words of the user, to PLAN.
+Signal a `user-error' for another answer: a plan is approved in the terminal."
   (unless (and (consp answer)
                (gemini-companion-permission-answer plan))
     (user-error "Answer in the terminal of %s"
@@ -158,9 +158,9 @@ Nothing else answers it: a yes is only given in the terminal."
   (gemini-companion-commands-letters-are-keys 'gemini-companion-plan-mode))
 
 (cl-defmethod gemini-companion-permission-insert ((plan gemini-companion-plan))
-  "Insert where PLAN comes from, and then its text, with a bar before each line.
-No line of Emacs follows or has a bar, so that nothing of the CLI passes for
-one.  Lines that the last version did not have are marked."
+  "Insert the origin of PLAN, and then its text, with a bar before each line.
+Lines by Emacs have no bar and precede the text, so that the CLI cannot imitate
+them.  Mark lines that the last version did not have."
   (let ((start (point))
         (changed (gemini-companion-plan--changed plan)))
     (gemini-companion-permission-insert-facts plan)
@@ -186,8 +186,8 @@ after yolo, that is yolo")
     (goto-char (point-min))))
 
 (defun gemini-companion-plan--changed (plan)
-  "Return the numbers of lines of PLAN that its last version did not have.
-They are from 0 on, in order; nil without a last version."
+  "Return the numbers of the lines of PLAN that its last version did not have.
+They count from 0, and are in order.  Return nil if there is no last version."
   (when-let* ((previous (gemini-companion-plan-previous plan)))
     (seq-mapcat (lambda (region)
                   (number-sequence (gemini-companion-lines-region-new region)
@@ -315,7 +315,7 @@ All of TEXT stays visible, and no hook of that mode runs."
 ;;;; Life
 
 (defun gemini-companion-plan-forget ()
-  "Forget the last versions of plans, as the mode is turned off."
+  "Drop the last versions of plans."
   (setq gemini-companion-plan--last nil))
 
 ;;;; Commands

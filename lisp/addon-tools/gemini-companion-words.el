@@ -26,8 +26,8 @@
 
 (defun gemini-companion-words-search (word directory then)
   "Find the files below DIRECTORY in which WORD is a whole word.
-Call THEN later with a list of at most 500 absolute names, in no order; or with
-`unknown' if Git is missing, fails, or takes longer than
+Call THEN later with a list of at most 500 absolute names, in no order;
+or with `unknown' if Git is missing, fails, or takes longer than
 `gemini-companion-words-seconds'.  Binary files, and files that Git ignores, are
 omitted; files that are hidden from CLIs are not."
   (if (or (string-match-p "[\n\0]" word)

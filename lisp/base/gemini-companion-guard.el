@@ -149,9 +149,9 @@ Only the first key after the pause is accepted as an answer."
 
 (defun gemini-companion-guard-ignore-keys (keys reason)
   "Ignore KEYS for a second, or until another key is typed.
-Display REASON for each ignored key.  KEYS is a list of strings for `kbd'.  Call
-this when the question that KEYS answer has ended: a key that is typed once
-more would insert text into another buffer."
+Display REASON for each ignored key.  KEYS is a list of strings for `kbd'.
+Call this when the question that KEYS answer has ended: a key that is typed
+once more would insert text into another buffer."
   (funcall gemini-companion-guard--end-ignoring)
   (let ((map (make-sparse-keymap))
         (ignore-key (lambda () (interactive) (message "%s" reason))))

@@ -100,7 +100,7 @@ A string in a list is truncated as well, to 300 characters and its length:
 ;;;; Commands
 
 (defun gemini-companion-events-buffer ()
-  "Display the last calls between Emacs and the server."
+  "Display the last events between Emacs and the server."
   (interactive)
   (with-current-buffer (get-buffer-create "*gemini-companion events*")
     (gemini-companion-events-mode)

@@ -19,7 +19,7 @@
   "Non-nil while the body of `gemini-companion-windows-at-once' runs.")
 
 (defmacro gemini-companion-windows-at-once (&rest body)
-  "Evaluate BODY, which changes windows, and display only the result.
+  "Evaluate BODY, which may change windows, and display only the result.
 Return the value of BODY.  BODY must not read from the minibuffer, since the
 prompt would not be displayed."
   (declare (indent 0) (debug t))

@@ -279,8 +279,8 @@ FILES and RUNS-P, see `gemini-companion-client-settings--finding'."
 
 (defun gemini-companion-client-settings--finding (client files runs-p required)
   "Return the finding about a setting of CLIENT in FILES.
-REQUIRED is one of `gemini-companion-client-required-settings'.  The last one of
-FILES is the user's file.  For RUNS-P, see
+REQUIRED is one of `gemini-companion-client-required-settings'.  The last one
+of FILES is the user's file.  For RUNS-P, see
 `gemini-companion-client-settings-findings'; for the value, see
 `gemini-companion-status-checks'."
   (pcase-let* ((`(,keys ,value ,problem ,command ,alternative) required)

@@ -181,9 +181,9 @@ It is nil if the manifest lists them.")
 
 (gemini-companion-client--define gemini-companion-client-review-hook (client)
   "Return the event whose hook can make CLIENT ask before an edit.
-The value is (EVENT . TOOLS), as in `gemini-companion-client-hooks'.  The hook is
-for the modes of `gemini-companion-client-silent-modes'.  CLIENT then opens a
-review, or asks in its terminal; see
+The value is (EVENT . TOOLS), as in `gemini-companion-client-hooks'.  The hook
+is for the modes of `gemini-companion-client-silent-modes'.  CLIENT then opens
+a review, or asks in its terminal; see
 `gemini-companion-client-reviews-in-terminal-p'.")
 
 (gemini-companion-client--define gemini-companion-client-silent-modes (client)

@@ -247,11 +247,11 @@ received, or that have an unsaved proposal."
 
 (defun gemini-companion-edit-status (edit)
   "Return the status of EDIT, a symbol for the user.
-It is `pending' or `shown' while EDIT is open.  Otherwise it is the file state if
-that is `reverted', `unsaved', `deleted' or `unwritten'; or else the decision,
-except that an edit which was dismissed and then written is `accepted', as the
-user did so in the terminal, and one that was rejected and then written is
-`unreviewed'."
+It is `pending' or `shown' while EDIT is open.  Otherwise it is the file
+state if that is `reverted', `unsaved', `deleted' or `unwritten', or else the
+decision.  There are two exceptions: an edit that was dismissed and then written is
+`accepted', since the user did so in the terminal; and an edit that was rejected
+and then written is `unreviewed'."
   (pcase (cons (gemini-companion-edit-decision edit)
                (gemini-companion-edit-file-state edit))
     (`(nil . ,_) (if (gemini-companion-edit-view edit) 'shown 'pending))
@@ -291,8 +291,8 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
 
 (defun gemini-companion-edits-at-point ()
   "Return the edits at point, a list.
-If this buffer is not a list of edits, the value has the edit of this buffer, or
-else the displayed one.  Signal a `user-error' if no review is displayed."
+If this buffer is not a list of edits, the value has the edit of this buffer,
+or else the displayed one.  Signal a `user-error' if no review is displayed."
   (if gemini-companion-edits-view
       (cdr (gemini-companion-view-edits gemini-companion-edits-view))
     (list (or gemini-companion-edit-here

@@ -109,8 +109,8 @@ For OCCASION, see `gemini-companion-watch-check'."
 
 (defun gemini-companion-revert-now (file &optional keys)
   "Revert the buffer that visits FILE, if any, immediately.
-KEYS is nil, or the value of `num-input-keys' when the user answered a review of
-FILE; then move point to the first change."
+KEYS is nil, or the value of `num-input-keys' when the user answered a review
+of FILE; then move point to the first change."
   ;; A hook of the user may signal an error.
   (gemini-companion-log-guarded "Reverting a buffer"
     (when-let* ((buffer (gemini-companion-names-buffer file)))
@@ -291,11 +291,11 @@ They would close and open the document, and restart its version numbers."
   "Return the current content of this buffer's file.
 The value is a `gemini-companion-revert--content'.
 
-Some CLIs preserve the coding system of the file; others always write UTF-8, and
-CRLF everywhere if there was one.  So valid UTF-8 is decoded as UTF-8, and other
-bytes by the coding system that the user has chosen, or else that Emacs
-detects.  If the file has only ASCII characters, the coding system of the buffer
-does not change."
+Some CLIs preserve the coding system of the file; others always write UTF-8,
+and CRLF everywhere if there was one.  So valid UTF-8 is decoded as UTF-8, and
+other bytes by the coding system that the user has chosen, or else that Emacs
+detects.  If the file has only ASCII characters, the coding system of the
+buffer does not change."
   (let ((file (gemini-companion-names-file))
         (previous (or buffer-file-coding-system 'undecided))
         (chosen (car buffer-file-coding-system-explicit)))
@@ -390,9 +390,9 @@ The user chooses it by \\[set-buffer-file-coding-system]."
 
 (defun gemini-companion-revert-lock ()
   "Lock the file of the current buffer before a command of the user edits it.
-If another Emacs has locked the file, Emacs asks what to do, as it does when the
-user types; the answer may be a `file-locked' error.  Call this before replacing
-lines, which runs no hooks that would lock the file."
+If another Emacs has locked the file, Emacs asks what to do, as it does when
+the user types; the answer may be a `file-locked' error.  Call this before
+replacing lines, which runs no hooks that would lock the file."
   (unless (buffer-modified-p)
     (lock-file buffer-file-truename)))
 

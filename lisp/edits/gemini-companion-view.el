@@ -22,10 +22,10 @@ Each kind of view is a struct that includes this one, with methods for the
 generic functions `gemini-companion-view-...'.  BUFFERS are the buffers in its
 windows, the one to select first.  HUNKS are the displayed hunks.  KIND is its
 key in `gemini-companion-review-kinds', and CHOSEN the kind that the user has
-chosen, or nil.  FRAME is its frame, and SIZE the size of FRAME when the view was
-opened.  LAYOUT is the layout of windows before the review.  WINDOWS are the
-windows of BUFFERS when the view was opened, and TERMINAL is the window of the
-terminal of the CLI beside them, or nil."
+chosen, or nil.  FRAME is its frame, and SIZE the size of FRAME when the view
+was opened.  LAYOUT is the layout of windows before the review.  WINDOWS are
+the windows of BUFFERS when the view was opened, and TERMINAL is the window of
+the terminal of the CLI beside them, or nil."
   edit buffers hunks kind chosen frame size layout windows terminal)
 
 ;;;; From an edit to its view
@@ -33,8 +33,8 @@ terminal of the CLI beside them, or nil."
 (cl-defgeneric gemini-companion-view-show (edit select)
   "Display EDIT in a view, and record it by `gemini-companion-edit-set-view'.
 Signal an error on failure.  SELECT is `select' if the user has requested the
-review; `next' if it replaces a review that the user has just answered; or nil if
-it appears by itself.  gemini-companion-review.el has the method.")
+review; `next' if it replaces a review that the user has just answered; or nil
+if it appears by itself.  gemini-companion-review.el has the method.")
 
 ;;;; Methods of a kind of view
 

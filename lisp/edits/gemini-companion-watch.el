@@ -87,9 +87,9 @@ Each check calls FUNCTION with three arguments: the watch; a value that is
 non-nil if FILE has changed, until FUNCTION returns non-nil because it has
 handled the change; and the OCCASION of `gemini-companion-watch-check'.
 
-If CHANGED is non-nil, the first check reports a change.  LASTING is non-nil if
-FILE may be watched for hours.  The delay between checks increases from 20 ms to
-half a second."
+If CHANGED is non-nil, the first check reports a change.  LASTING is non-nil
+if FILE may be watched for hours.  The delay between checks increases from 20
+ms to half a second."
   (let* ((stamp (gemini-companion-watch-stamp file))
          (watch (gemini-companion-watch--make
                  :file file :function function :lasting lasting
@@ -212,8 +212,8 @@ before.  For OCCASION, see `gemini-companion-watch-check'."
   "Return non-nil if the file of WATCH is as its buffer was saved.
 For a remote file, its copy must have the saved bytes.  For a local file, the
 buffer must have recorded its time: a formatter in Emacs may write the file
-without the hooks of a save, and records the time.  Reading the file records the
-time as well, so do not call this on the occasion `read'."
+without the hooks of a save, and records the time.  Reading the file records
+the time as well, so do not call this on the occasion `read'."
   (let ((file (gemini-companion-watch-file watch)))
     (if-let* ((saved (gemini-companion-watch-saved watch)))
         (equal saved (gemini-companion-text-bytes file))

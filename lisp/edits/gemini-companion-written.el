@@ -145,8 +145,8 @@ reverted.  See `gemini-companion-watch-start'."
 
 (defun gemini-companion-written--changed (written)
   "Handle a write of the file of WRITTEN by another program.
-If the text is to be overridden, do so once it is the expected text; until then,
-postpone the report.  Otherwise, report the write."
+If the text is to be overridden, do so once it is the expected text; until
+then, postpone the report.  Otherwise, report the write."
   (unless (gemini-companion-written--lasts-p written)
     (gemini-companion-written-end-over written))
   (if (null (gemini-companion-written-over written))
@@ -207,9 +207,9 @@ While the CLI cannot have written yet, the minute begins again."
 
 (defun gemini-companion-written--write-over (written)
   "Override the text of the file of WRITTEN if it is the expected one.
-Return non-nil on success.  The accepted text gets the line ends of the file.  If
-writing fails, for example since the disk is full, report that, and leave the
-file unchanged."
+Return non-nil on success.  The accepted text gets the line ends of the file.
+If writing fails, for example since the disk is full, report that, and leave
+the file unchanged."
   (pcase-let* ((`(,expected . ,accepted) (gemini-companion-written-over written))
                (file (gemini-companion-watch-file
                       (gemini-companion-written-watch written))))

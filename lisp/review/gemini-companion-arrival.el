@@ -54,12 +54,13 @@ selects a review that is shown."
 (defvar gemini-companion-arrival--answered nil
   "Last edit that was answered in its review, (EDIT TIME KEYS), or nil.
 KEYS is the value of `num-input-keys' at the answer, or at the last key that
-continues to wait.  After another key, the user is not waiting for the next edit.")
+continues to wait.  After another key, the user is not waiting for the next
+edit.")
 
 (defvar gemini-companion-arrival-pause 10
   "Seconds for which an answered review waits for the next edit.
-This applies to a CLI whose turns are unknown, since it runs outside Emacs and is
-not linked.  Otherwise the review waits until the turn ends.")
+This applies to a CLI whose turns are unknown, since it runs outside Emacs and
+is not linked.  Otherwise the review waits until the turn ends.")
 
 (defvar gemini-companion-arrival-as-row-function #'ignore
   "Function that returns non-nil if the user sees each request as a row.
@@ -153,8 +154,8 @@ keys would go to another buffer."
 
 (defun gemini-companion-arrival--show-next ()
   "Display the next request if no edit is displayed and the user is idle.
-Otherwise announce the next edit.  Return non-nil if the request waits until the
-user is idle."
+Otherwise announce the next edit.  Return non-nil if the request waits until
+the user is idle."
   (when-let* ((request (seq-find #'gemini-companion-request-waits-to-appear-p
                                  (gemini-companion-requests)))
               ;; The header line of a displayed edit counts the others.
@@ -179,11 +180,11 @@ user is idle."
         allowed))))
 
 (cl-defmethod gemini-companion-request-appear ((edit gemini-companion-edit))
-  "Display EDIT; select it if it replaces the review that was answered last."
+  "Display EDIT, and select it if it is next after the last answered review."
   (gemini-companion-arrival--show edit (gemini-companion-arrival--continues-p edit)))
 
 (defun gemini-companion-arrival--continues-p (edit)
-  "Return `next' if EDIT replaces the review that was answered last.
+  "Return `next' if EDIT is next after the last answered review.
 EDIT must be of the same CLI and turn, and the user must have typed no key
 since."
   (pcase gemini-companion-arrival--answered

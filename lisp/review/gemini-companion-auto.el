@@ -98,7 +98,7 @@ An edit that is displayed must be reviewed, whatever the rules are."
                (gemini-companion-edit-notify edit 'changed)))))))
 
 (defun gemini-companion-auto-offer (&optional all)
-  "Accept each new edit for which a rule, or auto-accept of its CLI, says so.
+  "Accept each new edit that needs no review, by a rule or by auto-accept.
 If ALL is non-nil, consider all edits that await an answer."
   (dolist (edit (if all
                     (gemini-companion-edits-open)

@@ -83,8 +83,8 @@ The user's own hooks for Ediff do not run."
 
 (defun gemini-companion-ediff--start (view original proposal)
   "Start the session of VIEW, with the buffers ORIGINAL and PROPOSAL.
-ORIGINAL is current: another buffer may have local values of these
-variables, which would be bound instead of the default ones."
+Do so in ORIGINAL: in another buffer, `let' might bind its local values of the
+variables of Ediff instead of the default values."
   (let ((change-major-mode-hook nil)
         (ediff-before-setup-hook nil)
         (ediff-mode-hook
@@ -163,8 +163,8 @@ Ediff calls this at the end of its start, in the control panel."
     (display-line-numbers-mode -1)))
 
 (defun gemini-companion-ediff--window-changed (window)
-  "Write the panel in WINDOW again, as that was selected, left or resized.
-Emacs calls this at a redisplay, in any buffer."
+  "Redraw the panel in WINDOW after it was selected, left or resized.
+Emacs calls this at redisplay, in any buffer."
   ;; The keys are in the header line while the review is selected.
   (force-mode-line-update t)
   (with-current-buffer (window-buffer window)
@@ -173,9 +173,9 @@ Emacs calls this at a redisplay, in any buffer."
 ;;;; Windows
 
 (defun gemini-companion-ediff--lay-out ()
-  "Lay out the session of the control panel, which is current.
-Ediff calls this before it would lay out the whole frame itself, which it
-then finds done.  If all windows exist, do nothing."
+  "Lay out the session of the control panel, the current buffer.
+Ediff calls this before it lays out the frame, which is then unnecessary.  If
+all windows exist, do nothing."
   (unless (ediff-keep-window-config (current-buffer))
     (gemini-companion-windows-at-once
       (let ((panel (current-buffer))
@@ -198,7 +198,7 @@ The control panel is current."
               (list ediff-buffer-A ediff-buffer-B (current-buffer))))
 
 (cl-defmethod gemini-companion-view-fits-p ((view gemini-companion-ediff-view))
-  "Return non-nil if the windows of VIEW's session are all there and fit."
+  "Return non-nil if all windows of the session of VIEW exist and fit."
   (with-current-buffer (gemini-companion-ediff--panel view)
     (and (seq-set-equal-p (list ediff-window-A ediff-window-B
                                 ediff-control-window)
@@ -214,8 +214,8 @@ The control panel is current."
 
 (defun gemini-companion-ediff--write-panel ()
   "Write the current hunk and the keys into the control panel.
-It is current; if it is in no window, do nothing.  Where its keys do not
-work, as it is not selected, they are dimmed."
+The panel is the current buffer; do nothing if no window displays it.  While
+the panel is not selected, its keys are dimmed, since they do not work."
   (when-let* ((window (and gemini-companion-edit-here (get-buffer-window))))
     (let* ((excluded (gemini-companion-ediff--excluded-p))
            (hunk (concat (format " Hunk %d of %d"
@@ -235,9 +235,9 @@ work, as it is not selected, they are dimmed."
 ;;;; Current hunk
 
 (defun gemini-companion-ediff--show-current ()
-  "Display which hunk is current, and whether it is excluded.
-The control panel is current.  Ediff calls this when it has selected
-another difference."
+  "Highlight the current hunk, and display whether it is excluded.
+The control panel is the current buffer.  Ediff calls this after it has
+selected another difference."
   (gemini-companion-ediff--mark-side
    'A ediff-current-diff-overlay-A "-" 'ediff-current-diff-A)
   (gemini-companion-ediff--mark-side
@@ -294,7 +294,7 @@ SIDE is `A' or `B'.  The control panel is current."
 ;;;; Hunks
 
 (cl-defmethod gemini-companion-view-compare ((view gemini-companion-ediff-view))
-  "Compare again in the session of VIEW, and leave the windows alone."
+  "Compare again in the session of VIEW without changing windows."
   (let ((message-log-max nil))
     (gemini-companion-text-keeping-message
       ;; Ediff goes on in the window that is selected, and selects it again.
@@ -310,7 +310,7 @@ SIDE is `A' or `B'.  The control panel is current."
     (gemini-companion-ediff--show-current)))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-ediff-view))
-  "Return the hunk of VIEW at point, in the panel the current one of Ediff."
+  "Return the hunk of VIEW at point, or in the panel, the current one of Ediff."
   (let ((buffer (current-buffer))
         (position (point)))
     (with-current-buffer (gemini-companion-ediff--panel view)
@@ -342,7 +342,7 @@ SIDE is `A' or `B'.  The control panel is current."
       (ediff-jump-to-difference (1+ number)))))
 
 (cl-defmethod gemini-companion-view-edit-proposal ((view gemini-companion-ediff-view))
-  "Select the window of the proposal of VIEW, or from there the panel."
+  "Select the window of the proposal of VIEW; if it is selected, the panel."
   (pcase-let ((`(,panel ,proposal . ,_) (gemini-companion-view-buffers view)))
     (if-let* ((window (get-buffer-window
                        (if (eq (current-buffer) proposal) panel proposal))))
@@ -354,8 +354,8 @@ SIDE is `A' or `B'.  The control panel is current."
 
 (cl-defmethod gemini-companion-view-close ((view gemini-companion-ediff-view))
   "End the Ediff session of VIEW, which may be incomplete.
-Ediff's own command for that would also rearrange the windows, and run
-hooks of the user, many of which kill the compared buffers."
+Do not call `ediff-quit', which would rearrange the windows, and run hooks of
+the user, many of which kill the compared buffers."
   (let ((panel (gemini-companion-ediff--panel view)))
     (when (buffer-live-p panel)
       (with-current-buffer panel
@@ -382,7 +382,7 @@ The control panel is current."
                                  ,@ediff-wide-bounds))))
 
 (defun gemini-companion-ediff--leave-text (buffer panel)
-  "Remove from BUFFER what it has for the session of PANEL."
+  "Undo in BUFFER the settings for the session of PANEL."
   (with-current-buffer buffer
     (setq ediff-this-buffer-ediff-sessions
           (delq panel ediff-this-buffer-ediff-sessions))
@@ -392,7 +392,7 @@ The control panel is current."
 
 (defun gemini-companion-ediff--unregister (panel)
   "Remove the session of PANEL from the registry of Ediff.
-The user may display it, or have other sessions; else it goes, too."
+Kill the buffer of the registry unless it is displayed or has other sessions."
   (setq ediff-session-registry (delq panel ediff-session-registry))
   (if (or ediff-session-registry
           (get-buffer-window "*Ediff Registry*" t))

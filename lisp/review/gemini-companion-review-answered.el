@@ -73,7 +73,7 @@ The keys of the argument must not be inserted as text.")
       (eq 'xterm-paste (car-safe event))))
 
 (defun gemini-companion-review-answered--for-text-p (command)
-  "Return non-nil if COMMAND edits the text at point, or moves point.
+  "Return non-nil if COMMAND is to edit the text at point, or to move point.
 The interactive form of such a command begins with * or ^, for a read-only
 buffer or shift selection, and reads no argument."
   (and (symbolp command)
@@ -131,8 +131,8 @@ open review; the review is closed after such a command."
 
 (defun gemini-companion-review-answered--run (command)
   "Run COMMAND, of a key in an answered review, in the current buffer.
-The key was typed in another buffer, so COMMAND must not edit this one unless it
-reads from the minibuffer first: the buffer is read-only until then."
+The key was typed in another buffer, so COMMAND must not edit this one unless
+it reads from the minibuffer first: the buffer is read-only until then."
   (let* ((buffer (current-buffer))
          (read-only buffer-read-only)
          (prompted nil)
@@ -195,7 +195,7 @@ review, and other letters are undefined."
                     (lookup-key evil-motion-state-map keys)))))
 
 (defun gemini-companion-review-answered--evil-operator-p (command)
-  "Return non-nil if COMMAND is an operator of Evil, which reads a motion."
+  "Return non-nil if COMMAND is an operator of Evil, to be followed by a motion."
   (and (symbolp command)
        (fboundp 'evil-has-command-property-p)
        ;; Operators have the property :move-point; x, which reads no motion, has

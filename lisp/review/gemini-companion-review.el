@@ -85,7 +85,7 @@ the keys that accept, are ignored in it for the first second."
 ;;;; Keys
 
 (defun gemini-companion-review--key (command)
-  "Return a binding of COMMAND that does nothing just after a review appears."
+  "Return a binding of COMMAND that is ignored just after a review appears."
   (list 'menu-item "" command
         :filter (lambda (command)
                   (if (gemini-companion-guard-new-p)
@@ -184,7 +184,7 @@ This is on `gemini-companion-review-mode-hook' while the mode is on."
 
 (defun gemini-companion-review-enter ()
   "Return the current view.
-From the overview, go there first, to the line at point."
+In the overview, first go to the view, to the line at point."
   (when gemini-companion-edits-view
     (let ((edit (gemini-companion-edit-unsettled))
           (line (get-text-property (point) 'gemini-companion-line)))
@@ -255,10 +255,10 @@ Do not compare the texts."
 (defun gemini-companion-review-update-hunk ()
   "Update the comparison of the review at point, and return the hunk at point.
 The value is nil if there is no hunk.  Commands call this; menus call
-`gemini-companion-review-hunk-shown', which compares nothing.  If the texts have
-changed, compare them again, since lines that were typed beside a hunk belong
-to it.  On a page with several edits, signal a `user-error' if the hunk at point
-is outdated."
+`gemini-companion-review-hunk-shown', which compares nothing.  If the texts
+have changed, compare them again, since lines that were typed beside a hunk
+belong to it.  On a page with several edits, signal a `user-error' if the hunk
+at point is outdated."
   (let* ((view (gemini-companion-review-of-buffer))
          (edit (gemini-companion-view-edit view)))
     (unless (or (null edit)
@@ -299,8 +299,8 @@ For SELECT, see the generic function."
 (defun gemini-companion-review--frame (edit requested)
   "Return the frame for a review of EDIT.
 It displays the terminal of the CLI or the file of EDIT, or is the selected
-frame.  Prefer the selected frame, and if REQUESTED is non-nil, consider no other
-reason.  Skip frames with only dedicated windows."
+frame.  Prefer the selected frame, and if REQUESTED is non-nil, consider no
+other reason.  Skip frames with only dedicated windows."
   (let ((file (gemini-companion-names-buffer (gemini-companion-edit-file edit)))
         (frames (seq-filter
                  (lambda (frame)
@@ -328,7 +328,7 @@ reason.  Skip frames with only dedicated windows."
         (selected-frame))))
 
 (defun gemini-companion-review--fits-ediff-p (edit)
-  "Return non-nil if EDIT fits Ediff on the selected frame."
+  "Return non-nil if EDIT can be displayed by Ediff on the selected frame."
   (and (not (eq 'new (gemini-companion-edit-before edit)))
        (gemini-companion-review--room-for-ediff-p edit)
        ;; Ediff shows all of a line.
@@ -352,10 +352,10 @@ reason.  Skip frames with only dedicated windows."
          (<= gemini-companion-windows-ediff-lines lines))))
 
 (defun gemini-companion-review--focus (view select)
-  "Select VIEW, which was opened, if the user wants that.
-A prompt or a search keeps the keys.  For SELECT, see
-`gemini-companion-view-show'.  If the user has not asked for
-VIEW, some of its keys do nothing for a second."
+  "Select VIEW, a new view, by SELECT or by the option for the focus.
+A prompt or a search in progress stays selected.  For SELECT, see
+`gemini-companion-view-show'.  If the user has not requested VIEW, ignore its
+keys that answer for a second."
   (when (or select
             (and (gemini-companion-idle-between-commands-p)
                  (pcase gemini-companion-review-focus
@@ -368,8 +368,8 @@ VIEW, some of its keys do nothing for a second."
     (gemini-companion-review--select view)))
 
 (defun gemini-companion-review--kind (edit)
-  "Return the kind of view that EDIT has on the selected frame.
-That is `gemini-companion-review-view', unless that does not fit."
+  "Return the kind of view for EDIT on the selected frame.
+It is `gemini-companion-review-view' if that fits."
   (pcase (assq gemini-companion-review-view gemini-companion-review-kinds)
     ((and `(,kind ,_ . ,properties)
           (guard (funcall (or (plist-get properties :fits-p) #'always) edit)))
@@ -438,9 +438,8 @@ Follow the size of the frame."
 
 (defun gemini-companion-review--select (view &optional lay-out)
   "Select VIEW on its frame, if that is visible on this terminal.
-If LAY-OUT is non-nil, show it again if its windows are not as they
-should be, also as Ediff if that fits now that it may take the windows
-of files."
+If LAY-OUT is non-nil and its windows have changed, display it again; use
+Ediff if that fits, now that it may replace windows of files."
   (let ((frame (gemini-companion-view-frame view)))
     (when (and (frame-live-p frame)
                (not (eq frame (selected-frame)))
@@ -482,9 +481,9 @@ If KEEP is non-nil, the selected window stays visible and selected."
 
 (defun gemini-companion-review--replace (view kind &optional keep)
   "Close VIEW, open one of KIND on the selected frame, and return it.
-It is at the same hunk.  If that fails, open one as before; if that fails
-too, the edit waits again.  If KEEP is non-nil, the selected window stays
-visible and selected."
+The new view is at the same hunk.  If it cannot be opened, open one of the
+previous kind; if that fails, the edit waits to be displayed again.  If KEEP
+is non-nil, the selected window stays visible and selected."
   (let ((edit (gemini-companion-view-edit view))
         (line (gemini-companion-review--line view))
         (chosen (gemini-companion-view-chosen view)))
@@ -500,8 +499,8 @@ visible and selected."
       (gemini-companion-edit-view edit))))
 
 (defun gemini-companion-review--line (view)
-  "Return the number of the line of the proposal where the user is in VIEW.
-It is nil where no line and no hunk is."
+  "Return the line number in the proposal at point in VIEW.
+Return nil if there is no line and no hunk at point."
   (let ((edit (gemini-companion-view-edit view)))
     (with-current-buffer (if (eq edit gemini-companion-edit-here)
                              (current-buffer)
@@ -519,7 +518,7 @@ It is nil where no line and no hunk is."
 (put 'gemini-companion-review--resized 'permanent-local-hook t)
 
 (defun gemini-companion-review--follow-frame (edit)
-  "Show the view of EDIT as its frame has room for it, between two commands."
+  "Display EDIT in the kind of view that fits its frame, between two commands."
   (when-let* ((view (and edit (gemini-companion-edit-view edit)))
               ;; A review that has ended stays as it was answered.
               ((gemini-companion-edit-open-p edit))
@@ -543,7 +542,7 @@ It is nil where no line and no hunk is."
 ;;;; Closing
 
 (defun gemini-companion-review--close (view)
-  "Close VIEW, but leave its proposal alone."
+  "Close VIEW; do not change its proposal."
   (let* ((edit (gemini-companion-view-edit view))
          (proposal (gemini-companion-edit-proposal-buffer edit)))
     ;; A frame that is deleted with its windows would close it again.
@@ -561,12 +560,12 @@ It is nil where no line and no hunk is."
 ;;;; Commands
 
 (defun gemini-companion-review (&optional list)
-  "Go to what waits for an answer.
-That is the review that is shown, laid out again if one of its windows was
-deleted, or the terminal beside it; else what has waited longest: a
-proposal, or a question in the terminal of a CLI.  From there, go to the
-next.  If nothing waits, show what each CLI is doing.  With prefix argument
-LIST, go to the overview."
+  "Go to the next review or question.
+If a review is displayed, select it, or if it is selected, the terminal beside
+it; if one of its windows was deleted, restore the windows.  Otherwise go to
+the proposal, or to the question in the terminal of a CLI, that has waited
+longest; from there, go to the next one.  If nothing waits, display the state
+of each CLI.  With prefix argument LIST, go to the overview."
   (interactive "P")
   (let ((request (or (gemini-companion-edit-shown)
                      (gemini-companion-request-next))))
@@ -616,8 +615,8 @@ With a file name, as in :w FILE, do what Evil does."
 
 (defun gemini-companion-review-switch-view ()
   "Switch this review between Ediff and the unified diff.
-Point stays at its hunk, or goes to the one before.  Your edits and
-the excluded hunks stay."
+Point stays at its hunk, or moves to the previous one.  Your edits of the
+proposal and the excluded hunks are preserved."
   (interactive)
   (gemini-companion-edit-unsettled)
   (gemini-companion-windows-at-once

@@ -142,8 +142,8 @@ where it begins, from the top of the frame."
 ;; A diff in the window of its file shows the line of the user where that was, so
 ;; that the text does not jump.
 (defun gemini-companion-unified--place-in (window edit)
-  "Return the place of point in WINDOW, which is a window or nil.
-Return nil if WINDOW does not show the file of EDIT."
+  "Return the position of the user in WINDOW, a window or nil.
+Return nil if WINDOW does not display the file of EDIT."
   (when (and window
              (eq (window-buffer window)
                  (gemini-companion-names-buffer (gemini-companion-edit-file edit))))
@@ -155,9 +155,9 @@ Return nil if WINDOW does not show the file of EDIT."
             (count-screen-lines (min beg (window-start)) beg)))))))
 
 (defun gemini-companion-unified--return-to (place)
-  "Scroll the line of PLACE to its row, and go to a hunk that is visible then.
-That is the last one until there, or the next one.  If neither is visible,
-or the line is not drawn, return nil, with point where it was."
+  "Scroll the line of PLACE to its row, and move point to a visible hunk.
+Prefer the last hunk up to that line to the next one.  If neither is visible,
+or the line is not drawn, return nil and do not move point."
   (when-let* ((first (point))
               (there (text-property-any
                       (point-min) (point-max) 'gemini-companion-old
@@ -178,8 +178,8 @@ or the line is not drawn, return nil, with point where it was."
 ;;;; Text
 
 (defun gemini-companion-unified--write (view)
-  "Compare again, and draw the diff of VIEW; at first, go to its first hunk.
-The buffer of VIEW, a page, calls this."
+  "Compare the texts, and draw the diff of VIEW.
+The first time, move point to the first hunk.  The page of VIEW calls this."
   (let ((edit (gemini-companion-view-edit view))
         (first (zerop (buffer-size))))
     ;; A review that has ended stays as it was answered.
@@ -199,8 +199,8 @@ The buffer of VIEW, a page, calls this."
 
 (defun gemini-companion-unified--drawn (view hunks)
   "Return the text of the diff of VIEW with HUNKS.
-The buffer of VIEW is current.  If the user was in the file, the text near
-that line is not folded, as near a hunk."
+The buffer of VIEW must be current.  If the user was in the file, the text near
+that line is not folded."
   (let* ((edit (gemini-companion-view-edit view))
          (unfolded gemini-companion-unified-draw-unfolded)
          (line (gemini-companion-unified-view-user-line view))
@@ -220,7 +220,7 @@ that line is not folded, as near a hunk."
       (buffer-string))))
 
 (defun gemini-companion-unified--with-user-line (hunks line)
-  "Return HUNKS with one without lines at LINE of the file, from 1 on.
+  "Return HUNKS with an empty hunk inserted at LINE of the file, from 1.
 If LINE is in a hunk, return HUNKS."
   (let* ((before (seq-take-while (lambda (hunk)
                                    (<= (gemini-companion-hunk-old hunk) line))
@@ -236,11 +236,11 @@ If LINE is in a hunk, return HUNKS."
               (nthcdr (length before) hunks)))))
 
 (cl-defmethod gemini-companion-view-back ((_ gemini-companion-unified-view))
-  "Return the label of the way back."
+  "Return the label of the key to go back to the diff."
   "back to the diff")
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
-  "Return the line of the proposal here, or the next one that is shown."
+  "Return the line of the proposal at point, or the next displayed one."
   (if-let* ((there (text-property-not-all (line-beginning-position) (point-max)
                                           'gemini-companion-line nil)))
       (get-text-property there 'gemini-companion-line)
@@ -286,7 +286,7 @@ A long diff gets more text if that is necessary."
                      (gemini-companion-unified--no-hunk back))))))
 
 (defun gemini-companion-unified--no-hunk (back)
-  "Signal that there is no next hunk, or no previous one if BACK is non-nil."
+  "Signal a `user-error': no next hunk, or if BACK is non-nil, no previous one."
   (user-error "No %s hunk" (if back "previous" "next")))
 
 (cl-defmethod gemini-companion-view-go-to ((view gemini-companion-unified-view)
@@ -312,8 +312,8 @@ A long diff gets more text until it has LINE."
     (funcall find)))
 
 (defun gemini-companion-unified-change (&optional back)
-  "Return where the next visible hunk or change begins, or nil.
-If BACK is non-nil, return where the previous one begins."
+  "Return the position of the next visible hunk or change, or nil.
+If BACK is non-nil, return the position of the previous one."
   (let ((positions (gemini-companion-unified--changes)))
     (if back
         (car (last (seq-take-while (lambda (position) (< position (point)))
@@ -321,7 +321,7 @@ If BACK is non-nil, return where the previous one begins."
       (seq-find (lambda (position) (< (point) position)) positions))))
 
 (defun gemini-companion-unified--changes ()
-  "Return the positions where visible hunks and changes begin, in order."
+  "Return the positions of the visible hunks and changes, in order."
   (let* ((next (lambda (position)
                  (text-property-not-all position (point-max)
                                         'gemini-companion-change nil)))
@@ -378,9 +378,9 @@ the line in the proposal, or in the file if it was removed, and its text."
           (t 0))))
 
 (cl-defmethod gemini-companion-view-edit-proposal ((view gemini-companion-unified-view))
-  "Show the proposal of VIEW in the window of its diff, or the other way round.
-Go to the same character of the proposal; back to its line, or to the
-fold that it is in."
+  "Replace the diff of VIEW by its proposal in the window, or vice versa.
+In the proposal, move point to the same character; in the diff, to its line or
+to the fold that contains it."
   (pcase-let ((`(,buffer ,proposal) (gemini-companion-view-buffers view)))
     (if (eq (current-buffer) buffer)
         (let ((line (gemini-companion-view-line view))

@@ -47,9 +47,9 @@
 
 (defconst gemini-companion-windows--quit-parameters
   '(quit-restore quit-restore-prev)
-  "The parameters of a window that say what quitting it does.
-Emacs 31 records in the second one what a window showed that had the first
-one already; earlier versions overwrite the first one.")
+  "Parameters of a window that determine the effect of quitting it.
+Emacs 31 saves the first one in the second one if the window displays another
+buffer; earlier versions overwrite the first one.")
 
 ;; Emacs 31 has it.
 (defvar quit-restore-window-no-switch)
@@ -72,9 +72,9 @@ configuration does not keep that point if other windows show its buffer."
                (:noinline t)
                (:constructor gemini-companion-windows--make-shown)
                (:copier nil))
-  "What a window shows that the user may have changed during a review.
-QUIT are its parameters of `gemini-companion-windows--quit-parameters', an
-alist; the other slots are what the functions of these names return."
+  "State of a window that the user may have changed during a review.
+QUIT is an alist of its `gemini-companion-windows--quit-parameters'.  The other
+slots are values of the functions with these names, such as `window-start'."
   window buffer edges start point quit margins)
 
 ;;;; A window for a review
@@ -106,20 +106,20 @@ LINES and COLUMNS are its least height and width."
 
 (defun gemini-companion-windows--used ()
   "Return the window of the selected frame where the user works.
-That is the window before the minibuffer was selected, if it is."
+If the minibuffer is selected, that is the window selected before it."
   (or (minibuffer-selected-window)
       (if (window-minibuffer-p)
           (car (gemini-companion-windows--main))
         (selected-window))))
 
 (defun gemini-companion-windows--fill (window buffer)
-  "Show BUFFER in WINDOW, also if that is dedicated, and return WINDOW."
+  "Display BUFFER in WINDOW, even if WINDOW is dedicated, and return WINDOW."
   (set-window-dedicated-p window nil)
   (set-window-buffer window buffer)
   window)
 
 (defun gemini-companion-windows--main ()
-  "Return the windows of the selected frame, but for its side windows."
+  "Return the windows of the selected frame, without side windows."
   (seq-remove (lambda (window) (window-parameter window 'window-side))
               (window-list nil 'no-minibuffer)))
 
@@ -131,9 +131,10 @@ That is the window before the minibuffer was selected, if it is."
 
 (defun gemini-companion-windows--beside (kept lines columns)
   "Return a window beside the windows KEPT, or nil if there is no room.
-It is the largest other one.  If that is too small, it takes the place
-of all others, which are deleted, or else most of the first of KEPT.  See
-`gemini-companion-windows-make' for LINES and COLUMNS."
+It is the largest window that is not in KEPT.  If that is too small, delete
+the other windows that are not in KEPT; and if it is still too small, split
+the first window of KEPT.  For LINES and COLUMNS, see
+`gemini-companion-windows-make'."
   (let* ((others (seq-difference (gemini-companion-windows--main) kept #'eq))
          (largest (car (seq-sort-by (lambda (window)
                                       (* (window-total-width window)
@@ -203,10 +204,10 @@ is non-nil, any width will do for one above or below.  See
 ;;;; A unified diff
 
 (defun gemini-companion-windows-place-of-diff (edit &optional keep)
-  "Return the window of this frame that a unified diff of EDIT takes, or nil.
-That is the window of the previous diff if this was in the same turn, or
-one that shows the file.  The terminal of the CLI is none, nor is a low
-window or, if KEEP is non-nil, the one where the user works."
+  "Return the window of this frame for a unified diff of EDIT, or nil.
+It is the window of the previous diff if that was of the same turn, or else a
+window that displays the file.  It is never the terminal of the CLI, a low
+window or, if KEEP is non-nil, the window where the user works."
   (pcase-let* ((`(,last . ,last-window) gemini-companion-windows--last-diff)
                (file (gemini-companion-names-buffer
                       (gemini-companion-edit-file edit)))
@@ -228,11 +229,11 @@ window or, if KEEP is non-nil, the one where the user works."
 
 (defun gemini-companion-windows-show-diff (buffer edit place &optional keep)
   "Show BUFFER, the unified diff of EDIT, and select its window.
-PLACE is the value of `gemini-companion-windows-place-of-diff'.  If it is
-nil, that is the selected window, unless the terminal of the CLI is on
-the frame, or else one that is made.  If KEEP is non-nil, the selected
-window stays visible.  The user's `display-buffer-alist' comes first.
-Signal a `user-error' if no window may show it."
+PLACE is the value of `gemini-companion-windows-place-of-diff'.  If it is nil,
+use the selected window, or if the terminal of the CLI is on the frame, make a
+window.  If KEEP is non-nil, the selected window stays visible.  The user's
+`display-buffer-alist' takes precedence.  Signal a `user-error' if there is no
+window for BUFFER."
   (let* ((in-place (lambda (buffer _alist)
                      (when place
                        (gemini-companion-windows--fill place buffer))))
@@ -288,10 +289,9 @@ room, signal `gemini-companion-windows-too-small'."
 
 (defun gemini-companion-windows-lay-out-ediff (windows original proposal set-up)
   "Show the buffers ORIGINAL and PROPOSAL beside each other, above a panel.
-They take the place of WINDOWS, those that their session has, at least
-one; other windows stay as they are.  Call SET-UP with the windows of
-ORIGINAL and PROPOSAL while that of the panel is selected, to which it
-gives a buffer."
+They replace WINDOWS, the windows of their session, at least one; other windows
+do not change.  Call SET-UP with the windows of ORIGINAL and PROPOSAL while the
+window of the panel is selected; SET-UP must set its buffer."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
          ;; Other windows keep their sizes.
@@ -313,10 +313,9 @@ gives a buffer."
                      nil t))))
 
 (defun gemini-companion-windows-call-in-panel (panel edit function)
-  "Call FUNCTION in the buffer PANEL of EDIT, with a window of it selected.
-That may be on another frame; if no window shows PANEL, it is one that is
-made for this.  In the end, the windows are as before, and so is point of
-the current buffer."
+  "Call FUNCTION in the buffer PANEL of EDIT, with a window of PANEL selected.
+The window may be on another frame; if there is none, make one.  Then restore
+the windows, and point of the current buffer."
   (gemini-companion-windows-at-once
     (let ((window (get-buffer-window panel t)))
       (with-selected-frame (window-frame window)
@@ -361,10 +360,10 @@ This is an action function of `display-buffer'."
     window))
 
 (defun gemini-companion-windows-display-instead (buffer alist)
-  "Display BUFFER in place of another one of its kind, if there is one.
-The function `instead-of' in ALIST returns non-nil for the window of that.
-Quitting BUFFER does there what quitting the other one would have done, as
-if that had not been shown.  This is an action function of `display-buffer'."
+  "Display BUFFER in place of another buffer of its kind, if there is one.
+The function `instead-of' in ALIST returns non-nil for the window of that
+buffer.  Quitting BUFFER then has the same effect as quitting the other buffer
+would have had.  This is an action function of `display-buffer'."
   (when-let* ((window (seq-find
                        (lambda (window)
                          (and (funcall (alist-get 'instead-of alist) window)
@@ -436,11 +435,11 @@ They show that one again when the other buffer is quit."
      :point (set-marker (make-marker) (window-point) (window-buffer)))))
 
 (defun gemini-companion-windows-try (function &optional keep)
-  "Return the value of FUNCTION, which is called to open a review.
-Its argument is the layout of the frame until then, which is for
-`gemini-companion-windows-restore-after-review'.  If FUNCTION fails,
-restore the layout, and signal the error again.  If KEEP is non-nil, the
-selected window is selected again in the end."
+  "Call FUNCTION to open a review, and return its value.
+The argument of FUNCTION is the current layout of the frame, for
+`gemini-companion-windows-restore-after-review'.  If FUNCTION signals an error,
+restore the layout, and signal the error again.  If KEEP is non-nil, select the
+selected window again at the end."
   (let ((layout (gemini-companion-windows--layout-now))
         (used (seq-sort-by #'window-use-time #'< (window-list))))
     (condition-case problem
@@ -454,9 +453,9 @@ selected window is selected again in the end."
 
 (defun gemini-companion-windows--select-again (window used)
   "Select WINDOW, which was selected before a review was opened.
-USED are the windows of then, the one that was used last at the end; they
-keep their order, as far as they are left."
-  ;; A rule of the user in `display-buffer-alist' may have made a tab for the review.
+USED are the windows at that time, the last used one last; restore the order of
+those that are still live."
+  ;; The user's `display-buffer-alist' may have opened a tab for the review.
   (unless (window-live-p window)
     (tab-bar-switch-to-recent-tab))
   (when (window-live-p window)
@@ -465,7 +464,8 @@ keep their order, as far as they are left."
     (mapc #'window-bump-use-time (seq-filter #'window-live-p used))))
 
 (defun gemini-companion-windows--restore (layout)
-  "Restore LAYOUT, but no prompt.  Windows of a terminal follow its output."
+  "Restore LAYOUT, except for the minibuffer.
+Windows of a terminal follow its output."
   (let ((frame (gemini-companion-windows--layout-frame layout))
         (selected (gemini-companion-windows--layout-selected layout))
         (point (gemini-companion-windows--layout-point layout))
@@ -556,11 +556,11 @@ the user has added other windows to it."
             (quit-restore-window)))))))
 
 (defun gemini-companion-windows--restore-around (layout buffers)
-  "Restore LAYOUT from a review in BUFFERS.
-A window that shows another buffer keeps it, its point, its margins, what
-quitting does and the selection: the user may have worked there meanwhile.
-If the user is in a window that LAYOUT does not have, its buffer stays
-selected, too."
+  "Restore LAYOUT after a review in BUFFERS, around other buffers.
+A window that displays another buffer keeps it, with its point, its margins,
+the effect of quitting, and the selection: the user may have worked there
+meanwhile.  If the selected window is not in LAYOUT, select a window of its
+buffer."
   (let* ((frame (gemini-companion-windows--layout-frame layout))
          (last (frame-selected-window frame))
          (others (seq-remove (lambda (window)
@@ -568,13 +568,13 @@ selected, too."
                              (window-list frame)))
          (shown (mapcar #'gemini-companion-windows--shown-in others)))
     (gemini-companion-windows--restore layout)
-    ;; The selected window is the first one of the list.  Its buffer comes last,
-    ;; as it may have to take another one's place.
-    (dolist (one (nreverse shown))
-      (let* ((selected (eq last (gemini-companion-windows--shown-window one)))
-             (window (gemini-companion-windows--window-for one frame selected)))
+    ;; The selected window is the first one in the list.  Its buffer comes last, as
+    ;; it may have to replace the buffer of another window.
+    (dolist (state (nreverse shown))
+      (let* ((selected (eq last (gemini-companion-windows--shown-window state)))
+             (window (gemini-companion-windows--window-for state frame selected)))
         (when window
-          (gemini-companion-windows--show-again one window)
+          (gemini-companion-windows--show-again state window)
           (when selected
             (set-frame-selected-window (window-frame window) window t)))))))
 
@@ -593,8 +593,8 @@ selected, too."
 
 (defun gemini-companion-windows--window-for (shown frame selected)
   "Return a window with the buffer of SHOWN, after a layout was restored.
-That is the window that had it.  If that is gone, it is one of FRAME that
-is covered, if SELECTED is non-nil, or else nil."
+It is the window that displayed the buffer before.  If that is deleted, display
+the buffer in another window of FRAME if SELECTED is non-nil, or return nil."
   (let ((window (gemini-companion-windows--shown-window shown))
         (buffer (gemini-companion-windows--shown-buffer shown))
         (pop-up-frames nil))
@@ -613,7 +613,7 @@ is covered, if SELECTED is non-nil, or else nil."
                   (inhibit-switch-frame . t))))))))
 
 (defun gemini-companion-windows--show-again (shown window)
-  "Give WINDOW the margins, the beginning and point of SHOWN."
+  "Set the margins, the start and point of WINDOW to those of SHOWN."
   (let ((start (gemini-companion-windows--shown-start shown))
         (margins (gemini-companion-windows--shown-margins shown)))
     (set-window-margins window (car margins) (cdr margins))

@@ -91,8 +91,8 @@ DIRECTORY is an environment."
               (gemini-companion-install--environments)))
 
 (defun gemini-companion-install--foreign-p (directory)
-  "Return non-nil if another running Emacs made DIRECTORY, or is making it.
-The name of an environment ends in the process ID of its Emacs, as in
+  "Return non-nil if another running Emacs has made DIRECTORY, or is making it.
+The name of an environment ends with the process ID of its Emacs, as in
 \"venv-20261124T120000000-4711\"."
   (let ((default-directory "/")
         (pid (string-to-number (car (last (split-string directory "-"))))))
@@ -134,7 +134,7 @@ again."
 ;;;; Installation
 
 (defun gemini-companion-install--check (python function)
-  "Return a command: PYTHON is to call FUNCTION of the program of the server.
+  "Return a command to call FUNCTION of the program of the server by PYTHON.
 FUNCTION is \"check_settings\" or \"check_packages\"."
   (list python "-c" "import sys; sys.path.insert(0, sys.argv[1]); \
 import gemini_companion_epc.__main__ as program; \
@@ -383,9 +383,9 @@ The settings of pip and uv for proxies, certificates and indexes stay."
        (funcall (gemini-companion-install--job-end job) nil)))))
 
 (defun gemini-companion-install--delete-older-than (new)
-  "Delete all environments of this Emacs but NEW and the one before it.
-Another Emacs may use the previous one.  Those that another running Emacs
-has made stay, too."
+  "Delete all environments except NEW and the previous one.
+Another Emacs may use the previous one.  Environments that another running
+Emacs has made are not deleted."
   (let ((kept (cons new
                     (seq-take (gemini-companion-install--complete-environments)
                               2))))

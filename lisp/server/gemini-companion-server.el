@@ -179,8 +179,7 @@ It is sent as JSON on the first line of its standard input."
 
 (defun gemini-companion-server--inheritance ()
   "Return the settings that a new process takes over, a plist.
-It is nil at the first start, and if the current process has never been
-ready."
+It is nil at the first start, and if the current process was never ready."
   (when-let* ((current gemini-companion-server--current)
               (info (process-get current 'info)))
     (let* ((restart-p (gemini-companion-server-ready-p))
@@ -276,9 +275,9 @@ M-x gemini-companion-install-server"))
       process)))
 
 (defun gemini-companion-server--await (process left)
-  "Let the server PROCESS fail if it is not ready in LEFT seconds.
-A second counts only if Emacs has read what PROCESS has sent meanwhile: a
-long command, as in an init file, may run while the server starts."
+  "Make the server PROCESS fail unless it is ready in LEFT seconds.
+A second counts only if Emacs could read the output of PROCESS in it, since a
+long command, such as an init file, may run meanwhile."
   (process-put
    process 'timer
    (if (zerop left)
@@ -302,9 +301,9 @@ long command, as in an init file, may run while the server starts."
             process (error-message-string problem)))))
 
 (defun gemini-companion-server--read (process string)
-  "Keep STRING, the last output of PROCESS; call hello if it has a port.
-The port is on a line of its own.  This is the filter of the process,
-which keeps at least the last 32 KB for a report."
+  "Append STRING, output of PROCESS, to its buffer; call hello once it has a port.
+The port is on a separate line.  This is the filter of PROCESS.  The buffer
+keeps at least the last 32 KB for a report."
   (with-current-buffer (process-buffer process)
     (goto-char (point-max))
     (insert string)
@@ -515,11 +514,12 @@ The sentinel calls this."
     (epc:stop-epc connection)))
 
 (defun gemini-companion-server--end-of (process)
-  "Return what the end of PROCESS is, a symbol.
-`unused': of one that was stopped.  `successor': of one that was to
-replace the current one.  `replaced': of the current one, whose successor
-is ready.  `start': of the current one, which has never been ready.
-`crash': of the current one, unexpectedly."
+  "Return the kind of end of PROCESS, a symbol.
+`unused': the process was stopped.
+`successor': it was to replace the current one.
+`replaced': it was the current one, and its successor is ready.
+`start': it was the current one, and never ready.
+`crash': it was the current one, and ended unexpectedly."
   (cond ((not (gemini-companion-server--used-p process)) 'unused)
         ((eq process gemini-companion-server--next) 'successor)
         ((gemini-companion-server--callable-p gemini-companion-server--next)
@@ -528,9 +528,8 @@ is ready.  `start': of the current one, which has never been ready.
         (t 'start)))
 
 (defun gemini-companion-server--crashed (process report)
-  "Replace PROCESS, which was the current one and crashed; REPORT has the reason.
-A process that ran for a minute may be replaced as often as the first
-one."
+  "Replace PROCESS, the current one, after a crash; REPORT has the reason.
+If PROCESS has run for a minute, all attempts to restart are available again."
   (setq gemini-companion-server--died (float-time))
   (gemini-companion-log-guarded 'server
     (run-hooks 'gemini-companion-server-crash-hook))
@@ -552,8 +551,8 @@ if NOW is non-nil; give up if none is left."
     (gemini-companion-server--give-up report)))
 
 (defun gemini-companion-server--open-next (report)
-  "Start the process that will replace the crashed one, which REPORT is about.
-If it cannot be started, try again later."
+  "Start the process that will replace the crashed one.
+REPORT is about the crash.  If the process cannot be started, try again later."
   (condition-case-unless-debug problem
       (setq gemini-companion-server--next (gemini-companion-server--open))
     (error
@@ -561,7 +560,7 @@ If it cannot be started, try again later."
       (concat (error-message-string problem) "\n\n" report)))))
 
 (defun gemini-companion-server--give-up (report)
-  "Stop the server, and have the mode show REPORT and how to go on."
+  "Stop the server, and have the mode display REPORT and the remedy."
   (let ((on-end (gemini-companion-server--callbacks-on-end
                  gemini-companion-server--callbacks)))
     (gemini-companion-server-stop)
@@ -611,8 +610,8 @@ name of its discovery file, as (\"gemini\" \"/tmp/.../server-1.json\");
 
 (defun gemini-companion-server-call (method &rest args)
   "Call METHOD of the server with ARGS, without waiting for its answer.
-Strings among ARGS, not in lists, may be of any length.  Return non-nil
-if the call was sent."
+Strings among ARGS, but not in lists, may have any length.  Return non-nil if
+the call was sent."
   (gemini-companion-server-ask method args #'ignore))
 
 (defun gemini-companion-server-search-in (places done)

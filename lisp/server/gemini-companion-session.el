@@ -140,8 +140,8 @@ CLIs that reconnect by themselves are omitted."
 
 (defun gemini-companion-session-read (sessions)
   "Read one of SESSIONS, or return it if it is the only one.
-The default is the first one in a terminal of this Emacs.  Signal a `user-error'
-if SESSIONS is nil."
+The default is the first one in a terminal of this Emacs.  Signal a
+`user-error' if SESSIONS is nil."
   (if (null (cdr sessions))
       (or (car sessions)
           (user-error "No CLI is connected; %s starts one, and %s shows how a \

@@ -75,7 +75,7 @@ not reported the end."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-stop :after ((_part (eql 'session)))
-  "Remove the turns of all sessions."
+  "Remove the last turn of each session."
   (setq gemini-companion-turn--last nil))
 
 (provide 'gemini-companion-turn)

@@ -63,8 +63,8 @@ The buffers of shared files, the last selected one first."))
 
 (defvar gemini-companion-context--basis nil
   "Arguments of the last computation of the workspace roots.
-The value is (KNOWN . DIRECTORIES): a `gemini-companion-context--known', and the
-directories of its terminals.")
+The value is (KNOWN . DIRECTORIES): a `gemini-companion-context--known', and
+the directories of its terminals.")
 
 (defvar gemini-companion-context-active nil
   "The last selected buffer that visits a file, or nil.
@@ -149,8 +149,8 @@ CHARACTER is counted in UTF-16 units."
 
 (defun gemini-companion-context--known ()
   "Return the terminals and the buffers of shared files, as a struct.
-The value is cached: it is `eq' to the previous one until the list of buffers or
-the files that are shared may have changed."
+The value is cached: it is `eq' to the previous one until the list of buffers
+or the files that are shared may have changed."
   (gemini-companion-cache-get
    'buffers
    (lambda ()
@@ -219,8 +219,8 @@ Return nil if the file is hidden."
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'context)))
   "Watch for changes of the context.
-The depth is 90: earlier functions on `kill-buffer-hook' may wait, and the timer
-would report the buffer before it is killed."
+The depth is 90: earlier functions on `kill-buffer-hook' may wait, and the
+timer would report the buffer before it is killed."
   (cl-loop
    for (function . hooks) in
    '((gemini-companion-context--notice
@@ -269,8 +269,9 @@ would report the buffer before it is killed."
 
 (defun gemini-companion-context--notice (&optional _)
   "Schedule a report if the selected buffer, point or selection has changed.
-Called after each command, and before each redisplay for changes that Lisp makes
-without a command.  Changes in a buffer that visits no file are not reported."
+Called after each command, and before each redisplay for changes that Lisp
+makes without a command.  Changes in a buffer that visits no file are not
+reported."
   (with-current-buffer (window-buffer (selected-window))
     (let* ((seen gemini-companion-context--seen)
            (buffer (gemini-companion-context--location-buffer seen))

@@ -31,9 +31,9 @@
                              (above pattern directory-p include-p)))
   "A line of an ignore file.
 PATTERN is matched with the path of a file relative to the ignore file: the
-absolute path without its first ABOVE names.  DIRECTORY-P is non-nil if the rule
-applies only to directories, and INCLUDE-P if it includes again what a previous
-line ignores.
+absolute path without its first ABOVE names.  DIRECTORY-P is non-nil if the
+rule applies only to directories, and INCLUDE-P if it includes again what a
+previous line ignores.
 
 PATTERN is a list with an element for each name in the path: the symbol `**'
 for any number of names, or a list of regexps, which match one after another
@@ -149,9 +149,9 @@ ABOVE is the number of names in the directory of FILE."
 
 (defun gemini-companion-ignore-glob-match-p (glob file)
   "Return non-nil if GLOB, a pattern of an ignore file, matches FILE.
-FILE is relative to the directory to which GLOB applies, or absolute.  GLOB must
-match FILE itself, or if it ends with a slash, a directory above FILE.  Signal
-an error if GLOB is malformed."
+FILE is relative to the directory to which GLOB applies, or absolute.  GLOB
+must match FILE itself, or if it ends with a slash, a directory above FILE.
+Signal an error if GLOB is malformed."
   (let* ((names (split-string (if (string-suffix-p "/" glob)
                                   (concat glob "**")
                                 glob)

@@ -24,17 +24,17 @@
                              (name host root link plan))
                (:copier nil))
   "Location of a file, as seen by the CLI that writes it.
-NAME is its true name, relative to a workspace root of the CLI if it is in one.
-HOST is the remote host if NAME is relative, or nil; an absolute NAME includes
-its host.  ROOT is the workspace root that contains the file, or nil.  LINK is
-nil, or the name that the CLI used if that is a symbolic link to somewhere else.
-PLAN is non-nil for the plan of a CLI."
+NAME is its true name, relative to a workspace root of the CLI if it is in
+one.  HOST is the remote host if NAME is relative, or nil; an absolute NAME
+includes its host.  ROOT is the workspace root that contains the file, or nil.
+LINK is nil, or the name that the CLI used if that is a symbolic link to
+somewhere else.  PLAN is non-nil for the plan of a CLI."
   name host root link plan)
 
 (defun gemini-companion-label-place (file &optional session)
   "Return the location of FILE for the CLI of SESSION, or for any CLI if nil.
-The value is a struct.  Finding true names takes system calls, so call this once
-for all texts about a file."
+The value is a struct.  Finding true names takes system calls, so call this
+once for all texts about a file."
   (pcase-let* ((file (let ((file-name-handler-alist nil))
                        (expand-file-name file)))
                ;; A loop of links has no true name.
@@ -55,8 +55,8 @@ for all texts about a file."
 
 (defun gemini-companion-label-file (file &optional session plain)
   "Return the name of FILE for the user.
-It is the true name, relative to the workspace root of the CLI of SESSION or, if
-SESSION is nil, to any root.  For PLAIN and the format, see
+It is the true name, relative to the workspace root of the CLI of SESSION or,
+if SESSION is nil, to any root.  For PLAIN and the format, see
 `gemini-companion-label-place-text'."
   (gemini-companion-label-place-text (gemini-companion-label-place file session)
                                      plain))
@@ -119,8 +119,8 @@ phrase says that instead of a warning."
 (defun gemini-companion-label-fit (texts width)
   "Return as many of TEXTS, joined, as fit into WIDTH columns.
 TEXTS are in order of importance; nil and empty strings are skipped.  From the
-right, each text that does not fit is omitted as a whole; only the first text is
-truncated."
+right, each text that does not fit is omitted as a whole; only the first text
+is truncated."
   (let* ((texts (seq-remove #'string-empty-p (delq nil (copy-sequence texts))))
          (line (truncate-string-to-width
                 (or (pop texts) "") width nil nil

@@ -40,10 +40,10 @@ Only `gemini-companion-roots-update' and `-forget' set this.")
 (defun gemini-companion-roots (directory)
   "Return the workspace roots, a list of true names of directories.
 They are the projects of the open files, of the terminals, and of DIRECTORY,
-which may be nil.  A directory that is in no project is itself a root.  The home
-directory, the root of the file system and directories that are not shared are
-never roots.  Examples are /home/me/src/web and /srv/notes; a root has no slash
-at its end."
+which may be nil.  A directory that is in no project is itself a root.  The
+home directory, the root of the file system and directories that are not
+shared are never roots.  Examples are /home/me/src/web and /srv/notes; a root
+has no slash at its end."
   (cl-loop for directory in (delete-dups
                              `(,@(mapcar #'gemini-companion-roots--of-buffer
                                          (buffer-list))
@@ -144,8 +144,8 @@ Return nil if DIRECTORY cannot be in a root."
 (defun gemini-companion-roots-name (file)
   "Return the name of FILE for a CLI in one of the roots, or nil.
 The name begins with the true name of the root, since a CLI uses true names of
-directories; the rest is as Emacs visits FILE.  Return nil if FILE is in none of
-the last computed roots."
+directories; the rest is as Emacs visits FILE.  Return nil if FILE is in none
+of the last computed roots."
   (pcase-let* ((`(,root . ,true-name)
                 (gemini-companion-roots--root (file-name-directory file)))
                (file (expand-file-name file))

@@ -163,8 +163,8 @@ For TRY, see `gemini-companion-rules--decide'."
 
 (defun gemini-companion-rules--fits-p (condition root name file session)
   "Return non-nil if CONDITION fits FILE of SESSION.
-ROOT is the innermost one of FILE, or nil; NAME is that of FILE below it, or
-absolute if it has none."
+ROOT is the innermost workspace root of FILE, or nil.  NAME is the name of FILE
+relative to ROOT, or absolute."
   (cl-flet ((fits-p (condition)
               (gemini-companion-rules--fits-p condition root name file session)))
     (pcase condition
@@ -191,9 +191,9 @@ data or the current buffer counts."
 ;;;; Findings
 
 (defun gemini-companion-rules-finding (client linked)
-  "Return the finding about what rules can do with CLIENT.
+  "Return the finding about rules for CLIENT.
 LINKED is nil if CLIENT is not linked, `untrusted' if it does not run the hooks
-of extensions, or else t.  For findings, see `gemini-companion-status-checks'."
+of extensions, or t.  For findings, see `gemini-companion-status-checks'."
   (let* ((title (gemini-companion-client-title client))
          (modes (gemini-companion-client-silent-modes client))
          (names (if (cdr modes)

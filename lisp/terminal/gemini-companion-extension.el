@@ -45,7 +45,7 @@ extension.  The same command installs it again."
 
 (defun gemini-companion-extension--files (client)
   "Return the files of the extension of CLIENT, an alist of (FILE . TEXT).
-FILE is an absolute name, and TEXT what this package has for it."
+FILE is an absolute name, and TEXT the contents in this version of the package."
   (mapcar (pcase-lambda (`(,name . ,source))
             (cons (expand-file-name name (gemini-companion-extension-directory
                                           client))
@@ -67,7 +67,7 @@ The extension itself makes it of its files when it is loaded."
   (file-directory-p (gemini-companion-extension-directory client)))
 
 (defun gemini-companion-extension--current-p (client)
-  "Return non-nil if the extension of CLIENT is the one of this package."
+  "Return non-nil if the installed extension of CLIENT is that of this package."
   (seq-every-p (pcase-lambda (`(,file . ,text))
                  (and (file-readable-p file)
                       (equal text (gemini-companion-text-read file))))
@@ -75,14 +75,14 @@ The extension itself makes it of its files when it is loaded."
 
 (defun gemini-companion-extension--write (client)
   "Write the extension of CLIENT.
-A CLI that runs goes on with the one that it has loaded."
+A running CLI continues to use the version that it has loaded."
   ;; The CLI loads the first file of the list, which loads the others.
   (pcase-dolist (`(,file . ,text)
                  (reverse (gemini-companion-extension--files client)))
     (gemini-companion-text-write-changed file text)))
 
 (defun gemini-companion-extension--renew ()
-  "Write the extensions again that differ from those of this package."
+  "Update the installed extensions that differ from those of this package."
   (dolist (client (gemini-companion-extension--clients))
     (gemini-companion-log-guarded "Renewing an extension"
       (when (and (gemini-companion-extension-installed-p client)

@@ -45,11 +45,11 @@ Its groups are the name, the line, the column, and the line as Python
 writes it: \"a.py\", line 3.  Lines of boxes end a name.")
 
 (defconst gemini-companion-location--border "[ \t\u2500-\u257f|]*"
-  "Regexp for what is beside the text of a row, such as the line of a box.")
+  "Regexp for characters beside the text of a row, such as the border of a box.")
 
 (defun gemini-companion-location--in (text column directory)
   "Return the location around COLUMN of TEXT, or nil.
-COLUMN is the index of a character, and DIRECTORY that of the CLI."
+COLUMN is the index of a character.  DIRECTORY is the directory of the CLI."
   (let ((start 0)
         (found nil))
     (while (and (not found)
@@ -61,8 +61,8 @@ COLUMN is the index of a character, and DIRECTORY that of the CLI."
     found))
 
 (defun gemini-companion-location--of-match (text directory)
-  "Return the location that was matched in TEXT, or nil if it is none.
-DIRECTORY is that of the CLI."
+  "Return the location of the match data in TEXT, or nil if it is not valid.
+DIRECTORY is the directory of the CLI."
   (let* ((whole (match-string 0 text))
          (name (match-string 1 text))
          (line (or (match-string 2 text) (match-string 4 text)))
@@ -89,9 +89,9 @@ behind; in a name, a space has a backslash."
                 (seq-uniq (list plain (string-remove-prefix "@" plain) bare)))))
 
 (defun gemini-companion-location--file (name directory)
-  "Return the absolute name of the file NAME if it is in the project.
-NAME is relative to DIRECTORY, that of the CLI, or absolute on its host.
-Return nil for other files, and if there is none."
+  "Return the absolute name of the file NAME if it exists in the project, or nil.
+NAME is relative to DIRECTORY, the directory of the CLI, or absolute on its
+host."
   (let* ((host (file-remote-p directory))
          (file (expand-file-name (if (and host (file-name-absolute-p name))
                                      (concat host name)

@@ -82,8 +82,8 @@ PROBLEM is why the CLI has failed, or nil."
               (substitute-command-keys "\\[gemini-companion-run]")))))))
 
 (defun gemini-companion-resume--say (format &rest arguments)
-  "Show a text in place of a list: FORMAT with the name of the CLI here.
-The ARGUMENTS are for FORMAT, after that name."
+  "Display a message in place of a list: FORMAT with the name of the CLI.
+ARGUMENTS are further arguments of FORMAT."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (insert (apply #'format format
@@ -154,9 +154,9 @@ ENTRY.  This is a value of `desktop-buffer-mode-handlers'."
 ;;;; Restart
 
 (defun gemini-companion-resume--terminals (&optional clients)
-  "Return the terminals of Emacs with a live CLI that can resume, buffers.
-With CLIENTS, a list of keys of `gemini-companion-clients', only of these.
-CLIs on other hosts are left out."
+  "Return the buffers of terminals with a live CLI that can resume.
+CLIENTS is nil or a list of keys of `gemini-companion-clients', the CLIs to
+include.  CLIs on other hosts are omitted."
   (seq-filter
    (lambda (buffer)
      (when-let* ((cli (buffer-local-value 'gemini-companion-terminal-cli buffer)))

@@ -44,9 +44,10 @@ is unknown.  They are called by a timer, not while the CLI is read."
                (:constructor gemini-companion-state-question-make)
                (:copier nil))
   "A question in the terminal of a CLI.
-LASTING is non-nil once the CLI has been waiting for a while: the title may show
-that state only briefly, for example until an accepted edit is written.  CAUSE is
-the reason why the CLI asks, a phrase such as \"by your rule *.el\", or nil."
+LASTING is non-nil once the CLI has been waiting for a while: the title may
+show that state only briefly, for example until an accepted edit is written.
+CAUSE is the reason why the CLI asks, a phrase such as \"by your rule *.el\",
+or nil."
   lasting cause)
 
 (defvar gemini-companion-state-pending-function #'ignore
@@ -72,11 +73,11 @@ Each is called with the session and the meaning, as in
 PROCESS is the process of its terminal in this Emacs, or nil.
 
 STATE is `ready', `working', `waiting' or `unknown', since the time SINCE, in
-seconds.  LASTING is the last STATE that has lasted for a while.  REPORTED is the
-state that its hooks have reported, and MEANING the state that its window title
-shows; each may be nil.  REQUEST is the first request that is certain to wait and
-is not a question, or nil.  QUESTION is the open question in its terminal, or
-nil.
+seconds.  LASTING is the last STATE that has lasted for a while.  REPORTED is
+the state that its hooks have reported, and MEANING the state that its window
+title shows; each may be nil.  REQUEST is the first request that is certain to
+wait and is not a question, or nil.  QUESTION is the open question in its
+terminal, or nil.
 
 SENT is the first line of the last prompt that Emacs has submitted, or nil once
 the turn of that prompt has begun.  ASKED are the edits that were open when the
@@ -96,8 +97,8 @@ phrase, or nil."
 (defun gemini-companion-session-state (session &optional lasting)
   "Return the state of SESSION.
 It is `ready' for a prompt; `working'; `waiting' for an answer of the user, in
-its terminal or in a review; or `unknown'.  If LASTING is non-nil, return the last
-state that has lasted for a while."
+its terminal or in a review; or `unknown'.  If LASTING is non-nil, return the
+last state that has lasted for a while."
   (if-let* ((record (gemini-companion-state--of session)))
       (if lasting
           (gemini-companion-state--lasting record)
@@ -173,9 +174,9 @@ CAUSE is a phrase, such as \"by your rule *.el\"."
 
 (defun gemini-companion-state-report (session event prompt)
   "Record EVENT of SESSION.
-`submitted': Emacs has submitted PROMPT.  Other events are reports of a hook of
-the CLI: `prompt', where PROMPT is its first line; `end' of the turn; `question';
-or `edit'."
+EVENT is `submitted' if Emacs has submitted PROMPT.  Other events are reports of
+a hook of the CLI: `prompt', where PROMPT is its first line; `end' of the turn;
+`question'; or `edit'."
   (when-let* ((record (gemini-companion-state--of session)))
     (if (eq event 'submitted)
         (setf (gemini-companion-state--sent record)
@@ -329,9 +330,9 @@ The user has interrupted the question, which the CLI does not report."
 
 (defun gemini-companion-state--compute (record request)
   "Return the state of RECORD, whose first request is REQUEST, or nil.
-In order of precedence, it is decided by an open request, the window title, and
-the reports of hooks.  If the title shows `ready' after a question about an edit,
-the user has interrupted the request."
+In order of precedence, it is decided by an open request, the window title,
+and the reports of hooks.  If the title shows `ready' after a question about
+an edit, the user has interrupted the request."
   (let ((titled (gemini-companion-state--titled record)))
     (cond ((and request
                 (not (and (gemini-companion-state--asked record)

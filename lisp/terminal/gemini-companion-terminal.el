@@ -116,8 +116,8 @@ the host, and ROOT the workspace root there once the host is connected."
 (put 'gemini-companion-terminal-cli 'permanent-local t)
 
 (defvar-local gemini-companion-terminal-sent nil
-  "When something was last sent to this terminal, in seconds, or nil.
-A key that the user has typed here counts, too.")
+  "Time of the last input to this terminal, in seconds, or nil.
+Input is what Emacs has sent, or the user has typed.")
 (put 'gemini-companion-terminal-sent 'permanent-local t)
 
 (defun gemini-companion-terminal-cli-with (cli &rest changes)
@@ -149,8 +149,8 @@ It is nil on Windows, where no terminal works."
     (function function)))
 
 (defun gemini-companion-terminal-show-plainly ()
-  "Turn off what modes for all buffers add to the rows of a CLI's screen.
-With line numbers, vterm shows rows that were drawn for a wider window."
+  "Turn off display features of global modes in a terminal.
+For example, with line numbers, vterm would display rows that are too wide."
   (when gemini-companion-terminal-cli
     (dolist (mode '( display-line-numbers-mode linum-mode hl-line-mode
                      display-fill-column-indicator-mode))
@@ -332,8 +332,8 @@ Called when a CLI has started, connected or disconnected."
                           #'gemini-companion-terminal-desktop))))))))
 
 (defun gemini-companion-terminal-release (&optional all)
-  "Make the terminals of running CLIs ordinary ones.
-If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
+  "Make the terminals of running CLIs ordinary terminals.
+If ALL is non-nil, do so for the buffers of CLIs that have ended as well."
   (mapc #'gemini-companion-terminal--unwatch (process-list))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
@@ -345,8 +345,8 @@ If ALL is non-nil, do that to the buffers of CLIs that have ended, too."
 
 (defun gemini-companion-terminal--filter (arguments)
   "Handle the OSC sequences in the output of a program.
-ARGUMENTS are the process and the output.  Return them with what the
-terminal is to get as the output.  This is around the process filter."
+ARGUMENTS are the process and the output.  Return them with the output for the
+terminal.  This is an advice of the process filter."
   (pcase-let* ((`(,process ,output) arguments)
                (buffer (process-buffer process))
                (live (buffer-live-p buffer))
@@ -370,14 +370,13 @@ terminal is to get as the output.  This is around the process filter."
 
 (defun gemini-companion-terminal--erasing-lines (output)
   "Return OUTPUT with another sequence for the erasure of a line.
-The term of Emacs 28 to 30 erases only what is behind the cursor, and then
-still displays the beginnings of lines that a CLI has drawn over."
+The term of Emacs 28 to 30 erases only the text after the cursor, and would
+display the beginnings of lines that a CLI has redrawn."
   (string-replace "\e[2K" "\e[1K\e[K" output))
 
 (defun gemini-companion-terminal--handle-all (process output)
-  "Handle the OSC sequences in OUTPUT of PROCESS; return the rest of it.
-An incomplete sequence at the end is kept for the next output, and is
-not in the value."
+  "Handle the OSC sequences in OUTPUT of PROCESS, and return the remaining output.
+An incomplete sequence at the end is saved for the next output."
   (let ((text (concat (process-get process 'gemini-companion-output-rest)
                       output))
         (start 0)
@@ -426,9 +425,9 @@ other programs than a CLI are left to the terminal."
 
 (defun gemini-companion-terminal--set-title (process title)
   "Record TITLE, which the CLI of PROCESS has set for its window.
-If it means that the CLI is ready, report the background again to a CLI that
-adapts to it: the theme that it begins with is that of its last run.  The
-first title is set before the CLI can read a report."
+If TITLE means that the CLI is ready, and the CLI adapts its theme, report the
+background again: it starts with the theme of its last run, and cannot read a
+report before it has set its first title."
   (let* ((displayed (cdr (process-get process 'gemini-companion-title)))
          (buffer (process-buffer process))
          (cli (buffer-local-value 'gemini-companion-terminal-cli buffer))

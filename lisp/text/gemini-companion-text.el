@@ -34,7 +34,8 @@ without colors as well."
 (defun gemini-companion-text-attributes (file)
   "Return the attributes of the local FILE, or nil if it does not exist.
 Follow symbolic links.  The true name is computed only for a link, since it
-takes a system call for each directory and many files are polled twice a second."
+takes a system call for each directory and many files are polled twice a
+second."
   (let* ((file-name-handler-alist nil)
          ;; FILE may be inaccessible, or a loop of links.
          (attributes (ignore-errors (file-attributes file))))
@@ -399,7 +400,7 @@ signal a `file-error' with its name."
 ;;;; Invisible characters
 
 (defun gemini-companion-text-invisible-p (char &optional composed)
-  "Return non-nil if CHAR is invisible, or looks like another character.
+  "Return non-nil if CHAR is invisible, or may look like another character.
 These are control and format characters, blanks other than a space, fillers,
 unassigned and private characters, and combining marks.  If COMPOSED is
 non-nil, the display composes characters, and only those combining marks
