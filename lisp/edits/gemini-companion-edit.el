@@ -249,9 +249,9 @@ received, or that have an unsaved proposal."
   "Return the status of EDIT, a symbol for the user.
 It is `pending' or `shown' while EDIT is open.  Otherwise it is the file
 state if that is `reverted', `unsaved', `deleted' or `unwritten', or else the
-decision.  There are two exceptions: an edit that was dismissed and then written is
-`accepted', since the user did so in the terminal; and an edit that was rejected
-and then written is `unreviewed'."
+decision.  There are two exceptions: an edit that was dismissed and then
+written is `accepted', since the user did so in the terminal; and an edit
+that was rejected and then written is `unreviewed'."
   (pcase (cons (gemini-companion-edit-decision edit)
                (gemini-companion-edit-file-state edit))
     (`(nil . ,_) (if (gemini-companion-edit-view edit) 'shown 'pending))
