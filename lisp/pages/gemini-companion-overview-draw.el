@@ -255,6 +255,28 @@ one.  RIGHT is at the right edge."
       ('comments (gemini-companion-overview-draw--comments row before width))
       (_ (gemini-companion-overview-draw--file row before width)))))
 
+(defun gemini-companion-overview-draw-heading-state (row)
+  "Return a list of all that the line of ROW depends on, beside its width.
+Return nil if only drawing it tells that."
+  (when (and (eq 'file (gemini-companion-overview-row-kind row))
+             (gemini-companion-overview-row-record row))
+    (let ((edit (gemini-companion-overview-row-edit row))
+          (turn (gemini-companion-overview-row-turn row)))
+      (list (gemini-companion-overview-row-version row)
+            (gemini-companion-overview-row-path row)
+            (gemini-companion-overview-row-level row)
+            (length (gemini-companion-overview-row-left row))
+            (length (gemini-companion-overview-row-decided row))
+            (and (gemini-companion-overview-row-newer row)
+                 (gemini-companion-turn-began (gemini-companion-overview-row-newer row)))
+            (and (gemini-companion-overview-row-comments-p row)
+                 (gemini-companion-comment-state
+                  (gemini-companion-overview-row-file row)))
+            (gemini-companion-comment-times (gemini-companion-overview-row-session row))
+            (gemini-companion-turn-ended turn)
+            (gemini-companion-edit-status edit)
+            gemini-companion-after-write))))
+
 (defun gemini-companion-overview-draw--asking (count width)
   "Return that COUNT requests wait for an answer, for WIDTH columns, or nil."
   (when (< 0 count)

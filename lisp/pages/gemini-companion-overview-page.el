@@ -227,7 +227,8 @@ They are folded again as if the user had not chosen that."
 
 (defun gemini-companion-overview-page-write (&optional fresh)
   "Draw the rows that differ; point, windows and what is folded stay.
-If FRESH is non-nil, fold what is folded at first and the user has not chosen."
+If FRESH is non-nil, fold what is folded at first and the user has not chosen,
+and draw all."
   (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
          (places (gemini-companion-overview-page--places))
@@ -235,6 +236,8 @@ If FRESH is non-nil, fold what is folded at first and the user has not chosen."
          (turn (and here (gemini-companion-overview-row-turn here))))
     (unless gemini-companion-overview-page-going-to
       (gemini-companion-overview-page--read-folds))
+    (when fresh
+      (clrhash gemini-companion-overview-page-texts))
     (setq gemini-companion-overview-page-rows
           (gemini-companion-overview-rows
            gemini-companion-overview-page-directory
@@ -288,6 +291,7 @@ If FRESH is non-nil, fold what is folded at first and the user has not chosen."
 They are as for `gemini-companion-page-replace-sections'."
   (let ((texts (make-hash-table :test 'equal))
         (versions (make-hash-table :test 'equal))
+        (edge (gemini-companion-overview-draw-edge))
         (sections nil))
     (cl-labels
         ((section (key state function)
@@ -301,16 +305,18 @@ They are as for `gemini-companion-page-replace-sections'."
                   (body (gemini-companion-overview-page--body row versions))
                   (below (gemini-companion-overview-row-rows row))
                   (open (eq 'open (gethash key gemini-companion-overview-page-shown)))
-                  (heading (gemini-companion-overview-page--heading
-                            row (cond ((not (or body below)) nil) (open 'open) (t 'folded))
-                            width)))
+                  (fold (cond ((not (or body below)) nil) (open 'open) (t 'folded)))
+                  (state (gemini-companion-overview-draw-heading-state row))
+                  (heading (lambda ()
+                             (gemini-companion-overview-page--heading row fold width))))
              (unless (or body below)
                (remhash key gemini-companion-overview-page-shown))
-             ;; The same text is left as it is.
-             (section (list 'row key)
-                      (cons (gemini-companion-overview-draw-edge)
-                            (substring-no-properties heading))
-                      (lambda () heading))
+             (if state
+                 (section (list 'row key) (list fold width edge state) heading)
+               ;; The same text is left as it is.
+               (let ((text (funcall heading)))
+                 (section (list 'row key) (cons edge (substring-no-properties text))
+                          (lambda () text))))
              (cond ((not (or body below)))
                    ((not open)
                     (section (list 'fold key) nil
