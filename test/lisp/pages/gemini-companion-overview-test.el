@@ -79,8 +79,8 @@
 
 (defun gemini-companion-overview-test-drawing (width project)
   "Return the overview as it is drawn in WIDTH columns, a list of lines.
-The name PROJECT is shop, times are 12:12, and durations are left out, as is since
-when a CLI waits: the name is longer."
+The name PROJECT is shop, times are 12:12, and durations are left out, as is
+since when a CLI waits: the name is longer."
   (cl-letf (((symbol-function 'window-max-chars-per-line)
              (lambda (&rest _) (1- width))))
     (gemini-companion-overview-test-keys "g")
