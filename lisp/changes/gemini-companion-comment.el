@@ -1001,7 +1001,7 @@ The buffer that visits FILE displays those on its open proposals."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (mapc #'delete-overlay gemini-companion-comment--copies)
-      (setq gemini-companion-comment--copies nil)
+      (kill-local-variable 'gemini-companion-comment--copies)
       (when comments
         (save-excursion
           (save-restriction

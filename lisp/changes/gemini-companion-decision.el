@@ -155,6 +155,13 @@ EDIT is in the file then if BACK is non-nil."
     (gemini-companion-file-state-set-reverted edit (if back 'written 'reverted))
     t))
 
+;;;; Life
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'decision)))
+  "Forget all decisions."
+  (setq gemini-companion-decision--done nil
+        gemini-companion-decision--taken-back nil))
+
 ;;;; Commands
 
 (defun gemini-companion-decision-bind (map)
@@ -201,13 +208,6 @@ since, both are shown, and you are asked."
             (gemini-companion-decision--push redone)))
       (unless ended
         (push decision gemini-companion-decision--taken-back)))))
-
-;;;; Life
-
-(cl-defmethod gemini-companion-part-stop ((_part (eql 'decision)))
-  "Forget all decisions."
-  (setq gemini-companion-decision--done nil
-        gemini-companion-decision--taken-back nil))
 
 (provide 'gemini-companion-decision)
 ;;; gemini-companion-decision.el ends here

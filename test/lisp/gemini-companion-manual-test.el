@@ -898,26 +898,6 @@ They are named for the user."
            "^(\\(?:cl-def\\(?:un\\|generic\\|method\\)\\|defun\\|define-[a-z-]+mode\\) " nil t)
       (should-not (re-search-forward "^(def\\(?:custom\\|group\\|face\\) " nil t)))))
 
-(defconst gemini-companion-manual-test-sections
-  '(("Customization" . 0) ("Keys" . 1) ("State" . 2) ("Life" . 4)
-    ("Commands" . 5))
-  "Places of the sections that have the same name in each file.
-A section with another name has place 3.")
-
-(ert-deftest gemini-companion-sections-have-one-order ()
-  (gemini-companion-manual-test-in-each-file file
-    (let ((sections nil))
-      (while (re-search-forward "^;;;; \\(.+\\)" nil t)
-        (push (match-string 1) sections))
-      (setq sections (nreverse sections))
-      (should-not (seq-intersection sections '("Faces" "Options" "Command")))
-      (should (equal sections
-                     (seq-sort-by
-                      (lambda (section)
-                        (alist-get section gemini-companion-manual-test-sections
-                                   3 nil #'equal))
-                      #'< sections))))))
-
 (ert-deftest gemini-companion-windows-are-set-only-in-their-files ()
   (let ((regexp (rx (or "(" "#'")
                     (or "delete-other-windows" "delete-window"
