@@ -335,7 +335,7 @@ prompts, the last first, and `saved' what would be saved."
           (gemini-companion-run-test-answering "Gemini CLI"
             (gemini-companion-run)))
         (pcase-dolist (text '("Setting not saved (Opening output file: Not a "
-                              "; set ide.enabled to true where that file is made"
+                              "; set ide.enabled to true where that file is created"
                               "Option not saved: File is write-protected"))
           (should (string-search text shown)))))
     (should (equal 1 (length gemini-companion-run-test-started)))))
