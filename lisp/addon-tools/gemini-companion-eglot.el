@@ -216,6 +216,82 @@ Signal an error if RESULT is an error."
                (list result)
              (append result nil)))))
 
+;; Both Eglots announce `documentChanges' only, so no server may send the creation
+;; of a file or an annotated edit.
+(defun gemini-companion-eglot-changes (result)
+  "Return RESULT, a WorkspaceEdit, as a list of (FILE EDIT...).
+FILE is an absolute name, each EDIT a plist of the protocol; a file without
+an edit is left out.  Signal a `user-error' if RESULT is an error, or would
+create, rename or delete a file."
+  (when (eq 'error (car-safe result))
+    (user-error "The language server failed: %s"
+                (or (cadr result) "no answer in time")))
+  (let ((documents
+         (append (plist-get result :documentChanges) nil))
+        (changes nil))
+    (dolist (document documents)
+      (when (plist-get document :kind)
+        (user-error "The language server would create, rename or delete files"))
+      (push (cons (map-nested-elt document '(:textDocument :uri))
+                  (append (plist-get document :edits) nil))
+            changes))
+    (unless documents
+      (cl-loop for (uri edits) on (plist-get result :changes) by #'cddr
+               do (push (cons (substring (symbol-name uri) 1)
+                              (append edits nil))
+                        changes)))
+    (cl-loop for (uri . edits) in (nreverse changes)
+             when edits
+             collect (cons (or (gemini-companion-eglot-path uri)
+                               (user-error "The language server would change \
+what is not a file"))
+                           edits))))
+
+(defun gemini-companion-eglot-edited (text edits units)
+  "Return TEXT after EDITS of the protocol, plists.
+Their columns are counted by UNITS, of `gemini-companion-eglot-units'.
+Signal a `user-error' if they overlap."
+  (with-temp-buffer
+    (insert text)
+    (let ((ranges
+           (mapcar (lambda (edit)
+                     (let ((range (plist-get edit :range)))
+                       (list (gemini-companion-eglot--position
+                              (plist-get range :start) units)
+                             (gemini-companion-eglot--position
+                              (plist-get range :end) units)
+                             (plist-get edit :newText))))
+                   edits))
+          (next (1+ (point-max))))
+      (pcase-dolist (`(,beg ,end ,new) (seq-sort-by #'car #'> ranges))
+        (unless (and (<= beg end) (<= end next)
+                     ;; Two insertions at one place have no order.
+                     (< beg next))
+          (user-error "The edits of the language server overlap"))
+        (setq next beg)
+        (goto-char beg)
+        (delete-region beg end)
+        (insert new)))
+    (buffer-string)))
+
+(defun gemini-companion-eglot--position (place units)
+  "Return the position of PLACE, a plist of the protocol, in this buffer.
+For UNITS, see `gemini-companion-eglot-units'.  A column behind the end of
+its line is that end."
+  (goto-char (point-min))
+  (if (< 0 (forward-line (plist-get place :line)))
+      (point-max)
+    (let* ((left (plist-get place :character))
+           (beg (point))
+           ;; A character takes one unit at least, and four at most.
+           (end (min (line-end-position) (+ beg left))))
+      (cl-loop for excess = (- (funcall units (buffer-substring-no-properties
+                                               beg end))
+                               left)
+               while (< 0 excess)
+               do (cl-decf end (max 1 (/ excess 4))))
+      end)))
+
 (defun gemini-companion-eglot-errors (diagnostics)
   "Return the errors among DIAGNOSTICS, a vector of plists of the protocol.
 The value is a list of (LINE TEXT SOURCE).  LINE is a number from 1, TEXT

@@ -61,6 +61,71 @@
                message (gemini-companion-test-refusal
                          (gemini-companion-eglot-locations result)))))))
 
+(defun gemini-companion-eglot-test-edit (line beg end new)
+  "Return an edit of the protocol that replaces BEG to END of LINE by NEW."
+  `(:range (:start (:line ,line :character ,beg) :end (:line ,line :character ,end))
+    :newText ,new))
+
+(ert-deftest gemini-companion-eglot-reads-edits-of-each-kind ()
+  (let ((edit (gemini-companion-eglot-test-edit 0 0 1 "x")))
+    (pcase-dolist
+        (`(,result . ,expected)
+         `((nil)
+           ((:changes nil))
+           ((:changes (:file:///p/a%20b.c [,edit ,edit] :file:///p/c.c []))
+            ("/p/a b.c" ,edit ,edit))
+           ((:documentChanges [(:textDocument (:uri "file:///p/a.c" :version nil)
+                                :edits [,edit])])
+            ("/p/a.c" ,edit))))
+      (ert-info ((format "%S" result))
+        (should (equal expected (gemini-companion-eglot-changes result)))))
+    (pcase-dolist
+        (`(,result . ,message)
+         `(((error "No such symbol") . "failed: No such symbol")
+           ((:documentChanges [(:kind "rename" :oldUri "file:///a")])
+            . "rename or delete files")
+           ((:changes (:jdt://a.class [,edit])) . "not a file")))
+      (should (string-suffix-p message
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-eglot-changes result)))))))
+
+(ert-deftest gemini-companion-eglot-edits-a-text-by-each-count-of-columns ()
+  (let ((text "\N{GRINNING FACE}\u00e4\u20ac one, one\r\none\n"))
+    (pcase-dolist (`(,units ,first ,second)
+                   `((length 4 9) (string-bytes 10 15)
+                     (gemini-companion-text-units 5 10)))
+      (ert-info ((format "%s" units))
+        (should (equal (string-replace "one" "three" text)
+                       (gemini-companion-eglot-edited
+                        text
+                        (list (gemini-companion-eglot-test-edit
+                               0 first (+ 3 first) "three")
+                              (gemini-companion-eglot-test-edit 1 0 3 "three")
+                              (gemini-companion-eglot-test-edit
+                               0 second (+ 3 second) "three"))
+                        units)))))
+    ;; Some servers replace the whole file.
+    (should (equal "new" (gemini-companion-eglot-edited
+                          text
+                          '((:range (:start (:line 0 :character 0)
+                                     :end (:line 9 :character 0))
+                             :newText "new"))
+                          #'length)))
+    (should (equal "one two\n" (gemini-companion-eglot-edited
+                                "one\n"
+                                (list (gemini-companion-eglot-test-edit
+                                       0 99 99 " two"))
+                                #'length)))
+    (dolist (ranges '(((0 2) (1 3)) ((0 0) (0 0)) ((2 1))))
+      (should (string-suffix-p
+               "overlap"
+               (gemini-companion-test-refusal
+                 (gemini-companion-eglot-edited
+                  "one" (mapcar (pcase-lambda (`(,beg ,end))
+                                  (gemini-companion-eglot-test-edit 0 beg end "x"))
+                                ranges)
+                  #'length)))))))
+
 (ert-deftest gemini-companion-eglot-takes-only-errors-of-diagnostics ()
   (cl-flet ((diagnostic (line &rest rest)
               `(:range (:start (:line ,line :character 0)) :source "clang" ,@rest)))
