@@ -779,22 +779,30 @@ current buffer, else the one that is shown."
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-edit-reject]")))
       (gemini-companion-prompt--check-length text)
-      (let ((comments (gemini-companion-edit-comments edit))
-            (session (gemini-companion-edit-session edit)))
-        (when comments
-          (gemini-companion-comment-set-going comments))
-        (if (gemini-companion-client-extended-p (gemini-companion-edit-client edit))
-            (progn
-              (setf (gemini-companion-edit-reason edit) text)
-              (gemini-companion-edit-reject edit)
-              (when comments
-                (gemini-companion-comment-set-result comments session 'sent)))
+      (if-let* ((group (gemini-companion-edit-group edit)))
+          ;; The model waits for it.
+          (gemini-companion-request-answer group (cons 'refuse text))
+        (gemini-companion-prompt--reject edit text)))))
+
+(defun gemini-companion-prompt--reject (edit text)
+  "Reject EDIT for the reason TEXT, which includes its comments.
+It goes with the outcome, or else as a prompt."
+  (let ((comments (gemini-companion-edit-comments edit))
+        (session (gemini-companion-edit-session edit)))
+    (when comments
+      (gemini-companion-comment-set-going comments))
+    (if (gemini-companion-client-extended-p (gemini-companion-edit-client edit))
+        (progn
+          (setf (gemini-companion-edit-reason edit) text)
           (gemini-companion-edit-reject edit)
-          (gemini-companion-prompt-submit-reason
-           session text "Rejected"
-           (and comments
-                (lambda (result)
-                  (gemini-companion-comment-set-result comments session result)))))))))
+          (when comments
+            (gemini-companion-comment-set-result comments session 'sent)))
+      (gemini-companion-edit-reject edit)
+      (gemini-companion-prompt-submit-reason
+       session text "Rejected"
+       (and comments
+            (lambda (result)
+              (gemini-companion-comment-set-result comments session result)))))))
 
 (provide 'gemini-companion-prompt)
 ;;; gemini-companion-prompt.el ends here

@@ -98,12 +98,15 @@ loses; see `gemini-companion-edit-hunks-lost-count'.")
   (watch nil :documentation "The watch of its file while it is open.")
   (awaited nil :documentation "The awaited write of its file after it has ended,
 a `gemini-companion-written'.")
+  (group nil :documentation "The request by which it is answered, together with
+other edits, or nil if it is one itself; see `gemini-companion-request-edits'.")
   (remarks nil :documentation "A list of symbols about its file: `changed' if it
 has changed since the proposal; `undoes' if the CLI does not know how the user
 has modified its last edit of that file; and `loss-accepted' if the user has
 accepted that characters are lost.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")
-  (objection nil :documentation "Why it was not auto-accepted, a string, or nil.")
+  (objection nil :documentation "Why it was not auto-accepted, or what is odd
+about one of a group, a string, or nil.")
   (rule nil :documentation "The rule of the user that decided whether it is
 reviewed, a phrase as of `gemini-companion-rules-phrase', or nil.")
   (view nil :documentation "Its view on the screen, or nil.")
@@ -161,6 +164,10 @@ If SESSION is non-nil, return only its edits."
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'reviews)))
   "Return the edits that await an answer."
   (gemini-companion-edits-open))
+
+(defun gemini-companion-edits-alone ()
+  "Return the edits that await an answer of their own, oldest first."
+  (seq-remove #'gemini-companion-edit-group (gemini-companion-edits-open)))
 
 (defun gemini-companion-edits-ending ()
   "Return the edits that have ended, but whose views are not closed yet."
@@ -339,11 +346,12 @@ EDIT follow first."
       (gemini-companion-view-follow view event)))
   (run-hook-wrapped 'gemini-companion-edit-functions
                     #'gemini-companion-text-call edit event)
-  (pcase event
-    ('opened (gemini-companion-request-notify edit 'opened))
-    ('settled (gemini-companion-request-notify edit 'closed))
-    ((and (or 'shown 'hidden) (guard (gemini-companion-edit-open-p edit)))
-     (gemini-companion-request-notify edit 'changed)))
+  (unless (gemini-companion-edit-group edit)
+    (pcase event
+      ('opened (gemini-companion-request-notify edit 'opened))
+      ('settled (gemini-companion-request-notify edit 'closed))
+      ((and (or 'shown 'hidden) (guard (gemini-companion-edit-open-p edit)))
+       (gemini-companion-request-notify edit 'changed))))
   (pcase event
     ('shown (run-hook-wrapped 'gemini-companion-edit-opened-functions
                               #'gemini-companion-text-call edit))
@@ -423,8 +431,9 @@ key, if it is non-nil."
 
 (cl-defmethod gemini-companion-request-waits-to-appear-p
   ((edit gemini-companion-edit))
-  "Return non-nil if EDIT is not shown, and can be."
+  "Return non-nil if EDIT is not shown, and can be by itself."
   (not (or (gemini-companion-edit-view edit)
+           (gemini-companion-edit-group edit)
            (gemini-companion-edit-problem edit))))
 
 (cl-defmethod gemini-companion-request-shown-in-p
@@ -451,7 +460,7 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'edit)))
   "Contribute the open edits to the requests."
-  '((gemini-companion-request-list-functions gemini-companion-edits-open)))
+  '((gemini-companion-request-list-functions gemini-companion-edits-alone)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
   "Drop all edits but the last texts of the user that were not written."

@@ -204,6 +204,11 @@ the user, which are kept, and that is reported."
     (unless (gemini-companion-edit-format edit)
       (gemini-companion-edit-texts-record-format edit))))
 
+(defun gemini-companion-file-state-set-written (edit)
+  "Record that Emacs has written the file of EDIT with its accepted text."
+  (gemini-companion-file-state--set-written edit (gemini-companion-edit-after edit))
+  (gemini-companion-edit-notify edit 'written))
+
 (defun gemini-companion-file-state-note-early-write (edit)
   "Record whether the CLI of EDIT had written the file when it was refused.
 Qwen Code writes it before it closes the review.  Return non-nil if it had."

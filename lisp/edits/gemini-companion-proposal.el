@@ -46,15 +46,16 @@ returns non-nil if it has rejected the edit.")
   "Open an edit; for ARGS, see `gemini-companion-proposal-open'."
   (apply #'gemini-companion-proposal-open args))
 
-(defun gemini-companion-proposal-open (id session file proposal)
+(defun gemini-companion-proposal-open (id session file proposal &optional group)
   "Open an edit that proposes PROPOSAL as the text of FILE.
 ID is an integer that names the edit; SESSION is a plist with the `:id'
 of the CLI.  An open edit of that CLI for that file is replaced; its
-edited text is kept."
+edited text is kept.  GROUP is the request that answers the edit, or nil:
+then ID may be a symbol, and the server does not learn of the edit."
   (let ((previous (cl-find file (gemini-companion-edits-open session)
                            :key #'gemini-companion-edit-file :test #'equal))
         (edit (gemini-companion-edit-make :id id :session session :file file
-                                          :proposed proposal)))
+                                          :proposed proposal :group group)))
     (when previous
       (gemini-companion-proposal--keep-edits
        previous "New proposal for %s; %s shows your edits of the previous one")
@@ -163,8 +164,10 @@ over what the CLI writes."
 (defun gemini-companion-proposal--decide (edit decision over)
   "Set the DECISION about EDIT, await its write, and send its outcome.
 For OVER, see `gemini-companion-proposal--settle'.  If the outcome cannot be
-sent, or the user quits meanwhile, EDIT stays open, and can be answered again."
-  (gemini-companion-file-state-await edit decision over)
+sent, or the user quits meanwhile, EDIT stays open, and can be answered again.
+The file of an edit of a group is written by Emacs."
+  (unless (gemini-companion-edit-group edit)
+    (gemini-companion-file-state-await edit decision over))
   (setf (gemini-companion-edit-decision edit) decision
         (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
   (unless (eq decision 'dismissed)
@@ -240,6 +243,16 @@ in the terminal, %s writes its own text"
          (gemini-companion-edit-keep edit text)
          (and (gemini-companion-client-writes-own-text-p
                (gemini-companion-edit-client edit)) text))))))
+
+(defun gemini-companion-proposal-settle-in-group (edit decision)
+  "End EDIT of a group, which has been answered by DECISION.
+That is `accepted' if Emacs has written its file, else `rejected'.  A view of
+EDIT that is shown is closed between two commands."
+  (gemini-companion-proposal--settle edit decision)
+  (when (eq decision 'accepted)
+    (gemini-companion-file-state-set-written edit))
+  (unless (gemini-companion-edit-view edit)
+    (gemini-companion-proposal-finish edit)))
 
 (defun gemini-companion-proposal-offer (edit objection)
   "Accept EDIT without a review; if OBJECTION is non-nil, only record that."
@@ -349,14 +362,15 @@ Report that by FORMAT, if it was not kept before, and return non-nil."
 (defun gemini-companion-proposal--send (edit)
   "Send the outcome of EDIT, which has ended, to the server, and keep it.
 A text is sent only if EDIT was accepted.  Signal an error if the server
-cannot be called."
-  (pcase-let (((cl-struct gemini-companion-edit id after reason) edit))
-    ;; After a quit here, the user answers again.
-    (apply #'gemini-companion-server-call
-           (if (gemini-companion-edit-accepted-p edit)
-               (list 'diff-accepted id after)
-             (cons 'diff-rejected (cons id (and reason (list reason)))))))
-  (setf (gemini-companion-edit-outcome edit) 'sent))
+cannot be called.  The server does not know an edit of a group."
+  (unless (gemini-companion-edit-group edit)
+    (pcase-let (((cl-struct gemini-companion-edit id after reason) edit))
+      ;; After a quit here, the user answers again.
+      (apply #'gemini-companion-server-call
+             (if (gemini-companion-edit-accepted-p edit)
+                 (list 'diff-accepted id after)
+               (cons 'diff-rejected (cons id (and reason (list reason)))))))
+    (setf (gemini-companion-edit-outcome edit) 'sent)))
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'diff-opened)) id)
   "Record that the CLI has the answer that the edit ID is open."
@@ -392,18 +406,27 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
 
 ;;;; Answers
 
-(defun gemini-companion-proposal--answer (edit verb function)
+(defun gemini-companion-proposal--answer (edit verb function answer)
   "Call FUNCTION with EDIT, or if that is nil, with each open edit at point.
-If there are several edits, ask for confirmation with VERB."
+If there are several edits, ask for confirmation with VERB.  If they belong
+to a group, it gets ANSWER, of `gemini-companion-request-answer', instead."
   (let ((edits (gemini-companion-edits-to-answer edit))
         (view gemini-companion-edits-view))
-    (when (or (null (cdr edits))
-              (y-or-n-p (format "%s %d proposals? " verb (length edits))))
-      ;; An edit may end while a question is asked about another.
-      (dolist (edit edits)
-        (when (gemini-companion-edit-open-p edit)
-          (funcall function edit)))
-      (gemini-companion-view-follow view 'answered))))
+    (pcase (cl-remove-duplicates (mapcar #'gemini-companion-edit-group edits)
+                                  :test #'eq)
+      ('(nil)
+       (when (or (null (cdr edits))
+                 (y-or-n-p (format "%s %d proposals? " verb (length edits))))
+         ;; An edit may end while a question is asked about another.
+         (dolist (edit edits)
+           (when (gemini-companion-edit-open-p edit)
+             (funcall function edit)))
+         (gemini-companion-view-follow view 'answered)))
+      (`(,group)
+       (gemini-companion-request-answer group answer)
+       (gemini-companion-view-follow view 'answered))
+      (_
+       (user-error "Several requests here; answer each on its own line")))))
 
 (defun gemini-companion-proposal--accept (edit)
   "Accept EDIT by a command, unless the user objects when asked.
@@ -539,7 +562,7 @@ edits at point in the overview; else the review of the current buffer,
 or the one that is shown."
   (interactive)
   (gemini-companion-proposal--answer edit "Accept"
-                                     #'gemini-companion-proposal--accept))
+                                     #'gemini-companion-proposal--accept 'allow))
 
 (defun gemini-companion-edit-reject (&optional edit)
   "Reject EDIT, so that the CLI does not write the file.
@@ -554,7 +577,8 @@ are sent as the reason."
                   (funcall gemini-companion-proposal-reject-function rejected))
        (gemini-companion-proposal--settle rejected 'rejected)
        (gemini-companion-proposal--answered
-        rejected (gemini-companion-proposal--rejected rejected))))))
+        rejected (gemini-companion-proposal--rejected rejected))))
+   'refuse))
 
 (provide 'gemini-companion-proposal)
 ;;; gemini-companion-proposal.el ends here

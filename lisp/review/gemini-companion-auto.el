@@ -85,7 +85,7 @@ Record the deciding rule in EDIT, if there is one.  The edit is reviewed if
 (defun gemini-companion-auto-apply-rules ()
   "Apply changed rules of the user to the edits that await an answer.
 An edit that is displayed must be reviewed, whatever the rules are."
-  (dolist (edit (gemini-companion-edits-open))
+  (dolist (edit (gemini-companion-edits-alone))
     (when (gemini-companion-edit-open-p edit)
       (let ((rule (gemini-companion-edit-rule edit))
             (review (gemini-companion-auto--review edit)))
@@ -101,7 +101,7 @@ An edit that is displayed must be reviewed, whatever the rules are."
   "Accept each new edit that needs no review, by a rule or by auto-accept.
 If ALL is non-nil, consider all edits that await an answer."
   (dolist (edit (if all
-                    (gemini-companion-edits-open)
+                    (gemini-companion-edits-alone)
                   ;; Others may arrive while an outcome is sent.
                   (reverse (prog1 gemini-companion-auto--new
                              (setq gemini-companion-auto--new nil)))))
@@ -170,7 +170,8 @@ line and the overview display."
 
 (defun gemini-companion-auto--follow (edit event)
   "Offer EDIT later if it is new, that is, if EVENT is `opened'."
-  (when (eq event 'opened)
+  (when (and (eq event 'opened)
+             (null (gemini-companion-edit-group edit)))
     (push edit gemini-companion-auto--new)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'auto)))

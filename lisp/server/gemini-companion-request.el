@@ -108,6 +108,16 @@ ANSWER is `allow', `refuse' or a cons (refuse . REASON).  Signal a
               (gemini-companion-session-title
                (gemini-companion-request-session request))))
 
+(cl-defgeneric gemini-companion-request-edits (_request)
+  "Return the edits that are answered only together, by REQUEST, a list.
+The list has them below the label of REQUEST, with their hunks."
+  nil)
+
+(cl-defgeneric gemini-companion-request-lines (_request)
+  "Return what the user should know of REQUEST beside its label.
+The value is a list of lines, strings."
+  nil)
+
 ;;;; The open requests
 
 (defun gemini-companion-requests (&optional session)
