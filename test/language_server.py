@@ -12,6 +12,7 @@ it gets a signal, and `test/forget` makes it forget a text.
 
 Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [saved]
                           [open] [stale] [includes] [loads] [utf-8] [utf-32]
+                          [whole] [part] [kind] [asks]
 
 versions   name the version of the text in each report, unless it is 0
 pull       report nothing unless asked
@@ -23,6 +24,10 @@ open       know no text that is not open
 stale      read a text that is not open only once
 includes   report no errors of an open text that includes other files than before
 loads      report an error that there is not with the second text
+whole      rename by whole files, and change "# note"
+part       rename in the first file only at first
+kind       delete a file by a rename
+asks       ask the user in place of an answer to a rename, which is the user's
 utf-8      count columns in bytes
 utf-32     count columns in characters
 """
@@ -39,6 +44,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 FLAGS = sys.argv[1:]
+RENAMES: list[str] = []
 TEXTS: dict[str, str] = {}
 VERSIONS: dict[str, int] = {}
 REPORTED: list[str] = []
@@ -162,6 +168,46 @@ def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
     ]
 
 
+def rename(request: Any, uri: str, params: dict[str, Any]) -> None:
+    """Answer `request`: rename the word in all texts beside `uri` in a file x.py."""
+    if "asks" in FLAGS:
+        question = {"type": 1, "message": "Sure?", "actions": [{"title": "Yes"}]}
+        send(id="question", method="window/showMessageRequest", params=question)
+        return
+    position, new = params["position"], params["newName"]
+    line = known_text(uri).split("\n")[position["line"]]
+    found = re.match(r"\w+", line[characters(line, position["character"]) :])
+    word = re.compile(rf"\b{re.escape(found[0])}\b" if found else r"(?!)")
+    RENAMES.append(new)
+    changes = []
+    for path in sorted(Path(unquote(urlsplit(uri).path)).parent.glob("*.py")):
+        other = f"{uri.rpartition('/')[0]}/{path.name}"
+        text = TEXTS[other] if other in TEXTS else path.read_bytes().decode()
+        edits = [
+            {"range": span(number, place.start(), place.end()), "newText": new}
+            for number, line in enumerate(text.split("\n"))
+            for place in word.finditer(line)
+        ]
+        if "whole" in FLAGS and edits:
+            whole = word.sub(new, text).replace("# note", "# other note")
+            edits = [{"range": span(0, 0, 0, 9999), "newText": whole}]
+        if not path.name.startswith("left") and edits:
+            document = {"uri": other, "version": None}
+            changes.append({"textDocument": document, "edits": edits})
+    if "part" in FLAGS and len(RENAMES) == 1:
+        changes = changes[:1]
+    if "kind" in FLAGS:
+        changes.append({"kind": "delete", "uri": uri})
+    send(id=request, result={"documentChanges": changes})
+
+
+def span(line: int, start: int, end: int, last: int | None = None) -> dict[str, Any]:
+    return {
+        "start": {"line": line, "character": start},
+        "end": {"line": line if last is None else last, "character": end},
+    }
+
+
 def handle(message: dict[str, Any]) -> None:
     method, params = message.get("method"), message.get("params") or {}
     uri = params.get("textDocument", params).get("uri")
@@ -191,6 +237,8 @@ def handle(message: dict[str, Any]) -> None:
         send(id=message["id"], result={"kind": "full", "items": items})
     elif method == "textDocument/references":
         send(id=message["id"], result=references(uri, params["position"]))
+    elif method == "textDocument/rename":
+        rename(message["id"], uri, params)
     elif method == "test/forget":
         del TEXTS[uri]
     elif method == "test/pause":

@@ -152,6 +152,32 @@ SERVER does not answer in time, call FAIL instead, if non-nil."
            (funcall fail))
        (funcall send)))))
 
+;;;; Questions of a server
+
+(defvar gemini-companion-eglot--declining nil
+  "The servers whose questions to the user are not asked.")
+
+(defun gemini-companion-eglot-decline (server on)
+  "Answer nothing to the questions of SERVER to the user, if ON is non-nil.
+Else ask them again.  Eglot reads the answer in the minibuffer, in a process
+filter, as when basedpyright is asked to rename to a keyword."
+  (setq gemini-companion-eglot--declining
+        (if on
+            (cons server gemini-companion-eglot--declining)
+          (remq server gemini-companion-eglot--declining)))
+  (if gemini-companion-eglot--declining
+      (advice-add 'eglot-handle-request :around
+                  #'gemini-companion-eglot--handle-request)
+    (advice-remove 'eglot-handle-request
+                   #'gemini-companion-eglot--handle-request)))
+
+(defun gemini-companion-eglot--handle-request (handle server method &rest params)
+  "Call HANDLE with SERVER, METHOD and PARAMS, or return nil.
+This is advice around `eglot-handle-request'."
+  (unless (and (eq method 'window/showMessageRequest)
+               (memq server gemini-companion-eglot--declining))
+    (apply handle server method params)))
+
 ;;;; Texts
 
 (defun gemini-companion-eglot-open (file server text neighbor)

@@ -29,7 +29,7 @@ KIND is `references', `definition' or `diagnostics'.  The argument of
 ANSWER is a plist, with `:problem' if there is no answer; for it and
 DETAILS, see the method for KIND.")
 
-(defmacro gemini-companion-lookup--guarded (answer &rest body)
+(defmacro gemini-companion-lookup-guarded (answer &rest body)
   "Evaluate BODY without messages, and report an error to ANSWER.
 After an error, call ANSWER with the `:problem'.  Preserve the match data, as
 timers and filters must."
@@ -46,23 +46,23 @@ timers and filters must."
         (funcall ,answer (list :problem (format "Emacs failed: %s"
                                                 (car ,problem))))))))
 
-(defun gemini-companion-lookup--map-in-slices (function list done &optional values)
+(defun gemini-companion-lookup-map-in-slices (function list done &optional values)
   "Call FUNCTION with each element of LIST, then DONE with the values, appended.
 Emacs handles keys in between.  VALUES are the values of the elements before,
 the last one first."
-  (gemini-companion-lookup--guarded #'ignore
+  (gemini-companion-lookup-guarded #'ignore
     (if (null list)
         (funcall done (apply #'append (nreverse values)))
       (let ((end (+ (float-time) 0.003)))       ; then Emacs handles keys again
         (while (and list (< (float-time) end))
           (push (ignore-errors (funcall function (pop list))) values))
         ;; DONE may do as much work again.
-        (run-at-time 0 nil #'gemini-companion-lookup--map-in-slices
+        (run-at-time 0 nil #'gemini-companion-lookup-map-in-slices
                      function list done values)))))
 
 ;;;; Files
 
-(defun gemini-companion-lookup--true-name (file)
+(defun gemini-companion-lookup-true-name (file)
   "Return the true name of FILE, a file that may be shared.
 Signal an error if FILE does not exist or may not be shared."
   (let ((name (gemini-companion-text-true-name file)))
@@ -86,11 +86,11 @@ Signal an error if FILE does not exist or may not be shared."
                 (gemini-companion-text-read file)))
       (goto-char (point-min)))))
 
-(defun gemini-companion-lookup--shared (locations then)
+(defun gemini-companion-lookup-shared (locations then)
   "Call THEN with those of LOCATIONS that may be shared, in order.
 LOCATIONS are lists of FILE, and optionally LINE.  THEN gets the true name of
 FILE."
-  (gemini-companion-lookup--map-in-slices
+  (gemini-companion-lookup-map-in-slices
    (pcase-lambda (`(,file . ,group))
      (when-let* ((name (gemini-companion-text-true-name file))
                  ((gemini-companion-context-name-shared-p name)))
@@ -104,7 +104,7 @@ FILE."
 
 (defun gemini-companion-lookup--texts (locations then)
   "Call THEN with LOCATIONS, each with the beginning of its line."
-  (gemini-companion-lookup--map-in-slices
+  (gemini-companion-lookup-map-in-slices
    (lambda (group)
      (with-temp-buffer
        (gemini-companion-lookup--insert (car group))
@@ -136,7 +136,7 @@ an error if FILE does not have SYMBOL, or is too large."
        `( :textDocument (:uri ,(gemini-companion-eglot-uri file))
           :position (:line ,(1- at) :character ,column))))))
 
-(defun gemini-companion-lookup--buffer (file)
+(defun gemini-companion-lookup-buffer (file)
   "Return a buffer with the language server of FILE.
 Signal an error if there is none."
   (let ((buffer (or (gemini-companion-names-buffer file)
@@ -145,17 +145,17 @@ Signal an error if there is none."
       (user-error "No language server runs for this file; use grep_search"))
     buffer))
 
-(defun gemini-companion-lookup--query-server (file symbol line requests answer then)
+(defun gemini-companion-lookup-query-server (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS), without the location of SYMBOL.
 FILE is open in the server meanwhile, unless it is too large.  Call THEN
 with the results, some of which may be (error MESSAGE), or else ANSWER."
-  (let* ((buffer (gemini-companion-lookup--buffer file))
+  (let* ((buffer (gemini-companion-lookup-buffer file))
          (server (gemini-companion-eglot-server buffer)))
     (gemini-companion-eglot-when-read
      server
      (lambda ()
-       (gemini-companion-lookup--guarded answer
+       (gemini-companion-lookup-guarded answer
          (let* ((location (gemini-companion-lookup--find
                            file symbol line (gemini-companion-eglot-units buffer)))
                 (text (unless (gemini-companion-names-buffer file)
@@ -171,7 +171,7 @@ with the results, some of which may be (error MESSAGE), or else ANSWER."
             (cl-loop for (method . params) in requests
                      collect `(,method ,@location ,@params))
             (lambda (results)
-              (gemini-companion-lookup--guarded answer
+              (gemini-companion-lookup-guarded answer
                 ;; A file that is visited meanwhile is open for Eglot.
                 (when (and open (not (gemini-companion-names-buffer file)))
                   (gemini-companion-eglot-close file server))
@@ -190,14 +190,14 @@ The plist for ANSWER has `:total', their number, and `:locations', lists
 of FILE, LINE and TEXT, 100 at most, without the first AFTER.  If that is
 nil or 0, it also has `:busy' and `:elsewhere', of
 `gemini-companion-lookup--limits'."
-  (gemini-companion-lookup--guarded answer
-    (let ((file (gemini-companion-lookup--true-name file)))
-      (gemini-companion-lookup--query-server
+  (gemini-companion-lookup-guarded answer
+    (let ((file (gemini-companion-lookup-true-name file)))
+      (gemini-companion-lookup-query-server
        file symbol line
        '((:textDocument/references :context (:includeDeclaration t)))
        answer
        (lambda (results)
-         (gemini-companion-lookup--shared
+         (gemini-companion-lookup-shared
           (gemini-companion-eglot-locations (car results))
           (lambda (locations)
             (gemini-companion-lookup--texts
@@ -217,16 +217,16 @@ KNOWN are the files that it has named.  `:busy' is non-nil if it is still at
 work, and `:elsewhere' are the other files of its language with the word
 SYMBOL that may be shared, in order; nil if none was found.  If that fails,
 call ANSWER."
-  (gemini-companion-lookup--guarded answer
-    (let* ((buffer (gemini-companion-lookup--buffer file))
+  (gemini-companion-lookup-guarded answer
+    (let* ((buffer (gemini-companion-lookup-buffer file))
            (busy (gemini-companion-errors-busy-p
                   (gemini-companion-eglot-server buffer)))
            (language (gemini-companion-eglot-language file)))
       (gemini-companion-words-search
        symbol (gemini-companion-eglot-root buffer)
        (lambda (files)
-         (gemini-companion-lookup--guarded answer
-           (gemini-companion-lookup--shared
+         (gemini-companion-lookup-guarded answer
+           (gemini-companion-lookup-shared
             (cl-loop for name in (and (listp files) files)
                      when (equal language (gemini-companion-eglot-language name))
                      collect (list name))
@@ -241,8 +241,8 @@ call ANSWER."
   "Find the definition of SYMBOL, which occurs in FILE, on LINE if non-nil.
 The plist for ANSWER has `:locations', lists of FILE and LINE, and
 `:documentation', with the signature, and `:source', maybe nil or empty."
-  (gemini-companion-lookup--guarded answer
-    (let ((file (gemini-companion-lookup--true-name file)))
+  (gemini-companion-lookup-guarded answer
+    (let ((file (gemini-companion-lookup-true-name file)))
       (if (string-suffix-p ".el" file)
           (let ((lisp (intern-soft symbol)))
             (gemini-companion-lookup--answer-definition
@@ -254,7 +254,7 @@ The plist for ANSWER has `:locations', lists of FILE and LINE, and
                (or (and (fboundp lisp) (documentation lisp t))
                    (documentation-property lisp 'variable-documentation t)))
              answer))
-        (gemini-companion-lookup--query-server
+        (gemini-companion-lookup-query-server
          file symbol line
          '((:textDocument/definition) (:textDocument/hover))
          answer
@@ -323,10 +323,10 @@ For TYPE, see `find-lisp-object-file-name'."
   "Find the diagnostics of FILE, or of all checked files if it is nil.
 The plist for ANSWER has `:rows', lists of LINE, SEVERITY and TEXT, or
 of FILE and the numbers of its errors and warnings."
-  (gemini-companion-lookup--guarded answer
+  (gemini-companion-lookup-guarded answer
     (if file
         (gemini-companion-lookup--await-check file answer (+ 3 (float-time)))
-      (gemini-companion-lookup--shared
+      (gemini-companion-lookup-shared
        (mapcar #'list
                (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
                        (mapcar #'buffer-file-name
@@ -345,8 +345,8 @@ of FILE and the numbers of its errors and warnings."
 (defun gemini-companion-lookup--await-check (file answer end)
   "Call ANSWER with the diagnostics of FILE when its text has been checked.
 Wait until END at most, which is a `float-time'."
-  (gemini-companion-lookup--guarded answer
-    (let* ((file (gemini-companion-lookup--true-name file))
+  (gemini-companion-lookup-guarded answer
+    (let* ((file (gemini-companion-lookup-true-name file))
            (buffer (gemini-companion-names-buffer file)))
       (cond ((or (null buffer)
                  (with-current-buffer buffer

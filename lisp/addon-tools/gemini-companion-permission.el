@@ -132,7 +132,7 @@ long to be shown whole."
   (let ((directory (plist-get facts :directory))
         (id (plist-get facts :id)))
     (if (or (gemini-companion-permission--private-p directory)
-            (null (gemini-companion-permission--session facts)))
+            (null (gemini-companion-permission-session-of facts)))
         (funcall answer nil)
       (let ((permission (gemini-companion-permission--read facts input)))
         (if (and id (zerop (gemini-companion-permission-cut permission)))
@@ -174,7 +174,7 @@ PARSED is the plist that the server has sent, see
   "Return the request that INPUT of the server describes.
 For FACTS and INPUT, see `gemini-companion-permission-ask'."
   (let* ((parsed (gemini-companion-permission--parse input))
-         (session (gemini-companion-permission--session facts)))
+         (session (gemini-companion-permission-session-of facts)))
     (gemini-companion-permission-new
      (pcase (plist-get parsed :kind)
        ("plan" 'plan)
@@ -234,7 +234,7 @@ one text, and all texts after that.  A missing empty text counts as one."
                    (format (ngettext "+%d line" "+%d lines" more) more))))
      "  ")))
 
-(defun gemini-companion-permission--session (facts)
+(defun gemini-companion-permission-session-of (facts)
   "Return the session of the CLI in FACTS, or nil if its process is unknown.
 A CLI that is linked and not connected gets one of its own, by its process."
   (pcase-let (((map :client :pids :directory) facts))
@@ -382,7 +382,7 @@ have then ended."
   "End what the CLI of FACTS has asked in its terminal, as it has gone on.
 Called when its hook reports another event than a question.  For FACTS, see
 `gemini-companion-permission-ask'."
-  (when-let* ((session (gemini-companion-permission--session facts)))
+  (when-let* ((session (gemini-companion-permission-session-of facts)))
     (dolist (permission (gemini-companion-permission--of session))
       (gemini-companion-permission--close permission 'ended))))
 

@@ -32,6 +32,7 @@
 (require 'gemini-companion-permission)
 (require 'gemini-companion-plan)
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-rename)
 (require 'gemini-companion-resume)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-rules)
@@ -107,6 +108,8 @@ or in a file of their own, as CLIENT reads them."
              (,gemini-companion-tools--server
               (command . ,(car command))
               (args . ,(vconcat (cdr command)))
+              ;; A rename waits for the user, as a permission does.
+              (timeout . 86400000)
               ;; Qwen Code would hide the tools behind its tool_search.
               (alwaysLoadTools . t)))
             ,@(unless hooks-file (list hooks)))))
@@ -592,9 +595,9 @@ It is about FACTS, a plist, and TEXTS."
 KIND is `review', which a hook asks before an edit; `edited', which one asks
 after it, with the TEXTS before and after; `turn', by which a hook reports
 an `:event'; `permission' and `ended', by which one reports what the CLI
-asks, and that this has ended; or one of `gemini-companion-lookup'.  FACTS is
-a plist with some of `:path', `:symbol', `:line', `:after', `:event',
-`:client' and `:pids'."
+asks, and that this has ended; `rename'; or one of `gemini-companion-lookup'.
+FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
+`:event', `:client' and `:pids'."
   (pcase-let (((map :path :symbol :line :after :event) facts))
     (pcase kind
       ('edited
@@ -609,6 +612,8 @@ a plist with some of `:path', `:symbol', `:line', `:after', `:event',
       ('ended
        (gemini-companion-permission-progressed facts)
        (funcall answer nil))
+      ('rename
+       (gemini-companion-rename-ask facts answer))
       (_
        (gemini-companion-lookup
         kind
@@ -744,11 +749,13 @@ paused, or the project is excluded" title)
     (gemini-companion-part-start 'errors)
     (gemini-companion-part-start 'keys)
     (gemini-companion-part-start 'permission)
+    (gemini-companion-part-start 'rename)
     (gemini-companion-server-call 'tools-update t)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
   "Stop answering questions."
   (gemini-companion-tools--watch-rules nil)
+  (gemini-companion-part-stop 'rename)
   (gemini-companion-part-stop 'permission)
   (gemini-companion-plan-forget)
   (gemini-companion-part-stop 'keys)

@@ -385,7 +385,8 @@ FUNCTION is called with a function to call with the value."
 
 (defconst gemini-companion-server--methods
   '(open-diff diff-opened close-diff outcome-written outcome-undelivered
-    sessions-update remote-update ask withdrawn ping warn)
+    sessions-update remote-update ask withdrawn rename-withdrawn
+    ping warn)
   "The methods of `gemini-companion-server-receive'.")
 
 (cl-defgeneric gemini-companion-server-receive (method &rest args)

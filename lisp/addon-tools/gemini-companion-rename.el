@@ -1,0 +1,623 @@
+;;; gemini-companion-rename.el --- Renames by a language server, reviewed as one  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A model asks for the rename of a symbol.  The language server computes it, and
+;; each file becomes an edit of one group, which is one request: it is answered as a
+;; whole, and then Emacs writes all files or none.
+;;
+;; Language servers rename a part of the places and do not say so, accept a name
+;; that exists already, and drop unsaved lines.  So the server is asked until two
+;; answers are equal, each file is compared with what a rename would change in it,
+;; and the other files with the old name are named to the user and to the model.
+;; What no user could judge is refused before anything is shown.
+
+;;; Code:
+
+(require 'gemini-companion-coding)
+(require 'gemini-companion-comment)
+(require 'gemini-companion-context)
+(require 'gemini-companion-edit)
+(require 'gemini-companion-edit-texts)
+(require 'gemini-companion-eglot)
+(require 'gemini-companion-errors)
+(require 'gemini-companion-file-state)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-label)
+(require 'gemini-companion-lookup)
+(require 'gemini-companion-names)
+(require 'gemini-companion-part)
+(require 'gemini-companion-permission)
+(require 'gemini-companion-proposal)
+(require 'gemini-companion-request)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-server)
+(require 'gemini-companion-text)
+(require 'gemini-companion-watch)
+(require 'gemini-companion-words)
+(require 'map)
+
+(declare-function gemini-companion-list-display "gemini-companion-list")
+(declare-function gemini-companion-list-show "gemini-companion-list")
+
+;;;; State
+
+(defvar gemini-companion-rename-pause 1
+  "Seconds between two questions to a language server about one rename.")
+
+(defvar gemini-companion-rename-patience 30
+  "Seconds after which a server without two equal answers has none.")
+
+(defconst gemini-companion-rename--most-files 100
+  "Number of files that a rename may change.")
+
+(defconst gemini-companion-rename--largest-file (* 1024 1024)
+  "Size in bytes of the largest file that a rename may change.")
+
+(cl-defstruct (gemini-companion-rename
+               (:noinline t)
+               (:include gemini-companion-request (kind 'rename))
+               (:constructor gemini-companion-rename--make)
+               (:copier nil))
+  "The rename of a symbol from OLD to NEW, names, which a model has asked for.
+ID is that of the server for the question, a string, and ANSWER the function
+that is called once with the facts about the end; see
+`gemini-companion-rename-ask'.  UNTIL is the time, in seconds, until which
+the language server may take to settle.
+
+EDITS is nil until the rename is open, then one for each file.  ELSEWHERE are
+the other files with the word OLD, absolute names, or `unknown', and TAKEN
+those of its files that have the word NEW already.  OUTCOME is nil until
+it has ended; then `written', `refused', `changed', `failed' or `ended'.
+APPEARED is non-nil once it need not appear any more."
+  id old new answer until edits elsewhere taken outcome appeared)
+
+(cl-defstruct (gemini-companion-rename--file
+               (:noinline t)
+               (:constructor gemini-companion-rename--make-file (name bytes text odd))
+               (:copier nil))
+  "A file that a rename changes.
+NAME is its true name, BYTES its contents, TEXT the new text with plain line
+ends, and ODD non-nil if that differs in more than the name."
+  name bytes text odd)
+
+(defvar gemini-companion-rename--current nil
+  "The renames that have not ended, oldest first.")
+
+(defun gemini-companion-renames-open ()
+  "Return the renames that await an answer of the user."
+  (seq-filter #'gemini-companion-rename-edits gemini-companion-rename--current))
+
+;;;; What a rename may change
+
+(defun gemini-companion-rename-check-names (old new)
+  "Signal a `user-error' unless NEW can be a name in place of OLD."
+  (unless (string-match-p "\\`[[:alpha:]_$][[:alnum:]_$]*[?!]?\\'" new)
+    (user-error "%s is not a name" (gemini-companion-text-escaped-line new 60)))
+  (when (equal old new)
+    (user-error "The symbol already has this name")))
+
+(defun gemini-companion-rename-only-p (before after old new)
+  "Return non-nil if the texts BEFORE and AFTER differ only by OLD and NEW.
+These are names."
+  (let ((case-fold-search nil)
+        (either (regexp-opt (list old new))))
+    (equal (replace-regexp-in-string either new before t t)
+           (replace-regexp-in-string either new after t t))))
+
+(defun gemini-companion-rename-count (word text)
+  "Return how often WORD, a name, is a whole word in TEXT."
+  (let ((count 0))
+    (with-temp-buffer
+      (insert text)
+      (goto-char (point-min))
+      (let ((case-fold-search nil))
+        (while (search-forward word nil t)
+          (unless (or (gemini-companion-rename--inside-p (match-beginning 0))
+                      (gemini-companion-rename--inside-p (match-end 0)))
+            (cl-incf count)))))
+    count))
+
+(defun gemini-companion-rename--inside-p (position)
+  "Return non-nil if the characters around POSITION are both of names."
+  (and (< (point-min) position (point-max))
+       (save-excursion
+         (goto-char (1- position))
+         (looking-at-p "[[:alnum:]_$]\\{2\\}"))))
+
+(defun gemini-companion-rename-lines (before after)
+  "Return the numbers of the lines, from 1, in which BEFORE and AFTER differ."
+  (cl-loop for old in (split-string before "\n")
+           for new in (split-string after "\n")
+           for line from 1
+           unless (equal old new) collect line))
+
+(defun gemini-companion-rename--check-file (name)
+  "Signal a `user-error' if the file NAME may not be renamed in.
+NAME is a true name, or nil.  The error names no file that is not shared."
+  (unless (and name
+               (gemini-companion-context-name-shared-p name)
+               (car (gemini-companion-roots-outermost name)))
+    (user-error "The rename would also change files that Emacs does not share"))
+  (let ((buffer (gemini-companion-names-buffer name)))
+    (cond ((or (file-remote-p name) (gemini-companion-names-of-copy name))
+           (user-error "The rename would change %s on another host" name))
+          ((not (file-regular-p name))
+           (user-error "The rename would change %s, which does not exist" name))
+          ((not (file-writable-p name))
+           (user-error "The rename would change %s, which is read-only" name))
+          ((and buffer (buffer-modified-p buffer))
+           (user-error "%s has unsaved changes in Emacs; ask the user to save it"
+                       name))
+          ((stringp (file-locked-p name))
+           (user-error "%s is being edited in another Emacs; ask the user to \
+save it there" name))
+          ((< gemini-companion-rename--largest-file
+              (file-attribute-size (file-attributes name)))
+           (user-error "The rename would change %s, which is too large" name)))))
+
+(defun gemini-companion-rename--bytes (name)
+  "Return the bytes of the file NAME; signal a `user-error' if they are not text.
+A text that Emacs writes back has the line ends and the byte order mark that
+it had."
+  (let* ((bytes (gemini-companion-text-bytes name))
+         (text (decode-coding-string bytes 'utf-8-unix))
+         (plain (gemini-companion-text-normalized text)))
+    (unless (gemini-companion-coding-utf-8-p bytes)
+      (user-error "The rename would change %s, which is not UTF-8" name))
+    (when (or (string-search "\r" plain)
+              (not (equal text (gemini-companion-text-fit plain text))))
+      (user-error "The rename would change %s, whose line ends differ" name))
+    bytes))
+
+(defun gemini-companion-rename--file (change units old new)
+  "Return the file of CHANGE, or nil if that has no effect.
+CHANGE is a list (FILE EDIT...), of `gemini-companion-eglot-changes', with
+columns counted by UNITS.  Signal a `user-error' if the file may not be
+changed.  OLD and NEW are the names."
+  (let ((name (gemini-companion-text-true-name (car change))))
+    (gemini-companion-rename--check-file name)
+    (let* ((bytes (gemini-companion-rename--bytes name))
+           (text (decode-coding-string bytes 'utf-8-unix))
+           (before (gemini-companion-text-normalized text))
+           (after (gemini-companion-text-normalized
+                   (gemini-companion-eglot-edited text (cdr change) units))))
+      (unless (equal before after)
+        (gemini-companion-rename--make-file
+         name bytes after
+         (not (gemini-companion-rename-only-p before after old new)))))))
+
+;;;; From the question to the review
+
+(defmacro gemini-companion-rename--unless-ended (rename &rest body)
+  "Evaluate BODY unless RENAME has ended; if that fails, RENAME has."
+  (declare (indent 1) (debug t))
+  `(unless (gemini-companion-rename-outcome ,rename)
+     (gemini-companion-lookup-guarded
+         (apply-partially #'gemini-companion-rename--fail ,rename)
+       ,@body)))
+
+(defun gemini-companion-rename-ask (facts answer)
+  "Compute the rename of FACTS, show it, and call ANSWER at its end.
+FACTS is a plist with the `:path' in which the `:symbol' occurs, its `:line'
+or nil, the `:new' name, the `:id' of the question, and the `:client' with
+its `:pids'.  The argument of ANSWER is a plist: `:problem', a string; or
+`:refused', the string refused, with the `:reason' of the user, or nil;
+changed, if a file was; or ended, if the review was closed; or `:files', of
+`gemini-companion-rename--renamed', and `:elsewhere', the other files with
+the old name, or `unknown'."
+  (pcase-let (((map :path :symbol :line :new :id) facts))
+    (let ((rename (gemini-companion-rename--make
+                   :session (or (gemini-companion-permission-session-of facts)
+                                (list :id (concat "?" (plist-get facts :client))
+                                      :client (plist-get facts :client)))
+                   :id id :old symbol :new new :answer answer
+                   :until (+ (float-time) gemini-companion-rename-patience))))
+      (gemini-companion-lookup-guarded answer
+        (gemini-companion-rename-check-names symbol new)
+        (when (or (gemini-companion-edits-open) gemini-companion-rename--current)
+          (user-error "The user has other edits to review; ask again after that"))
+        (let* ((file (gemini-companion-lookup-true-name path))
+               (server (gemini-companion-eglot-server
+                        (gemini-companion-lookup-buffer file))))
+          (push rename gemini-companion-rename--current)
+          (gemini-companion-eglot-decline server t)
+          (setf (gemini-companion-rename-answer rename)
+                (lambda (facts)
+                  (gemini-companion-eglot-decline server nil)
+                  (funcall answer facts)))
+          (gemini-companion-rename--query rename file line nil))))))
+
+(defun gemini-companion-rename--query (rename file line last)
+  "Ask the language server for RENAME, of the symbol on LINE of FILE.
+LAST is a list of its last answer, a list of files, or nil if there is none."
+  (gemini-companion-rename--unless-ended rename
+    (let ((fail (apply-partially #'gemini-companion-rename--fail rename))
+          (units (gemini-companion-eglot-units
+                  (gemini-companion-lookup-buffer file)))
+          (old (gemini-companion-rename-old rename))
+          (new (gemini-companion-rename-new rename)))
+      (gemini-companion-lookup-query-server
+       file old line `((:textDocument/rename :newName ,new))
+       fail
+       (lambda (results)
+         (let ((changes (gemini-companion-eglot-changes (car results))))
+           (when (length> changes gemini-companion-rename--most-files)
+             (user-error "The rename would change %d files; %d is the limit"
+                         (length changes) gemini-companion-rename--most-files))
+           (gemini-companion-rename--map
+            rename
+            (lambda (change)
+              (gemini-companion-rename--file change units old new))
+            (seq-sort-by #'car #'string< changes)
+            (lambda (files)
+              (gemini-companion-rename--compare rename file line
+                                                last (delq nil files))))))))))
+
+(defun gemini-companion-rename--map (rename function list then)
+  "Call THEN with the values of FUNCTION for each element of LIST, in slices.
+If one fails, RENAME has failed."
+  (let ((failure nil))
+    (gemini-companion-lookup-map-in-slices
+     (lambda (element)
+       (unless (or failure (gemini-companion-rename-outcome rename))
+         (gemini-companion-lookup-guarded
+             (lambda (facts) (setq failure facts))
+           (list (funcall function element)))))
+     list
+     (lambda (values)
+       (if failure
+           (gemini-companion-rename--fail rename failure)
+         (gemini-companion-rename--unless-ended rename
+           (funcall then values)))))))
+
+(defun gemini-companion-rename--compare (rename file line last files)
+  "Go on with FILES of RENAME if they were the LAST answer, or ask again.
+FILE, LINE and LAST are as for `gemini-companion-rename--query'.  Two servers
+of five name a part of the files first."
+  (let ((busy (gemini-companion-errors-busy-p
+               (gemini-companion-eglot-server
+                (gemini-companion-lookup-buffer file)))))
+    (cond ((and (equal last (list files)) (not busy))
+           (unless files
+             (user-error "The language server renames nothing there"))
+           (gemini-companion-rename--search rename file files))
+          ((< (gemini-companion-rename-until rename) (float-time))
+           (user-error "The language server %s; ask again later"
+                       (if busy "is still loading" "gives no two equal answers")))
+          (t
+           (run-at-time gemini-companion-rename-pause nil
+                        #'gemini-companion-rename--query
+                        rename file line (list files))))))
+
+(defun gemini-companion-rename--search (rename file files)
+  "Find the other files with the old name of RENAME, and open it with FILES.
+FILE is the one that the model has named."
+  (gemini-companion-words-search
+   (gemini-companion-rename-old rename)
+   (gemini-companion-eglot-root (gemini-companion-lookup-buffer file))
+   (lambda (found)
+     (gemini-companion-rename--unless-ended rename
+       (gemini-companion-lookup-shared
+        (and (listp found) (mapcar #'list found))
+        (lambda (shared)
+          (setf (gemini-companion-rename-elsewhere rename)
+                (if (listp found)
+                    (seq-difference (mapcar #'car shared)
+                                    (mapcar #'gemini-companion-rename--file-name
+                                            files))
+                  found))
+          (gemini-companion-rename--open rename files)))))))
+
+(defun gemini-companion-rename--open (rename files)
+  "Propose FILES as the edits of RENAME, and announce it."
+  (gemini-companion-rename--map
+   rename
+   (lambda (file)
+     (let ((id (gensym "rename"))
+           (name (gemini-companion-rename--file-name file)))
+       ;; It may have changed while other files were read.
+       (gemini-companion-rename--check-file name)
+       (unless (equal (gemini-companion-rename--file-bytes file)
+                      (gemini-companion-text-bytes name))
+         (user-error "%s has changed meanwhile; ask again" name))
+       (gemini-companion-proposal-open
+        id (gemini-companion-rename-session rename) name
+        (gemini-companion-rename--file-text file) rename)
+       (let ((edit (gemini-companion-edit-of-id id)))
+         (when (gemini-companion-rename--file-odd file)
+           (setf (gemini-companion-edit-objection edit)
+                 "changes more than the name"))
+         (when (< 0 (gemini-companion-rename-count
+                     (gemini-companion-rename-new rename)
+                     (gemini-companion-edit-texts-before edit)))
+           (push name (gemini-companion-rename-taken rename)))
+         edit)))
+   files
+   (lambda (edits)
+     (setf (gemini-companion-rename-edits rename) edits
+           (gemini-companion-rename-since rename) (float-time))
+     (cl-callf nreverse (gemini-companion-rename-taken rename))
+     (if (seq-every-p #'gemini-companion-edit-open-p edits)
+         (gemini-companion-request-notify rename 'opened)
+       (gemini-companion-rename--end rename 'changed)))))
+
+;;;; The end
+
+(defun gemini-companion-rename--fail (rename facts)
+  "End RENAME, which is not possible; FACTS is a plist with the `:problem'."
+  (gemini-companion-rename--end rename 'failed facts))
+
+(defun gemini-companion-rename--end (rename outcome &optional facts)
+  "End RENAME by OUTCOME, and answer its question with FACTS, a plist.
+By default, they are that it was refused.  Edits that are still open are
+rejected."
+  (unless (gemini-companion-rename-outcome rename)
+    (setf (gemini-companion-rename-outcome rename) outcome)
+    (setq gemini-companion-rename--current
+          (remq rename gemini-companion-rename--current))
+    (dolist (edit (gemini-companion-edits-open))
+      (when (eq rename (gemini-companion-edit-group edit))
+        (gemini-companion-proposal-settle-in-group
+         edit
+         (if (and (eq outcome 'written)
+                  (gemini-companion-rename--lines-of edit))
+             'accepted
+           'rejected))))
+    (when (gemini-companion-rename-edits rename)
+      (gemini-companion-request-notify rename 'closed))
+    (funcall (gemini-companion-rename-answer rename)
+             (or facts (list :refused (symbol-name outcome))))))
+
+(defun gemini-companion-rename--follow (edit event)
+  "End the rename of EDIT if EVENT is that EDIT has ended, or its file changed.
+Half a rename is none."
+  (when-let* ((rename (gemini-companion-edit-group edit))
+              ((gemini-companion-rename-p rename))
+              ((null (gemini-companion-rename-outcome rename))))
+    (pcase event
+      ('file-changed (gemini-companion-rename--end rename 'changed))
+      ('settled (gemini-companion-rename--end
+                 rename
+                 (if (eq 'rejected (gemini-companion-edit-decision edit))
+                     'refused
+                   'ended))))))
+
+(cl-defmethod gemini-companion-server-receive
+  ((_method (eql 'rename-withdrawn)) id)
+  "End the rename with ID, for whose answer no one waits any more."
+  (when-let* ((rename (cl-find id gemini-companion-rename--current
+                               :key #'gemini-companion-rename-id :test #'equal)))
+    (gemini-companion-rename--end rename 'ended)))
+
+;;;; The answer of the user
+
+(cl-defmethod gemini-companion-request-answer
+  ((rename gemini-companion-rename) answer)
+  "Answer RENAME by ANSWER: write all its files, or none."
+  (pcase answer
+    ('allow (gemini-companion-rename--accept rename))
+    ((or 'refuse `(refuse . ,_))
+     (gemini-companion-rename--end
+      rename 'refused
+      (list :refused "refused"
+            :reason (or (cdr-safe answer)
+                        (gemini-companion-rename--comments rename))))
+     (message "Refused %s" (gemini-companion-rename--phrase rename)))))
+
+(defun gemini-companion-rename--comments (rename)
+  "Return the comments of the user on RENAME, a text for the model, or nil."
+  (let ((texts (seq-mapcat
+                (lambda (edit)
+                  (mapcar (pcase-lambda (`(,_ . ,comment))
+                            (gemini-companion-comment-for-cli comment))
+                          (gemini-companion-comment-in-order
+                           (gemini-companion-comment-places-of-edit edit))))
+                (gemini-companion-rename-edits rename))))
+    (and texts (string-join texts "\n"))))
+
+(defun gemini-companion-rename--accept (rename)
+  "Ask whether to accept RENAME, and write its files."
+  (dolist (edit (gemini-companion-rename-edits rename))
+    (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'command))
+  (when (and (null (gemini-companion-rename-outcome rename))
+             (gemini-companion-rename--confirmed-p rename))
+    (if (gemini-companion-rename-outcome rename)
+        (message "This rename has ended already")
+      (condition-case problem
+          (let* ((edits (gemini-companion-rename-edits rename))
+                 (phrase (gemini-companion-rename--phrase rename))
+                 (facts (list :files (mapcar #'gemini-companion-rename--renamed
+                                             edits)
+                              :elsewhere (gemini-companion-rename-elsewhere
+                                          rename))))
+            (gemini-companion-rename--write edits)
+            (gemini-companion-rename--end rename 'written facts)
+            (dolist (edit edits)
+              (gemini-companion-revert (gemini-companion-edit-file edit)))
+            (message "Wrote %s" phrase))
+        (file-error
+         (gemini-companion-rename--end
+          rename 'failed
+          (list :problem "Nothing was renamed: a file could not be written. Do \
+not rename by other edits; ask the user."))
+         (message "Nothing was renamed: %s" (error-message-string problem)))))))
+
+(defun gemini-companion-rename--confirmed-p (rename)
+  "Return non-nil if the user confirms RENAME, with what is to be known of it.
+A key that was typed once too often is no answer if there is any."
+  (let* ((edits (gemini-companion-rename-edits rename))
+         (excluded (cl-loop for edit in edits
+                            sum (length (gemini-companion-hunk-excluded
+                                         (gemini-companion-edit-proposal-buffer
+                                          edit)))))
+         (elsewhere (gemini-companion-rename-elsewhere rename))
+         (odd (seq-count #'gemini-companion-edit-objection edits))
+         (notes (delq nil
+                      (list (and (< 0 excluded) (format "%d excluded" excluded))
+                            (and (< 0 odd)
+                                 (format (ngettext "%d file changes more"
+                                                   "%d files change more" odd)
+                                         odd))
+                            (and (gemini-companion-rename-taken rename)
+                                 (format "%s exists already"
+                                         (gemini-companion-rename-new rename)))
+                            (cond ((eq 'unknown elsewhere)
+                                   "other files were not searched")
+                                  (elsewhere
+                                   (format (ngettext "%d other file has %s"
+                                                     "%d other files have %s"
+                                                     (length elsewhere))
+                                           (length elsewhere)
+                                           (gemini-companion-rename-old
+                                            rename))))))))
+    (if notes
+        (yes-or-no-p (format "%s: %s; write anyway? "
+                             (upcase-initials
+                              (gemini-companion-rename--phrase rename))
+                             (string-join notes ", ")))
+      (y-or-n-p (format "Write %s? " (gemini-companion-rename--phrase rename))))))
+
+;;;; The files
+
+(defun gemini-companion-rename--new-bytes (edit)
+  "Return the bytes of the file of EDIT once the user's choice is written."
+  (gemini-companion-text-utf-8
+   (gemini-companion-text-fit
+    (gemini-companion-edit-text edit)
+    (decode-coding-string (gemini-companion-edit-before edit) 'utf-8-unix))))
+
+(defun gemini-companion-rename--write (edits)
+  "Write the files of EDITS, all or none.
+Signal a `file-error' if one has other bytes than those that were reviewed,
+or cannot be written; those that were written have their bytes back then."
+  (let ((inhibit-quit t)
+        (done nil))
+    ;; A file that has its new text would end the review in the middle.
+    (dolist (edit edits)
+      (gemini-companion-watch-stop (gemini-companion-edit-watch edit)))
+    (condition-case problem
+        (dolist (edit edits)
+          (let ((file (gemini-companion-edit-true-name edit))
+                (old (gemini-companion-edit-before edit))
+                (new (gemini-companion-rename--new-bytes edit)))
+            ;; A file of which all is excluded was reviewed as it is, too.
+            (gemini-companion-watch-writing file
+              (gemini-companion-text-rewrite file old new))
+            (push (list file new old) done)))
+      (error
+       (pcase-dolist (`(,file ,new ,old) done)
+         (ignore-errors
+           (gemini-companion-watch-writing file
+             (gemini-companion-text-rewrite file new old))))
+       (signal 'file-error (cdr problem))))))
+
+(defun gemini-companion-rename--lines-of (edit)
+  "Return the numbers of the changed lines of EDIT, as the user has left it."
+  (gemini-companion-rename-lines (gemini-companion-edit-texts-before edit)
+                                 (gemini-companion-edit-text edit)))
+
+(defun gemini-companion-rename--renamed (edit)
+  "Return what EDIT, which is open, renames, a list (FILE LINES EXCLUDED LEFT).
+LINES are the numbers of the lines that change, EXCLUDED those that the user
+has excluded, and LEFT is how often the old name is left."
+  (let ((lines (gemini-companion-rename--lines-of edit)))
+    (list (gemini-companion-edit-true-name edit)
+          lines
+          (seq-difference (gemini-companion-rename-lines
+                           (gemini-companion-edit-texts-before edit)
+                           (gemini-companion-edit-proposed edit))
+                          lines)
+          (gemini-companion-rename-count
+           (gemini-companion-rename-old (gemini-companion-edit-group edit))
+           (gemini-companion-edit-text edit)))))
+
+;;;; A rename as a request
+
+(defun gemini-companion-rename--phrase (rename)
+  "Return what RENAME does, such as: rename one → uno, 7 places in 3 files."
+  (let* ((edits (gemini-companion-rename-edits rename))
+         (new (gemini-companion-rename-new rename))
+         (places (cl-loop for edit in edits
+                          sum (- (gemini-companion-rename-count
+                                  new (gemini-companion-edit-proposed edit))
+                                 (gemini-companion-rename-count
+                                  new (gemini-companion-edit-texts-before edit))))))
+    (format "rename %s %s %s, %s in %s"
+            (gemini-companion-rename-old rename)
+            (gemini-companion-text-sign ?\u2192 "->")
+            new
+            (format (ngettext "%d place" "%d places" places) places)
+            (format (ngettext "%d file" "%d files" (length edits))
+                    (length edits)))))
+
+(cl-defmethod gemini-companion-request-label ((rename gemini-companion-rename))
+  "Return that the CLI proposes RENAME."
+  (concat "proposes to " (gemini-companion-rename--phrase rename)))
+
+(cl-defmethod gemini-companion-request-edits ((rename gemini-companion-rename))
+  "Return the edits of RENAME."
+  (gemini-companion-rename-edits rename))
+
+(cl-defmethod gemini-companion-request-lines ((rename gemini-companion-rename))
+  "Return what the language server has not said of RENAME."
+  (let* ((session (gemini-companion-rename-session rename))
+         (names (lambda (files)
+                  (concat
+                   (mapconcat (lambda (file)
+                                (gemini-companion-label-file file session 'plain))
+                              (seq-take files 5) ", ")
+                   (and (length> files 5)
+                        (format " and %d more" (- (length files) 5))))))
+         (old (gemini-companion-rename-old rename))
+         (elsewhere (gemini-companion-rename-elsewhere rename))
+         (taken (gemini-companion-rename-taken rename)))
+    (delq nil
+          (list (when taken
+                  (format "%s is already in %s" (gemini-companion-rename-new rename)
+                          (funcall names taken)))
+                (cond ((eq 'unknown elsewhere)
+                       (format "Other files with %s are unknown: Git was missing, \
+failed or took too long" old))
+                      (elsewhere
+                       (format "%s stays in %s" old (funcall names elsewhere)))
+                      (t (format "No other file has %s" old)))))))
+
+(cl-defmethod gemini-companion-request-show ((rename gemini-companion-rename))
+  "Show RENAME in the list."
+  (require 'gemini-companion-list)
+  (gemini-companion-list-show rename))
+
+(cl-defmethod gemini-companion-request-waits-to-appear-p
+  ((rename gemini-companion-rename))
+  "Return non-nil until RENAME has appeared."
+  (not (gemini-companion-rename-appeared rename)))
+
+(cl-defmethod gemini-companion-request-appear ((rename gemini-companion-rename))
+  "Display RENAME in the list."
+  (setf (gemini-companion-rename-appeared rename) t)
+  (require 'gemini-companion-list)
+  (gemini-companion-list-display rename))
+
+(cl-defmethod gemini-companion-request-buffer ((_ gemini-companion-rename))
+  "Return the buffer of the list, or nil."
+  (get-buffer "*gemini edits*"))
+
+;;;; Life
+
+(cl-defmethod gemini-companion-part-hooks ((_part (eql 'rename)))
+  "Contribute the open renames to the requests, and follow their edits."
+  '((gemini-companion-request-list-functions gemini-companion-renames-open)
+    (gemini-companion-edit-functions gemini-companion-rename--follow)))
+
+(cl-defmethod gemini-companion-part-stop ((_part (eql 'rename)))
+  "End all renames."
+  (dolist (rename gemini-companion-rename--current)
+    (gemini-companion-rename--end rename 'ended)))
+
+(provide 'gemini-companion-rename)
+;;; gemini-companion-rename.el ends here

@@ -1,0 +1,291 @@
+;;; gemini-companion-rename-test.el --- Tests of renames by a language server  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'gemini-companion-errors-test-helper)
+(require 'gemini-companion-list)
+(require 'gemini-companion-rename)
+
+(declare-function eglot-current-server "eglot")
+
+;;;; Texts
+
+(ert-deftest gemini-companion-rename-takes-only-names ()
+  (dolist (new '("uno" "_x1" "$el" "empty?" "save!" "\u00e4ndern"))
+    (gemini-companion-rename-check-names "one" new))
+  (dolist (new '("" "1x" "a b" "a-b" "a\n" "a.b" "one"))
+    (ert-info (new)
+      (should (gemini-companion-test-refusal
+                (gemini-companion-rename-check-names "one" new))))))
+
+(ert-deftest gemini-companion-rename-knows-a-text-that-differs-only-by-a-name ()
+  (pcase-dolist (`(,after . ,only)
+                 '(("uno(uno)" . t) ("one(uno)" . t) ("uno (uno)") ("uno(two)")))
+    (ert-info (after)
+      (should (eq only (gemini-companion-rename-only-p "one(one)" after
+                                                       "one" "uno"))))))
+
+(ert-deftest gemini-companion-rename-counts-whole-words-and-lines ()
+  (should (= 3 (gemini-companion-rename-count "one" "one, (one) one_ $one\nx.one")))
+  (should (equal '(2 4) (gemini-companion-rename-lines "a\nb\nc\nd" "a\nx\nc\ny"))))
+
+;;;; Reviews
+
+(defvar gemini-companion-rename-test-answers nil
+  "The answers of a test, the last one first.")
+
+(defmacro gemini-companion-rename-test-with (flags files &rest body)
+  "Run BODY in a project with FILES, and a language server with FLAGS."
+  (declare (indent 2) (debug t))
+  `(gemini-companion-test-in-project (apply #'gemini-companion-test-server ,flags)
+       ,files
+     (let ((gemini-companion-words-seconds 3600)
+           (gemini-companion-rename-pause 0)
+           (gemini-companion-rename-test-answers nil)
+           (parts '(edit proposal rename)))
+       (mapc #'gemini-companion-part-start parts)
+       (unwind-protect
+           (progn ,@body)
+         (mapc #'gemini-companion-part-stop (reverse parts))
+         (mapc #'gemini-companion-proposal-finish
+               (gemini-companion-edits-ending))
+         (dolist (buffer (buffer-list))
+           (when (and (buffer-file-name buffer)
+                      (string-prefix-p directory (buffer-file-name buffer)))
+             (with-current-buffer buffer
+               (set-buffer-modified-p nil))))))))
+
+(defun gemini-companion-rename-test-ask (&optional new old)
+  "Ask for the rename of OLD in a.py to NEW; return the rename, or the answer."
+  (let ((before (length gemini-companion-rename-test-answers)))
+    (gemini-companion-test-demoted
+      (gemini-companion-rename-ask
+       (list :id "id" :path (expand-file-name "a.py") :symbol (or old "one")
+             :new (or new "uno") :client "gemini"
+             :pids (list nil (emacs-pid)) :directory default-directory)
+       (lambda (facts) (push facts gemini-companion-rename-test-answers)))
+      (gemini-companion-test-wait
+       (lambda ()
+         (or (gemini-companion-renames-open)
+             (< before (length gemini-companion-rename-test-answers))))))
+    (or (car (gemini-companion-renames-open))
+        (car gemini-companion-rename-test-answers))))
+
+(defun gemini-companion-rename-test-problem (text &rest arguments)
+  "Return non-nil if a rename, of ARGUMENTS, is refused because of TEXT."
+  (let ((answer (apply #'gemini-companion-rename-test-ask arguments)))
+    (should-not (gemini-companion-rename-p answer))
+    (ert-info ((format "%S" answer))
+      (should (string-search text (plist-get answer :problem))))))
+
+(defun gemini-companion-rename-test-answer (answer &optional yes)
+  "Give ANSWER to the open rename, and to what is asked then YES or no.
+Return the question, or nil if none is asked."
+  (let ((question nil))
+    (gemini-companion-test-demoted
+      (cl-letf* (((symbol-function 'y-or-n-p)
+                  (lambda (prompt) (setq question prompt) yes))
+                 ((symbol-function 'yes-or-no-p)
+                  (lambda (prompt) (setq question (concat "!" prompt)) yes)))
+        (gemini-companion-request-answer (car (gemini-companion-renames-open))
+                                         answer)))
+    question))
+
+(defun gemini-companion-rename-test-text (file)
+  (gemini-companion-text-bytes (expand-file-name file)))
+
+(defconst gemini-companion-rename-test-files
+  '(("a.py" "def one():\n    pass\n") ("b.py" "from a import one\n\n\n\none()\n")
+    ("c.py" "x = 1\n"))
+  "Files in which two are renamed.")
+
+(ert-deftest gemini-companion-rename-is-one-request-and-is-written-as-one ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (let ((rename (gemini-companion-rename-test-ask)))
+      (should (equal (list rename) (gemini-companion-requests)))
+      (should-not (gemini-companion-edits-alone))
+      (should (string-match-p "\\`proposes to rename one .+ uno, 3 places in 2 files\\'"
+                              (gemini-companion-request-label rename)))
+      (should (equal '("No other file has one")
+                     (gemini-companion-request-lines rename)))
+      ;; No is an answer, but none about the rename.
+      (should (string-prefix-p "Write rename"
+                               (gemini-companion-rename-test-answer 'allow)))
+      (should (gemini-companion-renames-open))
+      (gemini-companion-rename-test-answer 'allow 'yes)
+      (should-not (gemini-companion-requests))
+      (should (equal "def uno():\n    pass\n"
+                     (gemini-companion-rename-test-text "a.py")))
+      (should (equal "from a import uno\n\n\n\nuno()\n"
+                     (gemini-companion-rename-test-text "b.py")))
+      (should (equal (list (list :files
+                                 `((,(expand-file-name "a.py") (1) nil 0)
+                                   (,(expand-file-name "b.py") (1 5) nil 0))
+                                 :elsewhere nil))
+                     gemini-companion-rename-test-answers))
+      (should (equal '(accepted accepted)
+                     (mapcar #'gemini-companion-edit-status
+                             (gemini-companion-rename-edits rename)))))))
+
+(ert-deftest gemini-companion-rename-keeps-what-the-user-has-excluded ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (let* ((rename (gemini-companion-rename-test-ask))
+           (edit (nth 1 (gemini-companion-rename-edits rename))))
+      (gemini-companion-edit-hunks-toggle
+       edit (cadr (gemini-companion-edit-hunks edit)))
+      (should (string-match-p "\\`!.*: 1 excluded; write anyway"
+                              (gemini-companion-rename-test-answer 'allow 'yes)))
+      (should (equal "from a import uno\n\n\n\none()\n"
+                     (gemini-companion-rename-test-text "b.py")))
+      (should (equal '((1) (5) 1)
+                     (cdr (nth 1 (plist-get
+                                  (car gemini-companion-rename-test-answers)
+                                  :files))))))))
+
+(ert-deftest gemini-companion-rename-is-in-the-list-with-its-hunks ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (save-window-excursion
+      (let ((rename (gemini-companion-rename-test-ask)))
+        (unwind-protect
+            (progn
+              (gemini-companion-request-show rename)
+              (should (looking-at-p ".*proposes to rename one"))
+              (let ((text (buffer-string)))
+                (should (string-match-p
+                         (concat "rename one.*\n +No other file has one\n"
+                                 ".*a\\.py\\(.*\n\\)*.*uno()\\(.*\n\\)*.*b\\.py")
+                         text))
+                (should (= 1 (cl-count-if (apply-partially #'string-match-p
+                                                           "waiting.* a\\.py")
+                                          (split-string text "\n")))))
+              ;; On the row of one file, too, the answer is that to all.
+              (re-search-forward "b\\.py")
+              (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                (gemini-companion-edit-accept))
+              (should-not (gemini-companion-renames-open))
+              (should (equal "def uno():\n    pass\n"
+                             (gemini-companion-rename-test-text "a.py"))))
+          (gemini-companion-part-stop 'list))))))
+
+(ert-deftest gemini-companion-rename-that-is-refused-writes-nothing ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (pcase-dolist (`(,end . ,facts)
+                   `((,(lambda (_) (gemini-companion-rename-test-answer 'refuse))
+                      "refused" :reason nil)
+                     (,(lambda (_)
+                         (gemini-companion-rename-test-answer '(refuse . "why")))
+                      "refused" :reason "why")
+                     (,(lambda (_) (gemini-companion-server-receive
+                                    'rename-withdrawn "id"))
+                      "ended")
+                     (,(lambda (rename)
+                         (gemini-companion-proposal-close
+                          (car (gemini-companion-rename-edits rename))
+                          'interrupted))
+                      "ended")
+                     (,(lambda (rename)
+                         (kill-buffer (gemini-companion-edit-proposal-buffer
+                                       (cadr (gemini-companion-rename-edits
+                                              rename)))))
+                      "refused")
+                     (,(lambda (_)
+                         (write-region "x\n" nil "b.py" nil 'silent)
+                         (gemini-companion-rename-test-answer 'allow 'yes))
+                      "changed")))
+      (ert-info ((format "%S" facts))
+        (funcall end (gemini-companion-rename-test-ask))
+        (should (equal (cons :refused facts)
+                       (car gemini-companion-rename-test-answers)))
+        (should-not (gemini-companion-requests))
+        (should-not (gemini-companion-edits-open))
+        (should (equal "def one():\n    pass\n"
+                       (gemini-companion-rename-test-text "a.py")))))))
+
+(ert-deftest gemini-companion-rename-writes-all-files-or-none ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (gemini-companion-rename-test-ask)
+    (let ((write (symbol-function 'gemini-companion-text-write)))
+      (cl-letf (((symbol-function 'gemini-companion-text-write)
+                 (lambda (file &optional text)
+                   (if (and (string-suffix-p "b.py" file)
+                            (string-search "uno" text))
+                       (signal 'file-error '("No space left on device"))
+                     (funcall write file text)))))
+        (gemini-companion-rename-test-answer 'allow 'yes)))
+    (should (string-prefix-p "Nothing was renamed"
+                             (plist-get (car gemini-companion-rename-test-answers)
+                                        :problem)))
+    (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
+      (should (equal text (gemini-companion-rename-test-text file))))
+    (should-not (gemini-companion-edits-open))))
+
+(ert-deftest gemini-companion-rename-keeps-line-ends-and-the-byte-order-mark ()
+  (gemini-companion-rename-test-with nil '(("a.py" "one\n") ("b.py" "") ("d.py" ""))
+    (let ((coding-system-for-write 'no-conversion))
+      (write-region "\357\273\277one\r\n\303\244 one\r\n" nil "b.py" nil 'silent))
+    (gemini-companion-rename-test-ask)
+    (gemini-companion-rename-test-answer 'allow 'yes)
+    (should (equal "\357\273\277uno\r\n\303\244 uno\r\n"
+                   (gemini-companion-rename-test-text "b.py")))
+    (pcase-dolist (`(,bytes . ,problem)
+                   '(("uno\r\nuno\n" . "line ends") ("uno\n\344\n" . "not UTF-8")))
+      (let ((coding-system-for-write 'no-conversion))
+        (write-region bytes nil "d.py" nil 'silent))
+      (when (equal bytes "uno\r\nuno\n")
+        (gemini-companion-rename-test-problem problem "one" "uno")))))
+
+(ert-deftest gemini-companion-rename-names-what-a-server-does-not-say ()
+  (gemini-companion-rename-test-with '("part" "whole")
+      '(("a.py" "one # note\n") ("b.py" "one\nuno\n") ("left.py" "one\n")
+        ("read.me" "`one`\n") (".env.py" "TOP = 1\n"))
+    (let ((rename (gemini-companion-rename-test-ask)))
+      (should (= 2 (length (gemini-companion-rename-edits rename))))
+      (should (equal '("uno is already in b.py" "one stays in left.py, read.me")
+                     (gemini-companion-request-lines rename)))
+      (should (equal '("changes more than the name" nil)
+                     (mapcar #'gemini-companion-edit-objection
+                             (gemini-companion-rename-edits rename))))
+      (should (string-match-p
+               "1 file changes more, uno exists already, 2 other files have one; write"
+               (gemini-companion-rename-test-answer 'allow))))))
+
+(ert-deftest gemini-companion-rename-refuses-what-no-user-could-judge ()
+  (gemini-companion-rename-test-with nil
+      (append gemini-companion-rename-test-files '((".env.py" "x\n")))
+    (gemini-companion-rename-test-problem "not a name" "1 x")
+    (gemini-companion-rename-test-problem "is not in" "uno" "nothing")
+    (with-current-buffer (find-file-noselect "b.py")
+      (goto-char (point-max))
+      (insert "# x\n"))
+    (gemini-companion-rename-test-problem "unsaved changes")
+    (with-current-buffer "b.py"
+      (set-buffer-modified-p nil)
+      (kill-buffer))
+    (write-region "one\n" nil ".env.py" nil 'silent)
+    (gemini-companion-rename-test-problem "does not share")
+    (delete-file ".env.py")
+    (set-file-modes "b.py" #o400)
+    (unless (file-writable-p "b.py")
+      (gemini-companion-rename-test-problem "read-only"))
+    (set-file-modes "b.py" #o600)
+    (gemini-companion-rename-test-ask)
+    (let ((rename (car (gemini-companion-renames-open))))
+      (gemini-companion-test-demoted
+        (gemini-companion-rename-ask
+         (list :path (expand-file-name "a.py") :symbol "one" :new "due")
+         (lambda (facts) (push facts gemini-companion-rename-test-answers))))
+      (should (string-search "other edits"
+                             (plist-get (car gemini-companion-rename-test-answers)
+                                        :problem)))
+      (should (equal (list rename) (gemini-companion-renames-open)))))
+  (gemini-companion-rename-test-with '("kind") gemini-companion-rename-test-files
+    (gemini-companion-rename-test-problem "delete files"))
+  (gemini-companion-rename-test-with '("busy") gemini-companion-rename-test-files
+    (gemini-companion-test-eventually
+      (gemini-companion-errors-busy-p (eglot-current-server)))
+    (let ((gemini-companion-rename-patience 0.2))
+      (gemini-companion-rename-test-problem "still loading"))))
+
+;;; gemini-companion-rename-test.el ends here
