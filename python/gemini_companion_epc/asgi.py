@@ -189,6 +189,9 @@ class Asgi:
             if question.get("method") == "permission":
                 answer = await questions.permission(client, question)
                 return StreamingResponse(answer, media_type="application/json")
+            if questions.renames(question):
+                answer = await questions.rename(client, question)
+                return StreamingResponse(answer, media_type="application/json")
             return JSONResponse(await questions.answer(client, question))
         except MalformedArgument as error:
             raise HTTPException(400, f"Bad Request: {error}") from None

@@ -42,6 +42,8 @@ CONNECTED_SECONDS = 0.5
 LIST_SECONDS = 5
 ANSWER_SECONDS = 20
 SCAN_SECONDS = 2
+# Qwen Code ends a call without progress after five minutes.
+PROGRESS_SECONDS = 60
 LARGEST_FILE = 65536
 
 INSTRUCTIONS = (
@@ -53,6 +55,12 @@ NO_EMACS = (
     "files in Emacs."
 )
 SLOW_EMACS = "Emacs did not answer in time."
+# The tool whose answer waits for the user.
+RENAME = "rename_symbol"
+UNKNOWN_RENAME = (
+    "Emacs no longer answers, so it is not known whether anything was renamed; look "
+    "at the files, and ask the user."
+)
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 PROMPT = {"name": "emacs-not-found", "description": NO_EMACS}
 
@@ -261,21 +269,52 @@ def is_own_listener(port: int) -> bool:
 # Ask Emacs
 
 
-def ask(client: str, body: bytes, limit: float) -> bytes:
+class Call:
+    """A call of a tool, which the CLI may cancel."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+        self._connection: socket.socket | None = None
+
+    def attach(self, connection: socket.socket) -> None:
+        """Let a cancellation shut ``connection``, by which Emacs is asked, down."""
+        self._connection = connection
+        if self.is_cancelled:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End the call: Emacs learns of that, and the CLI gets no answer."""
+        self.is_cancelled = True
+        try:
+            if self._connection is not None:
+                self._connection.shutdown(socket.SHUT_RDWR)
+        except OSError:  # it has ended
+            pass
+
+
+def ask(
+    client: str,
+    body: bytes,
+    limit: float,
+    silent: float = PERMISSION_SECONDS,
+    call: Call | None = None,
+) -> bytes:
     """Return the answer to ``body``, an object, of the first Emacs that gives one.
 
     An Emacs refuses at once what it cannot answer, such as a directory that is not
     open there.  Of several, the one to which the CLI is connected comes first, and
-    last those that do not even say whether they are.  Raise NoEmacs if there is none.
+    last those that do not even say whether they are.  Raise NoEmacs if there is none,
+    or if ``call`` is cancelled.  For ``silent``, see `post`.
     """
     end = monotonic() + limit
     for server, _ in nearest(client):
         try:
-            return post(*server, body, end - monotonic())
+            return post(*server, body, end - monotonic(), silent, call)
         except TimeoutError:
             raise NoEmacs(SLOW_EMACS) from None
         except (OSError, ValueError):
-            continue
+            if call is not None and call.is_cancelled:
+                break
     raise NoEmacs(NO_EMACS)
 
 
@@ -307,14 +346,19 @@ def distance(server: tuple[int, str]) -> int:
 
 
 def post(
-    port: int, token: str, body: bytes, limit: float, silent: float = PERMISSION_SECONDS
+    port: int,
+    token: str,
+    body: bytes,
+    limit: float,
+    silent: float = PERMISSION_SECONDS,
+    call: Call | None = None,
 ) -> bytes:
     """Return the answer of the server at ``port`` to ``body``.
 
     After a crash of Emacs, its port may be that of another user's program, which must
     get neither the token nor a text.  Raise OSError or ValueError if there is no answer
-    in ``limit`` seconds, or nothing comes for ``silent`` seconds; Refused if the server
-    refuses the request, or is not of this user.
+    in ``limit`` seconds, if nothing comes for ``silent`` seconds, or if ``call`` is
+    cancelled; Refused if the server refuses the request, or is not of this user.
     """
     end = monotonic() + limit
     head = (
@@ -330,6 +374,8 @@ def post(
     except ConnectionRefusedError:
         raise Absent from None
     with connection:
+        if call is not None:
+            call.attach(connection)
         if not is_own_listener(port):
             raise Refused("another user listens there")
         connection.sendall(head.encode() + body)
@@ -438,6 +484,7 @@ class Bridge:
         self._lock = threading.Lock()
         self._has_tools: bool | None = None
         self._seen: list[tuple[str, int]] = []
+        self._calls: dict[str, Call] = {}
 
     def run(self) -> None:
         """Answer requests until stdin is closed."""
@@ -451,10 +498,20 @@ class Bridge:
                 continue
             if not isinstance(message, dict):
                 self._fail(None, -32600, "Invalid request")
+            elif message.get("method") == "notifications/cancelled":
+                self._cancel(message.get("params"))
             elif "id" in message and "method" in message:
+                # It may be cancelled before its thread runs.
+                self._calls[repr(message["id"])] = Call()
                 arguments = (message["id"], message["method"], message.get("params"))
                 threading.Thread(target=self._answer, args=arguments).start()
         ended.set()
+
+    def _cancel(self, params: object) -> None:
+        request = params.get("requestId") if isinstance(params, dict) else None
+        call = self._calls.get(repr(request))
+        if call is not None:
+            call.cancel()
 
     def _watch(self, ended: threading.Event) -> None:
         """Report that the tools have appeared or disappeared."""
@@ -468,21 +525,24 @@ class Bridge:
                 self._send({"method": "notifications/tools/list_changed"})
 
     def _answer(self, request_id: object, method: object, params: object) -> None:
+        call = self._calls.get(repr(request_id)) or Call()
         message = {"role": "user", "content": {"type": "text", "text": NO_EMACS}}
         answers: dict[str, Callable[[Facts], Facts]] = {
             "initialize": self._initialize,
             "ping": lambda _: {},
             "tools/list": self._list_tools,
-            "tools/call": self._call_tool,
+            "tools/call": lambda params: self._call_tool(params, call),
             # Without any tool and prompt, Gemini CLI prints a warning at each start.
             "prompts/list": lambda _: {"prompts": [] if self._tools() else [PROMPT]},
             "prompts/get": lambda _: {"messages": [message]},
         }
         if isinstance(method, str) and method in answers:
             result = answers[method](params if isinstance(params, dict) else {})
-            self._send({"id": request_id, "result": result})
+            if not call.is_cancelled:
+                self._send({"id": request_id, "result": result})
         else:
             self._fail(request_id, -32601, f"Unknown method: {method}")
+        self._calls.pop(repr(request_id), None)
 
     def _fail(self, request_id: object, code: int, message: str) -> None:
         self._send({"id": request_id, "error": {"code": code, "message": message}})
@@ -495,9 +555,16 @@ class Bridge:
             except OSError:
                 os._exit(0)
 
-    def _ask(self, limit: float, **request: object) -> Facts:
+    def _ask(
+        self,
+        limit: float,
+        silent: float = PERMISSION_SECONDS,
+        call: Call | None = None,
+        **request: object,
+    ) -> Facts:
         request.update(directory=self._directory, pid=os.getppid())
-        return dict(json.loads(ask(self._client, json.dumps(request).encode(), limit)))
+        body = json.dumps(request).encode()
+        return dict(json.loads(ask(self._client, body, limit, silent, call)))
 
     def _tools(self) -> list[object]:
         try:
@@ -520,17 +587,41 @@ class Bridge:
         self._has_tools = bool(tools)
         return {"tools": tools}
 
-    def _call_tool(self, params: Facts) -> Facts:
-        name, arguments = params.get("name"), params.get("arguments") or {}
+    def _call_tool(self, params: Facts, call: Call | None = None) -> Facts:
+        name, given = params.get("name"), params.get("arguments") or {}
+        waits, ended = name == RENAME, threading.Event()
+        limits = (
+            (PERMISSION_SECONDS, SILENT_SECONDS)
+            if waits
+            else (ANSWER_SECONDS, PERMISSION_SECONDS)
+        )
+        if waits:
+            arguments = (params.get("_meta"), ended)
+            threading.Thread(target=self._report, args=arguments, daemon=True).start()
         try:
-            return self._ask(
-                ANSWER_SECONDS, method="call", name=name, arguments=arguments
-            )
+            return self._ask(*limits, call, method="call", name=name, arguments=given)
         except NoEmacs as error:
             text = str(error)
+            if waits and text == SLOW_EMACS:
+                text = UNKNOWN_RENAME
         except ValueError:
-            text = NO_EMACS
+            text = UNKNOWN_RENAME if waits else NO_EMACS
+        finally:
+            ended.set()
         return {"content": [{"type": "text", "text": text}]}
+
+    def _report(self, meta: object, ended: threading.Event) -> None:
+        """Report that a call waits for the user, if the CLI wants to know."""
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        progress = 0
+        while token is not None and not ended.wait(PROGRESS_SECONDS):
+            progress += 1
+            facts = {
+                "progressToken": token,
+                "progress": progress,
+                "message": "The user reviews the rename in Emacs",
+            }
+            self._send({"method": "notifications/progress", "params": facts})
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ A text has relative file names, and a bounded number of characters.
 """
 
 import os
+from collections.abc import Sequence
 
 from .types import Facts, clean
 
@@ -47,13 +48,17 @@ def _limits(facts: Facts, directory: str) -> list[str]:
     if facts.get("busy"):
         lines.append("The language server is still loading; ask again for all uses.")
     if others:
-        names = ", ".join(_relative(path, directory) for path in others[:MOST_FILES])
-        more = f" and {len(others) - MOST_FILES} more" * (len(others) > MOST_FILES)
+        names = _first_names(others, directory)
         lines.append(
             "The language server found no use in other files that have this word: "
-            f"{names}{more}. It may not have read them; search there."
+            f"{names}. It may not have read them; search there."
         )
     return lines
+
+
+def _first_names(paths: Sequence[str], directory: str) -> str:
+    names = ", ".join(_relative(path, directory) for path in paths[:MOST_FILES])
+    return names + f" and {len(paths) - MOST_FILES} more" * (len(paths) > MOST_FILES)
 
 
 def _around(symbol: str, text: str) -> str:
@@ -100,6 +105,39 @@ TEXTS = {
     "diagnostics": _diagnostics_text,
 }
 """By question: called with the facts of Emacs, the directory of the CLI, arguments."""
+
+
+_REFUSALS = {
+    "refused": "the user refused",
+    "changed": "a file has changed meanwhile",
+    "ended": "the review was closed",
+}
+NO_EDITS = "Do not rename by other edits; ask the user."
+
+
+def rename_text(facts: Facts, directory: str, symbol: str, new: str) -> str:
+    """Return the text for the end of the rename of ``symbol`` to ``new``."""
+    if refused := facts.get("refused"):
+        text = f"Nothing was renamed: {_REFUSALS.get(refused, refused)}. {NO_EDITS}"
+        reason = facts.get("reason")
+        return f"{text}\nReason of the user: {reason}" if reason else text
+    others = facts.get("elsewhere") or []
+    lines = [f"Renamed {symbol} to {new} and saved; lines changed:"]
+    for path, done, excluded, left in facts.get("files") or []:
+        row = f"{_relative(path, directory)}: {_numbers(done) or 'nothing'}"
+        if excluded:
+            row += f"; excluded by the user, unchanged: {_numbers(excluded)}"
+        if left:
+            row += f"; {left} times still {symbol}"
+        lines.append(row)
+    if isinstance(others, list) and others:
+        names = _first_names(others, directory)
+        lines.append(f"Other files with the word {symbol}, unchanged: {names}")
+    return _fitting(lines)
+
+
+def _numbers(lines: Sequence[int] | None) -> str:
+    return ",".join(map(str, lines or []))
 
 
 def errors_text(facts: Facts, directory: str) -> str:

@@ -81,13 +81,31 @@ class Permissions:
         """
         text = asked.as_text()
         # What was replaced in it on its way is not what the CLI would run.
-        if self._is_ended or "\\ufffd" in text or len(text) > LONGEST_ASKED:
+        if "\\ufffd" in text or len(text) > LONGEST_ASKED:
             return {}
-        question_id, returned = uuid4().hex, asyncio.Event()
+        question_id = uuid4().hex
+        answer = self._answer({**facts, "id": question_id}, asked, text)
+        decision = await self.wait(question_id, answer, cli, "withdrawn")
+        if decision:
+            logger.info("permission: %s", decision["behavior"])
+        return decision
+
+    async def wait(
+        self, question_id: str, answering: Coroutine[Any, Any, Facts], cli: Watched,
+        withdraw: str,
+    ) -> Facts:  # fmt: skip
+        """Return the answer of the user to ``question_id``, by ``answering``; or {}.
+
+        It is empty if ``cli`` exits, if Emacs gives no sign of life, or if the question
+        is given back.  Emacs then learns by a call of ``withdraw`` that nothing waits.
+        """
+        if self._is_ended:
+            answering.close()
+            return {}
+        returned = asyncio.Event()
         self._returns.add(returned)
         loop = asyncio.get_running_loop()
-        facts = {**facts, "id": question_id}
-        answer = loop.create_task(self._answer(facts, text))
+        answer = loop.create_task(answering)
         ends: dict[asyncio.Task[Any], End] = {
             loop.create_task(self._exited(cli)): "ended",
             loop.create_task(returned.wait()): "returned",
@@ -103,16 +121,11 @@ class Permissions:
             # An answer at the time of an end counts for nothing.
             for end, how in ends.items():
                 if end.done():
-                    return self._withdraw(question_id, how)
-            decision = answer.result() if answer.done() else {}
-            if not asked.may_be_allowed and decision == ALLOW:
-                decision = {}
-            if not decision:
-                return self._withdraw(question_id, "returned")
-            logger.info("permission: %s", decision["behavior"])
-            return decision
+                    return self._withdraw(withdraw, question_id, how)
+            given = answer.result() if answer.done() else {}
+            return given or self._withdraw(withdraw, question_id, "returned")
         except asyncio.CancelledError:
-            self._withdraw(question_id, "ended")
+            self._withdraw(withdraw, question_id, "ended")
             raise
         finally:
             self._returns.discard(returned)
@@ -120,17 +133,21 @@ class Permissions:
             for end in ends:
                 end.cancel()
 
-    def _withdraw(self, question_id: str, how: End) -> Facts:
-        logger.info("permission: %s", how)
-        self._emacs.report("withdrawn", question_id, Symbol(how))
+    def _withdraw(self, withdraw: str, question_id: str, how: End) -> Facts:
+        logger.info("%s: %s", withdraw, how)
+        self._emacs.report(withdraw, question_id, Symbol(how))
         return {}
 
-    async def _answer(self, facts: Facts, text: str) -> Facts:
-        """Return the decision in what Emacs answers about ``text``, else {}."""
+    async def _answer(self, facts: Facts, asked: Asked, text: str) -> Facts:
+        """Return the decision in what Emacs answers about ``text``, else {}.
+
+        A yes is none if ``asked`` may not be allowed.
+        """
         try:
-            return decision_in(await self._emacs.may_run(facts, text), text)
+            decision = decision_in(await self._emacs.may_run(facts, text), text)
         except EmacsError:
             return {}
+        return {} if decision == ALLOW and not asked.may_be_allowed else decision
 
     async def _exited(self, cli: Watched) -> None:
         while not cli.has_exited():  # noqa: ASYNC110 - a process has no event

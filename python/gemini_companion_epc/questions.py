@@ -10,12 +10,14 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from uuid import uuid4
 
+from .bridge import RENAME, UNKNOWN_RENAME
 from .client import Client
 from .config import Config
 from .emacs import Emacs
 from .hooks import LONGEST_ASKED, Edited, Hooks
-from .model_texts import LONGEST_LINE, TEXTS, errors_text
+from .model_texts import LONGEST_LINE, TEXTS, errors_text, rename_text
 from .permissions import Permissions
 from .processes import Watched, ancestors
 from .types import EmacsError, Facts, MalformedArgument, clean, file_name, string
@@ -25,6 +27,7 @@ logger = logging.getLogger(__name__)
 _WORD = {"type": "string", "minLength": 1}
 _COUNT = {"type": "integer", "minimum": 0}
 _HINTS = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+_CHANGES = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False}
 _OCCURRENCE = {
     "file": {**_WORD, "description": "File that uses the symbol"},
     "symbol": {**_WORD, "description": "Its name, as it is written in the file"},
@@ -32,7 +35,13 @@ _OCCURRENCE = {
 }
 
 
-def _tool(name: str, text: str, required: list[str], **properties: object) -> Facts:
+def _tool(
+    name: str,
+    text: str,
+    required: list[str],
+    hints: Facts = _HINTS,
+    **properties: object,
+) -> Facts:
     return {
         "name": name,
         "description": text,
@@ -42,7 +51,7 @@ def _tool(name: str, text: str, required: list[str], **properties: object) -> Fa
             "required": required,
             "additionalProperties": False,
         },
-        "annotations": _HINTS,
+        "annotations": hints,
     }
 
 
@@ -69,6 +78,16 @@ TOOLS = [
         "them in each file.",
         [],
         file={**_WORD, "description": "File to list them of"},
+    ),
+    _tool(
+        "rename_symbol",
+        "Rename a symbol in all files by the language server that runs in Emacs, "
+        "instead of by edits. The user reviews it in Emacs first, and may exclude "
+        "places; the answer says what was written.",
+        ["file", "symbol", "new_name"],
+        _CHANGES,
+        **_OCCURRENCE,
+        new_name={**_WORD, "maxLength": 200, "description": "Its new name"},
     ),
 ]
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
@@ -156,6 +175,58 @@ class Questions:
             return hooks.answer(decision) or {}
 
         return self.permissions.stream(answer())
+
+    def renames(self, request: Facts) -> bool:
+        """Return whether ``request`` asks for a rename, which waits for the user."""
+        return request.get("method") == "call" and request.get("name") == RENAME
+
+    async def rename(self, client: Client, request: Facts) -> AsyncIterator[bytes]:
+        """Return what the bridge reads that waits for the end of a rename.
+
+        Raise MalformedArgument before anything is read.
+        """
+        directory = self._directory(string(request, "directory"))
+        cli = Watched(request.get("pid"))
+        return self.permissions.stream(self._rename(client, request, directory, cli))
+
+    async def _rename(
+        self, client: Client, request: Facts, directory: str, cli: Watched
+    ) -> Facts:
+        try:
+            checked = _checked(RENAME, request.get("arguments"), directory)
+        except MalformedArgument as error:
+            return {**_content(str(error)), "isError": True}
+        logger.info("question: %s", RENAME)
+        pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
+        question_id = uuid4().hex
+        new = checked.pop("new_name")
+        facts = {
+            **checked,
+            "new": new,
+            "id": question_id,
+            "client": client.name,
+            "pids": pids,
+            "directory": directory,
+        }
+        problem = ""
+
+        async def answer() -> Facts:
+            nonlocal problem
+            try:
+                return await self._emacs.ask("rename", facts, ())
+            except EmacsError as error:
+                problem = f"Emacs cannot answer: {error}"
+                return {}
+
+        given = await self.permissions.wait(
+            question_id, answer(), cli, "rename-withdrawn"
+        )
+        if not given:
+            return _content(problem or UNKNOWN_RENAME)
+        text = given.get("problem") or rename_text(
+            given, directory, checked["symbol"], new
+        )
+        return _content(text)
 
     async def _must_ask(self, facts: Facts, asks_if_failed: bool) -> bool:
         """Return whether a rule of the user wants a review of the edit of ``facts``.

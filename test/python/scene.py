@@ -74,8 +74,12 @@ class StubEmacs(Emacs):
         self.asked.append((kind, facts, parts))
         return dict(await self.on_question())
 
+    async def ping(self) -> None:
+        if self.is_silent:
+            await never()
+
     def report(self, name: str, *args: Any) -> None:
-        (fact,) = args
+        fact = args[0]
         if name == "sessions-update":
             self.sessions.append([session["id"] for session in fact])
         else:

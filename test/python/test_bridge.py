@@ -421,6 +421,90 @@ def test_a_slow_question_does_not_keep_others_waiting(
     alone.do(go_on.set)
 
 
+def test_a_question_that_is_cancelled_is_not_answered(
+    alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    discovery(tmp_path, alone.port, alone.token)
+    alone.linked.turn(True)
+    go_on = asyncio.Event()
+
+    async def slowly() -> Facts:
+        await go_on.wait()
+        return {"rows": []}
+
+    alone.emacs.on_question = slowly
+    bridge = start_bridge(tmp_path)
+    bridge.send(id=7, method="tools/call", params={"name": "diagnostics"})
+    until(lambda: alone.emacs.asked)
+    for request in (8, None, [7]):
+        bridge.send(method="notifications/cancelled", params={"requestId": request})
+    bridge.send(method="notifications/cancelled", params={"requestId": 7})
+    bridge.send(method="notifications/cancelled")
+    # It waits for its threads.
+    assert '"id": 7' not in bridge.end()
+    alone.do(go_on.set)
+
+
+RENAME = {"file": "a.py", "symbol": "one", "new_name": "uno"}
+
+
+def test_a_rename_waits_for_the_user_and_ends_when_it_is_cancelled(
+    serve_alone: ServeAlone, tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    alone = serve_alone(ping_interval=0.05, question_limit=0.01)
+    discovery(tmp_path, alone.port, alone.token)
+    alone.linked.turn(True)
+    go_on = asyncio.Event()
+
+    async def slowly() -> Facts:
+        await go_on.wait()
+        return {"refused": "refused", "reason": "no"}
+
+    alone.emacs.on_question = slowly
+    bridge = start_bridge(tmp_path)
+    call = {"name": "rename_symbol", "arguments": RENAME}
+    bridge.send(id=1, method="tools/call", params=call)
+    until(lambda: alone.emacs.asked)
+    assert bridge.ask("ping") == {}
+    alone.do(go_on.set)
+    (part,) = bridge.read()["result"]["content"]
+    assert "the user refused" in part["text"]
+    assert part["text"].endswith("Reason of the user: no")
+    go_on.clear()
+    alone.emacs.asked.clear()
+    bridge.send(id=2, method="tools/call", params=call)
+    until(lambda: alone.emacs.asked)
+    bridge.send(method="notifications/cancelled", params={"requestId": 2})
+    withdrawn = alone.emacs.reported["rename-withdrawn"]
+    until(lambda: withdrawn)
+    assert withdrawn == [alone.emacs.asked[0][1]["id"]]
+    assert bridge.ask("ping") == {}
+
+
+def test_the_progress_of_a_rename_is_reported_if_that_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "PROGRESS_SECONDS", 0.001)
+    bridge, ended = program.Bridge("gemini"), threading.Event()
+    bridge._report({}, ended)
+    waiting = threading.Thread(
+        target=bridge._report, args=({"progressToken": "x"}, ended)
+    )
+    waiting.start()
+    printed: list[str] = []
+
+    def has_two() -> bool:
+        printed.extend(capsys.readouterr().out.splitlines())
+        return len(printed) > 1
+
+    until(has_two)
+    ended.set()
+    waiting.join()
+    first, second = (json.loads(line)["params"] for line in printed[:2])
+    assert (first["progressToken"], first["progress"]) == ("x", 1)
+    assert second["progress"] == 2
+
+
 @pytest.mark.parametrize("port", [-1, 0, 65536, 10**30, float("inf"), "x", None, [1]])
 def test_a_port_that_is_none_hides_no_emacs(
     alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: object

@@ -27,6 +27,7 @@ def request(
 def call(alone: Alone, directory: Path, name: str, **arguments: Any) -> dict[str, Any]:
     body = {
         "directory": str(directory),
+        "pid": os.getpid(),
         "method": "call",
         "name": name,
         "arguments": arguments,
@@ -188,6 +189,48 @@ def test_an_answer_is_a_text(
     alone.answer(here)
     result = call(alone, tmp_path, name, **arguments)
     assert result == {"content": [{"type": "text", "text": text}]}
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        (
+            {
+                "files": [
+                    ["{root}/a.py", [1, 4], [], 0],
+                    ["{root}/b.py", [], [3], 2],
+                ],
+                "elsewhere": ["{root}/read.me"],
+            },
+            "Renamed one to uno and saved; lines changed:\na.py: 1,4\n"
+            "b.py: nothing; excluded by the user, unchanged: 3; 2 times still one\n"
+            "Other files with the word one, unchanged: read.me",
+        ),
+        (
+            {"refused": "refused", "reason": "It is public."},
+            "Nothing was renamed: the user refused. Do not rename by other edits; ask "
+            "the user.\nReason of the user: It is public.",
+        ),
+        (
+            {"refused": "changed"},
+            "Nothing was renamed: a file has changed meanwhile. Do not rename by other "
+            "edits; ask the user.",
+        ),
+        ({"problem": "uno is not a name"}, "uno is not a name"),
+    ],
+)
+def test_the_end_of_a_rename_is_a_text(
+    alone: Alone, tmp_path: Path, facts: Facts, text: str
+) -> None:
+    alone.answer(json.loads(json.dumps(facts).replace("{root}", str(tmp_path))))
+    arguments = {"file": "a.py", "symbol": "one", "new_name": "uno"}
+    result = call(alone, tmp_path, "rename_symbol", **arguments)
+    assert text_of(result) == text
+    ((kind, asked, _),) = alone.emacs.asked
+    assert (kind, asked["path"]) == ("rename", str(tmp_path / "a.py"))
+    assert (asked["symbol"], asked["new"]) == ("one", "uno")
+    bad = call(alone, tmp_path, "rename_symbol", file="a.py", symbol="one")
+    assert bad["isError"]
 
 
 def test_silence_ends(serve_alone: ServeAlone, tmp_path: Path) -> None:
