@@ -386,6 +386,15 @@ Called when its hook reports another event than a question.  For FACTS, see
     (dolist (permission (gemini-companion-permission--of session))
       (gemini-companion-permission--close permission 'ended))))
 
+;; Gemini CLI reports the end of a call, which may wait for the user in Emacs.
+(defun gemini-companion-permission-runs (facts tool)
+  "End what the CLI of FACTS has asked about TOOL, a name, which it runs.
+For FACTS, see `gemini-companion-permission-ask'."
+  (when-let* ((session (gemini-companion-permission-session-of facts)))
+    (dolist (permission (gemini-companion-permission--of session))
+      (when (string-suffix-p tool (gemini-companion-permission-tool permission))
+        (gemini-companion-permission--close permission 'ended)))))
+
 (defun gemini-companion-permission--end-earlier (permission)
   "End what the CLI of PERMISSION has asked before, if the end cannot be seen.
 Calls of one answer of the model are asked within a second or two."

@@ -217,6 +217,7 @@ the old name, or `unknown'."
                                       :client (plist-get facts :client)))
                    :id id :old symbol :new new :answer answer
                    :until (+ (float-time) gemini-companion-rename-patience))))
+      (gemini-companion-permission-runs facts "rename_symbol")
       (gemini-companion-lookup-guarded answer
         (gemini-companion-rename-check-names symbol new)
         (when (or (gemini-companion-edits-open) gemini-companion-rename--current)
