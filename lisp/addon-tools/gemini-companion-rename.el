@@ -564,6 +564,10 @@ has excluded, and LEFT is how often the old name is left."
   "Return the edits of RENAME."
   (gemini-companion-rename-edits rename))
 
+(cl-defmethod gemini-companion-request-change ((rename gemini-companion-rename))
+  "Return what RENAME does."
+  (gemini-companion-rename--phrase rename))
+
 (cl-defmethod gemini-companion-request-lines ((rename gemini-companion-rename))
   "Return what the language server has not said of RENAME."
   (let* ((session (gemini-companion-rename-session rename))

@@ -113,6 +113,11 @@ ANSWER is `allow', `refuse' or a cons (refuse . REASON).  Signal a
 The list has them below the label of REQUEST, with their hunks."
   nil)
 
+(cl-defgeneric gemini-companion-request-change (_request)
+  "Return what the edits of REQUEST do together, such as: rename a to b.
+See `gemini-companion-request-edits'; they are also undone together."
+  nil)
+
 (cl-defgeneric gemini-companion-request-lines (_request)
   "Return what the user should know of REQUEST beside its label.
 The value is a list of lines, strings."

@@ -169,6 +169,37 @@ Return the question, or nil if none is asked."
                              (gemini-companion-rename-test-text "a.py"))))
           (gemini-companion-part-stop 'list))))))
 
+;; Either edit is undone with the other, or none is.
+(ert-deftest gemini-companion-rename-is-undone-as-one ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (save-window-excursion
+      (gemini-companion-rename-test-ask)
+      (gemini-companion-rename-test-answer 'allow 'yes)
+      (unwind-protect
+          (let ((asked nil))
+            (gemini-companion-list)
+            ;; That of the turn may have the names.
+            (goto-char (point-max))
+            (re-search-backward "b\\.py")
+            (cl-letf (((symbol-function 'y-or-n-p)
+                       (lambda (question) (push question asked) t)))
+              (rename-file "a.py" "other.py")
+              (should (string-search "was deleted or renamed"
+                                     (gemini-companion-test-refusal
+                                      (gemini-companion-list-revert))))
+              (should-not asked)
+              (should (string-search "uno" (gemini-companion-rename-test-text "b.py")))
+              (rename-file "other.py" "a.py")
+              (gemini-companion-list-revert))
+            (should (string-match-p "\\`Undo rename one .+ uno, 3 places in 2 files\\? \\'"
+                                    (car asked)))
+            (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
+              (should (equal text (gemini-companion-rename-test-text file))))
+            (should (string-search "left to undo"
+                                   (gemini-companion-test-refusal
+                                    (gemini-companion-list-revert)))))
+        (gemini-companion-part-stop 'list)))))
+
 (ert-deftest gemini-companion-rename-that-is-refused-writes-nothing ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
     (pcase-dolist (`(,end . ,facts)
