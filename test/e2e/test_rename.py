@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A rename that a model has a real language server compute, reviewed as one."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from harness.emacs import Emacs, lisp
+from harness.gemini import Gemini
+from harness.model import call, say
+from harness.wait import eventually
+from harness.world import World
+from test_tools import link
+
+SERVER = Path(sys.executable).parent / "pylsp"
+EGLOT = f"""
+(with-eval-after-load 'eglot
+  (setq eglot-server-programs '((python-mode {lisp(SERVER)}))))
+(when (require 'eglot nil t)
+  (add-hook 'python-mode-hook #'eglot-ensure))
+"""
+HAS_SERVER = """
+(with-current-buffer "a.py"
+  (and (eglot-current-server) (eglot--server-capable :renameProvider) t))
+"""
+TEXTS = {
+    "a.py": "def one():\n    return 1\n",
+    "b.py": "from a import one\n\n\ntwo = one() + one()\n\n\n\n\n\nx = one\n",
+    "c.py": "import a\n\nprint(a.one())\n",
+}
+RENAMED = {name: text.replace("one", "uno") for name, text in TEXTS.items()}
+OPEN = "(gemini-companion-renames-open)"
+
+
+class Renamed:
+    """A project of three files, an Emacs with a language server, and a linked CLI."""
+
+    tool = "mcp_emacs_rename_symbol"
+
+    def __init__(self, world: World) -> None:
+        self.project = world.project
+        files = [world.file(name, text) for name, text in TEXTS.items()]
+        for file in files:
+            os.utime(file, (1e9, 1e9))
+        self.emacs = world.emacs(files[0], extra=EGLOT)
+        if not self.emacs.value("(featurep 'eglot)"):
+            pytest.skip("No Eglot")
+        self.emacs.keys("C-a")  # Eglot connects after a command
+        self.emacs.holds(HAS_SERVER)
+        link(world, self.emacs)
+        self.cli = self.start(world)
+
+    def start(self, world: World) -> Gemini:
+        return world.gemini()
+
+    def texts(self) -> dict[str, str]:
+        return {name: (self.project / name).read_text() for name in TEXTS}
+
+    def ask(self, said: str) -> None:
+        """Let the model ask for the rename, which is allowed in the terminal.
+
+        It appears in the list by itself.
+        """
+        arguments = {"file": "a.py", "symbol": "one", "new_name": "uno"}
+        self.cli.model.script(call(self.tool, **arguments), say(said))
+        self.cli.prompt()
+        self.cli.answer("once")
+        self.emacs.holds(f"(and {OPEN} t)", "the rename is open")
+        self.emacs.wait_for("rename one")
+
+    def go(self, text: str = "proposes to rename") -> None:
+        """Select the list, and go to the line with ``text``."""
+        self.emacs.command("gemini-companion-list")
+        self.emacs.holds("(derived-mode-p 'gemini-companion-list-mode)")
+        self.emacs.eval(
+            f"(progn (goto-char (point-min)) (search-forward {lisp(text)})"
+            " (beginning-of-line) nil)"
+        )
+
+    def accept(self, question: str, *keys: str) -> None:
+        self.emacs.keys("a")
+        self.emacs.wait_for(question)
+        self.emacs.keys(*keys)
+
+
+def reviews(renamed: Renamed) -> None:
+    """Refuse the rename, write all of it, and exclude a place."""
+    emacs, cli = renamed.emacs, renamed.cli
+    renamed.ask("said no")
+    # Three files, and one request.
+    assert emacs.value("(length (gemini-companion-requests))") == 1
+    assert emacs.value("(length (gemini-companion-edits-open))") == 3
+    renamed.go()
+    emacs.keys("r")
+    cli.wait_for("said no")
+    assert "the user refused" in cli.model.last_message()
+    assert renamed.texts() == TEXTS
+
+    renamed.ask("said yes")
+    renamed.go()
+    renamed.accept("Write rename one", "y")
+    cli.wait_for("said yes")
+    assert "Renamed one to uno and saved" in cli.model.last_message()
+    assert renamed.texts() == RENAMED
+    emacs.holds('(with-current-buffer "a.py" (search-forward "uno" nil t))')
+
+    # Undone as one, on the line of one file.
+    renamed.go("a.py")
+    emacs.keys("u")
+    emacs.wait_for("Undo rename one")
+    emacs.keys("y")
+    emacs.says("Undid 3 edits")
+    assert renamed.texts() == TEXTS
+    renamed.ask("said in part")
+    renamed.go("x = uno")
+    emacs.keys("x")
+    emacs.wait_for("1 excluded")
+    renamed.accept("1 excluded", "yes", "Enter")
+    cli.wait_for("said in part")
+    assert "excluded by the user, unchanged: 10" in cli.model.last_message()
+    excluded = RENAMED["b.py"].replace("x = uno", "x = one")
+    assert renamed.texts() == {**RENAMED, "b.py": excluded}
+
+
+def test_a_rename_of_the_model_is_reviewed_and_written_as_one(world: World) -> None:
+    reviews(Renamed(world))
