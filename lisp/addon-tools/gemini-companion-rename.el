@@ -389,7 +389,7 @@ Half a rename is none."
                    'ended))))))
 
 (cl-defmethod gemini-companion-server-receive
-  ((_method (eql 'rename-withdrawn)) id)
+  ((_method (eql 'rename-withdrawn)) id _how)
   "End the rename with ID, for whose answer no one waits any more."
   (when-let* ((rename (cl-find id gemini-companion-rename--current
                                :key #'gemini-companion-rename-id :test #'equal)))

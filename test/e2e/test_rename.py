@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness.emacs import Emacs, lisp
+from harness.emacs import lisp
 from harness.gemini import Gemini
 from harness.model import call, say
+from harness.needs import needs_qwen
+from harness.qwen import Qwen, stays_connected
 from harness.wait import eventually
 from harness.world import World
 from test_tools import link
@@ -84,6 +86,21 @@ class Renamed:
         self.emacs.keys(*keys)
 
 
+class RenamedByQwen(Renamed):
+    """The same, where the model of Qwen Code asks."""
+
+    tool = "mcp__emacs__rename_symbol"
+
+    def __init__(self, world: World) -> None:
+        world.home.joinpath(".qwen").mkdir()
+        super().__init__(world)
+
+    def start(self, world: World) -> Qwen:
+        cli = world.qwen()
+        stays_connected(self.emacs, cli)
+        return cli
+
+
 def reviews(renamed: Renamed) -> None:
     """Refuse the rename, write all of it, and exclude a place."""
     emacs, cli = renamed.emacs, renamed.cli
@@ -123,5 +140,29 @@ def reviews(renamed: Renamed) -> None:
     assert renamed.texts() == {**RENAMED, "b.py": excluded}
 
 
+def is_interrupted(renamed: Renamed) -> None:
+    """Ask for the rename, and type Escape in the terminal while it is reviewed."""
+    renamed.ask("never said")
+    renamed.cli.interrupt("Escape", "esc to cancel")
+
+
+def nothing_is_open(renamed: Renamed) -> None:
+    renamed.emacs.holds(f"(null (or {OPEN} (gemini-companion-edits-open)))")
+    assert renamed.texts() == TEXTS
+
+
 def test_a_rename_of_the_model_is_reviewed_and_written_as_one(world: World) -> None:
-    reviews(Renamed(world))
+    renamed = Renamed(world)
+    is_interrupted(renamed)
+    # Gemini CLI does not report that.
+    renamed.cli.is_free()
+    nothing_is_open(renamed)
+    reviews(renamed)
+
+
+@needs_qwen
+def test_a_rename_of_the_model_of_qwen_is_reviewed(world: World) -> None:
+    renamed = RenamedByQwen(world)
+    is_interrupted(renamed)
+    nothing_is_open(renamed)
+    reviews(renamed)

@@ -209,7 +209,7 @@ Return the question, or nil if none is asked."
                          (gemini-companion-rename-test-answer '(refuse . "why")))
                       "refused" :reason "why")
                      (,(lambda (_) (gemini-companion-server-receive
-                                    'rename-withdrawn "id"))
+                                    'rename-withdrawn "id" 'ended))
                       "ended")
                      (,(lambda (rename)
                          (gemini-companion-proposal-close
