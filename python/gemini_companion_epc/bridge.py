@@ -48,7 +48,7 @@ LARGEST_FILE = 65536
 
 INSTRUCTIONS = (
     "Emacs answers from a running language server: prefer it to a text search for "
-    "references and definitions of a symbol."
+    "references and definitions of a symbol, and to edits for renaming one."
 )
 NO_EMACS = (
     "No Emacs has this directory open with gemini-companion-mode on; open one of its "
@@ -273,6 +273,8 @@ class Call:
     """A call of a tool, which the CLI may cancel."""
 
     def __init__(self) -> None:
+        self.waits = False
+        """Whether it waits for the user.  The server then gives signs of life."""
         self.is_cancelled = False
         self._connection: socket.socket | None = None
 
@@ -292,29 +294,28 @@ class Call:
             pass
 
 
-def ask(
-    client: str,
-    body: bytes,
-    limit: float,
-    silent: float = PERMISSION_SECONDS,
-    call: Call | None = None,
-) -> bytes:
+def ask(client: str, body: bytes, limit: float, call: Call | None = None) -> bytes:
     """Return the answer to ``body``, an object, of the first Emacs that gives one.
 
     An Emacs refuses at once what it cannot answer, such as a directory that is not
     open there.  Of several, the one to which the CLI is connected comes first, and
-    last those that do not even say whether they are.  Raise NoEmacs if there is none,
-    or if ``call`` is cancelled.  For ``silent``, see `post`.
+    last those that do not even say whether they are.  If ``call`` waits for the user,
+    no other one is asked in place of one that ends meanwhile, as that may have done
+    what the user wants.  Raise NoEmacs if there is none.
     """
     end = monotonic() + limit
+    waits = call is not None and call.waits
+    silent = SILENT_SECONDS if waits else PERMISSION_SECONDS
     for server, _ in nearest(client):
         try:
             return post(*server, body, end - monotonic(), silent, call)
         except TimeoutError:
             raise NoEmacs(SLOW_EMACS) from None
+        except Refused:
+            continue
         except (OSError, ValueError):
-            if call is not None and call.is_cancelled:
-                break
+            if waits:
+                raise NoEmacs(SLOW_EMACS) from None
     raise NoEmacs(NO_EMACS)
 
 
@@ -556,15 +557,11 @@ class Bridge:
                 os._exit(0)
 
     def _ask(
-        self,
-        limit: float,
-        silent: float = PERMISSION_SECONDS,
-        call: Call | None = None,
-        **request: object,
-    ) -> Facts:
+        self, limit: float, call: Call | None = None, **request: object
+    ) -> Facts:  # fmt: skip
         request.update(directory=self._directory, pid=os.getppid())
         body = json.dumps(request).encode()
-        return dict(json.loads(ask(self._client, body, limit, silent, call)))
+        return dict(json.loads(ask(self._client, body, limit, call)))
 
     def _tools(self) -> list[object]:
         try:
@@ -587,25 +584,21 @@ class Bridge:
         self._has_tools = bool(tools)
         return {"tools": tools}
 
-    def _call_tool(self, params: Facts, call: Call | None = None) -> Facts:
-        name, given = params.get("name"), params.get("arguments") or {}
-        waits, ended = name == RENAME, threading.Event()
-        limits = (
-            (PERMISSION_SECONDS, SILENT_SECONDS)
-            if waits
-            else (ANSWER_SECONDS, PERMISSION_SECONDS)
-        )
-        if waits:
-            arguments = (params.get("_meta"), ended)
-            threading.Thread(target=self._report, args=arguments, daemon=True).start()
+    def _call_tool(self, params: Facts, call: Call) -> Facts:
+        name, arguments = params.get("name"), params.get("arguments") or {}
+        call.waits, ended = name == RENAME, threading.Event()
+        limit = PERMISSION_SECONDS if call.waits else ANSWER_SECONDS
+        if call.waits:
+            facts = params.get("_meta"), ended
+            threading.Thread(target=self._report, args=facts, daemon=True).start()
         try:
-            return self._ask(*limits, call, method="call", name=name, arguments=given)
+            return self._ask(limit, call, method="call", name=name, arguments=arguments)
         except NoEmacs as error:
             text = str(error)
-            if waits and text == SLOW_EMACS:
+            if call.waits and text == SLOW_EMACS:
                 text = UNKNOWN_RENAME
         except ValueError:
-            text = UNKNOWN_RENAME if waits else NO_EMACS
+            text = UNKNOWN_RENAME if call.waits else NO_EMACS
         finally:
             ended.set()
         return {"content": [{"type": "text", "text": text}]}

@@ -11,7 +11,6 @@ from harness.gemini import Gemini
 from harness.model import call, say
 from harness.needs import needs_qwen
 from harness.qwen import Qwen, stays_connected
-from harness.wait import eventually
 from harness.world import World
 from test_tools import link
 

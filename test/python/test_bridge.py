@@ -132,7 +132,8 @@ def test_a_slow_emacs_is_not_a_missing_one(
     monkeypatch.setattr(program, "ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as slow:
         discovery(tmp_path, slow.getsockname()[1], "x")
-        result = program.Bridge("gemini")._call_tool({"name": "diagnostics"})
+        bridge, call = program.Bridge("gemini"), program.Call()
+        result = bridge._call_tool({"name": "diagnostics"}, call)
     assert result["content"][0]["text"] == "Emacs did not answer in time."
 
 
@@ -479,6 +480,32 @@ def test_a_rename_waits_for_the_user_and_ends_when_it_is_cancelled(
     until(lambda: withdrawn)
     assert withdrawn == [alone.emacs.asked[0][1]["id"]]
     assert bridge.ask("ping") == {}
+
+
+def test_what_became_of_a_rename_is_unknown_if_emacs_ends(
+    tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        discovery(tmp_path, listener.getsockname()[1], "token")
+
+        def end_each() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    connection.recv(65536)
+                    connection.close()
+
+        ends = threading.Thread(target=end_each)
+        ends.start()
+        bridge = start_bridge(tmp_path)
+        for name, text in (
+            ("rename_symbol", program.UNKNOWN_RENAME),
+            ("diagnostics", program.NO_EMACS),
+        ):
+            assert bridge.call(name, **RENAME) == text
+        bridge.end()
+        listener.shutdown(socket.SHUT_RDWR)
+        ends.join()
 
 
 def test_the_progress_of_a_rename_is_reported_if_that_is_wanted(
