@@ -200,6 +200,16 @@ NEIGHBOR is a buffer of a file of the same language."
   (jsonrpc-notify server :textDocument/didClose
                   `(:textDocument (:uri ,(gemini-companion-eglot-uri file)))))
 
+(defun gemini-companion-eglot-changed (server files)
+  "Tell SERVER that FILES, true names, were written; it may not watch them."
+  (when (jsonrpc-running-p server)
+    (jsonrpc-notify
+     server :workspace/didChangeWatchedFiles
+     `(:changes ,(vconcat (mapcar (lambda (file)
+                                    `(:uri ,(gemini-companion-eglot-uri file)
+                                      :type 2))
+                                  files))))))
+
 ;; The private names of Eglot: it has no public ones for these.  Without them,
 ;; the errors in visited files are not known, and none are reported.
 (defun gemini-companion-eglot-sync ()

@@ -73,7 +73,8 @@ the version of CONTENT that a report must name, or t."
   "The search for the errors that one edit introduced.
 FILE is a true name.  BEFORE and AFTER are its texts before and after the edit;
 BEFORE is nil for a new file.  CALLBACK is called with the result, not later
-than at END, a `float-time'.
+than at END, a `float-time'.  If ALL is non-nil, BEFORE is nil,
+and the result is what was found in AFTER.
 
 STATE is `waiting' until the check is the first in the queue, `texts' during
 the search for errors of FILE, and then `others' during the search for errors
@@ -86,7 +87,7 @@ OLD, which may be nil, and NEW are the `gemini-companion-errors--text's before
 and after the edit.  LEFT lists those still to ask about, in order; one may
 occur twice.  NAMES is a regexp for the names whose definitions were changed,
 or nil, and OTHERS are the buffers that use one of them."
-  file before after callback end (state 'waiting)
+  file before after callback end all (state 'waiting)
   source server version old new left names others)
 
 (defvar gemini-companion-errors--checks nil
@@ -412,18 +413,33 @@ there are none, or if they are not known within
     (if (< gemini-companion-errors--largest
            (max (string-bytes (or before "")) (string-bytes after)))
         (funcall answer nil)
-      (unless gemini-companion-errors--checks
-        (run-at-time 0 0.05 #'gemini-companion-errors--step))
-      (setq gemini-companion-errors--checks
-            (append gemini-companion-errors--checks
-                    (list (make-gemini-companion-errors--check
-                           :file file
-                           :before (and before
-                                        (gemini-companion-text-normalized before))
-                           :after (gemini-companion-text-normalized after)
-                           :callback answer
-                           :end (+ (float-time)
-                                   gemini-companion-errors-timeout))))))))
+      (gemini-companion-errors--begin
+       (make-gemini-companion-errors--check
+        :file file
+        :before (and before (gemini-companion-text-normalized before))
+        :after (gemini-companion-text-normalized after)
+        :callback answer)))))
+
+(defun gemini-companion-errors-find (answer file text)
+  "Find the errors of FILE, a true name, whose text is TEXT, and call ANSWER.
+The argument of ANSWER is a list of one element, the list of the errors,
+each a list of LINE, TEXT and SOURCE; or nil if they are not known within
+`gemini-companion-errors-timeout'."
+  (if (< gemini-companion-errors--largest (string-bytes text))
+      (funcall answer nil)
+    (gemini-companion-errors--begin
+     (make-gemini-companion-errors--check
+      :file file :after (gemini-companion-text-normalized text)
+      :all t :callback answer))))
+
+(defun gemini-companion-errors--begin (check)
+  "Put CHECK behind the others, and let them run."
+  (setf (gemini-companion-errors--check-end check)
+        (+ (float-time) gemini-companion-errors-timeout))
+  (unless gemini-companion-errors--checks
+    (run-at-time 0 0.05 #'gemini-companion-errors--step))
+  (setq gemini-companion-errors--checks
+        (append gemini-companion-errors--checks (list check))))
 
 (defun gemini-companion-errors--step ()
   "Continue the first check, and end those whose time is up.
@@ -650,6 +666,14 @@ Do nothing if CHECK has ended, or no longer asks about TEXT."
 
 (defun gemini-companion-errors--finish (check)
   "End CHECK with its result, or with nil if the file has another text."
+  (if (gemini-companion-errors--check-all check)
+      (gemini-companion-errors--end
+       check (gemini-companion-errors--text-found
+              (gemini-companion-errors--check-new check)))
+    (gemini-companion-errors--compare check)))
+
+(defun gemini-companion-errors--compare (check)
+  "End CHECK with what is new after its edit."
   (pcase-let* (((cl-struct gemini-companion-errors--check
                            file before after old new names others)
                 check)

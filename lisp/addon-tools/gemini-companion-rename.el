@@ -17,6 +17,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-code)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-context)
@@ -36,6 +37,7 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
+(require 'gemini-companion-server-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-words)
@@ -52,8 +54,15 @@
 (defvar gemini-companion-rename-patience 30
   "Seconds after which a server without two equal answers has none.")
 
+(defvar gemini-companion-rename-errors-seconds 6
+  "Seconds after which no other written file is checked for new errors.
+The model waits for the answer.")
+
 (defconst gemini-companion-rename--most-files 100
   "Number of files that a rename may change.")
+
+(defconst gemini-companion-rename--most-checked 20
+  "Number of files that are checked for new errors.")
 
 (defconst gemini-companion-rename--largest-file (* 1024 1024)
   "Size in bytes of the largest file that a rename may change.")
@@ -64,8 +73,8 @@
                (:constructor gemini-companion-rename--make)
                (:copier nil))
   "The rename of a symbol from OLD to NEW, names, which a model has asked for.
-ID is that of the server for the question, a string, and ANSWER the function
-that is called once with the facts about the end; see
+ID is that of the question, a string, SERVER the language server, and ANSWER
+the function that is called once with the facts about the end; see
 `gemini-companion-rename-ask'.  UNTIL is the time, in seconds, until which
 the language server may take to settle.
 
@@ -73,8 +82,9 @@ EDITS is nil until the rename is open, then one for each file.  ELSEWHERE are
 the other files with the word OLD, absolute names, or `unknown', and TAKEN
 those of its files that have the word NEW already.  OUTCOME is nil until
 it has ended; then `written', `refused', `changed', `failed' or `ended'.
-APPEARED is non-nil once it need not appear any more."
-  id old new answer until edits elsewhere taken outcome appeared)
+APPEARED is non-nil once it need not appear any more.  ERRORS is an alist
+of edits and the errors of their files before, of `gemini-companion-errors-find'."
+  id old new server answer until edits elsewhere taken outcome appeared errors)
 
 (cl-defstruct (gemini-companion-rename--file
                (:noinline t)
@@ -136,29 +146,37 @@ These are names."
            for line from 1
            unless (equal old new) collect line))
 
+(defun gemini-companion-rename--obstacle (name)
+  "Return why the file NAME, a true name, cannot be renamed in, or nil.
+The value is a predicate."
+  (let ((buffer (gemini-companion-names-buffer name)))
+    (cond ((or (file-remote-p name) (gemini-companion-names-of-copy name))
+           "is on another host")
+          ((not (file-regular-p name)) "does not exist")
+          ((not (file-writable-p name)) "is read-only")
+          ((and buffer (buffer-modified-p buffer)) "has unsaved changes in Emacs")
+          ((stringp (file-locked-p name)) "is being edited in another Emacs")
+          ((< gemini-companion-rename--largest-file
+              (file-attribute-size (file-attributes name)))
+           "is too large"))))
+
 (defun gemini-companion-rename--check-file (name)
   "Signal a `user-error' if the file NAME may not be renamed in.
-NAME is a true name, or nil.  The error names no file that is not shared."
+NAME is a true name, or nil.  The error is for the model, and names no file
+that is not shared."
   (unless (and name
                (gemini-companion-context-name-shared-p name)
                (car (gemini-companion-roots-outermost name)))
     (user-error "The rename would also change files that Emacs does not share"))
-  (let ((buffer (gemini-companion-names-buffer name)))
-    (cond ((or (file-remote-p name) (gemini-companion-names-of-copy name))
-           (user-error "The rename would change %s on another host" name))
-          ((not (file-regular-p name))
-           (user-error "The rename would change %s, which does not exist" name))
-          ((not (file-writable-p name))
-           (user-error "The rename would change %s, which is read-only" name))
-          ((and buffer (buffer-modified-p buffer))
-           (user-error "%s has unsaved changes in Emacs; ask the user to save it"
-                       name))
-          ((stringp (file-locked-p name))
-           (user-error "%s is being edited in another Emacs; ask the user to \
-save it there" name))
-          ((< gemini-companion-rename--largest-file
-              (file-attribute-size (file-attributes name)))
-           (user-error "The rename would change %s, which is too large" name)))))
+  (when-let* ((obstacle (gemini-companion-rename--obstacle name)))
+    (user-error "The rename would change %s, which %s; ask the user" name obstacle)))
+
+(defun gemini-companion-rename--check-files (rename)
+  "Signal a `user-error' for the user if a file of RENAME cannot be written."
+  (dolist (edit (gemini-companion-rename-edits rename))
+    (when-let* ((obstacle (gemini-companion-rename--obstacle
+                           (gemini-companion-edit-true-name edit))))
+      (user-error "%s %s" (gemini-companion-edit-name edit) obstacle))))
 
 (defun gemini-companion-rename--bytes (name)
   "Return the bytes of the file NAME; signal a `user-error' if they are not text.
@@ -208,8 +226,10 @@ or nil, the `:new' name, the `:id' of the question, and the `:client' with
 its `:pids'.  The argument of ANSWER is a plist: `:problem', a string; or
 `:refused', the string refused, with the `:reason' of the user, or nil;
 changed, if a file was; or ended, if the review was closed; or `:files', of
-`gemini-companion-rename--renamed', and `:elsewhere', the other files with
-the old name, or `unknown'."
+`gemini-companion-rename--renamed', `:elsewhere', the other files with the
+old name, or `unknown', and `:errors', plists of
+`gemini-companion-errors-after-edit'; or `:left', if a file could not be
+written: the files that could not be restored then."
   (pcase-let (((map :path :symbol :line :new :id) facts))
     (let ((rename (gemini-companion-rename--make
                    :session (or (gemini-companion-permission-session-of facts)
@@ -226,6 +246,7 @@ the old name, or `unknown'."
                (server (gemini-companion-eglot-server
                         (gemini-companion-lookup-buffer file))))
           (push rename gemini-companion-rename--current)
+          (setf (gemini-companion-rename-server rename) server)
           (gemini-companion-eglot-decline server t)
           (setf (gemini-companion-rename-answer rename)
                 (lambda (facts)
@@ -344,7 +365,9 @@ FILE is the one that the model has named."
            (gemini-companion-rename-since rename) (float-time))
      (cl-callf nreverse (gemini-companion-rename-taken rename))
      (if (seq-every-p #'gemini-companion-edit-open-p edits)
-         (gemini-companion-request-notify rename 'opened)
+         (progn
+           (gemini-companion-request-notify rename 'opened)
+           (gemini-companion-rename--find-errors-before rename))
        (gemini-companion-rename--end rename 'changed)))))
 
 ;;;; The end
@@ -355,24 +378,29 @@ FILE is the one that the model has named."
 
 (defun gemini-companion-rename--end (rename outcome &optional facts)
   "End RENAME by OUTCOME, and answer its question with FACTS, a plist.
-By default, they are that it was refused.  Edits that are still open are
-rejected."
+By default, they are that it was refused."
   (unless (gemini-companion-rename-outcome rename)
-    (setf (gemini-companion-rename-outcome rename) outcome)
-    (setq gemini-companion-rename--current
-          (remq rename gemini-companion-rename--current))
-    (dolist (edit (gemini-companion-edits-open))
-      (when (eq rename (gemini-companion-edit-group edit))
-        (gemini-companion-proposal-settle-in-group
-         edit
-         (if (and (eq outcome 'written)
-                  (gemini-companion-rename--lines-of edit))
-             'accepted
-           'rejected))))
-    (when (gemini-companion-rename-edits rename)
-      (gemini-companion-request-notify rename 'closed))
+    (gemini-companion-rename--close rename outcome)
     (funcall (gemini-companion-rename-answer rename)
              (or facts (list :refused (symbol-name outcome))))))
+
+(defun gemini-companion-rename--close (rename outcome)
+  "Close the review of RENAME, which ends by OUTCOME.
+Its edits that are still open are accepted if their files were written, else
+rejected."
+  (setf (gemini-companion-rename-outcome rename) outcome)
+  (setq gemini-companion-rename--current
+        (remq rename gemini-companion-rename--current))
+  (dolist (edit (gemini-companion-edits-open))
+    (when (eq rename (gemini-companion-edit-group edit))
+      (gemini-companion-proposal-settle-in-group
+       edit
+       (if (and (eq outcome 'written)
+                (gemini-companion-rename--lines-of edit))
+           'accepted
+         'rejected))))
+  (when (gemini-companion-rename-edits rename)
+    (gemini-companion-request-notify rename 'closed)))
 
 (defun gemini-companion-rename--follow (edit event)
   "End the rename of EDIT if EVENT is that EDIT has ended, or its file changed.
@@ -425,28 +453,42 @@ Half a rename is none."
   "Ask whether to accept RENAME, and write its files."
   (dolist (edit (gemini-companion-rename-edits rename))
     (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'command))
-  (when (and (null (gemini-companion-rename-outcome rename))
-             (gemini-companion-rename--confirmed-p rename))
-    (if (gemini-companion-rename-outcome rename)
-        (message "This rename has ended already")
-      (condition-case problem
-          (let* ((edits (gemini-companion-rename-edits rename))
-                 (phrase (gemini-companion-rename--phrase rename))
-                 (facts (list :files (mapcar #'gemini-companion-rename--renamed
-                                             edits)
-                              :elsewhere (gemini-companion-rename-elsewhere
-                                          rename))))
-            (gemini-companion-rename--write edits)
-            (gemini-companion-rename--end rename 'written facts)
-            (dolist (edit edits)
-              (gemini-companion-revert (gemini-companion-edit-file edit)))
-            (message "Wrote %s" phrase))
-        (file-error
-         (gemini-companion-rename--end
-          rename 'failed
-          (list :problem "Nothing was renamed: a file could not be written. Do \
-not rename by other edits; ask the user."))
-         (message "Nothing was renamed: %s" (error-message-string problem)))))))
+  (unless (gemini-companion-rename-outcome rename)
+    (gemini-companion-rename--check-files rename)
+    (when (gemini-companion-rename--confirmed-p rename)
+      (if (gemini-companion-rename-outcome rename)
+          (message "This rename has ended already")
+        (gemini-companion-rename--check-files rename)
+        (gemini-companion-rename--write-accepted rename)))))
+
+(defun gemini-companion-rename--write-accepted (rename)
+  "Write the files of RENAME, report that, and answer its question."
+  (let* ((edits (gemini-companion-rename-edits rename))
+         (phrase (gemini-companion-rename--phrase rename))
+         (renamed (mapcar #'gemini-companion-rename--renamed edits)))
+    (pcase (gemini-companion-rename--write edits)
+      ('nil
+       ;; The model is told what was written, whatever fails now.
+       (gemini-companion-server-log-guarded "Closing a rename"
+         (gemini-companion-rename--close rename 'written)
+         (dolist (edit edits)
+           (gemini-companion-revert (gemini-companion-edit-file edit))))
+       (message "Wrote %s" phrase)
+       (let ((facts (list :files renamed
+                          :elsewhere (gemini-companion-rename-elsewhere rename))))
+         (gemini-companion-rename--find-new-errors
+          rename
+          (lambda (errors)
+            (funcall (gemini-companion-rename-answer rename)
+                     (append facts (list :errors errors)))))))
+      (`(,problem . ,left)
+       (gemini-companion-rename--end rename 'failed (list :left left))
+       (message "%s: %s"
+                (if left
+                    (format "Part of the rename is written, in %s"
+                            (string-join left ", "))
+                  "Nothing was renamed")
+                (error-message-string problem))))))
 
 (defun gemini-companion-rename--confirmed-p (rename)
   "Return non-nil if the user confirms RENAME, with what is to be known of it.
@@ -493,9 +535,10 @@ A key that was typed once too often is no answer if there is any."
     (decode-coding-string (gemini-companion-edit-before edit) 'utf-8-unix))))
 
 (defun gemini-companion-rename--write (edits)
-  "Write the files of EDITS, all or none.
-Signal a `file-error' if one has other bytes than those that were reviewed,
-or cannot be written; those that were written have their bytes back then."
+  "Write the files of EDITS, all or none, and return nil.
+If one has other bytes than those that were reviewed, or cannot be written,
+those before get their bytes back; return a list of the error and of the
+files, true names, where that has failed."
   (let ((inhibit-quit t)
         (done nil))
     ;; A file that has its new text would end the review in the middle.
@@ -506,16 +549,21 @@ or cannot be written; those that were written have their bytes back then."
           (let ((file (gemini-companion-edit-true-name edit))
                 (old (gemini-companion-edit-before edit))
                 (new (gemini-companion-rename--new-bytes edit)))
-            ;; A file of which all is excluded was reviewed as it is, too.
-            (gemini-companion-watch-writing file
-              (gemini-companion-text-rewrite file old new))
-            (push (list file new old) done)))
+            (if (equal old new)
+                ;; A file of which all is excluded was reviewed as it is, too.
+                (unless (equal old (gemini-companion-text-bytes file))
+                  (signal 'file-error (list "File has changed meanwhile" file)))
+              (gemini-companion-watch-writing file
+                (gemini-companion-text-rewrite file old new))
+              (push (list file new old) done))))
       (error
-       (pcase-dolist (`(,file ,new ,old) done)
-         (ignore-errors
-           (gemini-companion-watch-writing file
-             (gemini-companion-text-rewrite file new old))))
-       (signal 'file-error (cdr problem))))))
+       (cons problem
+             (cl-loop for (file new old) in done
+                      unless (ignore-errors
+                               (gemini-companion-watch-writing file
+                                 (gemini-companion-text-rewrite file new old))
+                               t)
+                      collect file))))))
 
 (defun gemini-companion-rename--lines-of (edit)
   "Return the numbers of the changed lines of EDIT, as the user has left it."
@@ -536,6 +584,121 @@ has excluded, and LEFT is how often the old name is left."
           (gemini-companion-rename-count
            (gemini-companion-rename-old (gemini-companion-edit-group edit))
            (gemini-companion-edit-text edit)))))
+
+;;;; Errors
+
+;; The errors of all files before are compared with those of all files after, as a
+;; file that is checked between the writes has errors that no text had.
+
+(defun gemini-companion-rename--each (function list then &optional values)
+  "Call FUNCTION with each element of LIST, one after another, and then THEN.
+FUNCTION is called with a function to call with a value; THEN with the
+values that are non-nil, in order, up to the first `stop'.  VALUES are
+those of the elements before, the last one first."
+  (if (null list)
+      (funcall then (nreverse values))
+    (let ((go-on (lambda (value)
+                   (when value
+                     (push value values))
+                   (gemini-companion-rename--each
+                    function (if (eq value 'stop) nil (cdr list)) then
+                    (remq 'stop values)))))
+      (unless (gemini-companion-server-log-guarded 'rename
+                (funcall function (car list) go-on)
+                t)
+        (funcall go-on 'stop)))))
+
+(defun gemini-companion-rename--find-errors-before (rename)
+  "Record the errors of the files of RENAME while the user reviews it.
+The first file of which they are not known in time is the last one that is
+asked for."
+  (gemini-companion-rename--each
+   (lambda (edit go-on)
+     (if (gemini-companion-rename-outcome rename)
+         (funcall go-on 'stop)
+       (gemini-companion-errors-find
+        (lambda (found)
+          (when found
+            (push (cons edit found) (gemini-companion-rename-errors rename)))
+          (funcall go-on (if found nil 'stop)))
+        (gemini-companion-edit-true-name edit)
+        (gemini-companion-edit-texts-before edit))))
+   (seq-take (gemini-companion-rename-edits rename)
+             gemini-companion-rename--most-checked)
+   #'ignore))
+
+(defun gemini-companion-rename--find-new-errors (rename then)
+  "Find the errors that RENAME, which is written, has introduced.
+Call THEN, later, with a list of plists, as `gemini-companion-errors-after-edit'
+has them.  They do not include files whose errors are not known within
+`gemini-companion-rename-errors-seconds'."
+  (let* ((end (+ (float-time) gemini-companion-rename-errors-seconds))
+         (find (lambda (edit go-on)
+                 (if (< end (float-time))
+                     (funcall go-on 'stop)
+                   (gemini-companion-rename--find-errors-of rename edit go-on)))))
+    (gemini-companion-server-log-guarded 'rename
+      (gemini-companion-eglot-changed
+       (gemini-companion-rename-server rename)
+       (mapcar #'gemini-companion-edit-true-name
+               (gemini-companion-rename-edits rename))))
+    (run-at-time
+     0 nil
+     (lambda ()
+       (gemini-companion-rename--each
+        find (mapcar #'car (reverse (gemini-companion-rename-errors rename)))
+        (lambda (found)
+          (if (null found)
+              (funcall then nil)
+            ;; The language server may not have read the other files yet.
+            (run-at-time gemini-companion-rename-pause nil
+                         #'gemini-companion-rename--each
+                         find (mapcar #'car found)
+                         (lambda (found)
+                           (funcall then (mapcar #'cdr found)))))))))))
+
+(defun gemini-companion-rename--find-errors-of (rename edit then)
+  "Find the new errors of EDIT, whose file RENAME has written.
+Call THEN with nil, or with EDIT and their plist."
+  (let ((file (gemini-companion-edit-true-name edit))
+        (text (gemini-companion-edit-after edit)))
+    ;; That was put off while a command was in progress.
+    (gemini-companion-revert (gemini-companion-edit-file edit))
+    (gemini-companion-errors-find
+     (lambda (found)
+       (let ((new (and found
+                       (gemini-companion-context-name-shared-p file)
+                       (gemini-companion-rename--new-errors
+                        rename edit (car found) text))))
+         (funcall then
+                  (and new
+                       (cons edit (list :path file :count (length new)
+                                        :errors (seq-take new 10)
+                                        :others nil))))))
+     file text)))
+
+(defun gemini-companion-rename--new-errors (rename edit found text)
+  "Return those of the errors FOUND in TEXT that EDIT did not have before.
+An error that names what RENAME renames is compared without that name."
+  (let* ((old (gemini-companion-rename-old rename))
+         (new (gemini-companion-rename-new rename))
+         (case-fold-search nil)
+         (either (regexp-opt (list old new) 'symbols))
+         (masked (lambda (text)
+                   (replace-regexp-in-string either new text t t)))
+         (pairs (mapcar (pcase-lambda ((and error `(,line ,message . ,rest)))
+                          (cons `(,line ,(funcall masked message) ,@rest) error))
+                        found)))
+    (mapcar (lambda (located)
+              (alist-get (gemini-companion-code-located-error located) pairs
+                         nil nil #'eq))
+            (gemini-companion-code-new-errors
+             (mapcar #'car pairs)
+             (funcall masked text)
+             (list (mapcar (pcase-lambda (`(,line ,message . ,rest))
+                             `(,line ,(funcall masked message) ,@rest))
+                           (cadr (assq edit (gemini-companion-rename-errors rename)))))
+             (funcall masked (gemini-companion-edit-texts-before edit))))))
 
 ;;;; A rename as a request
 

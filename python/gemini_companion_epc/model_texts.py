@@ -117,6 +117,14 @@ NO_EDITS = "Do not rename by other edits; ask the user."
 
 def rename_text(facts: Facts, directory: str, symbol: str, new: str) -> str:
     """Return the text for the end of the rename of ``symbol`` to ``new``."""
+    if "left" in facts:
+        if not facts["left"]:
+            return f"Nothing was renamed: a file could not be written. {NO_EDITS}"
+        names = _first_names(facts["left"], directory)
+        return (
+            "A file could not be written, so the rename was not completed. These files "
+            f"were written, and could not be restored: {names}. Ask the user."
+        )
     if refused := facts.get("refused"):
         text = f"Nothing was renamed: {_REFUSALS.get(refused, refused)}. {NO_EDITS}"
         reason = facts.get("reason")
@@ -128,11 +136,13 @@ def rename_text(facts: Facts, directory: str, symbol: str, new: str) -> str:
         if excluded:
             row += f"; excluded by the user, unchanged: {_numbers(excluded)}"
         if left:
-            row += f"; {left} times still {symbol}"
+            row += f"; {left} time{'s' * (left > 1)} still {symbol}"
         lines.append(row)
     if isinstance(others, list) and others:
         names = _first_names(others, directory)
         lines.append(f"Other files with the word {symbol}, unchanged: {names}")
+    for errors in facts.get("errors") or []:
+        lines += errors_text(errors, directory).split("\n")
     return _fitting(lines)
 
 

@@ -129,12 +129,15 @@ def reviews(renamed: Renamed) -> None:
     emacs.says("Undid 3 edits")
     assert renamed.texts() == TEXTS
     renamed.ask("said in part")
+    emacs.becomes(f"(length (gemini-companion-rename-errors (car {OPEN})))", 3)
     renamed.go("x = uno")
     emacs.keys("x")
     emacs.wait_for("1 excluded")
     renamed.accept("1 excluded", "yes", "Enter")
     cli.wait_for("said in part")
-    assert "excluded by the user, unchanged: 10" in cli.model.last_message()
+    answer = cli.model.last_message()
+    assert "excluded by the user, unchanged: 10" in answer
+    assert "10: error: undefined name 'one'" in answer
     excluded = RENAMED["b.py"].replace("x = uno", "x = one")
     assert renamed.texts() == {**RENAMED, "b.py": excluded}
 

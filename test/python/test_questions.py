@@ -201,10 +201,29 @@ def test_an_answer_is_a_text(
                     ["{root}/b.py", [], [3], 2],
                 ],
                 "elsewhere": ["{root}/read.me"],
+                "errors": [
+                    {
+                        "path": "{root}/b.py",
+                        "count": 1,
+                        "errors": [[3, '"one" is not defined', "basedpyright"]],
+                    }
+                ],
             },
             "Renamed one to uno and saved; lines changed:\na.py: 1,4\n"
             "b.py: nothing; excluded by the user, unchanged: 3; 2 times still one\n"
-            "Other files with the word one, unchanged: read.me",
+            "Other files with the word one, unchanged: read.me\n"
+            "Emacs sees 1 new error in b.py (a later edit may already fix it):\n"
+            '3: error: "one" is not defined [basedpyright]',
+        ),
+        (
+            {"left": []},
+            "Nothing was renamed: a file could not be written. Do not rename by other "
+            "edits; ask the user.",
+        ),
+        (
+            {"left": ["{root}/a.py"]},
+            "A file could not be written, so the rename was not completed. These files "
+            "were written, and could not be restored: a.py. Ask the user.",
         ),
         (
             {"refused": "refused", "reason": "It is public."},

@@ -43,6 +43,7 @@
        ,files
      (let ((gemini-companion-words-seconds 3600)
            (gemini-companion-rename-pause 0)
+           (gemini-companion-errors-timeout 0.5)
            (gemini-companion-rename-test-answers nil)
            (parts '(edit proposal rename)))
        (mapc #'gemini-companion-part-start parts)
@@ -59,19 +60,19 @@
 
 (defun gemini-companion-rename-test-ask (&optional new old)
   "Ask for the rename of OLD in a.py to NEW; return the rename, or the answer."
-  (let ((before (length gemini-companion-rename-test-answers)))
-    (gemini-companion-test-demoted
-      (gemini-companion-rename-ask
-       (list :id "id" :path (expand-file-name "a.py") :symbol (or old "one")
-             :new (or new "uno") :client "gemini"
-             :pids (list nil (emacs-pid)) :directory default-directory)
-       (lambda (facts) (push facts gemini-companion-rename-test-answers)))
-      (gemini-companion-test-wait
-       (lambda ()
-         (or (gemini-companion-renames-open)
-             (< before (length gemini-companion-rename-test-answers))))))
-    (or (car (gemini-companion-renames-open))
-        (car gemini-companion-rename-test-answers))))
+  (setq gemini-companion-rename-test-answers nil)
+  (gemini-companion-test-demoted
+    (gemini-companion-rename-ask
+     (list :id "id" :path (expand-file-name "a.py") :symbol (or old "one")
+           :new (or new "uno") :client "gemini"
+           :pids (list nil (emacs-pid)) :directory default-directory)
+     (lambda (facts) (push facts gemini-companion-rename-test-answers)))
+    (gemini-companion-test-wait
+     (lambda ()
+       (or (gemini-companion-renames-open)
+           gemini-companion-rename-test-answers))))
+  (or (car (gemini-companion-renames-open))
+      (car gemini-companion-rename-test-answers)))
 
 (defun gemini-companion-rename-test-problem (text &rest arguments)
   "Return non-nil if a rename, of ARGUMENTS, is refused because of TEXT."
@@ -90,7 +91,10 @@ Return the question, or nil if none is asked."
                  ((symbol-function 'yes-or-no-p)
                   (lambda (prompt) (setq question (concat "!" prompt)) yes)))
         (gemini-companion-request-answer (car (gemini-companion-renames-open))
-                                         answer)))
+                                         answer))
+      (unless (gemini-companion-renames-open)
+        (gemini-companion-test-wait
+         (lambda () gemini-companion-rename-test-answers))))
     question))
 
 (defun gemini-companion-rename-test-text (file)
@@ -123,7 +127,7 @@ Return the question, or nil if none is asked."
       (should (equal (list (list :files
                                  `((,(expand-file-name "a.py") (1) nil 0)
                                    (,(expand-file-name "b.py") (1 5) nil 0))
-                                 :elsewhere nil))
+                                 :elsewhere nil :errors nil))
                      gemini-companion-rename-test-answers))
       (should (equal '(accepted accepted)
                      (mapcar #'gemini-companion-edit-status
@@ -234,23 +238,55 @@ Return the question, or nil if none is asked."
         (should (equal "def one():\n    pass\n"
                        (gemini-companion-rename-test-text "a.py")))))))
 
+(defmacro gemini-companion-rename-test-failing (fails &rest body)
+  "Evaluate BODY; a write fails if FAILS, called with a file and text, says so."
+  (declare (indent 1) (debug t))
+  `(let ((write (symbol-function 'gemini-companion-text-write))
+         (fails ,fails))
+     (cl-letf (((symbol-function 'gemini-companion-text-write)
+                (lambda (file &optional text)
+                  (if (funcall fails (file-name-nondirectory file) text)
+                      (signal 'file-error '("No space left on device"))
+                    (funcall write file text)))))
+       ,@body)))
+
 (ert-deftest gemini-companion-rename-writes-all-files-or-none ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
     (gemini-companion-rename-test-ask)
-    (let ((write (symbol-function 'gemini-companion-text-write)))
-      (cl-letf (((symbol-function 'gemini-companion-text-write)
-                 (lambda (file &optional text)
-                   (if (and (string-suffix-p "b.py" file)
-                            (string-search "uno" text))
-                       (signal 'file-error '("No space left on device"))
-                     (funcall write file text)))))
-        (gemini-companion-rename-test-answer 'allow 'yes)))
-    (should (string-prefix-p "Nothing was renamed"
-                             (plist-get (car gemini-companion-rename-test-answers)
-                                        :problem)))
+    (gemini-companion-rename-test-failing
+        (lambda (file text)
+          (and (equal file "b.py") (string-search "uno" text)))
+      (gemini-companion-rename-test-answer 'allow 'yes))
+    (should (equal '((:left nil)) gemini-companion-rename-test-answers))
     (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
       (should (equal text (gemini-companion-rename-test-text file))))
-    (should-not (gemini-companion-edits-open))))
+    (should-not (gemini-companion-edits-open))
+    ;; That fails as well.
+    (gemini-companion-rename-test-ask)
+    (gemini-companion-rename-test-failing
+        (lambda (file text)
+          (or (equal file "b.py") (not (string-search "uno" text))))
+      (gemini-companion-rename-test-answer 'allow 'yes))
+    (should (equal `((:left (,(expand-file-name "a.py"))))
+                   gemini-companion-rename-test-answers))))
+
+(ert-deftest gemini-companion-rename-reports-new-errors-of-the-written-files ()
+  (gemini-companion-rename-test-with '("versions")
+      '(("a.py" "def one():\n") ("b.py" "one\nerror one\n\n\n\nuses one\n")
+        ("c.py" "one\n\n\n\none\n"))
+    (let* ((gemini-companion-errors-timeout 3600)
+           (gemini-companion-rename-errors-seconds 3600)
+           (rename (gemini-companion-rename-test-ask))
+           (edit (nth 1 (gemini-companion-rename-edits rename))))
+      (gemini-companion-test-eventually
+        (= 3 (length (gemini-companion-rename-errors rename))))
+      (gemini-companion-edit-hunks-toggle
+       edit (cadr (gemini-companion-edit-hunks edit)))
+      (gemini-companion-rename-test-answer 'allow 'yes)
+      (should (equal `((:path ,(expand-file-name "b.py") :count 1
+                              :errors ((6 "one is unknown" "test")) :others nil))
+                     (plist-get (car gemini-companion-rename-test-answers)
+                                :errors))))))
 
 (ert-deftest gemini-companion-rename-keeps-line-ends-and-the-byte-order-mark ()
   (gemini-companion-rename-test-with nil '(("a.py" "one\n") ("b.py" "") ("d.py" ""))
