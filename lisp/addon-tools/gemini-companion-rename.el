@@ -48,6 +48,9 @@
 
 ;;;; State
 
+(defconst gemini-companion-rename-tool "rename_symbol"
+  "The name of the tool of the model.")
+
 (defvar gemini-companion-rename-pause 1
   "Seconds between two questions to a language server about one rename.")
 
@@ -237,7 +240,7 @@ written: the files that could not be restored then."
                                       :client (plist-get facts :client)))
                    :id id :old symbol :new new :answer answer
                    :until (+ (float-time) gemini-companion-rename-patience))))
-      (gemini-companion-permission-runs facts "rename_symbol")
+      (gemini-companion-permission-runs facts gemini-companion-rename-tool)
       (gemini-companion-lookup-guarded answer
         (gemini-companion-rename-check-names symbol new)
         (when (or (gemini-companion-edits-open) gemini-companion-rename--current)

@@ -391,9 +391,10 @@ failures, a list of strings, such as: Copilot CLI: Permission denied, FILE"
 (defun gemini-companion-tools--policy (client)
   "Return our file of policies of CLIENT and its text, or nil if it has none.
 The value is a cons.  With that file, CLIENT asks no confirmation for our
-questions."
-  (pcase (gemini-companion-client-policy client gemini-companion-tools--name
-                                         gemini-companion-tools--server)
+questions, and for a rename, which the user reviews in Emacs."
+  (pcase (gemini-companion-client-policy
+          client gemini-companion-tools--name gemini-companion-tools--server
+          (list 'questions gemini-companion-rename-tool))
     (`(,name . ,text)
      (cons (gemini-companion-tools--file client name) text))))
 
@@ -443,12 +444,12 @@ that are passed and others, each such as: Qwen Code: exit status 1"
             failures)))))))
 
 (defun gemini-companion-tools--write-policy (client)
-  "Write the rule by which CLIENT may ask read-only questions."
+  "Write the rules by which CLIENT may ask read-only questions, and for a rename."
   (pcase-let ((`(,file . ,text) (gemini-companion-tools--policy client)))
     (gemini-companion-text-write-changed file text)))
 
 (defun gemini-companion-tools--delete-policy (client)
-  "Delete the rule that `gemini-companion-tools--write-policy' wrote, if any.
+  "Delete the rules that `gemini-companion-tools--write-policy' wrote, if any.
 Delete its directory, too, unless CLIENT has other policies there."
   (when-let* ((policy (car (gemini-companion-tools--policy client))))
     (gemini-companion-tools--delete-with-directory policy)))
@@ -501,8 +502,8 @@ in Emacs; signal a `user-error' if the user declines."
           (seq-filter #'gemini-companion-tools--permission-event clients))
          (more (delq nil
                      (list (and trusted
-                                (format "allows these read-only questions of %s \
-without confirmation"
+                                (format "allows these read-only questions of %s, \
+and to ask for a rename, without confirmation"
                                         (gemini-companion-tools--titles trusted)))
                            (and answering
                                 (format "answers in Emacs what %s asks before it runs \
@@ -511,7 +512,8 @@ a tool"
     (pcase (car (read-multiple-choice
                  (format "A linked CLI reports what it asks permission for.  %s \
 receive the new errors after each edit, and may ask Emacs for references, \
-definitions and diagnostics of shared files.  The same command unlinks them.%s  \
+definitions and diagnostics of shared files.  Gemini CLI and Qwen Code may \
+also have a symbol renamed, which you review.  The same command unlinks them.%s  \
 Link %s?"
                          (gemini-companion-clients-titles
                           (append (gemini-companion-tools--linkable)

@@ -94,18 +94,24 @@ vim voice"))
   (gemini-companion-client-hooks-file "hooks/hooks.json"))
 
 (cl-defmethod gemini-companion-client-policy
-  ((_client (eql 'gemini)) extension server)
-  "Return the file of policies for the read-only tools of SERVER.
+  ((_client (eql 'gemini)) extension server allowed)
+  "Return the file of policies for the tools of SERVER that are ALLOWED.
 EXTENSION is in its name."
   (cons (format "policies/%s.toml" extension)
-        (format "# Written by M-x gemini-companion-tools, which also deletes it.
-[[rule]]
+        (concat "# Written by M-x gemini-companion-tools, which also deletes it.\n"
+                (mapconcat (lambda (tools)
+                             (format "[[rule]]
 mcpName = \"%s\"
-toolName = \"*\"
-toolAnnotations = { readOnlyHint = true }
+%s
 decision = \"allow\"
 priority = 100
-" server)))
+"
+                                     server
+                                     (if (eq tools 'questions)
+                                         "toolName = \"*\"
+toolAnnotations = { readOnlyHint = true }"
+                                       (format "toolName = \"%s\"" tools))))
+                           allowed "\n"))))
 
 ;;;; Titles
 

@@ -227,10 +227,11 @@ The value is a string, or nil for a CLI that is linked by an extension.  The
 file is in the subdirectory hooks of the directory of CLIENT.")
 
 (gemini-companion-client--define gemini-companion-client-policy
-    (client extension server)
+    (client extension server allowed)
   "Return the policy file that lets CLIENT call SERVER without confirmation.
-SERVER is the name of the MCP server of EXTENSION.  The value is (NAME . TEXT)
-of the file; NAME is relative to the directory of CLIENT.")
+SERVER is the name of the MCP server of EXTENSION.  ALLOWED is a list of
+`questions', for its read-only tools, and of names of other tools.  The value
+is (NAME . TEXT) of the file; NAME is relative to the directory of CLIENT.")
 
 ;;;; Titles
 

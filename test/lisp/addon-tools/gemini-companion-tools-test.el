@@ -65,6 +65,16 @@ character or quit, whether to unlink them by t or nil."
   (mapcar (lambda (file) (file-relative-name file directory))
           (directory-files-recursively directory "" t)))
 
+(defun gemini-companion-tools-test-allowed ()
+  "Return for what the file of policies of Gemini CLI has rules."
+  (with-temp-buffer
+    (insert-file-contents ".gemini/policies/gemini-companion.toml")
+    (let ((allowed nil))
+      (while (re-search-forward "readOnlyHint\\|rename_symbol" nil t)
+        (push (match-string 0) allowed))
+      (should (= (length allowed) (how-many "^\\[\\[rule\\]\\]" (point-min))))
+      (nreverse allowed))))
+
 (ert-deftest gemini-companion-tools-links-and-unlinks-each-cli ()
   :tags '(pure)
   (gemini-companion-tools-test-with-home
@@ -104,7 +114,8 @@ character or quit, whether to unlink them by t or nil."
                                  (gemini-companion-install-extension-directory))
                                 '("hooks" "BeforeTool")))
                       'vector)))
-      (should (file-exists-p ".gemini/policies/gemini-companion.toml"))
+      (should (equal '("readOnlyHint" "rename_symbol")
+                     (gemini-companion-tools-test-allowed)))
       ;; Python need not compile it again.
       (let* ((number (lambda ()
                        (file-attribute-inode-number (file-attributes bridge))))
