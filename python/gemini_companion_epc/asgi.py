@@ -189,7 +189,7 @@ class Asgi:
             if question.get("method") == "permission":
                 answer = await questions.permission(client, question)
                 return StreamingResponse(answer, media_type="application/json")
-            if questions.renames(question):
+            if questions.renames(client, question):
                 answer = await questions.rename(client, question)
                 return StreamingResponse(answer, media_type="application/json")
             return JSONResponse(await questions.answer(client, question))

@@ -131,5 +131,6 @@ GEMINI = Client(
     has_plain_token=True,
     reconnect="/ide enable",
     search_tool="grep_search",
+    awaits_tools=True,
     hooks=GeminiHooks(),
 )

@@ -79,8 +79,9 @@ TOOLS = [
         [],
         file={**_WORD, "description": "File to list them of"},
     ),
+    # Only for a CLI that waits; see `Client.awaits_tools`.
     _tool(
-        "rename_symbol",
+        RENAME,
         "Rename a symbol in all files by the language server that runs in Emacs, "
         "instead of by edits. The user reviews it in Emacs first, and may exclude "
         "places; the answer says what was written.",
@@ -112,7 +113,7 @@ class Questions:
             return await self._event(client, client.hooks, request)
         directory = self._directory(string(request, "directory"))
         if method == "list":
-            return {"tools": TOOLS}
+            return {"tools": TOOLS if client.awaits_tools else TOOLS[:-1]}
         if method == "call":
             return await self._call(client, request, directory)
         raise MalformedArgument("method is unknown")
@@ -176,9 +177,10 @@ class Questions:
 
         return self.permissions.stream(answer())
 
-    def renames(self, request: Facts) -> bool:
-        """Return whether ``request`` asks for a rename, which waits for the user."""
-        return request.get("method") == "call" and request.get("name") == RENAME
+    def renames(self, client: Client, request: Facts) -> bool:
+        """Return whether ``client`` asks for a rename, which waits for the user."""
+        is_call = request.get("method") == "call"
+        return is_call and client.awaits_tools and request.get("name") == RENAME
 
     async def rename(self, client: Client, request: Facts) -> AsyncIterator[bytes]:
         """Return what the bridge reads that waits for the end of a rename.
@@ -208,21 +210,18 @@ class Questions:
             "pids": pids,
             "directory": directory,
         }
-        problem = ""
 
         async def answer() -> Facts:
-            nonlocal problem
             try:
                 return await self._emacs.ask("rename", facts, ())
-            except EmacsError as error:
-                problem = f"Emacs cannot answer: {error}"
+            except EmacsError:
                 return {}
 
         given = await self.permissions.wait(
             question_id, answer(), cli, "rename-withdrawn"
         )
         if not given:
-            return _content(problem or UNKNOWN_RENAME)
+            return _content(UNKNOWN_RENAME)
         text = given.get("problem") or rename_text(
             given, directory, checked["symbol"], new
         )
@@ -277,6 +276,8 @@ class Questions:
     async def _call(self, client: Client, request: Facts, directory: str) -> Facts:
         name = str(request.get("name"))
         try:
+            if name not in TEXTS:
+                raise MalformedArgument(f"Unknown tool: {name}")
             checked = _checked(name, request.get("arguments"), directory)
         except MalformedArgument as error:
             return {**_content(str(error)), "isError": True}
@@ -301,8 +302,6 @@ class Questions:
 
 def _checked(name: str, arguments: object, directory: str) -> Facts:
     """Return ``arguments`` with an absolute file name, or raise MalformedArgument."""
-    if name not in _SCHEMAS:
-        raise MalformedArgument(f"Unknown tool: {name}")
     # It takes a while to import.
     from jsonschema import ValidationError, validate  # type: ignore[import-untyped]
 

@@ -108,6 +108,7 @@ QWEN = Client(
     acp_options=("--acp", "--experimental-acp"),
     reconnect="/ide enable",
     search_tool="grep_search",
+    awaits_tools=True,
     hooks=QwenHooks(),
     takes_any_root=True,
 )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The path /tools: who is let in, what is asked, and the texts for the model."""
 
+import asyncio
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +12,9 @@ import pytest
 
 from conftest import Alone, ServeAlone, Start, edit
 from fake_cli import BOUND, FakeCli
+from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.model_texts import LONGEST_ANSWER, LONGEST_LINE
-from gemini_companion_epc.questions import TOOLS
+from gemini_companion_epc.questions import TOOLS, Questions
 from gemini_companion_epc.types import Facts
 
 
@@ -250,6 +252,20 @@ def test_the_end_of_a_rename_is_a_text(
     assert (asked["symbol"], asked["new"]) == ("one", "uno")
     bad = call(alone, tmp_path, "rename_symbol", file="a.py", symbol="one")
     assert bad["isError"]
+
+
+def test_a_cli_that_does_not_wait_has_no_renames(alone: Alone) -> None:
+    names = [tool["name"] for tool in TOOLS]
+    assert names[-1] == "rename_symbol"
+    questions = Questions(alone.config, alone.emacs, lambda: ["/"])
+    asked = {"directory": "/", "method": "list"}
+    rename = {"directory": "/", "method": "call", "name": "rename_symbol"}
+    for client in CLIENTS:
+        answer = asyncio.run(questions.answer(client, asked))
+        listed = [tool["name"] for tool in answer["tools"]]
+        assert listed == (names if client.awaits_tools else names[:-1])
+        assert questions.renames(client, rename) == client.awaits_tools
+    assert asyncio.run(questions.answer(client, rename))["isError"]
 
 
 def test_silence_ends(serve_alone: ServeAlone, tmp_path: Path) -> None:
