@@ -2,6 +2,7 @@
 """A rename that a model has a real language server compute, reviewed as one."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -38,6 +39,8 @@ class Renamed:
     """A project of three files, an Emacs with a language server, and a linked CLI."""
 
     tool = "mcp_emacs_rename_symbol"
+    # Not with the policy.
+    asks = False
 
     def __init__(self, world: World) -> None:
         self.project = world.project
@@ -59,14 +62,15 @@ class Renamed:
         return {name: (self.project / name).read_text() for name in TEXTS}
 
     def ask(self, said: str) -> None:
-        """Let the model ask for the rename, which is allowed in the terminal.
+        """Let the model ask for the rename, which appears in the list by itself.
 
-        It appears in the list by itself.
+        A CLI that ``asks`` for permission in its terminal gets it.
         """
         arguments = {"file": "a.py", "symbol": "one", "new_name": "uno"}
         self.cli.model.script(call(self.tool, **arguments), say(said))
         self.cli.prompt()
-        self.cli.answer("once")
+        if self.asks:
+            self.cli.answer("once")
         self.emacs.holds(f"(and {OPEN} t)", "the rename is open")
         self.emacs.wait_for("rename one")
 
@@ -89,6 +93,7 @@ class RenamedByQwen(Renamed):
     """The same, where the model of Qwen Code asks."""
 
     tool = "mcp__emacs__rename_symbol"
+    asks = True
 
     def __init__(self, world: World) -> None:
         world.home.joinpath(".qwen").mkdir()
@@ -160,6 +165,34 @@ def test_a_rename_of_the_model_is_reviewed_and_written_as_one(world: World) -> N
     renamed.cli.is_free()
     nothing_is_open(renamed)
     reviews(renamed)
+
+
+def test_a_rename_is_written_as_reviewed_or_not_at_all(world: World) -> None:
+    renamed = Renamed(world)
+    emacs, cli = renamed.emacs, renamed.cli
+    renamed.ask("said after restart")
+    restart = "(eglot-reconnect (eglot-current-server))"
+    emacs.eval(f'(with-current-buffer "a.py" {restart} nil)')
+    emacs.holds(HAS_SERVER)
+    renamed.go()
+    renamed.accept("Write rename one", "y")
+    cli.wait_for("said after restart")
+    assert renamed.texts() == RENAMED
+    for name, text in TEXTS.items():
+        world.file(name, text)
+    emacs.eval('(with-current-buffer "a.py" (revert-buffer t t) nil)')
+
+    renamed.ask("said changed")
+    world.file("c.py", "import a\n")
+    cli.wait_for("said changed")
+    assert "a file has changed meanwhile" in cli.model.last_message()
+    assert renamed.texts() == {**TEXTS, "c.py": "import a\n"}
+
+    renamed.ask("said lost")
+    os.kill(emacs.pid, signal.SIGKILL)
+    cli.wait_for("said lost")
+    assert "not known whether anything was renamed" in cli.model.last_message()
+    assert renamed.texts() == {**TEXTS, "c.py": "import a\n"}
 
 
 @needs_qwen
