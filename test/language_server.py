@@ -27,7 +27,7 @@ loads      report an error that there is not with the second text
 whole      rename by whole files, and change "# note"
 part       rename in the first file only at first
 kind       delete a file by a rename
-asks       ask the user in place of an answer to a rename, which is the user's
+asks       ask the user before a rename, and rename nothing after an answer
 utf-8      count columns in bytes
 utf-32     count columns in characters
 """
@@ -45,6 +45,7 @@ from urllib.parse import unquote, urlsplit
 
 FLAGS = sys.argv[1:]
 RENAMES: list[str] = []
+ASKED: list[Any] = []
 TEXTS: dict[str, str] = {}
 VERSIONS: dict[str, int] = {}
 REPORTED: list[str] = []
@@ -171,6 +172,7 @@ def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
 def rename(request: Any, uri: str, params: dict[str, Any]) -> None:
     """Answer `request`: rename the word in all texts beside `uri` in a file x.py."""
     if "asks" in FLAGS:
+        ASKED.append(request)
         question = {"type": 1, "message": "Sure?", "actions": [{"title": "Yes"}]}
         send(id="question", method="window/showMessageRequest", params=question)
         return
@@ -237,6 +239,8 @@ def handle(message: dict[str, Any]) -> None:
         send(id=message["id"], result={"kind": "full", "items": items})
     elif method == "textDocument/references":
         send(id=message["id"], result=references(uri, params["position"]))
+    elif message.get("id") == "question":
+        send(id=ASKED.pop(), result={"documentChanges": []})
     elif method == "textDocument/rename":
         rename(message["id"], uri, params)
     elif method == "test/forget":

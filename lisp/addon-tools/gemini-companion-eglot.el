@@ -157,6 +157,10 @@ SERVER does not answer in time, call FAIL instead, if non-nil."
 (defvar gemini-companion-eglot--declining nil
   "The servers whose questions to the user are not asked.")
 
+(defconst gemini-companion-eglot--advice
+  '((eglot-handle-request :around gemini-companion-eglot--handle-request))
+  "Advice for a function of Eglot, which may be loaded later.")
+
 (defun gemini-companion-eglot-decline (server on)
   "Answer nothing to the questions of SERVER to the user, if ON is non-nil.
 Else ask them again.  Eglot reads the answer in the minibuffer, in a process
@@ -165,11 +169,10 @@ filter, as when basedpyright is asked to rename to a keyword."
         (if on
             (cons server gemini-companion-eglot--declining)
           (remq server gemini-companion-eglot--declining)))
-  (if gemini-companion-eglot--declining
-      (advice-add 'eglot-handle-request :around
-                  #'gemini-companion-eglot--handle-request)
-    (advice-remove 'eglot-handle-request
-                   #'gemini-companion-eglot--handle-request)))
+  (pcase-dolist (`(,name ,where ,function) gemini-companion-eglot--advice)
+    (if gemini-companion-eglot--declining
+        (advice-add name where function)
+      (advice-remove name function))))
 
 (defun gemini-companion-eglot--handle-request (handle server method &rest params)
   "Call HANDLE with SERVER, METHOD and PARAMS, or return nil.

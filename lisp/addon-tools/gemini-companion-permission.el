@@ -387,8 +387,8 @@ Called when its hook reports another event than a question.  For FACTS, see
       (gemini-companion-permission--close permission 'ended))))
 
 ;; Gemini CLI reports the end of a call, which may wait for the user in Emacs.
-(defun gemini-companion-permission-runs (facts tool)
-  "End what the CLI of FACTS has asked about TOOL, a name, which it runs.
+(defun gemini-companion-permission-end-of-tool (facts tool)
+  "End what the CLI of FACTS has asked about TOOL, a name, as that begins.
 For FACTS, see `gemini-companion-permission-ask'."
   (when-let* ((session (gemini-companion-permission-session-of facts)))
     (dolist (permission (gemini-companion-permission--of session))

@@ -240,7 +240,7 @@ written: the files that could not be restored then."
                                       :client (plist-get facts :client)))
                    :id id :old symbol :new new :answer answer
                    :until (+ (float-time) gemini-companion-rename-patience))))
-      (gemini-companion-permission-runs facts gemini-companion-rename-tool)
+      (gemini-companion-permission-end-of-tool facts gemini-companion-rename-tool)
       (gemini-companion-lookup-guarded answer
         (gemini-companion-rename-check-names symbol new)
         (when (or (gemini-companion-edits-open) gemini-companion-rename--current)
@@ -251,10 +251,6 @@ written: the files that could not be restored then."
           (push rename gemini-companion-rename--current)
           (setf (gemini-companion-rename-server rename) server)
           (gemini-companion-eglot-decline server t)
-          (setf (gemini-companion-rename-answer rename)
-                (lambda (facts)
-                  (gemini-companion-eglot-decline server nil)
-                  (funcall answer facts)))
           (gemini-companion-rename--query rename file line nil))))))
 
 (defun gemini-companion-rename--query (rename file line last)
@@ -364,6 +360,7 @@ FILE is the one that the model has named."
          edit)))
    files
    (lambda (edits)
+     (gemini-companion-eglot-decline (gemini-companion-rename-server rename) nil)
      (setf (gemini-companion-rename-edits rename) edits
            (gemini-companion-rename-since rename) (float-time))
      (cl-callf nreverse (gemini-companion-rename-taken rename))
@@ -392,6 +389,7 @@ By default, they are that it was refused."
 Its edits that are still open are accepted if their files were written, else
 rejected."
   (setf (gemini-companion-rename-outcome rename) outcome)
+  (gemini-companion-eglot-decline (gemini-companion-rename-server rename) nil)
   (setq gemini-companion-rename--current
         (remq rename gemini-companion-rename--current))
   (dolist (edit (gemini-companion-edits-open))

@@ -265,7 +265,7 @@ def test_a_cli_that_does_not_wait_has_no_renames(alone: Alone) -> None:
         listed = [tool["name"] for tool in answer["tools"]]
         assert listed == (names if client.awaits_tools else names[:-1])
         assert questions.renames(client, rename) == client.awaits_tools
-    assert asyncio.run(questions.answer(client, rename))["isError"]
+    assert asyncio.run(questions.answer(CLIENTS[-1], rename))["isError"]
 
 
 def test_silence_ends(serve_alone: ServeAlone, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@
                          (gemini-companion-eglot-locations result)))))))
 
 (defun gemini-companion-eglot-test-edit (line beg end new)
-  "Return an edit of the protocol that replaces BEG to END of LINE by NEW."
+  "Return an edit of the protocol for BEG to END of LINE, with the text NEW."
   `(:range (:start (:line ,line :character ,beg) :end (:line ,line :character ,end))
     :newText ,new))
 

@@ -448,9 +448,9 @@
                                  (gemini-companion-permission-test-ask "ls"))
                                 :id)))
       ;; A tool that runs has been allowed, and no other one.
-      (gemini-companion-permission-runs '(:client "qwen" :pids (11 12)) "rename")
+      (gemini-companion-permission-end-of-tool '(:client "qwen" :pids (11 12)) "rename")
       (should (gemini-companion-permissions-open))
-      (gemini-companion-permission-runs
+      (gemini-companion-permission-end-of-tool
        '(:client "qwen" :pids (11 12))
        (gemini-companion-permission-tool (car (gemini-companion-permissions-open))))
       (should-not (gemini-companion-permissions-open))

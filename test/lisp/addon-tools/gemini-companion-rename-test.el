@@ -98,6 +98,7 @@ Return the question, or nil if none is asked."
     question))
 
 (defun gemini-companion-rename-test-text (file)
+  "Return the bytes of FILE in the project."
   (gemini-companion-text-bytes (expand-file-name file)))
 
 (defconst gemini-companion-rename-test-files
@@ -239,7 +240,7 @@ Return the question, or nil if none is asked."
                        (gemini-companion-rename-test-text "a.py")))))))
 
 (defmacro gemini-companion-rename-test-failing (fails &rest body)
-  "Evaluate BODY; a write fails if FAILS, called with a file and text, says so."
+  "Evaluate BODY, where writes fail if FAILS, given a file and a text, is true."
   (declare (indent 1) (debug t))
   `(let ((write (symbol-function 'gemini-companion-text-write))
          (fails ,fails))
@@ -347,6 +348,13 @@ Return the question, or nil if none is asked."
                              (plist-get (car gemini-companion-rename-test-answers)
                                         :problem)))
       (should (equal (list rename) (gemini-companion-renames-open)))))
+  (gemini-companion-rename-test-with '("asks") gemini-companion-rename-test-files
+    ;; Eglot would ask the user.
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (&rest _) (error "The server asks"))))
+      (gemini-companion-rename-test-problem "renames nothing"))
+    (should-not (advice-member-p 'gemini-companion-eglot--handle-request
+                                 'eglot-handle-request)))
   (gemini-companion-rename-test-with '("kind") gemini-companion-rename-test-files
     (gemini-companion-rename-test-problem "delete files"))
   (gemini-companion-rename-test-with '("busy") gemini-companion-rename-test-files
