@@ -37,7 +37,7 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
-(require 'gemini-companion-server-log)
+(require 'gemini-companion-log)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'gemini-companion-words)
@@ -470,7 +470,7 @@ Half a rename is none."
     (pcase (gemini-companion-rename--write edits)
       ('nil
        ;; The model is told what was written, whatever fails now.
-       (gemini-companion-server-log-guarded "Closing a rename"
+       (gemini-companion-log-guarded "Closing a rename"
          (gemini-companion-rename--close rename 'written)
          (dolist (edit edits)
            (gemini-companion-revert (gemini-companion-edit-file edit))))
@@ -604,7 +604,7 @@ those of the elements before, the last one first."
                    (gemini-companion-rename--each
                     function (if (eq value 'stop) nil (cdr list)) then
                     (remq 'stop values)))))
-      (unless (gemini-companion-server-log-guarded 'rename
+      (unless (gemini-companion-log-guarded 'rename
                 (funcall function (car list) go-on)
                 t)
         (funcall go-on 'stop)))))
@@ -638,7 +638,7 @@ has them.  They do not include files whose errors are not known within
                  (if (< end (float-time))
                      (funcall go-on 'stop)
                    (gemini-companion-rename--find-errors-of rename edit go-on)))))
-    (gemini-companion-server-log-guarded 'rename
+    (gemini-companion-log-guarded 'rename
       (gemini-companion-eglot-changed
        (gemini-companion-rename-server rename)
        (mapcar #'gemini-companion-edit-true-name
