@@ -715,7 +715,9 @@ Return nil if EDIT ended meanwhile."
   (gemini-companion-edit-read
    edit
    (format "Reject %s; reason for %s%s: "
-           (gemini-companion-edit-name edit)
+           (if-let* ((group (gemini-companion-edit-group edit)))
+               (gemini-companion-request-change group)
+             (gemini-companion-edit-name edit))
            (gemini-companion-session-title (gemini-companion-edit-session edit))
            (if (gemini-companion-edit-comments edit)
                " (in addition to your comments)"
@@ -767,11 +769,13 @@ prompt of a CLI that runs in a terminal of this Emacs, or are added to the
 kill ring.  Without EDIT, take the review of the
 current buffer, else the one that is shown."
   (interactive)
-  (let ((edit (gemini-companion-edit-unsettled edit)))
+  (let* ((edit (gemini-companion-prompt--to-reject edit))
+         (group (gemini-companion-edit-group edit))
+         (edits (if group (gemini-companion-request-edits group) (list edit))))
     (when-let* ((reason (or reason (gemini-companion-prompt--read-reason edit)))
                 (text (string-join
                        (append (unless (string-blank-p reason) (list reason))
-                               (gemini-companion-prompt--comments edit))
+                               (mapcan #'gemini-companion-prompt--comments edits))
                        "\n\n")))
       (when (string-empty-p text)
         (user-error "No reason given; %s rejects without one"
@@ -779,10 +783,23 @@ current buffer, else the one that is shown."
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-edit-reject]")))
       (gemini-companion-prompt--check-length text)
-      (if-let* ((group (gemini-companion-edit-group edit)))
-          ;; The model waits for it.
-          (gemini-companion-request-answer group (cons 'refuse text))
+      (if group
+          ;; It has the comments itself, and the model waits for it.
+          (gemini-companion-request-answer group (cons 'refuse reason))
         (gemini-companion-prompt--reject edit text)))))
+
+(defun gemini-companion-prompt--to-reject (edit)
+  "Return EDIT, by default the one at point, or the first one of a group there."
+  (pcase (gemini-companion-edits-to-answer edit)
+    (`(,edit) edit)
+    ((and `(,edit . ,others)
+          (let group (gemini-companion-edit-group edit))
+          (guard (and group
+                      (seq-every-p (lambda (other)
+                                     (eq group (gemini-companion-edit-group other)))
+                                   others))))
+     edit)
+    (_ (user-error "No edit on this line"))))
 
 (defun gemini-companion-prompt--reject (edit text)
   "Reject EDIT for the reason TEXT, which includes its comments.

@@ -43,6 +43,7 @@
 (require 'gemini-companion-words)
 (require 'map)
 
+(declare-function gemini-companion-list-buffer "gemini-companion-list")
 (declare-function gemini-companion-list-display "gemini-companion-list")
 (declare-function gemini-companion-list-show "gemini-companion-list")
 
@@ -431,24 +432,31 @@ Half a rename is none."
   "Answer RENAME by ANSWER: write all its files, or none."
   (pcase answer
     ('allow (gemini-companion-rename--accept rename))
-    ((or 'refuse `(refuse . ,_))
-     (gemini-companion-rename--end
-      rename 'refused
-      (list :refused "refused"
-            :reason (or (cdr-safe answer)
-                        (gemini-companion-rename--comments rename))))
-     (message "Refused %s" (gemini-companion-rename--phrase rename)))))
+    ('refuse (gemini-companion-rename--refuse rename ""))
+    (`(refuse . ,reason) (gemini-companion-rename--refuse rename reason))))
 
-(defun gemini-companion-rename--comments (rename)
-  "Return the comments of the user on RENAME, a text for the model, or nil."
-  (let ((texts (seq-mapcat
-                (lambda (edit)
-                  (mapcar (pcase-lambda (`(,_ . ,comment))
-                            (gemini-companion-comment-for-cli comment))
-                          (gemini-companion-comment-in-order
-                           (gemini-companion-comment-places-of-edit edit))))
-                (gemini-companion-rename-edits rename))))
-    (and texts (string-join texts "\n"))))
+(defun gemini-companion-rename--refuse (rename reason)
+  "Refuse RENAME; the model reads REASON, unless blank, and the comments."
+  (let* ((edits (gemini-companion-rename-edits rename))
+         (comments (seq-mapcat #'gemini-companion-edit-comments edits))
+         (texts (append (unless (string-blank-p reason) (list reason))
+                        (seq-mapcat #'gemini-companion-rename--comments edits))))
+    (when comments
+      (gemini-companion-comment-set-going comments))
+    (gemini-companion-rename--end
+     rename 'refused
+     (list :refused "refused" :reason (and texts (string-join texts "\n\n"))))
+    (when comments
+      (gemini-companion-comment-set-result
+       comments (gemini-companion-rename-session rename) 'sent))
+    (message "Refused %s" (gemini-companion-rename--phrase rename))))
+
+(defun gemini-companion-rename--comments (edit)
+  "Return the comments of the user on EDIT as texts for the model, a list."
+  (mapcar (pcase-lambda (`(,_ . ,comment))
+            (gemini-companion-comment-for-cli comment))
+          (gemini-companion-comment-in-order
+           (gemini-companion-comment-places-of-edit edit))))
 
 (defun gemini-companion-rename--accept (rename)
   "Ask whether to accept RENAME, and write its files."
@@ -774,7 +782,8 @@ failed or took too long" old))
 
 (cl-defmethod gemini-companion-request-buffer ((_ gemini-companion-rename))
   "Return the buffer of the list, or nil."
-  (get-buffer "*gemini edits*"))
+  (and (fboundp 'gemini-companion-list-buffer)
+       (gemini-companion-list-buffer)))
 
 ;;;; Life
 

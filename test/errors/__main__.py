@@ -2,6 +2,7 @@
 """The judge of new errors: are they right, with real language servers?
 
 Usage: python test/errors [SERVER...]
+       python test/errors rename [SERVER...]
 
 An Emacs in a terminal makes edits that break real code and edits that fix it
 again, in files that it visits and files that it does not.  What is reported is
@@ -9,8 +10,9 @@ compared with what the checkers themselves say of the texts.  GC_ERRORS_EDITS
 sets how many pairs of edits, 40 if unset.  Where the checkers find nothing new, the
 edit is not counted as broken; nothing may be reported of it.  Nor is it counted if it
 was not known and the language server took more than two seconds for the text, but it
-is printed as slow.  What the judge needs is installed once, into .deps/errors; gopls
-and Go only with apt.
+is printed as slow.  With "rename", the language servers rename symbols of that code,
+as many as edits; see renames.py.  What the judge needs is installed once, into
+.deps/errors; gopls and Go only with apt.
 """
 
 import difflib
@@ -31,6 +33,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "e2e"))
 
+import renames
 from edits import STATEMENTS, Edit, make, places
 from harness.emacs import Emacs, lisp
 from harness.scratch import Scratch
@@ -357,6 +360,64 @@ def compare(edits: list[Edit], facts: Facts, results: Results, by_line: bool) ->
     return score
 
 
+def checkers() -> dict[str, list[str]]:
+    """Return the commands that check a whole project, by language server."""
+    basedpyright = [str(DEPS / "python/bin/basedpyright"), "--level", "error", "."]
+    tsc = [str(DEPS / "node_modules/.bin/tsc"), "--noEmit", "--pretty", "false"]
+    clangd = 'for f in $(find . -name "*.c"); do cc -fsyntax-only -Iinclude $f; done'
+    return {
+        "pylsp": basedpyright,
+        "basedpyright": basedpyright,
+        "typescript": tsc,
+        "clangd": ["sh", "-c", clangd],
+        "gopls": ["env", *(f"{k}={v}" for k, v in environment().items()),
+                  "go", "build", "./..."],
+    }  # fmt: skip
+
+
+def judge_renames(name: str, tools: Tools, count: int) -> renames.Score:
+    server = servers()[name]
+    scratch = Scratch(tools)
+    try:
+        is_python = name in ("pylsp", "basedpyright")
+        texts = package_files() if is_python else server.files
+        for file, text in texts.items():
+            scratch.file(file, text)
+        project = scratch.project
+        files = sorted(x for x in project.rglob("*.*") if x.suffix in STATEMENTS)
+        wanted = renames.make(project, files, count)
+        plan = {
+            "project": str(project),
+            "command": server.command,
+            "home": str(files[0]),
+            "renames": wanted,
+        }
+        results = in_emacs(tools, scratch, plan)
+        return renames.judge(project, wanted, results, checkers()[name])
+    finally:
+        scratch.kill()
+        scratch.remove()
+
+
+def main_of_renames(names: list[str], count: int) -> int:
+    rows = []
+    for name, (version, tools) in product(names or checkers(), emacsen()):
+        if name not in servers():
+            continue
+        score = judge_renames(name, tools, count)
+        times = sorted(score.times) or [0]
+        row = (
+            f"{name:14}{version:6}{score.renamed:7}{score.refused:8}{score.files:6}"
+            f"{score.left:5}{score.broken:7}{score.wrong:6}"
+            f"{times[len(times) // 2]:8.2f}{times[len(times) * 95 // 100]:7.2f}"
+        )
+        print(row, flush=True)
+        rows.append((row, score))
+    print("server        Emacs renamed refused files left broken wrong   p50 s  p95 s")
+    print("\n".join(row for row, _ in rows))
+    return any(score.wrong or not score.renamed for _, score in rows)
+
+
 def old_eglot() -> Path | None:
     return next(DEPS.glob("root/usr/share/emacs/site-lisp/elpa-src/eglot-*"), None)
 
@@ -398,6 +459,8 @@ def emacsen() -> list[tuple[str, Tools]]:
 def main() -> int:
     install()
     count = int(os.environ.get("GC_ERRORS_EDITS", "40"))
+    if sys.argv[1:2] == ["rename"]:
+        return main_of_renames(sys.argv[2:], count)
     rows = []
     names = sys.argv[1:] or list(servers())
     for name, (version, tools), is_visited in product(names, emacsen(), (False, True)):

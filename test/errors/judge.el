@@ -27,6 +27,7 @@
 (require 'eglot nil t)
 (require 'gemini-companion-errors)
 (require 'gemini-companion-lookup)
+(require 'gemini-companion-rename)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-privacy)
 
@@ -127,8 +128,69 @@ If IS-PROGRAM is t, there is none, but a program for Flymake."
                 (buffer-string)))
     (judge-until 70 (lambda () answered))))
 
+(defun judge-rename (rename project)
+  "Have RENAME, a plist, computed in PROJECT, accept it, and undo it again.
+Return a plist of what came of it."
+  (let ((answers nil)
+        (began (float-time))
+        (file (plist-get rename :file))
+        (result nil))
+    (gemini-companion-rename-ask
+     (list :id "id" :path file :symbol (plist-get rename :symbol)
+           :line (plist-get rename :line) :new (plist-get rename :new)
+           :client "gemini" :pids nil :directory project)
+     (lambda (facts) (push facts answers)))
+    (judge-until 120 (lambda () (or answers (gemini-companion-renames-open))))
+    (setq result (list :shown (- (float-time) began)))
+    (when-let* ((open (car (gemini-companion-renames-open)))
+                (edits (gemini-companion-rename-edits open)))
+      ;; As if somebody read it.
+      (judge-until 3 (lambda () (= (length edits)
+                                   (length (gemini-companion-rename-errors open)))))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always)
+                ((symbol-function 'yes-or-no-p) #'always))
+        (gemini-companion-request-answer open 'allow))
+      (judge-until 60 (lambda () answers))
+      (setq result
+            (append result
+                    (list :odd (vconcat
+                                (cl-loop for edit in edits
+                                         when (gemini-companion-edit-objection edit)
+                                         collect (gemini-companion-edit-file edit)))
+                          :texts (cl-loop for edit in edits
+                                          for name = (gemini-companion-edit-file edit)
+                                          nconc (list (intern (concat ":" name))
+                                                      (gemini-companion-text-read
+                                                       name))))))
+      (dolist (edit edits)
+        (judge-write (gemini-companion-edit-file edit)
+                     (gemini-companion-edit-texts-before edit))
+        (gemini-companion-revert (gemini-companion-edit-file edit)))
+      (gemini-companion-eglot-changed
+       (gemini-companion-rename-server open)
+       (mapcar #'gemini-companion-edit-file edits)))
+    (judge-facts result (car answers))))
+
+(defun judge-facts (result facts)
+  "Return RESULT with FACTS, the answer to a rename, as JSON has them."
+  (if (null (plist-get facts :files))
+      (append result (list :problem (or (plist-get facts :problem)
+                                        (format "%S" facts))))
+    (append
+     result
+     (list :files (vconcat (mapcar (pcase-lambda (`(,file ,lines ,excluded ,left))
+                                     (vector file (vconcat lines) (vconcat excluded)
+                                             left))
+                                   (plist-get facts :files)))
+           :elsewhere (vconcat (let ((others (plist-get facts :elsewhere)))
+                                 (if (listp others) others '("unknown"))))
+           :errors (vconcat (mapcar (lambda (found)
+                                      (cl-map 'vector #'vconcat
+                                              (plist-get found :errors)))
+                                    (plist-get facts :errors)))))))
+
 (defun judge ()
-  "Make all edits of the plan; return a vector of the results."
+  "Make all edits or renames of the plan; return a vector of the results."
   (let* ((json-object-type 'plist)
          (json-array-type 'list)
          (plan (json-read-file (expand-file-name "plan" judge-directory)))
@@ -139,7 +201,7 @@ If IS-PROGRAM is t, there is none, but a program for Flymake."
           (list (cons '(python-mode typescript-mode go-mode c-mode)
                       (plist-get plan :command)))
           python-flymake-command (plist-get plan :command))
-    (gemini-companion-roots (plist-get plan :project))
+    (gemini-companion-roots-update (plist-get plan :project))
     (gemini-companion-part-start 'errors)
     (judge-visit (plist-get plan :home) is-program)
     (judge-warm (plist-get plan :home))
@@ -147,6 +209,10 @@ If IS-PROGRAM is t, there is none, but a program for Flymake."
       (dolist (file (seq-uniq (mapcar (lambda (edit) (plist-get edit :file)) edits)))
         (judge-visit file is-program)
         (judge-warm file)))
+    (when (plist-get plan :renames)
+      (mapc #'gemini-companion-part-start '(edit proposal rename)))
+    (dolist (rename (plist-get plan :renames))
+      (push (judge-rename rename (plist-get plan :project)) results))
     (dolist (edit edits)
       (judge-write (plist-get edit :file) (plist-get edit :before))
       (push (judge-edit edit) results))

@@ -239,6 +239,38 @@ Return the question, or nil if none is asked."
         (should (equal "def one():\n    pass\n"
                        (gemini-companion-rename-test-text "a.py")))))))
 
+(ert-deftest gemini-companion-rename-is-refused-with-comments-on-all-files ()
+  (gemini-companion-test-needs-add-on 'prompts)
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (save-window-excursion
+      (let ((rename (gemini-companion-rename-test-ask))
+            (asked nil))
+        (unwind-protect
+            (cl-flet ((key (key line answer)
+                        (goto-char (point-min))
+                        (re-search-forward line)
+                        (beginning-of-line)
+                        (cl-letf (((symbol-function 'read-string)
+                                   (lambda (prompt &rest _)
+                                     (push prompt asked)
+                                     answer)))
+                          (call-interactively (key-binding (kbd key))))))
+              (gemini-companion-request-show rename)
+              (key "c" "uno()$" "ugly")
+              (key "c" "import uno" "why?")
+              (key "c" "def uno" "No")
+              (key "R" "proposes to" "It is public.")
+              (should (string-prefix-p "Reject rename one" (car asked)))
+              (should (equal (concat "It is public.\n\n"
+                                     "a.py:1\n> def uno():\nNo\n\n"
+                                     "b.py:1\n> from a import uno\nwhy?\n\n"
+                                     "b.py:5\n> uno()\nugly")
+                             (plist-get (car gemini-companion-rename-test-answers)
+                                        :reason)))
+              (should-not (gemini-companion-renames-open)))
+          (gemini-companion-part-stop 'list)
+          (gemini-companion-remove-comments 'all))))))
+
 (defmacro gemini-companion-rename-test-failing (fails &rest body)
   "Evaluate BODY, where writes fail if FAILS, given a file and a text, is true."
   (declare (indent 1) (debug t))
