@@ -16,7 +16,12 @@ from harness.world import World
 from test_tools import link
 
 SERVER = Path(sys.executable).parent / "pylsp"
+# With longer limits, for a busy machine.
 EGLOT = f"""
+(setq gemini-companion-words-seconds 60
+      gemini-companion-rename-patience 180
+      gemini-companion-errors-timeout 60
+      gemini-companion-rename-errors-seconds 60)
 (with-eval-after-load 'eglot
   (setq eglot-server-programs '((python-mode {lisp(SERVER)}))))
 (when (require 'eglot nil t)
