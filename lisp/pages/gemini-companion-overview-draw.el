@@ -234,6 +234,9 @@ one.  RIGHT is at the right edge."
   "Return the line of ROW, with SIGN before it, for WIDTH columns."
   (let ((before (concat (make-string (pcase (gemini-companion-overview-row-kind row)
                                        ((or 'turn 'comments) 2)
+                                       ('proposal
+                                        (* 2 (- (gemini-companion-overview-row-level row)
+                                                2)))
                                        ((or 'file 'reviewed)
                                         (if (= 4 (gemini-companion-overview-row-level row))
                                             6
@@ -329,6 +332,7 @@ Return nil if only drawing it tells that."
 (defun gemini-companion-overview-draw--proposal (row before width)
   "Return the line of ROW, a proposal, with BEFORE, for WIDTH columns."
   (pcase-let* ((edit (gemini-companion-overview-row-edit row))
+               (group (gemini-companion-edit-group edit))
                (excluded (length (gemini-companion-hunk-excluded
                                   (gemini-companion-edit-proposal-buffer edit))))
                (`(,name . ,warnings) (gemini-companion-overview-draw--name row))
@@ -342,6 +346,11 @@ Return nil if only drawing it tells that."
      :flexible
      (gemini-companion-overview-draw--joined
       (append warnings
+              ;; What is odd about one of a group.
+              (and group
+                   (gemini-companion-edit-objection edit)
+                   (list (propertize (gemini-companion-edit-objection edit)
+                                     'face 'gemini-companion-file-remark)))
               (mapcar
                (lambda (text)
                  (and text (gemini-companion-overview-draw--shadow text)))
@@ -350,17 +359,40 @@ Return nil if only drawing it tells that."
                      (gemini-companion-overview-draw--number-of-comments
                       (length (gemini-companion-edit-comments edit)))
                      (gemini-companion-edit-problem edit)
-                     (and (gemini-companion-edit-objection edit)
+                     (and (null group)
+                          (gemini-companion-edit-objection edit)
                           (concat "not auto-accepted: "
                                   (gemini-companion-edit-objection edit)))
                      (gemini-companion-edit-rule edit)
                      (and (not (gemini-companion-session-connected-p
                                 (gemini-companion-edit-session edit)))
                           "disconnected")))))
-     :right (gemini-companion-overview-draw--who row width))))
+     :right (and (null group)
+                 (gemini-companion-overview-draw--who row width)))))
 
 (defun gemini-companion-overview-draw--request (row before width)
   "Return the line of ROW, a request, with BEFORE, for WIDTH columns."
+  (if (gemini-companion-overview-row-edits row)
+      (gemini-companion-overview-draw--together row before width)
+    (gemini-companion-overview-draw--question row before width)))
+
+(defun gemini-companion-overview-draw--together (row before width)
+  "Return the line of ROW, edits answered together, with BEFORE, for WIDTH."
+  (gemini-companion-overview-draw--line
+   width
+   (concat before (gemini-companion-overview-draw--columns
+                   "proposal" 'bold
+                   (or (gemini-companion-edit-hunks-lines
+                        (gemini-companion-overview-row-edits row))
+                       "?")))
+   ""
+   :flexible (propertize (gemini-companion-request-change
+                          (gemini-companion-overview-row-request row))
+                         'face 'bold)
+   :right (gemini-companion-overview-draw--who row width)))
+
+(defun gemini-companion-overview-draw--question (row before width)
+  "Return the line of ROW, a question, with BEFORE, for WIDTH columns."
   (let* ((label (gemini-companion-request-label
                  (gemini-companion-overview-row-request row)))
          (asks (string-prefix-p "asks  " label)))

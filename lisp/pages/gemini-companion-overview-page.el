@@ -173,7 +173,12 @@ Signal an error if it is another than the user has seen."
         (pcase (gemini-companion-overview-row-kind row)
           ('waiting
            (open row)
-           (open (car (gemini-companion-overview-row-rows row))))
+           (open (car (gemini-companion-overview-row-rows row)))
+           ;; One answer is to all of them.
+           (dolist (request (gemini-companion-overview-row-rows row))
+             (when (gemini-companion-overview-row-rows request)
+               (open request)
+               (mapc #'open (gemini-companion-overview-row-rows request)))))
           ('cli
            (let* ((turns (gemini-companion-overview-row-rows row))
                   (turn (or (seq-find (lambda (turn)

@@ -39,7 +39,7 @@ KEY identifies it, compared by `equal', and LEVEL is 1 to 4.  KIND is one of
   `note'      a problem, with TEXT and ACTION, a command, or nil
   `waiting'   the heading of what waits
   `proposal'  an EDIT that awaits an answer
-  `request'   another REQUEST
+  `request'   another REQUEST; if it has EDITS, they are the rows below it
   `cli'       a SESSION
   `turn'      a TURN of it
   `reviewed'  files of TURN with nothing left
@@ -177,16 +177,30 @@ are not to be gathered in one of `reviewed'."
   "Return the row of REQUEST, which waits for an answer."
   (let ((session (gemini-companion-request-session request)))
     (if (gemini-companion-edit-p request)
+        (gemini-companion-overview-rows--proposal request request 2)
+      (let ((edits (gemini-companion-request-edits request)))
         (gemini-companion-overview-row
-         :key (list 'proposal (gemini-companion-edit-id request)) :level 2
-         :kind 'proposal :session session :edit request :request request
-         :edits (list request)
-         :file (gemini-companion-edit-true-name request)
-         :path (gemini-companion-edit-file request))
-      (gemini-companion-overview-row
-       :key (list 'request (gemini-companion-request-kind request)
-                  (gemini-companion-request-since request))
-       :level 2 :kind 'request :session session :request request))))
+         :key (list 'request (gemini-companion-request-kind request)
+                    (gemini-companion-request-since request))
+         :level 2 :kind 'request :session session :request request :edits edits
+         :rows (mapcar (lambda (edit)
+                         (gemini-companion-overview-rows--proposal edit request 3))
+                       edits))))))
+
+(defun gemini-companion-overview-rows--proposal (edit request level)
+  "Return the row of EDIT, which REQUEST answers, as one of LEVEL."
+  (gemini-companion-overview-row
+   :key (list 'proposal (gemini-companion-edit-id edit)) :level level
+   :kind 'proposal :session (gemini-companion-edit-session edit)
+   :edit edit :request request :edits (list edit)
+   :file (gemini-companion-edit-true-name edit)
+   :path (gemini-companion-edit-file edit)))
+
+(defun gemini-companion-overview-row-proposes-p (row)
+  "Return non-nil if ROW is a proposal, or several that are answered together."
+  (pcase (gemini-companion-overview-row-kind row)
+    ('proposal t)
+    ('request (and (gemini-companion-overview-row-edits row) t))))
 
 (defun gemini-companion-overview-rows--sessions (edits requests directory)
   "Return the sessions of all CLIs that have rows.
@@ -215,8 +229,11 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
                 (gemini-companion-overview-rows--grouped
                  #'gemini-companion-edit-turn
                  (seq-filter (lambda (edit)
-                               (gemini-companion-session-same-p
-                                session (gemini-companion-edit-session edit)))
+                               (and (gemini-companion-session-same-p
+                                     session (gemini-companion-edit-session edit))
+                                    ;; The row of its request has it.
+                                    (or (null (gemini-companion-edit-group edit))
+                                        (not (gemini-companion-edit-open-p edit)))))
                              edits)))))
     (gemini-companion-overview-row
      :key (list 'cli (or (plist-get session :pid) (plist-get session :id)))

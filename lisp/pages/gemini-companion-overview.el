@@ -220,6 +220,9 @@ If RESET is non-nil, begin at the first one."
               (gemini-companion-overview-visit . "review"))
     (request (gemini-companion-overview-visit . "show")
              (gemini-companion-overview-toggle . "fold"))
+    (proposals (gemini-companion-overview-accept . "accept")
+               (gemini-companion-overview-reject . "reject")
+               (gemini-companion-overview-toggle . "fold"))
     (cli (gemini-companion-overview-keep . "keep %d")
          (gemini-companion-overview-undo . "undo %d")
          (gemini-companion-overview-visit . "terminal")
@@ -257,12 +260,18 @@ A key is a cons of a command, or a list of commands, and a word, in which %d is
 the number of changes that are left.")
 
 (defun gemini-companion-overview--what ()
-  "Return what is at point: a kind of row, or `change', `kept' or `undone'."
+  "Return what is at point: a kind of row, or `change', `kept' or `undone'.
+For a request with several edits, that is `proposals'."
   (pcase (gemini-companion-overview-page-mark)
     (`(left . ,_) 'change)
     (`(decided . ,_)
      (gemini-companion-weave-decided-state (gemini-companion-overview-page-change)))
-    (_ (gemini-companion-overview-page-kind))))
+    (_ (let ((kind (gemini-companion-overview-page-kind)))
+         (if (and (eq kind 'request)
+                  (gemini-companion-overview-row-proposes-p
+                   (gemini-companion-overview-page-row)))
+             'proposals
+           kind)))))
 
 (defun gemini-companion-overview--header ()
   "Return the header line: where point is, and the keys that do something there."
@@ -423,7 +432,7 @@ They are those that have a word for the header line in the table of commands."
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-proposal)))
   "Return non-nil if point is on a proposal, or above some."
   (when-let* ((row (gemini-companion-overview-page-row)))
-    (or (eq 'proposal (gemini-companion-overview-row-kind row))
+    (or (gemini-companion-overview-row-proposes-p row)
         (and (memq (gemini-companion-overview-row-kind row) '(waiting cli turn))
              (ignore-error user-error (gemini-companion-overview--proposals row))))))
 
@@ -442,11 +451,12 @@ They are those that have a word for the header line in the table of commands."
   (when (< (float-time) gemini-companion-overview--quiet-until)
     (user-error "Key ignored: the overview has just appeared")))
 
-(defun gemini-companion-overview--refuse (kind accept refuse)
-  "Signal an error if a row of KIND is answered by keys, not kept or undone.
+(defun gemini-companion-overview--refuse (row accept refuse)
+  "Signal an error if ROW is answered by keys, not kept or undone.
 ACCEPT and REFUSE are texts about the keys for proposals and questions."
-  (pcase kind
-    ('proposal (user-error "This is a proposal; %s" accept))
+  (pcase (gemini-companion-overview-row-kind row)
+    ((guard (gemini-companion-overview-row-proposes-p row))
+     (user-error "This is a proposal; %s" accept))
     ('request (user-error "This is a question; %s" refuse))
     ((or 'note 'waiting 'comments) (user-error "No changes here"))))
 
@@ -500,8 +510,7 @@ A change that is kept is left again.  Several files are asked for."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
-    (gemini-companion-overview--refuse (gemini-companion-overview-row-kind row)
-                                       "a accepts it" "a allows it")
+    (gemini-companion-overview--refuse row "a accepts it" "a allows it")
     (cond
      ((gemini-companion-overview-page-mark) (gemini-companion-overview--keep-change))
      ((gemini-companion-overview-page-on-heading-p)
@@ -558,13 +567,19 @@ file is deleted.  Several files and new ones are asked for.
 
 With WHOLE, a prefix argument, undo all that the edits of the file or turn
 at point have done, also what you have kept: the file gets its bytes of
-before, unless it has changed since."
+before, unless it has changed since.
+
+The edit of a file that was answered together with others is undone together
+with them, after asking."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
-    (gemini-companion-overview--refuse (gemini-companion-overview-row-kind row)
-                                       "x excludes a hunk, r rejects it" "r refuses it")
+    (gemini-companion-overview--refuse row "x excludes a hunk, r rejects it"
+                                       "r refuses it")
     (cond
+     ((and (gemini-companion-overview--group row)
+           (gemini-companion-overview-page-on-heading-p))
+      (gemini-companion-overview--undo-group (gemini-companion-overview--group row)))
      (whole (gemini-companion-overview--undo-edits row))
      ((gemini-companion-overview-page-mark) (gemini-companion-overview--undo-change))
      ((gemini-companion-overview--unrecorded-p row)
@@ -614,10 +629,30 @@ before, unless it has changed since."
 New files are deleted, after asking."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
-  (let ((row (gemini-companion-overview--file-row turn)))
-    (if (gemini-companion-overview--unrecorded-p row)
-        (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row) nil)
-      (gemini-companion-overview--undo-row row))))
+  (let* ((row (gemini-companion-overview--file-row turn))
+         (group (gemini-companion-overview--group row)))
+    (cond (group (gemini-companion-overview--undo-group group))
+          ((gemini-companion-overview--unrecorded-p row)
+           (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)
+                                                 nil))
+          (t (gemini-companion-overview--undo-row row)))))
+
+(defun gemini-companion-overview--group (row)
+  "Return the request that answered the edit of ROW, a file, with others, or nil."
+  (and (eq 'file (gemini-companion-overview-row-kind row))
+       (gemini-companion-edit-group (gemini-companion-overview-row-edit row))))
+
+(defun gemini-companion-overview--undo-group (group)
+  "Undo all edits that GROUP, a request, was the answer to, if the user agrees.
+If one of them cannot be undone, none is."
+  (let ((edits (or (seq-remove #'gemini-companion-undo-unwritten
+                               (gemini-companion-request-edits group))
+                   (user-error "Nothing of this is left to undo")))
+        (what (gemini-companion-request-change group)))
+    (mapc #'gemini-companion-undo-check edits)
+    (when (y-or-n-p (format "Undo %s? " what))
+      (gemini-companion-decision-with (concat "undo of " what)
+        (gemini-companion-overview--undo-all edits (length edits) nil)))))
 
 (defun gemini-companion-overview--undo-edit (edit hunk)
   "Undo EDIT as a whole, or its HUNK if that is non-nil, if the user agrees."
@@ -718,10 +753,13 @@ What else waits is only shown: its answer needs its own buffer."
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
+      ((guard (gemini-companion-overview-row-proposes-p row))
+       ;; One of several that are answered together answers all.
+       (funcall function (car (gemini-companion-overview-row-edits row)))
+       (unless (seq-some #'gemini-companion-edit-open-p
+                         (gemini-companion-overview-row-edits row))
+         (gemini-companion-overview--after-answer)))
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
-      ('proposal
-       (funcall function (gemini-companion-overview-row-edit row))
-       (gemini-companion-overview--after-answer))
       ((or 'waiting 'cli 'turn)
        (let ((edits (gemini-companion-overview--proposals row)))
          (when (y-or-n-p
@@ -763,38 +801,67 @@ What else waits is only shown: its answer needs its own buffer."
   "Accept the proposal at point, or after asking those of the turn or CLI at point.
 The version that you have seen is accepted: if it is folded, it is unfolded;
 if it has been replaced, or was drawn less than a second ago, it is shown,
-and nothing is accepted.  What else a CLI asks is shown in its own buffer."
+and nothing is accepted.  Edits that are answered together are accepted
+together.  What else a CLI asks is shown in its own buffer."
   (interactive nil gemini-companion-overview-mode)
   (let ((row (gemini-companion-overview-page-row-or-error)))
-    (when (eq 'proposal (gemini-companion-overview-row-kind row))
+    (when (gemini-companion-overview-row-proposes-p row)
       (gemini-companion-overview--check-key)
-      (gemini-companion-overview--check-version row))
+      (gemini-companion-overview--check-versions
+       (gemini-companion-overview--answered-with row)))
     (gemini-companion-overview--answer "Accept" #'gemini-companion-edit-accept
                                        "k keeps it")))
 
-(defun gemini-companion-overview--check-version (row)
-  "Signal an error unless the user has seen the proposal of ROW as it is now."
-  (let* ((key (gemini-companion-overview-row-key row))
-         (edit (gemini-companion-overview-row-edit row))
-         (drawn (and (gemini-companion-page-section (list 'body key))
-                     (gethash key gemini-companion-overview-page-versions))))
+(defun gemini-companion-overview--answered-with (row)
+  "Return the rows of the proposals that an answer to ROW answers, a list.
+Those of one request are answered together."
+  (let ((parent (gemini-companion-overview-page-parent row)))
+    (cond ((eq 'request (gemini-companion-overview-row-kind row))
+           (gemini-companion-overview-row-rows row))
+          ((and parent (eq 'request (gemini-companion-overview-row-kind parent)))
+           (gemini-companion-overview-row-rows parent))
+          (t (list row)))))
+
+(defun gemini-companion-overview--check-versions (rows)
+  "Signal an error unless the user has seen the proposals of ROWS as they are now."
+  (let* ((drawn (lambda (row)
+                  (let ((key (gemini-companion-overview-row-key row)))
+                    (and (gemini-companion-page-section (list 'body key))
+                         (gethash key gemini-companion-overview-page-versions)))))
+         (folded (seq-remove drawn rows)))
     (cond
-     ((null drawn)
-      (puthash key 'open gemini-companion-overview-page-chosen)
-      (puthash key 'open gemini-companion-overview-page-shown)
-      (let ((gemini-companion-overview-page-going-to row))
-        (gemini-companion-page-refresh))
+     (folded
+      (gemini-companion-overview--unfold-rows folded)
       (user-error "Look at the proposal first; a accepts it then"))
-     ((not (equal (car drawn) (gemini-companion-edit-texts-state edit)))
+     ((seq-some (lambda (row)
+                  (not (equal (car (funcall drawn row))
+                              (gemini-companion-edit-texts-state
+                               (gemini-companion-overview-row-edit row)))))
+                rows)
       (gemini-companion-page-refresh)
       (user-error "The proposal has changed; look at it, and a accepts it then"))
-     ((< (- (float-time) (cdr drawn)) gemini-companion-overview-quiet-seconds)
+     ((seq-some (lambda (row)
+                  (< (- (float-time) (cdr (funcall drawn row)))
+                     gemini-companion-overview-quiet-seconds))
+                rows)
       (user-error "The proposal has just appeared; look at it first")))))
+
+(defun gemini-companion-overview--unfold-rows (rows)
+  "Unfold ROWS, proposals, and those above them."
+  (dolist (row rows)
+    (let ((above row))
+      (while above
+        (let ((key (gemini-companion-overview-row-key above)))
+          (puthash key 'open gemini-companion-overview-page-chosen)
+          (puthash key 'open gemini-companion-overview-page-shown)
+          (setq above (gemini-companion-overview-page-parent above))))))
+  (let ((gemini-companion-overview-page-going-to (car rows)))
+    (gemini-companion-page-refresh)))
 
 (defun gemini-companion-overview-reject ()
   "Reject the proposal at point, or after asking those of the turn or CLI at point.
-Your comments on it are the reason.  What else a CLI asks is shown in its
-own buffer."
+Your comments on it are the reason.  Edits that are answered together are
+rejected together.  What else a CLI asks is shown in its own buffer."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--answer "Reject" #'gemini-companion-edit-reject
                                      "u undoes it"))
@@ -805,8 +872,9 @@ own buffer."
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
-      ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
-      ((or 'proposal 'cli 'turn)
+      ((and 'request (guard (not (gemini-companion-overview-row-proposes-p row))))
+       (gemini-companion-request-show (gemini-companion-overview-row-request row)))
+      ((or 'request 'proposal 'cli 'turn)
        (gemini-companion-overview--proposals row)
        (call-interactively #'gemini-companion-edit-reject-with-reason)
        (gemini-companion-overview--after-answer))
@@ -861,6 +929,8 @@ turn; or the file, in another window, at the line at point."
       ('note (call-interactively (gemini-companion-overview-row-action row)))
       ('waiting (gemini-companion-overview-page-go-to-row
                  (car (gemini-companion-overview-row-rows row))))
+      ((and 'request (guard (gemini-companion-overview-row-proposes-p row)))
+       (gemini-companion-overview-toggle))
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ('proposal (gemini-companion-review-enter))
       ('cli
@@ -1038,6 +1108,8 @@ This is a function of `context-menu-functions'."
       (gemini-companion-commands-add-items
        menu click
        (pcase what
+         ('proposals '(("Accept" . gemini-companion-overview-accept)
+                       ("Reject" . gemini-companion-overview-reject)))
          ('proposal '(("Accept" . gemini-companion-overview-accept)
                       ("Reject" . gemini-companion-overview-reject)
                       ("Exclude or restore this hunk" . gemini-companion-overview-exclude)
@@ -1074,6 +1146,25 @@ This is a function of `context-menu-functions'."
     (setq gemini-companion-overview--quiet-until
           (if guarded (+ (float-time) gemini-companion-overview-quiet-seconds) 0))
     (gemini-companion-page-refresh)))
+
+(defun gemini-companion-overview-buffer ()
+  "Return the buffer of the overview, or nil if there is none."
+  (get-buffer gemini-companion-overview-page-buffer))
+
+(defun gemini-companion-overview-show (request)
+  "Select the overview, and go to the row of REQUEST, if that waits."
+  (gemini-companion-overview--show)
+  (when-let* ((row (seq-find (lambda (row)
+                               (eq request (gemini-companion-overview-row-request row)))
+                             (gemini-companion-overview-rows-flat
+                              gemini-companion-overview-page-rows))))
+    (gemini-companion-overview-page-go-to-row row)))
+
+(defun gemini-companion-overview-appear (request)
+  "Display the overview from the row of REQUEST on, without selecting it."
+  (save-selected-window
+    (gemini-companion-overview-show request)
+    (set-window-start nil (line-beginning-position))))
 
 (defun gemini-companion-list ()
   "Go to what waits for an answer in the overview of all CLIs.

@@ -49,7 +49,8 @@ one of `gemini-companion-requests'.  An error in one is only reported.")
 (cl-defgeneric gemini-companion-request-label (request)
   "Return what the CLI of REQUEST does, a phrase in one line.
 It follows the name of the CLI in sentences and is the row of REQUEST in
-the overview, where the end may be cut.  For example: asks in its terminal.")
+the overview, where the end may be cut, unless REQUEST has edits.  For
+example: asks in its terminal.")
 
 (cl-defgeneric gemini-companion-request-notice (request)
   "Return the text of the notification about REQUEST, or nil for none.
@@ -110,17 +111,13 @@ ANSWER is `allow', `refuse' or a cons (refuse . REASON).  Signal a
 
 (cl-defgeneric gemini-companion-request-edits (_request)
   "Return the edits that are answered only together, by REQUEST, a list.
-The list has them below the label of REQUEST, with their hunks."
+The overview has them below the row of REQUEST, with their hunks."
   nil)
 
 (cl-defgeneric gemini-companion-request-change (_request)
   "Return what the edits of REQUEST do together, such as: rename a to b.
-See `gemini-companion-request-edits'; they are also undone together."
-  nil)
-
-(cl-defgeneric gemini-companion-request-lines (_request)
-  "Return what the user should know of REQUEST beside its label.
-The value is a list of lines, strings."
+That is the row of REQUEST in the overview; see
+`gemini-companion-request-edits'.  They are also undone together."
   nil)
 
 ;;;; The open requests
