@@ -43,9 +43,9 @@
 (require 'gemini-companion-words)
 (require 'map)
 
-(declare-function gemini-companion-list-buffer "gemini-companion-list")
-(declare-function gemini-companion-list-display "gemini-companion-list")
-(declare-function gemini-companion-list-show "gemini-companion-list")
+(declare-function gemini-companion-overview-appear "gemini-companion-overview")
+(declare-function gemini-companion-overview-buffer "gemini-companion-overview")
+(declare-function gemini-companion-overview-show "gemini-companion-overview")
 
 ;;;; State
 
@@ -436,11 +436,11 @@ Half a rename is none."
     (`(refuse . ,reason) (gemini-companion-rename--refuse rename reason))))
 
 (defun gemini-companion-rename--refuse (rename reason)
-  "Refuse RENAME; the model reads REASON, unless blank, and the comments."
+  "Refuse RENAME for REASON, unless that is blank, and the comments on it."
   (let* ((edits (gemini-companion-rename-edits rename))
          (comments (seq-mapcat #'gemini-companion-edit-comments edits))
          (texts (append (unless (string-blank-p reason) (list reason))
-                        (seq-mapcat #'gemini-companion-rename--comments edits))))
+                        (seq-mapcat #'gemini-companion-comment-texts-of-edit edits))))
     (when comments
       (gemini-companion-comment-set-going comments))
     (gemini-companion-rename--end
@@ -450,13 +450,6 @@ Half a rename is none."
       (gemini-companion-comment-set-result
        comments (gemini-companion-rename-session rename) 'sent))
     (message "Refused %s" (gemini-companion-rename--phrase rename))))
-
-(defun gemini-companion-rename--comments (edit)
-  "Return the comments of the user on EDIT as texts for the model, a list."
-  (mapcar (pcase-lambda (`(,_ . ,comment))
-            (gemini-companion-comment-for-cli comment))
-          (gemini-companion-comment-in-order
-           (gemini-companion-comment-places-of-edit edit))))
 
 (defun gemini-companion-rename--accept (rename)
   "Ask whether to accept RENAME, and write its files."
@@ -740,8 +733,13 @@ An error that names what RENAME renames is compared without that name."
   "Return what RENAME does."
   (gemini-companion-rename--phrase rename))
 
-(cl-defmethod gemini-companion-request-lines ((rename gemini-companion-rename))
-  "Return what the language server has not said of RENAME."
+(cl-defmethod gemini-companion-request-insert ((rename gemini-companion-rename))
+  "Insert what the language server has not said of RENAME."
+  (dolist (line (gemini-companion-rename--unsaid rename))
+    (insert line "\n")))
+
+(defun gemini-companion-rename--unsaid (rename)
+  "Return what the language server has not said of RENAME, a list of lines."
   (let* ((session (gemini-companion-rename-session rename))
          (names (lambda (files)
                   (concat
@@ -765,9 +763,9 @@ failed or took too long" old))
                       (t (format "No other file has %s" old)))))))
 
 (cl-defmethod gemini-companion-request-show ((rename gemini-companion-rename))
-  "Show RENAME in the list."
-  (require 'gemini-companion-list)
-  (gemini-companion-list-show rename))
+  "Show RENAME in the overview."
+  (require 'gemini-companion-overview)
+  (gemini-companion-overview-show rename))
 
 (cl-defmethod gemini-companion-request-waits-to-appear-p
   ((rename gemini-companion-rename))
@@ -775,15 +773,15 @@ failed or took too long" old))
   (not (gemini-companion-rename-appeared rename)))
 
 (cl-defmethod gemini-companion-request-appear ((rename gemini-companion-rename))
-  "Display RENAME in the list."
+  "Display RENAME in the overview."
   (setf (gemini-companion-rename-appeared rename) t)
-  (require 'gemini-companion-list)
-  (gemini-companion-list-display rename))
+  (require 'gemini-companion-overview)
+  (gemini-companion-overview-appear rename))
 
 (cl-defmethod gemini-companion-request-buffer ((_ gemini-companion-rename))
-  "Return the buffer of the list, or nil."
-  (and (fboundp 'gemini-companion-list-buffer)
-       (gemini-companion-list-buffer)))
+  "Return the buffer of the overview, or nil."
+  (and (fboundp 'gemini-companion-overview-buffer)
+       (gemini-companion-overview-buffer)))
 
 ;;;; Life
 

@@ -18,6 +18,8 @@ from test_tools import link
 SERVER = Path(sys.executable).parent / "pylsp"
 # With longer limits, for a busy machine.
 EGLOT = f"""
+;; Keys are typed at once here.
+(setq gemini-companion-overview-quiet-seconds 0)
 (setq gemini-companion-words-seconds 60
       gemini-companion-rename-patience 180
       gemini-companion-errors-timeout 60
@@ -67,7 +69,7 @@ class Renamed:
         return {name: (self.project / name).read_text() for name in TEXTS}
 
     def ask(self, said: str) -> None:
-        """Let the model ask for the rename, which appears in the list by itself.
+        """Let the model ask for the rename, which appears in the overview.
 
         A CLI that ``asks`` for permission in its terminal gets it.
         """
@@ -79,10 +81,10 @@ class Renamed:
         self.emacs.holds(f"(and {OPEN} t)", "the rename is open")
         self.emacs.wait_for("rename one")
 
-    def go(self, text: str = "proposes to rename") -> None:
-        """Select the list, and go to the line with ``text``."""
+    def go(self, text: str = "rename one") -> None:
+        """Select the overview, and go to the line with ``text``."""
         self.emacs.command("gemini-companion-list")
-        self.emacs.holds("(derived-mode-p 'gemini-companion-list-mode)")
+        self.emacs.holds("(derived-mode-p 'gemini-companion-overview-mode)")
         self.emacs.eval(
             f"(progn (goto-char (point-min)) (search-forward {lisp(text)})"
             " (beginning-of-line) nil)"

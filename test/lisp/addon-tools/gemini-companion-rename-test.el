@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'gemini-companion-errors-test-helper)
-(require 'gemini-companion-list)
+(require 'gemini-companion-overview)
 (require 'gemini-companion-rename)
 
 (declare-function eglot-current-server "eglot")
@@ -114,7 +114,7 @@ Return the question, or nil if none is asked."
       (should (string-match-p "\\`proposes to rename one .+ uno, 3 places in 2 files\\'"
                               (gemini-companion-request-label rename)))
       (should (equal '("No other file has one")
-                     (gemini-companion-request-lines rename)))
+                     (gemini-companion-rename--unsaid rename)))
       ;; No is an answer, but none about the rename.
       (should (string-prefix-p "Write rename"
                                (gemini-companion-rename-test-answer 'allow)))
@@ -149,61 +149,113 @@ Return the question, or nil if none is asked."
                                   (car gemini-companion-rename-test-answers)
                                   :files))))))))
 
-(ert-deftest gemini-companion-rename-is-in-the-list-with-its-hunks ()
+(defmacro gemini-companion-rename-test-in-overview (rename &rest body)
+  "Run BODY in the overview, at the row of RENAME, whose hunks the user has seen."
+  (declare (indent 1) (debug t))
+  `(save-window-excursion
+     (unwind-protect
+         (cl-letf ((gemini-companion-overview-quiet-seconds 0)
+                   ((symbol-function 'gemini-companion-overview-draw-width)
+                    (lambda () 120)))
+           (gemini-companion-request-show ,rename)
+           ,@body)
+       (gemini-companion-part-stop 'overview))))
+
+(defun gemini-companion-rename-test-go (regexp)
+  "Go to the beginning of the first line of the buffer that matches REGEXP."
+  (goto-char (point-min))
+  (re-search-forward regexp)
+  (beginning-of-line))
+
+(ert-deftest gemini-companion-rename-is-in-the-overview-with-its-hunks ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
-    (save-window-excursion
-      (let ((rename (gemini-companion-rename-test-ask)))
-        (unwind-protect
-            (progn
-              (gemini-companion-request-show rename)
-              (should (looking-at-p ".*proposes to rename one"))
-              (let ((text (buffer-string)))
-                (should (string-match-p
-                         (concat "rename one.*\n +No other file has one\n"
-                                 ".*a\\.py\\(.*\n\\)*.*uno()\\(.*\n\\)*.*b\\.py")
-                         text))
-                (should (= 1 (cl-count-if (apply-partially #'string-match-p
-                                                           "waiting.* a\\.py")
-                                          (split-string text "\n")))))
-              ;; On the row of one file, too, the answer is that to all.
-              (re-search-forward "b\\.py")
-              (cl-letf (((symbol-function 'y-or-n-p) #'always))
-                (gemini-companion-edit-accept))
-              (should-not (gemini-companion-renames-open))
-              (should (equal "def uno():\n    pass\n"
-                             (gemini-companion-rename-test-text "a.py"))))
-          (gemini-companion-part-stop 'list))))))
+    (let ((rename (gemini-companion-rename-test-ask)))
+      (gemini-companion-rename-test-in-overview rename
+        (should (looking-at-p ".*proposal +\\+3 .*rename one .*3 places in 2 files"))
+        (should (string-match-p
+                 (concat "rename one.*\n *No other file has one\n"
+                         ".*a\\.py\\(.*\n\\)*.*uno()\\(.*\n\\)*.*b\\.py")
+                 (buffer-string)))
+        ;; Its edits are in no other row.
+        (should (= 1 (how-many "proposal.* a\\.py" (point-min))))
+        (goto-char (point-min))
+        (should (looking-at-p "Waiting +1 to answer"))
+        (gemini-companion-rename-test-go "b\\.py")
+        (should (string-search "proposal" (gemini-companion-test-refusal
+                                            (gemini-companion-overview-keep))))
+        ;; On the row of one file, too, the answer is that to all.
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-overview-accept)))
+      (should-not (gemini-companion-renames-open))
+      (should (equal "def uno():\n    pass\n"
+                     (gemini-companion-rename-test-text "a.py"))))))
+
+(ert-deftest gemini-companion-rename-is-accepted-as-it-was-drawn ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (let ((rename (gemini-companion-rename-test-ask)))
+      (gemini-companion-rename-test-in-overview rename
+        (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (error "Asked")))
+                  ((symbol-function 'yes-or-no-p) (lambda (_) (error "Asked"))))
+          (let ((gemini-companion-overview-quiet-seconds 3600))
+            (should (string-search "just appeared"
+                                   (gemini-companion-test-refusal
+                                     (gemini-companion-overview-accept)))))
+          ;; One of the files is not seen.
+          (gemini-companion-rename-test-go "b\\.py")
+          (gemini-companion-overview-toggle)
+          (gemini-companion-rename-test-go "rename one")
+          (should (string-search "Look at the proposal"
+                                 (gemini-companion-test-refusal
+                                   (gemini-companion-overview-accept))))
+          (should (string-search "import uno" (buffer-string))))
+        (gemini-companion-rename-test-go "rename one")
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-overview-reject)))
+      (should-not (gemini-companion-renames-open))
+      (should (equal "def one():\n    pass\n"
+                     (gemini-companion-rename-test-text "a.py"))))))
+
+(ert-deftest gemini-companion-rename-is-not-among-the-proposals-of-its-cli ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (let ((rename (gemini-companion-rename-test-ask)))
+      (gemini-companion-rename-test-in-overview rename
+        (gemini-companion-rename-test-go "Waiting")
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (should (string-search "No proposal"
+                                 (gemini-companion-test-refusal
+                                   (gemini-companion-overview-accept)))))
+        (should (gemini-companion-renames-open))))))
 
 ;; Either edit is undone with the other, or none is.
 (ert-deftest gemini-companion-rename-is-undone-as-one ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
-    (save-window-excursion
-      (gemini-companion-rename-test-ask)
+    (let ((rename (gemini-companion-rename-test-ask))
+          (asked nil))
       (gemini-companion-rename-test-answer 'allow 'yes)
-      (unwind-protect
-          (let ((asked nil))
-            (gemini-companion-list)
-            ;; That of the turn may have the names.
-            (goto-char (point-max))
-            (re-search-backward "b\\.py")
-            (cl-letf (((symbol-function 'y-or-n-p)
-                       (lambda (question) (push question asked) t)))
-              (rename-file "a.py" "other.py")
-              (should (string-search "was deleted or renamed"
-                                     (gemini-companion-test-refusal
-                                      (gemini-companion-list-revert))))
-              (should-not asked)
-              (should (string-search "uno" (gemini-companion-rename-test-text "b.py")))
-              (rename-file "other.py" "a.py")
-              (gemini-companion-list-revert))
+      (gemini-companion-rename-test-in-overview rename
+        (cl-flet ((undo ()
+                    (gemini-companion-rename-test-go "accepted.*b\\.py")
+                    (gemini-companion-overview-undo)))
+          (cl-letf (((symbol-function 'y-or-n-p)
+                     (lambda (question) (push question asked) t)))
+            (rename-file "a.py" "other.py")
+            (should (string-search "was deleted or renamed"
+                                   (gemini-companion-test-refusal (undo))))
+            (should-not asked)
+            (should (string-search "uno" (gemini-companion-rename-test-text "b.py")))
+            (rename-file "other.py" "a.py")
+            (undo)
             (should (string-match-p "\\`Undo rename one .+ uno, 3 places in 2 files\\? \\'"
                                     (car asked)))
             (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
               (should (equal text (gemini-companion-rename-test-text file))))
             (should (string-search "left to undo"
-                                   (gemini-companion-test-refusal
-                                    (gemini-companion-list-revert)))))
-        (gemini-companion-part-stop 'list)))))
+                                   (gemini-companion-test-refusal (undo))))
+            (gemini-companion-decision-undo)
+            (should (equal "from a import uno\n\n\n\nuno()\n"
+                           (gemini-companion-rename-test-text "b.py")))
+            (should (equal "def uno():\n    pass\n"
+                           (gemini-companion-rename-test-text "a.py")))))))))
 
 (ert-deftest gemini-companion-rename-that-is-refused-writes-nothing ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
@@ -241,25 +293,23 @@ Return the question, or nil if none is asked."
 
 (ert-deftest gemini-companion-rename-is-refused-with-comments-on-all-files ()
   (gemini-companion-test-needs-add-on 'prompts)
+  (require 'gemini-companion-prompt)
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
-    (save-window-excursion
-      (let ((rename (gemini-companion-rename-test-ask))
-            (asked nil))
-        (unwind-protect
+    (let ((rename (gemini-companion-rename-test-ask))
+          (asked nil))
+      (unwind-protect
+          (gemini-companion-rename-test-in-overview rename
             (cl-flet ((key (key line answer)
-                        (goto-char (point-min))
-                        (re-search-forward line)
-                        (beginning-of-line)
+                        (gemini-companion-rename-test-go line)
                         (cl-letf (((symbol-function 'read-string)
                                    (lambda (prompt &rest _)
                                      (push prompt asked)
                                      answer)))
                           (call-interactively (key-binding (kbd key))))))
-              (gemini-companion-request-show rename)
               (key "c" "uno()$" "ugly")
               (key "c" "import uno" "why?")
               (key "c" "def uno" "No")
-              (key "R" "proposes to" "It is public.")
+              (key "R" "rename one" "It is public.")
               (should (string-prefix-p "Reject rename one" (car asked)))
               (should (equal (concat "It is public.\n\n"
                                      "a.py:1\n> def uno():\nNo\n\n"
@@ -267,9 +317,8 @@ Return the question, or nil if none is asked."
                                      "b.py:5\n> uno()\nugly")
                              (plist-get (car gemini-companion-rename-test-answers)
                                         :reason)))
-              (should-not (gemini-companion-renames-open)))
-          (gemini-companion-part-stop 'list)
-          (gemini-companion-remove-comments 'all))))))
+              (should-not (gemini-companion-renames-open))))
+        (gemini-companion-remove-comments 'all)))))
 
 (defmacro gemini-companion-rename-test-failing (fails &rest body)
   "Evaluate BODY, where writes fail if FAILS, given a file and a text, is true."
@@ -343,7 +392,7 @@ Return the question, or nil if none is asked."
     (let ((rename (gemini-companion-rename-test-ask)))
       (should (= 2 (length (gemini-companion-rename-edits rename))))
       (should (equal '("uno is already in b.py" "one stays in left.py, read.me")
-                     (gemini-companion-request-lines rename)))
+                     (gemini-companion-rename--unsaid rename)))
       (should (equal '("changes more than the name" nil)
                      (mapcar #'gemini-companion-edit-objection
                              (gemini-companion-rename-edits rename))))
