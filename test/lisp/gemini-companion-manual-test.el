@@ -246,6 +246,7 @@ If SECTION is non-nil, only those of that section."
       ("Changes in a file" ,(gemini-companion-manual-test-map 'change))
       ("The overview buffer" ,overview)
       ("Keys in the overview" ,overview)
+      ("Renames" ,overview)
       ("Comments" ,overview ,review)
       ("Undoing an edit" ,overview)
       ("Writing a prompt in Emacs" ,gemini-companion-compose-mode-map)
