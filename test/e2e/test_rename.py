@@ -68,9 +68,10 @@ class Renamed:
     def texts(self) -> dict[str, str]:
         return {name: (self.project / name).read_text() for name in TEXTS}
 
-    def ask(self, said: str) -> None:
+    def ask(self, said: str, *, appears: bool = False) -> None:
         """Let the model ask for the rename, which appears in the overview.
 
+        It ``appears`` by itself while the overview is not displayed.
         A CLI that ``asks`` for permission in its terminal gets it.
         """
         arguments = {"file": "a.py", "symbol": "one", "new_name": "uno"}
@@ -79,6 +80,8 @@ class Renamed:
         if self.asks:
             self.cli.answer("once")
         self.emacs.holds(f"(and {OPEN} t)", "the rename is open")
+        if not appears:
+            self.go()
         self.emacs.wait_for("rename one")
 
     def go(self, text: str = "rename one") -> None:
@@ -133,8 +136,8 @@ def reviews(renamed: Renamed) -> None:
     assert renamed.texts() == RENAMED
     emacs.holds('(with-current-buffer "a.py" (search-forward "uno" nil t))')
 
-    # Undone as one, on the line of one file.
-    renamed.go("a.py")
+    # Undone as one, on the row of one file.
+    renamed.go("accepted")
     emacs.keys("u")
     emacs.wait_for("Undo rename one")
     emacs.keys("y")
@@ -156,7 +159,7 @@ def reviews(renamed: Renamed) -> None:
 
 def is_interrupted(renamed: Renamed) -> None:
     """Ask for the rename, and type Escape in the terminal while it is reviewed."""
-    renamed.ask("never said")
+    renamed.ask("never said", appears=True)
     renamed.cli.interrupt("Escape", "esc to cancel")
 
 
