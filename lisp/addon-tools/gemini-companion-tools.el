@@ -512,12 +512,14 @@ a tool"
     (pcase (car (read-multiple-choice
                  (format "A linked CLI reports what it asks permission for.  %s \
 receive the new errors after each edit, and may ask Emacs for references, \
-definitions and diagnostics of shared files.  Gemini CLI and Qwen Code may \
-also have a symbol renamed, which you review.  The same command unlinks them.%s  \
+definitions and diagnostics of shared files.  %s may also have a symbol \
+renamed, which you review.  The same command unlinks them.%s  \
 Link %s?"
                          (gemini-companion-clients-titles
                           (append (gemini-companion-tools--linkable)
                                   (gemini-companion-tools--reporting)))
+                         (gemini-companion-clients-titles
+                          (gemini-companion-tools--linkable))
                          (if more
                              (format "  \"All\" %s." (string-join more ", and "))
                            "")

@@ -26,7 +26,7 @@
 (require 'gemini-companion-lines)
 (require 'gemini-companion-names)
 (require 'gemini-companion-notify)
-(require 'gemini-companion-overview-rows)
+(require 'gemini-companion-overview-row)
 (require 'gemini-companion-request)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)

@@ -19,7 +19,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-overview-draw)
-(require 'gemini-companion-overview-rows)
+(require 'gemini-companion-overview-row)
 (require 'gemini-companion-page)
 (require 'gemini-companion-text)
 (require 'gemini-companion-unified)
@@ -252,7 +252,7 @@ and draw all."
                     gemini-companion-overview-page-rows))
           (width (gemini-companion-overview-draw-width))
           (opens (make-hash-table :test 'equal)))
-      (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview-page-rows))
+      (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
         (puthash (gemini-companion-overview-row-key row)
                  (if (gemini-companion-overview-page--open-p row default
                                                         (unless fresh turn))
@@ -270,7 +270,7 @@ and draw all."
 (defun gemini-companion-overview-page--plain (turn)
   "Return the keys of the rows of files of TURN that are displayed by themselves."
   (when turn
-    (cl-loop for row in (gemini-companion-overview-rows-flat
+    (cl-loop for row in (gemini-companion-overview-row-flat
                          gemini-companion-overview-page-rows)
              when (and (eq turn (gemini-companion-overview-row-turn row))
                        (eq 'file (gemini-companion-overview-row-kind row))
@@ -485,7 +485,7 @@ or was never one, has point where it is now."
 
 (defun gemini-companion-overview-page-targets ()
   "Return the changes that are left, a list of (ROW . NUMBER), in order."
-  (cl-loop for row in (gemini-companion-overview-rows-flat gemini-companion-overview-page-rows)
+  (cl-loop for row in (gemini-companion-overview-row-flat gemini-companion-overview-page-rows)
            append (cl-loop for number from 0
                            below (length (gemini-companion-overview-row-left row))
                            collect (cons row number))))
@@ -495,7 +495,7 @@ or was never one, has point where it is now."
   (let ((here (gemini-companion-overview-page-row))
         (place 0))
     (catch 'here
-      (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview-page-rows))
+      (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
         (when (eq row here)
           (when (eq 'left (car (gemini-companion-overview-page-mark)))
             (cl-incf place (cdr (gemini-companion-overview-page-mark))))

@@ -27,7 +27,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-overview-draw)
 (require 'gemini-companion-overview-page)
-(require 'gemini-companion-overview-rows)
+(require 'gemini-companion-overview-row)
 (require 'gemini-companion-page)
 (require 'gemini-companion-part)
 (require 'gemini-companion-proposal)
@@ -1070,7 +1070,7 @@ Level 1 has the CLIs, 2 the turns, 3 the files and 4 the diffs.  It is by
 default the number that was typed."
   (interactive nil gemini-companion-overview-mode)
   (let ((level (or level (- (event-basic-type last-command-event) ?0))))
-    (dolist (row (gemini-companion-overview-rows-flat gemini-companion-overview-page-rows))
+    (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
       (gemini-companion-overview--choose
        row (if (< (gemini-companion-overview-row-level row) level) 'open 'folded)))
     (let ((gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
@@ -1156,7 +1156,7 @@ This is a function of `context-menu-functions'."
   (gemini-companion-overview--show)
   (when-let* ((row (seq-find (lambda (row)
                                (eq request (gemini-companion-overview-row-request row)))
-                             (gemini-companion-overview-rows-flat
+                             (gemini-companion-overview-row-flat
                               gemini-companion-overview-page-rows))))
     (gemini-companion-overview-page-go-to-row row)))
 
@@ -1179,7 +1179,7 @@ review, go to the row of that."
                                              (gemini-companion-overview-row-kind row))
                                          (eq edit (gemini-companion-overview-row-edit
                                                    row))))
-                                  (gemini-companion-overview-rows-flat
+                                  (gemini-companion-overview-row-flat
                                    gemini-companion-overview-page-rows)))
                    (gemini-companion-overview-page-waiting-row))))
       (if row
@@ -1203,7 +1203,7 @@ With SESSION or TURN, go to the first one of that CLI or turn."
                           (and (eq (if turn 'turn 'cli)
                                    (gemini-companion-overview-row-kind row))
                                (funcall mine row)))
-                        (gemini-companion-overview-rows-flat
+                        (gemini-companion-overview-row-flat
                          gemini-companion-overview-page-rows))))
     (cond (target (gemini-companion-overview-page-go-to-change target))
           ((and row (or session turn)) (gemini-companion-overview-page-go-to-row row))

@@ -1,4 +1,4 @@
-;;; gemini-companion-overview-rows-test.el --- Tests of the rows of the overview  -*- lexical-binding: t; -*-
+;;; gemini-companion-overview-row-test.el --- Tests of the rows of the overview  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -6,7 +6,7 @@
 
 (require 'gemini-companion-overview-test-helper)
 
-(defun gemini-companion-overview-rows-test-tree (rows)
+(defun gemini-companion-overview-row-test-tree (rows)
   "Return ROWS as a tree of their kinds and what they count."
   (mapcar (lambda (row)
             (append (list (gemini-companion-overview-row-kind row))
@@ -15,11 +15,11 @@
                                 (gemini-companion-overview-row-path row))
                                (length (gemini-companion-overview-row-left row))
                                (length (gemini-companion-overview-row-decided row))))
-                    (gemini-companion-overview-rows-test-tree
+                    (gemini-companion-overview-row-test-tree
                      (gemini-companion-overview-row-rows row))))
           rows))
 
-(ert-deftest gemini-companion-overview-rows-are-of-the-newest-turn-of-a-change ()
+(ert-deftest gemini-companion-overview-row-are-of-the-newest-turn-of-a-change ()
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n") ("b" "B\n"))
     (gemini-companion-state-report session 'prompt "First")
     (gemini-companion-test-writes "a" "one\n2\n3\n4\nfive\n" session)
@@ -33,14 +33,14 @@
       (should (equal '((waiting (proposal "b" 0 0))
                        (cli (turn (file "a" 1 0) (file "b" 0 0))
                             (turn (file "a" 1 0) (file "b" 0 1))))
-                     (gemini-companion-overview-rows-test-tree rows)))
+                     (gemini-companion-overview-row-test-tree rows)))
       (should (= 2 (gemini-companion-overview-row-count-left (cadr rows))))
       (should (eq (gemini-companion-session-turn session)
                   (gemini-companion-overview-row-newer
                    (car (gemini-companion-overview-row-files
                          (cadr (gemini-companion-overview-row-rows (cadr rows)))))))))))
 
-(ert-deftest gemini-companion-overview-rows-of-the-project-come-first ()
+(ert-deftest gemini-companion-overview-row-of-the-project-come-first ()
   (gemini-companion-overview-test-with nil
     (let ((here (list :id "here" :directory (directory-file-name directory) :pid 11))
           (there '(:id "there" :directory "/elsewhere" :pid 12))
@@ -52,7 +52,7 @@
                                (plist-get (gemini-companion-overview-row-session row) :id))
                              (gemini-companion-overview-rows directory)))))))
 
-(ert-deftest gemini-companion-overview-rows-group-changes-by-their-files ()
+(ert-deftest gemini-companion-overview-row-group-changes-by-their-files ()
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n") ("b" "B\n"))
     (gemini-companion-state-report session 'prompt "First")
     (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n" session)
@@ -71,4 +71,4 @@
                                    groups)
                            (lambda (a b) (string< (car a) (car b)))))))))
 
-;;; gemini-companion-overview-rows-test.el ends here
+;;; gemini-companion-overview-row-test.el ends here

@@ -1,4 +1,4 @@
-;;; gemini-companion-overview-rows.el --- What waits and what was written, as rows  -*- lexical-binding: t; -*-
+;;; gemini-companion-overview-row.el --- What waits and what was written, as rows  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -54,7 +54,7 @@ or nil."
   key level kind rows session turn edit edits request file path record
   left decided newer text action)
 
-(defvar gemini-companion-overview-rows--looks
+(defvar gemini-companion-overview-row--looks
   (make-hash-table :test 'eq :weakness 'key)
   "Table from records to what was computed of them last.
 The values are lists of a version, see `gemini-companion-changes-version',
@@ -62,19 +62,19 @@ and of conses of a turn and what is decided of it.")
 
 ;;;; Records
 
-(defun gemini-companion-overview-rows--look (record)
+(defun gemini-companion-overview-row--look (record)
   "Look at RECORD again if it, or its file, has changed; return the last look.
-The value is as in `gemini-companion-overview-rows--looks'."
-  (let ((look (gethash record gemini-companion-overview-rows--looks)))
+The value is as in `gemini-companion-overview-row--looks'."
+  (let ((look (gethash record gemini-companion-overview-row--looks)))
     (unless (and look (equal (car look) (gemini-companion-changes-version record)))
       (gemini-companion-changes-look record)
       (setq look (puthash record (list (gemini-companion-changes-version record))
-                          gemini-companion-overview-rows--looks)))
+                          gemini-companion-overview-row--looks)))
     look))
 
-(defun gemini-companion-overview-rows--decided (record turn)
+(defun gemini-companion-overview-row--decided (record turn)
   "Return what is kept and undone of what TURN has written to RECORD's file."
-  (let* ((look (gemini-companion-overview-rows--look record))
+  (let* ((look (gemini-companion-overview-row--look record))
          (known (assq turn (cdr look))))
     (unless known
       (setq known (cons turn
@@ -86,18 +86,18 @@ The value is as in `gemini-companion-overview-rows--looks'."
       (setcdr look (cons known (cdr look))))
     (cdr known)))
 
-(defun gemini-companion-overview-rows--turn-of-change (change)
+(defun gemini-companion-overview-row--turn-of-change (change)
   "Return the newest turn that has written a line of CHANGE, or nil."
   (when-let* ((edit (car (gemini-companion-weave-change-edits change))))
     (gemini-companion-edit-turn edit)))
 
 (defun gemini-companion-overview-row-version (row)
   "Return a value that differs, by `equal', after a change of ROW's file."
-  (car (gemini-companion-overview-rows--look (gemini-companion-overview-row-record row))))
+  (car (gemini-companion-overview-row--look (gemini-companion-overview-row-record row))))
 
 ;;;; Edits
 
-(defun gemini-companion-overview-rows--edits ()
+(defun gemini-companion-overview-row--edits ()
   "Return all edits that are known, oldest first.
 Those that are not listed any more have changes of files that are recorded."
   (let* ((edits (gemini-companion-edits))
@@ -112,7 +112,7 @@ Those that are not listed any more have changes of files that are recorded."
           (push edit older))))
     (append (seq-sort-by #'gemini-companion-edit-since #'< older) edits)))
 
-(defun gemini-companion-overview-rows--written-p (edit record)
+(defun gemini-companion-overview-row--written-p (edit record)
   "Return non-nil if EDIT has, or had, changed its file, whose record is RECORD."
   (or record
       (memq (gemini-companion-edit-file-state edit)
@@ -120,7 +120,7 @@ Those that are not listed any more have changes of files that are recorded."
       (gemini-companion-edit-written-p edit)
       (eq 'unreviewed (gemini-companion-edit-decision edit))))
 
-(defun gemini-companion-overview-rows--grouped (function items)
+(defun gemini-companion-overview-row--grouped (function items)
   "Return ITEMS by their values of FUNCTION, compared by `eq', as an alist.
 Both are in the order of their first ones."
   (let ((groups nil))
@@ -139,21 +139,21 @@ Both are in the order of their first ones."
   "Return the rows of the overview, a list of those of level 1.
 CLIs in DIRECTORY come first.  PLAIN is a list of keys of rows of files that
 are not to be gathered in one of `reviewed'."
-  (let* ((edits (gemini-companion-overview-rows--edits))
+  (let* ((edits (gemini-companion-overview-row--edits))
          (requests (gemini-companion-requests))
-         (sessions (gemini-companion-overview-rows--sessions edits requests directory))
+         (sessions (gemini-companion-overview-row--sessions edits requests directory))
          (clis (mapcar (lambda (session)
-                         (gemini-companion-overview-rows--cli session edits plain))
+                         (gemini-companion-overview-row--cli session edits plain))
                        sessions)))
-    (append (gemini-companion-overview-rows--notes sessions)
+    (append (gemini-companion-overview-row--notes sessions)
             (and requests
                  (list (gemini-companion-overview-row
                         :key 'waiting :level 1 :kind 'waiting
-                        :rows (mapcar #'gemini-companion-overview-rows--waiting
+                        :rows (mapcar #'gemini-companion-overview-row--waiting
                                       requests))))
-            (gemini-companion-overview-rows--with-comments clis))))
+            (gemini-companion-overview-row--with-comments clis))))
 
-(defun gemini-companion-overview-rows--notes (sessions)
+(defun gemini-companion-overview-row--notes (sessions)
   "Return the rows of problems; SESSIONS are those of all CLIs with rows."
   (let ((note (lambda (text action)
                 (list (gemini-companion-overview-row
@@ -173,21 +173,21 @@ are not to be gathered in one of `reviewed'."
                      "No CLI is connected; \\[gemini-companion-run] starts one")
                     'gemini-companion-run)))))
 
-(defun gemini-companion-overview-rows--waiting (request)
+(defun gemini-companion-overview-row--waiting (request)
   "Return the row of REQUEST, which waits for an answer."
   (let ((session (gemini-companion-request-session request)))
     (if (gemini-companion-edit-p request)
-        (gemini-companion-overview-rows--proposal request request 2)
+        (gemini-companion-overview-row--proposal request request 2)
       (let ((edits (gemini-companion-request-edits request)))
         (gemini-companion-overview-row
          :key (list 'request (gemini-companion-request-kind request)
                     (gemini-companion-request-since request))
          :level 2 :kind 'request :session session :request request :edits edits
          :rows (mapcar (lambda (edit)
-                         (gemini-companion-overview-rows--proposal edit request 3))
+                         (gemini-companion-overview-row--proposal edit request 3))
                        edits))))))
 
-(defun gemini-companion-overview-rows--proposal (edit request level)
+(defun gemini-companion-overview-row--proposal (edit request level)
   "Return the row of EDIT, which REQUEST answers, as one of LEVEL."
   (gemini-companion-overview-row
    :key (list 'proposal (gemini-companion-edit-id edit)) :level level
@@ -202,7 +202,7 @@ are not to be gathered in one of `reviewed'."
     ('proposal t)
     ('request (and (gemini-companion-overview-row-edits row) t))))
 
-(defun gemini-companion-overview-rows--sessions (edits requests directory)
+(defun gemini-companion-overview-row--sessions (edits requests directory)
   "Return the sessions of all CLIs that have rows.
 Those are connected, have one of EDITS or of REQUESTS.  Those in DIRECTORY come
 first, and disconnected ones last."
@@ -222,11 +222,11 @@ first, and disconnected ones last."
                            (t 1))))
                  #'< sessions)))
 
-(defun gemini-companion-overview-rows--cli (session edits plain)
+(defun gemini-companion-overview-row--cli (session edits plain)
   "Return the row of the CLI of SESSION, and the rows below it.
 EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
   (let ((turns (nreverse
-                (gemini-companion-overview-rows--grouped
+                (gemini-companion-overview-row--grouped
                  #'gemini-companion-edit-turn
                  (seq-filter (lambda (edit)
                                (and (gemini-companion-session-same-p
@@ -240,14 +240,14 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
      :level 1 :kind 'cli :session session
      :edits (seq-filter #'gemini-companion-edit-open-p (seq-mapcat #'cdr turns))
      :rows (mapcar (pcase-lambda (`(,turn . ,edits))
-                     (gemini-companion-overview-rows--turn session turn edits plain))
+                     (gemini-companion-overview-row--turn session turn edits plain))
                    (seq-sort-by (lambda (turn) (gemini-companion-turn-began (car turn)))
                                 #'> turns)))))
 
-(defun gemini-companion-overview-rows--turn (session turn edits plain)
+(defun gemini-companion-overview-row--turn (session turn edits plain)
   "Return the row of TURN of SESSION, with the files of EDITS."
   (let* ((ended (seq-remove #'gemini-companion-edit-open-p edits))
-         (files (gemini-companion-overview-rows--files session turn ended))
+         (files (gemini-companion-overview-row--files session turn ended))
          (done (seq-remove (lambda (row)
                              (or (gemini-companion-overview-row-left row)
                                  (member (gemini-companion-overview-row-key row) plain)
@@ -261,11 +261,11 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
      :session session :turn turn :edits edits
      :rows (if gather
                (append (seq-difference files done #'eq)
-                       (list (gemini-companion-overview-rows--reviewed
+                       (list (gemini-companion-overview-row--reviewed
                               session turn done)))
              files))))
 
-(defun gemini-companion-overview-rows--reviewed (session turn files)
+(defun gemini-companion-overview-row--reviewed (session turn files)
   "Return the row of FILES, rows of TURN of SESSION with nothing left."
   (dolist (row files)
     (setf (gemini-companion-overview-row-level row) 4))
@@ -273,13 +273,13 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
    :key (list 'reviewed (gemini-companion-turn-began turn)) :level 3
    :kind 'reviewed :session session :turn turn :rows files))
 
-(defun gemini-companion-overview-rows--files (session turn edits)
+(defun gemini-companion-overview-row--files (session turn edits)
   "Return the rows of the files of EDITS, those of TURN of SESSION that have ended.
 What was not written has a row for each edit."
   (let ((groups nil))
     (dolist (edit edits)
       (let* ((record (gemini-companion-changes-with-edit edit))
-             (written (gemini-companion-overview-rows--written-p edit record))
+             (written (gemini-companion-overview-row--written-p edit record))
              (name (and written
                         (if record
                             (gemini-companion-changes-file-name record)
@@ -289,19 +289,19 @@ What was not written has a row for each edit."
             (push edit (cddr group))
           (push (list name record edit) groups))))
     (mapcar (pcase-lambda (`(,name ,record . ,edits))
-              (gemini-companion-overview-rows--file session turn name record edits))
+              (gemini-companion-overview-row--file session turn name record edits))
             (nreverse groups))))
 
-(defun gemini-companion-overview-rows--file (session turn name record edits)
+(defun gemini-companion-overview-row--file (session turn name record edits)
   "Return the row of the file NAME of TURN of SESSION.
 RECORD is that of the file, or nil.  EDITS are those of TURN, the last one
 first.  NAME is nil if they were not written."
   (let* ((edit (car edits))
-         (_ (and record (gemini-companion-overview-rows--look record)))
+         (_ (and record (gemini-companion-overview-row--look record)))
          (known (and record (gemini-companion-changes-file-known record)))
          (left (seq-filter
                 (lambda (change)
-                  (eq turn (gemini-companion-overview-rows--turn-of-change change)))
+                  (eq turn (gemini-companion-overview-row--turn-of-change change)))
                 known)))
     (gemini-companion-overview-row
      :key (if name
@@ -314,17 +314,17 @@ first.  NAME is nil if they were not written."
                (gemini-companion-changes-path record)
              (gemini-companion-edit-file edit))
      :left left
-     :decided (and record (gemini-companion-overview-rows--decided record turn))
-     :newer (gemini-companion-overview-rows--newer turn known))))
+     :decided (and record (gemini-companion-overview-row--decided record turn))
+     :newer (gemini-companion-overview-row--newer turn known))))
 
-(defun gemini-companion-overview-rows--newer (turn changes)
+(defun gemini-companion-overview-row--newer (turn changes)
   "Return the newest turn in which those of CHANGES are counted that are of TURN.
 Return nil if all of these are counted in TURN."
   (car (seq-sort-by
         #'gemini-companion-turn-began #'>
         (delq nil
               (mapcar (lambda (change)
-                        (let ((newest (gemini-companion-overview-rows--turn-of-change
+                        (let ((newest (gemini-companion-overview-row--turn-of-change
                                        change)))
                           (and newest
                                (not (eq newest turn))
@@ -336,11 +336,11 @@ Return nil if all of these are counted in TURN."
 
 ;;;; Comments
 
-(defun gemini-companion-overview-rows--with-comments (clis)
+(defun gemini-companion-overview-row--with-comments (clis)
   "Return CLIS, rows, with rows of the files that have only comments."
   (let* ((shown (mapcar #'gemini-companion-overview-row-file
                         (seq-filter #'gemini-companion-overview-row-comments-p
-                                    (gemini-companion-overview-rows-flat clis))))
+                                    (gemini-companion-overview-row-flat clis))))
          (files (seq-difference
                  (seq-uniq (mapcar #'gemini-companion-comment-file
                                    (gemini-companion-comments)))
@@ -349,7 +349,7 @@ Return nil if all of these are counted in TURN."
       (let* ((comment (car (gemini-companion-comments-of-file file)))
              (cli (or (seq-find
                        (lambda (row)
-                         (gemini-companion-overview-rows--for-p
+                         (gemini-companion-overview-row--for-p
                           comment (gemini-companion-overview-row-session row)))
                        clis)
                       (car clis))))
@@ -361,7 +361,7 @@ Return nil if all of these are counted in TURN."
                  :file file :path (gemini-companion-comment-path comment))
                 (gemini-companion-overview-row-rows cli)))))))
 
-(defun gemini-companion-overview-rows--for-p (comment session)
+(defun gemini-companion-overview-row--for-p (comment session)
   "Return non-nil if COMMENT is for the CLI of SESSION.
 One for no known CLI is, if its file is in the directory of that."
   (let ((other (gemini-companion-comment-session comment))
@@ -398,11 +398,11 @@ sent."
      (lambda (time)
        (and (or (null (gemini-companion-turn-ended turn))
                 (< time (gemini-companion-turn-ended turn)))
-            (eq turn (gemini-companion-overview-rows--answer-to
+            (eq turn (gemini-companion-overview-row--answer-to
                       time (gemini-companion-overview-row-session row)))))
      (gemini-companion-comment-times (gemini-companion-overview-row-session row)))))
 
-(defun gemini-companion-overview-rows--answer-to (time session)
+(defun gemini-companion-overview-row--answer-to (time session)
   "Return the turn of SESSION that answers what was sent at TIME, or nil."
   (let ((turns (seq-sort-by
                 #'gemini-companion-turn-began #'<
@@ -418,17 +418,17 @@ sent."
 
 ;;;; Counting
 
-(defun gemini-companion-overview-rows-flat (rows)
+(defun gemini-companion-overview-row-flat (rows)
   "Return ROWS and all rows below them, in order."
   (seq-mapcat (lambda (row)
-                (cons row (gemini-companion-overview-rows-flat
+                (cons row (gemini-companion-overview-row-flat
                            (gemini-companion-overview-row-rows row))))
               rows))
 
 (defun gemini-companion-overview-row-files (row)
   "Return the rows of files at or below ROW, in order."
   (seq-filter (lambda (row) (eq 'file (gemini-companion-overview-row-kind row)))
-              (gemini-companion-overview-rows-flat (list row))))
+              (gemini-companion-overview-row-flat (list row))))
 
 (defun gemini-companion-overview-row-count-left (row)
   "Return how many changes are left at or below ROW."
@@ -466,5 +466,5 @@ What was written last comes first."
     ('cli (gemini-companion-requests-certain
            (gemini-companion-overview-row-session row)))))
 
-(provide 'gemini-companion-overview-rows)
-;;; gemini-companion-overview-rows.el ends here
+(provide 'gemini-companion-overview-row)
+;;; gemini-companion-overview-row.el ends here
