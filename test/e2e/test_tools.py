@@ -66,7 +66,9 @@ def link(world: World, emacs: Emacs) -> None:
     emacs.eval(f"(setq gemini-companion-run-commands '({commands}))")
     if emacs.value(LINKED):
         return
-    emacs.command("gemini-companion-tools", "without confirmation", key="a")
+    # Emacs does not answer what Qwen Code asks permission for.
+    key = "a" if len(programs) == 1 else "y"
+    emacs.command("gemini-companion-tools", "without confirmation", key=key)
     emacs.says("Linked")
 
 
