@@ -90,7 +90,11 @@ def test_comments_on_three_lines_in_two_files_reach_the_model(world: World) -> N
         "I undid your change of notes.md:1."
     )
     assert any(expected in text for text in sent), sent
-    emacs.wait_for("(sent) In English")
+    # It may be below the last line of the window.
+    emacs.holds("""(with-current-buffer "*gemini*"
+                     (save-excursion
+                       (goto-char (point-min))
+                       (search-forward "(sent) In English" nil t)))""")
     # What the model answers with is in a turn of its own.
     emacs.keys("M-<")
     emacs.wait_for("since your comments")
