@@ -159,12 +159,12 @@ CLIENTS is nil or a list of keys of `gemini-companion-clients', the CLIs to
 include.  CLIs on other hosts are omitted."
   (seq-filter
    (lambda (buffer)
-     (when-let* ((cli (buffer-local-value 'gemini-companion-terminal-cli buffer)))
-       (pcase-let (((cl-struct gemini-companion-terminal-cli client remote) cli))
-         (and (null remote)
-              (or (null clients) (member client clients))
-              (process-live-p (get-buffer-process buffer))
-              (gemini-companion-client-resume-arguments client t)))))
+     (when-let* ((cli (buffer-local-value 'gemini-companion-terminal-cli buffer))
+                 (client (gemini-companion-terminal-cli-client cli)))
+       (and (null (gemini-companion-terminal-cli-remote cli))
+            (or (null clients) (member client clients))
+            (process-live-p (get-buffer-process buffer))
+            (gemini-companion-client-resume-arguments client t))))
    (buffer-list)))
 
 (defun gemini-companion-resume-running (clients)
