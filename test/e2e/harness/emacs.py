@@ -335,7 +335,8 @@ class Emacs(Screen):
         """Run the command ``name`` by M-x, and answer its ``questions`` by ``key``."""
         self.keys("M-x", name, "Enter")
         for question in questions:
-            self.wait_for(question)
+            # A long question is broken at any character.
+            self.wait_for_match(r"(?:\\?\n)?".join(map(re.escape, question)))
             self.keys(key)
 
     def burst(self, *keys: str, macro: bool = False) -> None:
