@@ -502,19 +502,17 @@ in Emacs; signal a `user-error' if the user declines."
           (seq-filter #'gemini-companion-tools--permission-event clients))
          (more (delq nil
                      (list (and trusted
-                                (format "allows these read-only questions of %s, \
-and to ask for a rename, without confirmation"
+                                (format "allows these questions and renames of %s \
+without confirmation"
                                         (gemini-companion-tools--titles trusted)))
                            (and answering
-                                (format "answers in Emacs what %s asks before it runs \
-a tool"
+                                (format "answers in Emacs what %s asks permission for"
                                         (gemini-companion-tools--titles answering)))))))
+    ;; The echo area shows five lines of a terminal of 80 columns and 24 lines.
     (pcase (car (read-multiple-choice
-                 (format "A linked CLI reports what it asks permission for.  %s \
-receive the new errors after each edit, and may ask Emacs for references, \
-definitions and diagnostics of shared files.  %s may also have a symbol \
-renamed, which you review.  The same command unlinks them.%s  \
-Link %s?"
+                 (format "A linked CLI shows here what it asks.  %s get \
+the new errors after an edit, and may ask about shared files; %s may rename \
+symbols, which you review.%s  Link %s?"
                          (gemini-companion-clients-titles
                           (append (gemini-companion-tools--linkable)
                                   (gemini-companion-tools--reporting)))
