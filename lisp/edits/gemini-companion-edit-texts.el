@@ -195,12 +195,6 @@ It must have been kept."
     (gemini-companion-edit-texts--plain
      edit (gemini-companion-edit-texts-decode-before edit))))
 
-(defun gemini-companion-edit-texts-both (edit)
-  "Return the texts before and after EDIT, which has ended, as its CLI sees them.
-The text before must have been kept."
-  (list (gemini-companion-edit-texts-before edit)
-        (gemini-companion-edit-texts--plain edit (gemini-companion-edit-after edit))))
-
 (defun gemini-companion-edit-texts--read-original (edit)
   "Return the text before EDIT, which is open, for the buffer of the original.
 A file that is too large to be kept is read now, and its coding systems are

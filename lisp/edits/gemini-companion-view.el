@@ -97,10 +97,6 @@ progress, and VIEW will be compared after it."
   "Return the edits at point in VIEW, one of several edits, and the CLI.
 The value is a cons (SESSION . EDITS).")
 
-(cl-defgeneric gemini-companion-view-session (_view)
-  "Return the session of the CLI at point in a view of several edits, or nil."
-  nil)
-
 (cl-defgeneric gemini-companion-view-edit-here (view)
   "Return the edit at point in VIEW, one of several edits, or nil.
 It need not await an answer; see `gemini-companion-view-edits'.")

@@ -8,8 +8,8 @@
 ;; The unified view of a review: one window with the hunks of a proposal, highlighted
 ;; by the mode of the file, with line numbers and signs, and with unchanged lines
 ;; folded.  Its text is computed from the buffers of the original and the proposal;
-;; numbers and signs are prefixes, and not in the text.  The list of edits displays
-;; its diffs by the same functions.
+;; numbers and signs are prefixes, and not in the text.  The overview displays its
+;; diffs by the same functions.
 
 ;;; Code:
 

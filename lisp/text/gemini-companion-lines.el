@@ -126,24 +126,6 @@ OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
             j (1+ new)))
     (nreverse regions)))
 
-(defun gemini-companion-lines-pairs-between (regions old-length)
-  "Return the pairs of indices of the lines between REGIONS, a list in order.
-OLD-LENGTH is the number of lines of the first text."
-  (let ((i 0)
-        (j 0)
-        (pairs nil))
-    (cl-flet ((pair-until (end)
-                (while (< i end)
-                  (push (cons i j) pairs)
-                  (cl-incf i)
-                  (cl-incf j))))
-      (dolist (region regions)
-        (pair-until (gemini-companion-lines-region-old region))
-        (setq i (gemini-companion-lines-region-old-end region)
-              j (gemini-companion-lines-region-new-end region)))
-      (pair-until old-length))
-    (nreverse pairs)))
-
 (defun gemini-companion-lines--compared (old new)
   "Return the regions in which the vectors of lines OLD and NEW differ.
 OLD and NEW must have no common first line and no common last line."
@@ -188,12 +170,6 @@ The regions are in order, with at least one common line between two of them."
                  (+ head (gemini-companion-lines-region-new-end region))))
               (gemini-companion-lines--compared
                (substring old head old-end) (substring new head new-end)))))))
-
-(defun gemini-companion-lines-pairs (old new)
-  "Return the common lines of the vectors OLD and NEW.
-The value is a list of (OLD-INDEX . NEW-INDEX) in order."
-  (gemini-companion-lines-pairs-between
-   (gemini-companion-lines-compare old new) (length old)))
 
 ;;;; Texts without changes
 
@@ -250,13 +226,6 @@ restored line, without its line end, to the text to insert."
         (setq from (gemini-companion-lines-change-end change)))
       (add-until (length lines))
       (apply #'concat mark (nreverse pieces)))))
-
-;;;; Memory
-
-(defun gemini-companion-lines-size (lines)
-  "Return the approximate number of bytes of memory of LINES, a sequence."
-  ;; 48 bytes for the header of a string and the pointer to it.
-  (seq-reduce (lambda (size line) (+ size 48 (string-bytes line))) lines 0))
 
 ;;;; Following
 
