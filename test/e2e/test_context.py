@@ -66,7 +66,7 @@ def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
     status = '(with-current-buffer "*gemini-companion status*" (buffer-string))'
     shown = emacs.value(status)
     assert "Connected: Gemini CLI" in shown
-    assert f"in {world.project}" in shown
+    assert f"Workspace roots\n    {world.project}\n" in shown
     assert "größe 大小.txt, active, line 2, character 18" in shown
     assert '14 characters selected: "b naïve 日本 end"' in shown
 
