@@ -70,23 +70,14 @@ directory, and one for no known CLI for any in whose directory its file is."
            (seq-some (apply-partially #'gemini-companion-session-same-p session)
                      (gemini-companion-send-sessions
                       (gemini-companion-comment-path comment))))
-          ((gemini-companion-session-same-p session other))
-          (t
-           (and (not (gemini-companion-session-connected-p other))
-                (gemini-companion-comment-send--follows-p session other))))))
-
-(defun gemini-companion-comment-send--follows-p (session other)
-  "Return non-nil if SESSION is of the same kind and directory as OTHER."
-  (seq-every-p (lambda (key)
-                 (equal (plist-get session key) (plist-get other key)))
-               '(:client :directory :remote)))
+          (t (gemini-companion-session-next-p session other)))))
 
 (defun gemini-companion-comment-send--next (session)
   "Return SESSION, or if it has exited, the next one of its kind and directory.
 Signal an error if there is none."
   (cond ((gemini-companion-session-connected-p session) session)
         ((seq-find (lambda (other)
-                     (gemini-companion-comment-send--follows-p other session))
+                     (gemini-companion-session-next-p other session))
                    (gemini-companion-sessions)))
         (t (user-error "%s has exited; your comments wait for the next one in \
 its directory"

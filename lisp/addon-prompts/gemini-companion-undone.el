@@ -30,11 +30,11 @@
                (:copier nil))
   "A change of a CLI that the user has undone, and that was not sent yet.
 SOURCE is the record of the file, whose HUNKS these are, or the edit that was
-undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and LAST are the numbers of
-the lines that the CLI had written; if it had only removed some, LAST is
-before FIRST.  They are nil if the file, which the CLI had made, was deleted.
-OLD and NEW are the lines without and with the change, lists of strings with
-newlines."
+undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and LAST
+are the numbers of the lines that the CLI had written; if it had only removed
+some, LAST is before FIRST.  They are nil if the file, which the CLI had made,
+was deleted.  OLD and NEW are the lines without and with the change, lists of
+strings with newlines."
   source hunks path session first last old new)
 
 (defvar gemini-companion-undone--all nil
@@ -82,9 +82,10 @@ SLOTS are further ones of the `gemini-companion-undone'."
 
 (defun gemini-companion-undone-of-session (session)
   "Return what the user has undone of the CLI of SESSION and was not sent to it.
-What is there again by now, as after an undo in the buffer, is none."
+What was undone of a CLI that has exited is for the next one of its kind in its
+directory.  What is there again, as after an undo in the buffer, is left out."
   (seq-filter (lambda (undone)
-                (and (gemini-companion-session-same-p
+                (and (gemini-companion-session-next-p
                       session (gemini-companion-undone-session undone))
                      (not (gemini-companion-undone--back-p undone))))
               (reverse gemini-companion-undone--all)))

@@ -806,7 +806,8 @@ If they were deleted there, they are gone."
 (put 'gemini-companion-comment--before 'permanent-local t)
 
 (defun gemini-companion-comment--before-revert ()
-  "Record what is around the comments in the current buffer, before a revert."
+  "Record what is around the comments in the current buffer.
+Its text will be reverted, or merged with what a CLI has written."
   (setq gemini-companion-comment--before nil)
   (when-let* ((comments (gemini-companion-comment--here)))
     (let ((lines (gemini-companion-comment--text)))
@@ -842,10 +843,10 @@ That is once after a command."
         (gemini-companion-comment--set-string comment)))))
 
 (defun gemini-companion-comment--after-merge ()
-  "Display the comments here again after what a CLI wrote was merged.
-Those that were on a proposal are displayed now."
-  (gemini-companion-comment--show-again)
-  (gemini-companion-comment--attach))
+  "Search for the comments in the current buffer after a merge.
+It has replaced only lines that differ."
+  (let ((gemini-companion-revert-in-place t))
+    (gemini-companion-comment--after-revert)))
 
 (defun gemini-companion-comment--straighten (comment)
   "Let the overlay of COMMENT cover whole lines of the current buffer.
@@ -1253,6 +1254,7 @@ the file as a whole."
   '((find-file-hook gemini-companion-comment--attach)
     (after-revert-hook gemini-companion-comment--after-revert)
     (after-set-visited-file-name-hook gemini-companion-comment--follow-name)
+    (gemini-companion-revert-merge-hook gemini-companion-comment--before-revert)
     (gemini-companion-revert-merged-hook gemini-companion-comment--after-merge)
     (kill-emacs-query-functions gemini-companion-comment--exit-p)
     ;; Before the record has what was written.

@@ -52,6 +52,9 @@ change, unless you type there.  Takes effect with the next edit."
 (defvar gemini-companion-revert-in-place nil
   "Non-nil while a buffer is reverted line by line, which preserves overlays.")
 
+(defvar gemini-companion-revert-merge-hook nil
+  "Hook run in a buffer before the text of its file is merged into it.")
+
 (defvar gemini-companion-revert-merged-hook nil
   "Hook run in a buffer into which the text of its file was merged.")
 
@@ -531,6 +534,7 @@ not saved."
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
 text is unknown or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
+  (run-hooks 'gemini-companion-revert-merge-hook)
   (let ((conflict (gemini-companion-revert--merge)))
     (run-hooks 'gemini-companion-revert-merged-hook)
     (if (null conflict)

@@ -81,6 +81,16 @@ any process ID."
            (eql (plist-get a :pid) (plist-get b :pid))
            (eql (plist-get a :identity) (plist-get b :identity)))))
 
+(defun gemini-companion-session-next-p (session other)
+  "Return non-nil if SESSION gets what waits for OTHER.
+That is the case if it is of the same CLI, or if that has exited, of one of the
+same kind in the same directory."
+  (or (gemini-companion-session-same-p session other)
+      (and (not (gemini-companion-session-connected-p other))
+           (seq-every-p (lambda (key)
+                          (equal (plist-get session key) (plist-get other key)))
+                        '(:client :directory :remote)))))
+
 ;;;; Names
 
 (defun gemini-companion-session-title (session)

@@ -29,6 +29,18 @@
       (undo))
     (should (equal '((4 . 5)) (gemini-companion-undone-test-ranges session)))))
 
+(ert-deftest gemini-companion-undone-is-told-to-the-next-cli-if-its-own-has-exited ()
+  (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-turn-page session)
+    (gemini-companion-overview-undo)
+    (let* ((next (plist-put (plist-put (copy-sequence session) :id "two") :pid 2))
+           (qwen (plist-put (copy-sequence next) :client "qwen")))
+      (should-not (gemini-companion-undone-of-session next))
+      (gemini-companion-server-receive 'sessions-update (list next))
+      (should (equal '((1 . 1)) (gemini-companion-undone-test-ranges next)))
+      (should-not (gemini-companion-undone-of-session qwen)))))
+
 (ert-deftest gemini-companion-undone-is-forgotten-once-told-and-as-the-mode-ends ()
   (gemini-companion-comment-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\nfour\n5\n6\n7\n8\n9\n" session)

@@ -376,6 +376,34 @@
                          (gemini-companion-comment-for-cli comment session)))))
             (set-buffer-modified-p nil)))))))
 
+;; After a merge, too, where lines that are alike may be compared otherwise.
+(ert-deftest gemini-companion-comment-keeps-its-line-or-none-in-a-merge ()
+  (skip-unless (executable-find "diff3"))
+  (pcase-dolist
+      (`(,line ,after ,expected)
+       '((2 "1\nnew\n2\n3\n4\n5\n6\n7\n8\n9\n" "a:4\n> 2\nWhy?")
+         ;; The line has moved.
+         (2 "1\n3\n4\n5\n6\n7\n8\n2\n9\n" "a:9\n> 2\nWhy?")
+         (2 "1\n3\n4\n5\n6\n7\n8\n9\n" "a\n> 2\nWhy?")))
+    (ert-info ((format "%S" after))
+      (gemini-companion-comment-test-with `(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
+        (find-file "a")
+        (forward-line (1- line))
+        (gemini-companion-comment-test-comment "Why?")
+        (goto-char (point-min))
+        (insert "mine\n")
+        (gemini-companion-test-writes "a" after session)
+        (gemini-companion-merge)
+        (should (string-prefix-p "mine\n1\n" (buffer-string)))
+        (let* ((comment (car (gemini-companion-comments)))
+               (overlay (gemini-companion-comment-overlay comment)))
+          (should (equal expected
+                         (gemini-companion-comment-for-cli comment session)))
+          (should (if (string-prefix-p "a:" expected)
+                      (eq ?\n (char-after (overlay-end overlay)))
+                    (eql 1 (overlay-end overlay)))))
+        (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-comment-is-known-to-the-record-of-its-file ()
   (gemini-companion-comment-test-with '(("a" "f {\n}\n"))
     (let ((text "x {\n}\nf {\n}\n")
