@@ -86,7 +86,7 @@ a review; the user may edit the second."
   original-buffer proposal-buffer
   (true-name (gemini-companion-text-true-name file)
              :documentation "True name of the file when it arrived.")
-  (turn nil :documentation "Its turn, or a guess if the CLI reports none.")
+  (turn nil :documentation "Its turn, a guess if the CLI reports none.")
   (coding 'utf-8-unix :documentation "The coding system in which the CLI reads
 and writes the file, with plain line ends.")
   (shown-in nil :documentation "The coding system of displayed lines that the CLI
@@ -191,19 +191,15 @@ If SESSION is non-nil, return only its edits."
   (remq edit (gemini-companion-edits-of-file
               (gemini-companion-edit-true-name edit))))
 
-(defun gemini-companion-edit--turn-of (session)
-  "Return the turn of an edit of SESSION that arrives now.
-For a CLI that reports no turns, return the turn of its last edit if that is
-open or less than a minute old; otherwise, return a new turn."
-  (let ((last (cl-find session gemini-companion-edit--all
-                       :key #'gemini-companion-edit-session
-                       :test #'gemini-companion-session-same-p)))
-    (cond ((gemini-companion-session-turn session))
-          ((and last
-                (or (gemini-companion-edit-open-p last)
-                    (< (- (float-time) (gemini-companion-edit-since last)) 60)))
-           (gemini-companion-edit-turn last))
-          (t (gemini-companion-turn-make)))))
+(defun gemini-companion-edit--turn-before (session)
+  "Return the turn of the last edit of SESSION, or nil if that is over.
+It is not while the edit is open, and for a minute after it has ended."
+  (when-let* ((last (cl-find session gemini-companion-edit--all
+                             :key #'gemini-companion-edit-session
+                             :test #'gemini-companion-session-same-p))
+              ((or (gemini-companion-edit-open-p last)
+                   (< (- (float-time) (gemini-companion-edit-since last)) 60))))
+    (gemini-companion-edit-turn last)))
 
 (defun gemini-companion-edit--weight (edit)
   "Return the weight of EDIT in the history of edits, 1 or more.
@@ -233,14 +229,12 @@ received, or that have an unsaved proposal."
 
 (defun gemini-companion-edit-add (edit)
   "Record EDIT, which is new, in its turn; old edits may be dropped."
-  (setf (gemini-companion-edit-turn edit)
-        (gemini-companion-edit--turn-of (gemini-companion-edit-session edit)))
+  (let ((session (gemini-companion-edit-session edit)))
+    (setf (gemini-companion-edit-turn edit)
+          (gemini-companion-turn-of-arrival
+           session (gemini-companion-edit--turn-before session))))
   (setq gemini-companion-edit--all
         (gemini-companion-edit--pruned (cons edit gemini-companion-edit--all))))
-
-(defun gemini-companion-edit-set-turn (edit turn)
-  "Set the turn of EDIT to TURN, which became known after EDIT arrived."
-  (setf (gemini-companion-edit-turn edit) turn))
 
 ;;;; Properties of an edit
 

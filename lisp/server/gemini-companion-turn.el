@@ -6,14 +6,16 @@
 ;;; Commentary:
 
 ;; A turn is a prompt of a CLI and all that follows it, until the CLI is ready
-;; again.  This file stores the last turn of each session, and has all functions that
-;; modify a turn; gemini-companion-state.el decides when a turn begins and ends.
+;; again.  This file stores the last turn of each session, has all functions that
+;; modify a turn, and tells to which turn an edit belongs that arrives;
+;; gemini-companion-state.el decides when a turn begins and ends.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'gemini-companion-part)
 (require 'gemini-companion-session)
+(require 'gemini-companion-text)
 
 ;;;; State
 
@@ -30,6 +32,10 @@ BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
 
 (defvar gemini-companion-turn--last nil
   "Alist of (SESSION . TURN): the last known turn of each session.")
+
+(defvar gemini-companion-turn-arrival-functions nil
+  "Functions called with a session of which an edit arrives.
+They begin the turn of the edit if that is to begin now.")
 
 ;;;; Turns
 
@@ -49,6 +55,16 @@ PROMPT is the first line of its prompt, or nil.  REPORTED is non-nil if the CLI
 reported the prompt."
   (setf (gemini-companion-session-turn session)
         (gemini-companion-turn-make :prompt prompt :reported (and reported t))))
+
+(defun gemini-companion-turn-of-arrival (session previous)
+  "Return the turn of an edit of SESSION that arrives now.
+For a CLI that reports no turns, that is PREVIOUS, the turn of an edit that
+was there just before, or a new one if PREVIOUS is nil."
+  (run-hook-wrapped 'gemini-companion-turn-arrival-functions
+                    #'gemini-companion-text-call session)
+  (or (gemini-companion-session-turn session)
+      previous
+      (gemini-companion-turn-make)))
 
 (defun gemini-companion-turn-report (session prompt)
   "Record that the CLI reported PROMPT for the current turn of SESSION."

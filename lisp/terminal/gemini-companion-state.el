@@ -228,8 +228,8 @@ End the turns of CLIs that have disconnected."
       (gemini-companion-state--set-question record nil))
     (mapc #'gemini-companion-state--update gemini-companion-state--records)))
 
-(defun gemini-companion-state--request-changed (request event)
-  "Update the record of the CLI of REQUEST after EVENT.
+(defun gemini-companion-state--request-changed (request _event)
+  "Update the record of the CLI of REQUEST after an event.
 Ignore questions, which are made from the record.  A member of
 `gemini-companion-request-functions'."
   (when-let* (((not (gemini-companion-state-question-p request)))
@@ -237,20 +237,18 @@ Ignore questions, which are made from the record.  A member of
                        (gemini-companion-request-session request))))
     (when (gemini-companion-edit-p request)
       (gemini-companion-state--forget-report record request))
-    (gemini-companion-state--update record)
-    (when (and (gemini-companion-edit-p request) (eq event 'opened))
-      (gemini-companion-state--begin-turn-of record request))))
+    (gemini-companion-state--update record)))
 
-(defun gemini-companion-state--begin-turn-of (record edit)
-  "Begin a turn of RECORD for EDIT, a new edit, unless a turn has begun.
-The window title may show the turn only after its first edit."
-  (let ((session (gemini-companion-edit-session edit)))
+(defun gemini-companion-state--begin-for-edit (session)
+  "Begin or continue the turn of SESSION, of which an edit arrives.
+The window title may show the turn only after its first edit.  A member of
+`gemini-companion-turn-arrival-functions'."
+  (when-let* ((record (gemini-companion-state--of session)))
+    (gemini-companion-turn-continue session)
     (when (if-let* ((turn (gemini-companion-session-turn session)))
               (gemini-companion-turn-ended turn)
             (gemini-companion-state--titled record))
-      (gemini-companion-state--begin record nil)
-      (gemini-companion-edit-set-turn
-       edit (gemini-companion-session-turn session)))))
+      (gemini-companion-state--begin record nil))))
 
 (defun gemini-companion-state--forget-report (record edit)
   "Reset the reported state of RECORD if the decision about EDIT ends it.
@@ -516,6 +514,7 @@ question."
   "Follow the CLIs and their reviews."
   '((gemini-companion-session-changed-functions
      gemini-companion-state--sessions-changed)
+    (gemini-companion-turn-arrival-functions gemini-companion-state--begin-for-edit)
     (gemini-companion-request-functions gemini-companion-state--request-changed)
     (gemini-companion-request-list-functions gemini-companion-state-questions)))
 

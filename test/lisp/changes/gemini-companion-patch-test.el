@@ -73,13 +73,12 @@
 
 (ert-deftest gemini-companion-patch-shows-what-the-last-turn-did ()
   (gemini-companion-patch-test-with '(("a" "1\n") ("b" "1\n"))
-    (let ((turn (gemini-companion-turn-make :prompt "go")))
-      (gemini-companion-test-writes "b" "2\n" session)
-      (dolist (text '("2\n" "3\n"))
-        (gemini-companion-edit-set-turn
-         (gemini-companion-test-writes "a" text session) turn))
-      (should (equal "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+3\n"
-                     (gemini-companion-patch-test-text t))))))
+    (gemini-companion-test-writes "b" "2\n" session)
+    (gemini-companion-turn-begin session "go" t)
+    (dolist (text '("2\n" "3\n"))
+      (gemini-companion-test-writes "a" text session))
+    (should (equal "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+3\n"
+                   (gemini-companion-patch-test-text t)))))
 
 (ert-deftest gemini-companion-patch-needs-a-change ()
   (gemini-companion-patch-test-with '(("a" "1\n"))

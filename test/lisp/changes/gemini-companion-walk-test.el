@@ -123,8 +123,9 @@
                (gemini-companion-test-walk "U"))))
     (with-current-buffer "b"
       (should (equal "1\n2\n3\nfour\n5!\n6\n7\n8\n9\n" (buffer-string))))
-    (should (string-prefix-p "Undid 1 change of b; no changes"
-                             (gemini-companion-test-walk "U")))
+    (let ((current-prefix-arg nil))
+      (should (string-prefix-p "Undid 1 change of b; no changes"
+                               (gemini-companion-test-walk "U"))))
     (with-current-buffer "b"
       (should (equal gemini-companion-test-lines (buffer-string))))))
 
