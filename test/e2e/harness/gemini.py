@@ -185,8 +185,16 @@ class Gemini:
         return last_start(prompts) > last_start(choices)
 
     def _is_typed(self, text: str) -> bool:
-        """Return whether ``text`` is in the prompt, and not only in one before it."""
-        return re.split(f"{self.mark} ", self.screen())[-1].startswith(text)
+        """Return whether ``text`` is in the prompt, and not only in one before it.
+
+        Qwen Code marks the completion of a command that is chosen as it does a prompt.
+        """
+        *_, before, last = ["", *re.split(f"{self.mark} ", self.screen())]
+        return last.startswith(text) or (
+            text.startswith("/")
+            and last.startswith(text[1:])
+            and before.startswith(text)
+        )
 
     def _is_sent(self, command: str) -> bool:
         """Return whether ``command`` is above the prompt.
