@@ -534,7 +534,7 @@ A key that was typed once too often is no answer if there is any."
   (gemini-companion-text-utf-8
    (gemini-companion-text-fit
     (gemini-companion-edit-text edit)
-    (decode-coding-string (gemini-companion-edit-before edit) 'utf-8-unix))))
+    (gemini-companion-content-text (gemini-companion-edit-content edit)))))
 
 (defun gemini-companion-rename--write (edits)
   "Write the files of EDITS, all or none, and return nil.
@@ -549,7 +549,7 @@ files, true names, where that has failed."
     (condition-case problem
         (dolist (edit edits)
           (let ((file (gemini-companion-edit-true-name edit))
-                (old (gemini-companion-edit-before edit))
+                (old (gemini-companion-edit-bytes-before edit))
                 (new (gemini-companion-rename--new-bytes edit)))
             (if (equal old new)
                 ;; A file of which all is excluded was reviewed as it is, too.

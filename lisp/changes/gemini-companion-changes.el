@@ -260,7 +260,7 @@ An edit may be reported by its CLI, and found in its file, too."
         ;; One that was removed and written again is not new.
         (unless weave-before
           (setf (gemini-companion-changes-file-new record)
-                (eq 'new (gemini-companion-edit-before edit))))
+                (gemini-companion-edit-new-p edit)))
         (setf (gemini-companion-changes-file-edit record) edit
               (gemini-companion-changes-file-weave record) weave
               (gemini-companion-changes-file-facts record) (car facts)
@@ -377,16 +377,15 @@ those that were written, that is recorded, and a new weave begins."
 (defun gemini-companion-changes--size-of-edits (record)
   "Return how many bytes the texts of the edits of RECORD take."
   (cl-loop for edit in (gemini-companion-changes-file-edits record)
-           sum (cl-loop for text in (list (gemini-companion-edit-before edit)
-                                          (gemini-companion-edit-after edit))
-                        when (stringp text) sum (string-bytes text))))
+           sum (cl-loop for text in (gemini-companion-edit-strings edit)
+                        sum (string-bytes text))))
 
 (defun gemini-companion-changes--facts-after (record edit weave hunks)
   "Return the facts of RECORD after EDIT, and its hunks of facts, a cons.
 WEAVE is that of RECORD after EDIT, whose HUNKS have lines."
   (let* ((marks (eq 'marks gemini-companion-after-write))
-         (before (gemini-companion-edit-texts-format
-                  edit (gemini-companion-edit-before edit)))
+         (before (gemini-companion-content-format
+                  (gemini-companion-edit-content edit)))
          (after (gemini-companion-edit-format edit))
          ;; What a review does not show, a conversion, is not kept.
          (hunk (gemini-companion-weave-hunk-of-edit edit (length hunks) (not marks)))
@@ -435,10 +434,10 @@ files take more than %d MB"
 
 (defun gemini-companion-changes--before (edit)
   "Return the text that the file of EDIT had, or nil if it was not kept."
-  (pcase (gemini-companion-edit-before edit)
-    ('new "")
-    ('unknown nil)
-    (_ (gemini-companion-edit-texts-decode-before edit))))
+  (cond ((gemini-companion-edit-new-p edit) "")
+        ((gemini-companion-edit-known-p edit)
+         (gemini-companion-content-text-shown
+          (gemini-companion-edit-content edit)))))
 
 (defun gemini-companion-changes--written (edit)
   "Return the lines that EDIT has written, as its file has them.
@@ -446,9 +445,9 @@ It is a cons of these and nil.  If the user has accepted other lines than the
 file has, as those are of the CLI or of a formatter, it is a cons of the
 accepted lines and of the lines of the file."
   (let* ((lines (gemini-companion-changes--lines (gemini-companion-edit-after edit)))
-         (bytes (gemini-companion-edit-texts-bytes edit))
-         (now (and bytes (gemini-companion-changes--lines
-                          (gemini-companion-edit-texts-decode edit bytes)))))
+         (content (gemini-companion-edit-texts-now edit))
+         (now (and content (gemini-companion-changes--lines
+                            (gemini-companion-content-text content)))))
     (cond ((or (null now) (equal lines now)) (list lines))
           ((not (gemini-companion-changes--alone-p edit)) (list lines))
           ;; Qwen Code merges two edits of a file.
@@ -605,18 +604,20 @@ BUFFER is the current one by default, and may have been killed."
 Return nil if it is gone, or cannot be read."
   (if-let* ((buffer (gemini-companion-changes-buffer record)))
       (gemini-companion-revert-text buffer)
-    (when-let* ((bytes (gemini-companion-changes--bytes record)))
-      (gemini-companion-edit-texts-decode
-       (gemini-companion-changes-file-edit record) bytes))))
+    (when-let* ((content (gemini-companion-changes--content record)))
+      (gemini-companion-content-text content))))
 
-(defun gemini-companion-changes--bytes (record)
-  "Return the bytes of the file of RECORD, or nil if it cannot be read."
+(defun gemini-companion-changes--content (record)
+  "Return the content that the file of RECORD has, or nil if it cannot be read.
+It is read as by the CLI that has written it last."
   (let ((path (gemini-companion-changes-path record)))
     (and (equal (gemini-companion-changes-file-name record)
                 (gemini-companion-text-true-name path))
          (gemini-companion-edit-texts-keepable-p path)
          (ignore-error file-error
-           (gemini-companion-text-bytes path)))))
+           (gemini-companion-edit-texts-with
+            (gemini-companion-changes-file-edit record)
+            (gemini-companion-text-bytes path))))))
 
 (defun gemini-companion-changes--now (record buffer)
   "Return the lines of the file of RECORD now, and their format, a cons.
@@ -629,16 +630,14 @@ Return nil if it cannot be read."
                  (gemini-companion-edit-texts-from-visited
                   edit (gemini-companion-revert-text buffer)))
                 (gemini-companion-format-of-buffer buffer)))
-      (when-let* ((bytes (gemini-companion-changes--bytes record)))
-        (cons (gemini-companion-changes-lines-of-bytes record bytes)
-              (gemini-companion-edit-texts-format edit bytes))))))
+      (when-let* ((content (gemini-companion-changes--content record)))
+        (cons (gemini-companion-changes-lines-of-content content)
+              (gemini-companion-content-format content))))))
 
-(defun gemini-companion-changes-lines-of-bytes (record bytes)
-  "Return the lines of the file of RECORD when it has BYTES, a vector.
+(defun gemini-companion-changes-lines-of-content (content)
+  "Return the lines of CONTENT, as they are displayed, a vector.
 All of them have a newline."
-  (gemini-companion-changes--lines
-   (gemini-companion-edit-texts-decode-shown
-    (gemini-companion-changes-file-edit record) bytes)))
+  (gemini-companion-changes--lines (gemini-companion-content-text-shown content)))
 
 ;;;; What is left of edits
 
@@ -673,14 +672,14 @@ RECORD is that of its file, which EXISTS or not.  SEEN is what is in the buffer
 UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
   (let* ((edit (gemini-companion-changes--write-edit write))
          (all (mapcar #'car (gemini-companion-changes--write-shown write)))
-         (new (and (eq 'new (gemini-companion-edit-before edit))
+         (new (and (gemini-companion-edit-new-p edit)
                    (gemini-companion-changes-file-new record)))
          (undone (and seen (gemini-companion-changes--undone write seen))))
     (cond
      ((not exists)
       (cond (new '(deleted))
             ((seq-some (lambda (other)
-                         (eq 'new (gemini-companion-edit-before other)))
+                         (gemini-companion-edit-new-p other))
                        (memq edit (gemini-companion-changes-file-edits record)))
              (cons 'reverted all))))
      (new '(written))

@@ -1071,12 +1071,13 @@ lines are those of a comment, the record of the file must not tell, either."
                                 (gemini-companion-comment--anchored-p comment)))
                          (gemini-companion-comments-of-file
                           (gemini-companion-edit-true-name edit))))
-              ((stringp (gemini-companion-edit-before edit)))
+              (before (gemini-companion-edit-content edit))
+              ((gemini-companion-content-bytes-p before))
               ;; The buffer may have the text before.
               (text (gemini-companion-comment--file-text
                      (gemini-companion-edit-file edit) 'disk)))
     (let ((old (gemini-companion-lines-split
-                (gemini-companion-edit-texts-decode-before edit)))
+                (gemini-companion-content-text-shown before)))
           (new (gemini-companion-lines-split text)))
       (dolist (comment comments)
         (let* ((was (gemini-companion-comment--find comment old))

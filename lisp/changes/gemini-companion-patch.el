@@ -51,14 +51,14 @@ are left out."
            (last (car (last of-file))))
        (gemini-companion-patch--make-file
         :name (car of-file)
-        :before (unless (eq 'new (gemini-companion-edit-before first))
+        :before (unless (gemini-companion-edit-new-p first)
                   (gemini-companion-patch--text-before first))
         :after (gemini-companion-patch--text-after last)
         :session (gemini-companion-edit-session last))))
    (seq-group-by #'gemini-companion-edit-true-name
                  (seq-remove (lambda (edit)
                                (and (not (gemini-companion-edit-open-p edit))
-                                    (eq 'unknown (gemini-companion-edit-before edit))))
+                                    (not (gemini-companion-edit-known-p edit))))
                              edits))))
 
 (defun gemini-companion-patch--text-before (edit)

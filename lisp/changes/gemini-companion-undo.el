@@ -66,29 +66,36 @@ too large."
          :buffer buffer
          :text (gemini-companion-revert-text buffer)
          :seen (and record (gemini-companion-changes-seen record buffer)))
-      (when-let* ((bytes (gemini-companion-edit-texts-bytes edit)))
+      (when-let* ((now (gemini-companion-edit-texts-now edit)))
         (gemini-companion-undo--make-text
-         :bytes bytes
-         :text (gemini-companion-edit-texts-decode edit bytes)
+         :bytes (gemini-companion-content-bytes now)
+         :text (gemini-companion-content-text now)
          :seen (and record
-                    (gemini-companion-changes-see
-                     record
-                     (gemini-companion-changes-lines-of-bytes record bytes)
-                     (gemini-companion-edit-texts-format edit bytes))))))))
+                    (gemini-companion-undo--see
+                     record (gemini-companion-content-bytes now))))))))
+
+(defun gemini-companion-undo--see (record bytes)
+  "Return what the file of RECORD has of it when it has BYTES.
+For the value, see `gemini-companion-changes-see'."
+  (let ((content (gemini-companion-edit-texts-with
+                  (gemini-companion-changes-file-edit record) bytes)))
+    (gemini-companion-changes-see
+     record (gemini-companion-changes-lines-of-content content)
+     (gemini-companion-content-format content))))
 
 ;;;; Whether an edit can be undone
 
 (defun gemini-companion-undo-check (edit &optional hunk)
   "Signal an error if undoing EDIT, or its HUNK, is impossible anyway."
   (let* ((file (gemini-companion-edit-file edit))
-         (before (gemini-companion-edit-before edit))
          (unsaved (gemini-companion-revert-unsaved file)))
     (when-let*
         ((why (cond
                ((gemini-companion-undo-unwritten edit))
                ((member hunk (gemini-companion-edit-undone edit))
                 "has this change undone already")
-               ((eq 'unknown before) "had a previous text that was not kept")
+               ((not (gemini-companion-edit-known-p edit))
+                "had a previous text that was not kept")
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
                 "was deleted or renamed since; nothing to undo")
@@ -126,7 +133,7 @@ Otherwise it would count as written by others."
     ('unsaved "was undone already, and is not saved yet")
     ('reverted "was undone already")
     ('deleted "was deleted already")
-    ((guard (not (or (memq (gemini-companion-edit-before edit) '(new unknown))
+    ((guard (not (or (null (gemini-companion-edit-bytes-before edit))
                      (condition-case nil
                          (gemini-companion-edit-hunks edit)
                        (error t)))))
@@ -361,20 +368,17 @@ Signal an error if that is impossible."
 (defun gemini-companion-undo--turn-bytes (record hunks undone from to)
   "Write TO to the file of RECORD, which has FROM, and return non-nil.
 For HUNKS and UNDONE, see `gemini-companion-undo-turn'."
-  (let ((edit (gemini-companion-changes-file-edit record)))
-    (gemini-companion-undo-write (gemini-companion-changes-path record) from to)
-    (when-let* ((buffer (gemini-companion-changes-buffer record)))
-      (with-current-buffer buffer
-        (gemini-companion-undo--push-entry record hunks undone from to)
-        (undo-boundary)))
-    (if undone
-        (gemini-companion-changes-set-undone
-         record hunks
-         (gemini-companion-changes-see
-          record (gemini-companion-changes-lines-of-bytes record from)
-          (gemini-companion-edit-texts-format edit from)))
-      (gemini-companion-changes-set-back record hunks))
-    t))
+  (gemini-companion-undo-write (gemini-companion-changes-path record) from to)
+  (when-let* ((buffer (gemini-companion-changes-buffer record)))
+    (with-current-buffer buffer
+      (gemini-companion-undo--push-entry record hunks undone from to)
+      (undo-boundary)))
+  (if undone
+      (gemini-companion-changes-set-undone
+       record hunks
+       (gemini-companion-undo--see record from))
+    (gemini-companion-changes-set-back record hunks))
+  t)
 
 (defun gemini-companion-undo--turn-lines (record hunks undone buffer)
   "Change the lines of HUNKS of RECORD in BUFFER, which visits its file.
@@ -505,14 +509,14 @@ Signal an error if that is impossible."
          (bytes (gemini-companion-undo--text-bytes now))
          (new (gemini-companion-undo-new-p edit))
          (converted (and whole bytes
-                         (stringp (gemini-companion-edit-before edit))
+                         (gemini-companion-edit-bytes-before edit)
                          (gemini-companion-undo--converted edit bytes))))
     (cond
      ((or new
           (and (or (null hunk)
                    (equal (list hunk) (gemini-companion-edit-hunks edit)))
                bytes
-               (stringp (gemini-companion-edit-before edit))
+               (gemini-companion-edit-bytes-before edit)
                (null converted)
                (gemini-companion-edit-texts-in-file-p edit)))
       ;; From A to B, C and B: without the first edit, none is in the file.
@@ -533,7 +537,7 @@ undo this edit by hand"
 (defun gemini-companion-undo-new-p (edit)
   "Return non-nil if undoing EDIT deletes its file, which was new.
 A file that its CLI has removed and written again in one turn is not."
-  (and (eq 'new (gemini-companion-edit-before edit))
+  (and (gemini-companion-edit-new-p edit)
        (pcase (gemini-companion-changes-of edit)
          (`(,record . ,_) (gemini-companion-changes-file-new record))
          (_ t))))
@@ -552,10 +556,11 @@ A file that its CLI has removed and written again in one turn is not."
   "Return how others have converted the file of EDIT, which has BYTES, or nil.
 The value is a text for the user, or t if only the newline at the end differs.
 In the format of before the edit, nothing is taken back by undoing."
-  (let ((before (gemini-companion-edit-texts-format
-                 edit (gemini-companion-edit-before edit)))
+  (let ((before (gemini-companion-content-format
+                 (gemini-companion-edit-content edit)))
         (written (gemini-companion-edit-format edit))
-        (now (gemini-companion-edit-texts-format edit bytes)))
+        (now (gemini-companion-content-format
+              (gemini-companion-edit-texts-with edit bytes))))
     (unless (or (gemini-companion-format-same-p before now)
                 (gemini-companion-format-same-p written now))
       (or (and (gemini-companion-format-conversion before now)
@@ -592,7 +597,8 @@ how others have converted the file, which stays so, or nil."
             (gemini-companion-undo--bytes-before edit now))
            ((and (null (gemini-companion-undo--text-buffer now))
                  (gemini-companion-format-mark format)
-                 (null (coding-system-get (gemini-companion-edit-coding edit) :bom))
+                 (null (coding-system-get (gemini-companion-edit-texts-coding edit)
+                                          :bom))
                  (not (string-prefix-p "\uFEFF" text)))
             (concat "\uFEFF" text))
            (t text)))))
@@ -600,15 +606,16 @@ how others have converted the file, which stays so, or nil."
 (defun gemini-companion-undo--restored-p (edit seen hunks format)
   "Return non-nil if EDIT's file is as before it in SEEN without HUNKS.
 FORMAT is the format of that."
-  (when-let* ((before (gemini-companion-edit-before edit))
-              ((stringp before))
-              (record (car (gemini-companion-changes-of edit))))
-    (and (equal (gemini-companion-changes-lines-of-bytes record before)
+  (when-let* ((bytes (gemini-companion-edit-bytes-before edit))
+              (record (car (gemini-companion-changes-of edit)))
+              (before (gemini-companion-edit-texts-with
+                       (gemini-companion-changes-file-edit record) bytes)))
+    (and (equal (gemini-companion-changes-lines-of-content before)
                 (gemini-companion-weave-text-without
                  (gemini-companion-changes-seen-weave seen) hunks))
          (eq (gemini-companion-format-open format)
              (gemini-companion-format-open
-              (gemini-companion-edit-texts-format edit before))))))
+              (gemini-companion-content-format before))))))
 
 (defun gemini-companion-undo--whole-p (edit hunk)
   "Return non-nil if nothing is left of EDIT without HUNK, or HUNK is nil."
@@ -619,13 +626,13 @@ FORMAT is the format of that."
 
 (defun gemini-companion-undo--bytes-before (edit now)
   "Return the bytes that EDIT's file had, in place of the text NOW of the file."
-  (let ((before (gemini-companion-edit-before edit)))
-    (if (eq 'unreviewed (gemini-companion-edit-decision edit))
-        ;; A CLI may report plain line ends, and keeps those of the file.
-        (gemini-companion-text-fit (gemini-companion-edit-texts-decode edit before)
-                                   (gemini-companion-undo--text-text now)
-                                   'own)
-      before)))
+  (if (eq 'unreviewed (gemini-companion-edit-decision edit))
+      ;; A CLI may report plain line ends, and keeps those of the file.
+      (gemini-companion-text-fit
+       (gemini-companion-content-text (gemini-companion-edit-content edit))
+       (gemini-companion-undo--text-text now)
+       'own)
+    (gemini-companion-edit-bytes-before edit)))
 
 (defun gemini-companion-undo--as-there (edit now changes)
   "Return a function for lines that come back in the text NOW, or nil.
@@ -633,7 +640,7 @@ These are lines of before EDIT that its CLI could not read, which it has
 converted to UTF-8.  Beside lines that stay and are in UTF-8, in place of
 CHANGES, they have to be in UTF-8, too: Emacs would read neither in a file of
 both."
-  (let ((coding (gemini-companion-edit-shown-in edit)))
+  (let ((coding (gemini-companion-edit-texts-shown-in edit)))
     (when (and coding
                (null (gemini-companion-undo--text-buffer now))
                (not (string-match-p
@@ -695,7 +702,8 @@ OLD is in bytes, and TEXT may be.  If TEXT is nil, delete the file.
 Return the value of END, called after that; or if the file is the copy of
 a remote one, nil, and call DONE later."
   (when (and (multibyte-string-p text) (not buffer))
-    (setq text (encode-coding-string text (gemini-companion-edit-coding edit))))
+    (setq text (encode-coding-string text
+                                     (gemini-companion-edit-texts-coding edit))))
   (let ((file (gemini-companion-edit-file edit)))
     (cond (buffer
            (with-current-buffer buffer

@@ -50,21 +50,21 @@ hunks that are not among them are restored."
 ;; or cannot write them in the coding system of the file.
 (defun gemini-companion-edit-hunks--lost-in (edit text)
   "Return how many characters of TEXT the CLI of EDIT does not write as they are."
-  (let ((coding (gemini-companion-edit-coding edit)))
+  (let ((coding (gemini-companion-edit-texts-coding edit)))
     (gemini-companion-coding-lost text (unless (eq 'utf-8-unix coding) coding))))
 
 (defun gemini-companion-edit-hunks--count-lost (edit old new)
   "Return how many characters are lost in the buffer NEW that OLD has, for EDIT.
 That is 0 for a file in UTF-8."
-  (if (or (gemini-companion-edit-shown-in edit)
-          (not (eq 'utf-8-unix (gemini-companion-edit-coding edit))))
+  (if (or (gemini-companion-edit-texts-shown-in edit)
+          (not (eq 'utf-8-unix (gemini-companion-edit-texts-coding edit))))
       (max 0 (- (gemini-companion-edit-hunks--lost-in
                  edit (gemini-companion-text-of-buffer new))
                 ;; The file may have had the character U+FFFD already.
                 (gemini-companion-coding-replaced
-                 (if (stringp (gemini-companion-edit-before edit))
-                     (gemini-companion-edit-texts-decode
-                      edit (gemini-companion-edit-before edit))
+                 (if (gemini-companion-edit-bytes-before edit)
+                     (gemini-companion-content-text
+                      (gemini-companion-edit-content edit))
                    (gemini-companion-text-of-buffer old)))))
     0))
 

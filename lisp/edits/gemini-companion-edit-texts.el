@@ -19,6 +19,7 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-coding)
+(require 'gemini-companion-content)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-format)
 (require 'gemini-companion-hunk)
@@ -54,56 +55,42 @@ the CLI has made of them, such as its proposal."
                        (gemini-companion-edit-file edit))))
     (gemini-companion-coding-of-buffer buffer)))
 
-(defun gemini-companion-edit-texts-set-coding (edit bytes text)
-  "Record in which coding systems the CLI and Emacs read the file of EDIT.
-BYTES are those of the file, or a symbol if they are not known, and TEXT is
-a text that the CLI has made of them, such as its proposal."
+(defun gemini-companion-edit-texts-content (edit bytes text)
+  "Return the `gemini-companion-content' of the file of EDIT when it has BYTES.
+BYTES may be a symbol, see there.  TEXT is a text that the CLI has made of them,
+such as its proposal."
   (let* ((undecoded (and (stringp bytes)
                          (not (gemini-companion-coding-utf-8-p bytes))))
          (coding (if undecoded
                      (gemini-companion-edit-texts--coding-of-cli edit bytes text)
                    'utf-8-unix)))
-    (setf (gemini-companion-edit-coding edit) coding
-          (gemini-companion-edit-shown-in edit)
-          (and undecoded
-               (eq 'utf-8-unix coding)
-               (or (gemini-companion-edit-texts--coding-of-buffer edit)
-                   (gemini-companion-coding-of-file
-                    (gemini-companion-edit-file edit) bytes))))))
+    (gemini-companion-content-make
+     :bytes bytes
+     :coding coding
+     :shown-in (and undecoded
+                    (eq 'utf-8-unix coding)
+                    (or (gemini-companion-edit-texts--coding-of-buffer edit)
+                        (gemini-companion-coding-of-file
+                         (gemini-companion-edit-file edit) bytes))))))
 
-(defun gemini-companion-edit-texts-decode (edit bytes)
-  "Return the text of BYTES, which the file of EDIT has."
-  (decode-coding-string bytes (gemini-companion-edit-coding edit)))
+(defun gemini-companion-edit-texts-with (edit bytes)
+  "Return the content of the file of EDIT when it has BYTES.
+It is read as before EDIT, see `gemini-companion-content-with'."
+  (gemini-companion-content-with (gemini-companion-edit-content edit) bytes))
 
-(defun gemini-companion-edit-texts-decode-shown (edit bytes)
-  "Return the text of BYTES, which the file of EDIT has, for the user.
-Lines that the CLI cannot read are as Emacs reads them."
-  (if-let* ((shown-in (gemini-companion-edit-shown-in edit)))
-      (gemini-companion-coding-decode-undecoded bytes shown-in)
-    (gemini-companion-edit-texts-decode edit bytes)))
+(defun gemini-companion-edit-texts-coding (edit)
+  "Return the coding system of the file of EDIT, as its CLI decodes it."
+  (gemini-companion-content-coding (gemini-companion-edit-content edit)))
 
-(defun gemini-companion-edit-texts-decode-before (edit)
-  "Return the text that the file of EDIT had, with its line ends.
-Its bytes must be known.  Lines that the CLI cannot read are as Emacs reads
-them."
-  (gemini-companion-edit-texts-decode-shown edit
-                                             (gemini-companion-edit-before edit)))
-
-(defun gemini-companion-edit-texts-encoded (edit text)
-  "Return the bytes of TEXT in the file of EDIT, or `unknown'.
-TEXT is as the CLI has read it.  Its bytes are unknown if the CLI could not
-decode them, or if Emacs does not have some of its characters in that coding
-system."
-  (let ((bytes (encode-coding-string text (gemini-companion-edit-coding edit))))
-    (if (or (string-search "\uFFFD" text)
-            (not (equal text (gemini-companion-edit-texts-decode edit bytes))))
-        'unknown
-      bytes)))
+(defun gemini-companion-edit-texts-shown-in (edit)
+  "Return the coding system of displayed lines that the CLI of EDIT cannot read.
+Return nil if there are no such lines."
+  (gemini-companion-content-shown-in (gemini-companion-edit-content edit)))
 
 (defun gemini-companion-edit-texts-visited-coding (edit)
   "Return the coding system of the current buffer, which visits the file of EDIT.
 Return nil if the CLI reads the file in the same one."
-  (let ((coding (gemini-companion-edit-coding edit))
+  (let ((coding (gemini-companion-edit-texts-coding edit))
         (own (gemini-companion-coding-of-buffer (current-buffer))))
     (unless (or (null own)
                 (eq (coding-system-base own) (coding-system-base coding))
@@ -121,7 +108,7 @@ Return nil if the CLI reads the file in the same one."
 The CLI may read the file in another coding system than Emacs."
   (if-let* ((own (gemini-companion-edit-texts-visited-coding edit)))
       (decode-coding-string
-       (encode-coding-string text (gemini-companion-edit-coding edit)) own)
+       (encode-coding-string text (gemini-companion-edit-texts-coding edit)) own)
     text))
 
 (defun gemini-companion-edit-texts-from-visited (edit text)
@@ -129,7 +116,7 @@ The CLI may read the file in another coding system than Emacs."
 It is the reverse of `gemini-companion-edit-texts-as-visited'."
   (if-let* ((own (gemini-companion-edit-texts-visited-coding edit)))
       (decode-coding-string
-       (encode-coding-string text own) (gemini-companion-edit-coding edit))
+       (encode-coding-string text own) (gemini-companion-edit-texts-coding edit))
     text))
 
 ;;;; The text before
@@ -149,63 +136,73 @@ It has plain line ends; Qwen Code does not see the byte order mark, either."
               (attributes (gemini-companion-text-attributes file)))
     (<= (file-attribute-size attributes) gemini-companion-edit-texts--most-bytes)))
 
-(defun gemini-companion-edit-texts-bytes (edit)
-  "Return the bytes of the file of EDIT, or nil if they cannot be kept."
+(defun gemini-companion-edit-texts-now (edit)
+  "Return the content that the file of EDIT has now, or nil if it cannot be kept.
+It is read as before EDIT; see `gemini-companion-content'."
   (let ((file (gemini-companion-edit-file edit)))
     (and (gemini-companion-edit-texts-keepable-p file)
          (ignore-error file-error
-           (gemini-companion-text-bytes file)))))
+           (gemini-companion-edit-texts-with
+            edit (gemini-companion-text-bytes file))))))
+
+(defun gemini-companion-edit-texts-bytes (edit)
+  "Return the bytes that the file of EDIT has now, or nil if they cannot be kept."
+  (when-let* ((now (gemini-companion-edit-texts-now edit)))
+    (gemini-companion-content-bytes now)))
 
 (defun gemini-companion-edit-texts-read (edit)
   "Read the text of the file of EDIT, which is not written yet.
 Record whether it has changed, and update the buffer of the original."
-  (let ((previous (gemini-companion-edit-before edit))
-        (buffer (gemini-companion-edit-original-buffer edit)))
-    (setf (gemini-companion-edit-before edit)
-          (cond ((null (gemini-companion-text-attributes
-                        (gemini-companion-edit-file edit)))
-                 'new)
-                ((gemini-companion-edit-texts-bytes edit))
-                (t 'unknown)))
-    (gemini-companion-edit-texts-set-coding edit (gemini-companion-edit-before edit)
-                                            (gemini-companion-edit-proposed edit))
-    (gemini-companion-edit-texts--note-change edit previous)
+  (let ((buffer (gemini-companion-edit-original-buffer edit))
+        (bytes (cond ((null (gemini-companion-text-attributes
+                             (gemini-companion-edit-file edit)))
+                      'none)
+                     ((gemini-companion-edit-texts-bytes edit))
+                     (t 'unknown))))
+    (gemini-companion-edit-texts--note-change edit bytes)
+    (setf (gemini-companion-edit-content edit)
+          (gemini-companion-edit-texts-content
+           edit bytes (gemini-companion-edit-proposed edit)))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (gemini-companion-replace-text
          (gemini-companion-edit-texts--read-original edit))
         (set-buffer-modified-p nil)))))
 
-(defun gemini-companion-edit-texts--note-change (edit previous)
-  "Record in the remarks on EDIT if its file does not have PREVIOUS any more.
-PREVIOUS is what was read before, as in the slot `before', or nil at the
-first time.  A file that is too large to be kept is read again only if its
-time has changed, and so has its text."
-  (let ((now (gemini-companion-edit-before edit)))
+(defun gemini-companion-edit-texts--note-change (edit bytes)
+  "Record in the remarks on EDIT if its file was read before, and has changed.
+BYTES is what it has now, see `gemini-companion-content'.  A file that is too
+large to be kept is read again only if its time has changed, and so has its
+text."
+  (let ((previous (gemini-companion-content-bytes
+                   (gemini-companion-edit-content edit))))
     (when (and previous
-               (or (eq 'unknown now)
-                   (not (equal previous now))))
+               (or (eq 'unknown bytes)
+                   (not (equal previous bytes))))
       (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))))
 
 (defun gemini-companion-edit-texts-before (edit)
   "Return the text before EDIT, as its CLI sees it, or \"\" of a new file.
 It must have been kept."
-  (if (eq 'new (gemini-companion-edit-before edit))
+  (if (gemini-companion-edit-new-p edit)
       ""
     (gemini-companion-edit-texts--plain
-     edit (gemini-companion-edit-texts-decode-before edit))))
+     edit (gemini-companion-content-text-shown (gemini-companion-edit-content edit)))))
 
 (defun gemini-companion-edit-texts--read-original (edit)
   "Return the text before EDIT, which is open, for the buffer of the original.
 A file that is too large to be kept is read now, and its coding systems are
 recorded."
-  (if (not (eq 'unknown (gemini-companion-edit-before edit)))
+  (if (gemini-companion-edit-known-p edit)
       (gemini-companion-edit-texts-before edit)
-    (let ((bytes (gemini-companion-text-bytes (gemini-companion-edit-file edit))))
-      (gemini-companion-edit-texts-set-coding edit bytes
-                                              (gemini-companion-edit-proposed edit))
+    (let ((content (gemini-companion-edit-texts-content
+                    edit
+                    (gemini-companion-text-bytes (gemini-companion-edit-file edit))
+                    (gemini-companion-edit-proposed edit))))
+      (setf (gemini-companion-edit-content edit)
+            (gemini-companion-content-with content 'unknown))
       (gemini-companion-edit-texts--plain
-       edit (gemini-companion-edit-texts-decode-shown edit bytes)))))
+       edit (gemini-companion-content-text-shown content)))))
 
 ;;;; The text after
 
@@ -277,7 +274,7 @@ Signal a `user-error' if the text before EDIT was not kept."
   (if (gemini-companion-edit-open-p edit)
       (funcall function (gemini-companion-edit-texts-original edit)
                (gemini-companion-edit-proposal-buffer edit))
-    (when (eq 'unknown (gemini-companion-edit-before edit))
+    (unless (gemini-companion-edit-known-p edit)
       (user-error "The previous text of %s was not kept"
                   (gemini-companion-edit-name edit)))
     (with-temp-buffer
@@ -299,24 +296,16 @@ It is nil while the buffer of the original is still to be made."
 
 ;;;; The format of the file
 
-(defun gemini-companion-edit-texts-format (edit bytes)
-  "Return the `gemini-companion-format' of the file of EDIT when it has BYTES.
-Return nil if BYTES is a symbol, as they are unknown."
-  (when (stringp bytes)
-    (gemini-companion-format-of-bytes
-     bytes (or (gemini-companion-edit-shown-in edit)
-               (gemini-companion-edit-coding edit)))))
-
 (defun gemini-companion-edit-texts-record-format (edit)
   "Record the format in which the CLI of EDIT has just written its file."
   (setf (gemini-companion-edit-format edit)
-        (gemini-companion-edit-texts-format
-         edit (gemini-companion-edit-texts-bytes edit))))
+        (when-let* ((now (gemini-companion-edit-texts-now edit)))
+          (gemini-companion-content-format now))))
 
 (defun gemini-companion-edit-texts-conversion (edit)
   "Return a text about how the CLI of EDIT has converted its file, or nil."
   (gemini-companion-format-conversion
-   (gemini-companion-edit-texts-format edit (gemini-companion-edit-before edit))
+   (gemini-companion-content-format (gemini-companion-edit-content edit))
    (gemini-companion-edit-format edit)))
 
 ;;;; The text in the file
@@ -340,9 +329,9 @@ By default, that is the text that the edit has written."
 
 (defun gemini-companion-edit-texts-changed-to-p (edit text bytes)
   "Return non-nil if BYTES are TEXT, but not what the file of EDIT had before."
-  (and (not (equal bytes (gemini-companion-edit-before edit)))
+  (and (not (equal bytes (gemini-companion-edit-bytes-before edit)))
        (or (gemini-companion-edit-texts--written-in-p
-            text bytes (gemini-companion-edit-coding edit))
+            text bytes (gemini-companion-edit-texts-coding edit))
            ;; Before a rewrite of the whole text, nothing showed in which coding
            ;; system the CLI had read the file; now its text does.
            (when-let* ((codings (gemini-companion-client-codings
@@ -351,7 +340,7 @@ By default, that is the text that the edit has written."
              (gemini-companion-edit-texts--written-in-p
               text bytes
               (gemini-companion-coding-guess
-               bytes text codings (list (gemini-companion-edit-coding edit))))))))
+               bytes text codings (list (gemini-companion-edit-texts-coding edit))))))))
 
 (defun gemini-companion-edit-texts--written-in-p (text bytes coding)
   "Return non-nil if BYTES are TEXT as a CLI has written it in CODING."
@@ -370,9 +359,9 @@ By default, that is the text that the edit has written."
               (bytes (ignore-error file-error
                        (gemini-companion-text-bytes
                         (gemini-companion-edit-file edit))))
-              (coding (gemini-companion-edit-coding edit))
+              (coding (gemini-companion-edit-texts-coding edit))
               ((not (gemini-companion-edit-texts--written-in-p text bytes coding))))
-    (setf (gemini-companion-edit-coding edit)
+    (setf (gemini-companion-content-coding (gemini-companion-edit-content edit))
           (gemini-companion-coding-guess bytes text codings (list coding))
           ;; The hunks are of lines that were decoded otherwise.
           (gemini-companion-edit-compared edit) nil)))

@@ -21,6 +21,7 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-commands)
+(require 'gemini-companion-content)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
 (require 'gemini-companion-log)
@@ -77,20 +78,16 @@ FILE-STATE is nil until it is known; `written'; `unwritten' if the CLI did
 not write the file in a minute; `reverted' if the user then did that,
 `unsaved' if that is not saved yet, or `deleted' if the file was new.
 
-BEFORE is the text that the file had, undecoded, `new' if there was no
-file, or `unknown'; PROPOSED is the text that the CLI proposed, and AFTER
-the text that was answered or written, or nil while the edit is open.
+CONTENT is the `gemini-companion-content' that the file had before it; PROPOSED
+is the text that the CLI proposed, and AFTER the text that was answered or
+written, or nil while the edit is open.
 ORIGINAL-BUFFER and PROPOSAL-BUFFER are the buffers of the two texts during
 a review; the user may edit the second."
-  id file decision file-state before proposed after
+  id file decision file-state (content (gemini-companion-content-make)) proposed after
   original-buffer proposal-buffer
   (true-name (gemini-companion-text-true-name file)
              :documentation "True name of the file when it arrived.")
   (turn nil :documentation "Its turn, a guess if the CLI reports none.")
-  (coding 'utf-8-unix :documentation "The coding system in which the CLI reads
-and writes the file, with plain line ends.")
-  (shown-in nil :documentation "The coding system of displayed lines that the CLI
-cannot read, since they are not UTF-8; nil if there are no such lines.")
   (format nil :documentation "The `gemini-companion-format' in which its CLI has
 written the file, or nil if that is unknown.")
   (lost 0 :documentation "Number of characters that its proposal, with all hunks,
@@ -205,10 +202,8 @@ It is not while the edit is open, and for a minute after it has ended."
   "Return the weight of EDIT in the history of edits, 1 or more.
 It is 1 for each 400 kB of its texts."
   (let ((bytes 0))
-    (dolist (text (list (gemini-companion-edit-before edit)
-                        (gemini-companion-edit-after edit)))
-      (when (stringp text)
-        (cl-incf bytes (string-bytes text))))
+    (dolist (text (gemini-companion-edit-strings edit))
+      (cl-incf bytes (string-bytes text)))
     (max 1 (/ bytes 400000))))
 
 (defun gemini-companion-edit--pruned (edits)
@@ -237,6 +232,25 @@ received, or that have an unsaved proposal."
         (gemini-companion-edit--pruned (cons edit gemini-companion-edit--all))))
 
 ;;;; Properties of an edit
+
+(defun gemini-companion-edit-new-p (edit)
+  "Return non-nil if the file of EDIT did not exist before."
+  (gemini-companion-content-none-p (gemini-companion-edit-content edit)))
+
+(defun gemini-companion-edit-known-p (edit)
+  "Return non-nil if it is known what the file of EDIT had before."
+  (gemini-companion-content-known-p (gemini-companion-edit-content edit)))
+
+(defun gemini-companion-edit-bytes-before (edit)
+  "Return the bytes of the file before EDIT, or nil if it was new or is unknown."
+  (let ((content (gemini-companion-edit-content edit)))
+    (and (gemini-companion-content-bytes-p content)
+         (gemini-companion-content-bytes content))))
+
+(defun gemini-companion-edit-strings (edit)
+  "Return the texts of EDIT that are known: the bytes before, and the text after."
+  (delq nil (list (gemini-companion-edit-bytes-before edit)
+                  (gemini-companion-edit-after edit))))
 
 (defun gemini-companion-edit-open-p (edit)
   "Return non-nil if EDIT awaits an answer."

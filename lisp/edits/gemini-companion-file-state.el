@@ -357,14 +357,15 @@ wait for other answers.  If both were refused, the last one is written."
 BYTES are those of the file; if it is not known which these are, or the
 previous ones, it has.  It has, too, if TEXT makes no difference."
   (or (symbolp bytes)
-      (eq 'unknown (gemini-companion-edit-before edit))
+      (not (gemini-companion-edit-known-p edit))
       (let* ((before (gemini-companion-edit-texts-before edit))
              (expected (gemini-companion-file-state--differences before text)))
         (or (null expected)
             (gemini-companion-file-state--any-of-edit-p
              edit
              (gemini-companion-file-state--differences
-              before (gemini-companion-edit-texts-decode edit bytes))
+              before (gemini-companion-content-text
+                      (gemini-companion-edit-texts-with edit bytes)))
              expected)))))
 
 (defun gemini-companion-file-state--any-of-edit-p (edit found expected)
@@ -398,7 +399,7 @@ Only edits of its turn, or that are still expected, count.  The elements are
                         (gemini-companion-edit-turn other))
                     (gemini-companion-written-live-p
                      (gemini-companion-edit-awaited other)))
-                (not (eq 'unknown (gemini-companion-edit-before other))))
+                (gemini-companion-edit-known-p other))
        (gemini-companion-file-state--differences
         (gemini-companion-edit-texts-before other)
         (gemini-companion-edit-after other))))
@@ -480,14 +481,14 @@ which the CLI may not know; see `gemini-companion-file-state--unknown-to-cli'.
 That is the case where TEXT puts back what the CLI had written, or what was
 there before; with another text, the CLI has read that of the user."
   (when-let* ((last (gemini-companion-file-state--unknown-to-cli edit))
-              ((not (eq 'unknown (gemini-companion-edit-before edit)))))
+              ((gemini-companion-edit-known-p edit)))
     (let* ((mine (gemini-companion-edit-texts-before edit))
            (differences (apply-partially #'gemini-companion-file-state--differences
                                          mine))
            (of-user (funcall differences (gemini-companion-edit-proposed last)))
            (previous (append
                       of-user
-                      (unless (eq 'unknown (gemini-companion-edit-before last))
+                      (when (gemini-companion-edit-known-p last)
                         (funcall differences
                                  (gemini-companion-edit-texts-before last))))))
       (seq-some (lambda (change)
@@ -526,7 +527,7 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
               ;; The report of the prompt of that turn may have been lost.
               (not (gemini-companion-edit-reported edit))
             (and (gemini-companion-file-state--in-turn-p edit session)
-                 (not (eq 'unknown (gemini-companion-edit-before edit)))
+                 (gemini-companion-edit-known-p edit)
                  (gemini-companion-edit-texts-same-p
                   (or before "") (gemini-companion-edit-texts-before edit))))))
    (gemini-companion-edits-of-file (gemini-companion-text-true-name file))))
@@ -537,17 +538,17 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
   (let* ((edit (gemini-companion-edit-make
                 :id (gensym) :session session :file file
                 :decision 'unreviewed :proposed after :after after))
-         (bytes (gemini-companion-edit-texts-bytes edit)))
-    (gemini-companion-edit-texts-set-coding edit bytes after)
-    (setf (gemini-companion-edit-before edit)
+         (bytes (gemini-companion-edit-texts-bytes edit))
+         (now (gemini-companion-edit-texts-content edit bytes after)))
+    (setf (gemini-companion-edit-content edit)
           (if before
-              (gemini-companion-edit-texts-encoded
-               edit
+              (gemini-companion-content-encoded
+               now
                (if bytes
                    (gemini-companion-file-state--with-ends
-                    before after (gemini-companion-edit-texts-decode edit bytes))
+                    before after (gemini-companion-content-text now))
                  before))
-            'new))
+            (gemini-companion-content-with now 'none)))
     (gemini-companion-edit-add edit)
     edit))
 

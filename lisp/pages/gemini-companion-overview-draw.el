@@ -354,7 +354,7 @@ Return nil if only drawing it tells that."
               (mapcar
                (lambda (text)
                  (and text (gemini-companion-overview-draw--shadow text)))
-               (list (and (eq 'new (gemini-companion-edit-before edit)) "new file")
+               (list (and (gemini-companion-edit-new-p edit) "new file")
                      (and (< 0 excluded) (format "%d excluded" excluded))
                      (gemini-companion-overview-draw--number-of-comments
                       (length (gemini-companion-edit-comments edit)))
@@ -583,7 +583,7 @@ Return nil if only drawing it tells that."
       (list
        (gemini-companion-overview-draw--number-of-comments comments)
        (and record left (gemini-companion-changes-file-new record) "new file")
-       (and (null record) (eq 'new (gemini-companion-edit-before edit)) "new file")
+       (and (null record) (gemini-companion-edit-new-p edit) "new file")
        (if record
            (seq-some #'gemini-companion-changes-conversion-text left)
          (gemini-companion-edit-texts-conversion edit))
@@ -720,7 +720,7 @@ UNFOLDED are the folds whose lines are shown."
             (gemini-companion-lines-split (gemini-companion-text-of-buffer new))
             (gemini-companion-lines-split (gemini-companion-text-of-buffer old)))
            (buffer-string)))))
-     ((eq 'new (gemini-companion-edit-before edit)) "    Empty file\n")
+     ((gemini-companion-edit-new-p edit) "    Empty file\n")
      (t "    No difference\n"))))
 
 (defun gemini-companion-overview-draw--insert-comments (row after before)

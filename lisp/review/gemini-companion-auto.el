@@ -155,7 +155,7 @@ line and the overview display."
           ((gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
            "file changed since the proposal")
           ((gemini-companion-revert-unsaved file) "unsaved changes here")
-          ((gemini-companion-edit-shown-in edit) "not UTF-8")
+          ((gemini-companion-edit-texts-shown-in edit) "not UTF-8")
           ((< 0 (progn (ignore-errors (gemini-companion-edit-hunks edit))
                        (gemini-companion-edit-hunks-lost-count edit)))
            "characters would be lost")

@@ -182,7 +182,7 @@ For its shape, see `gemini-companion-header--warnings'."
                                  "not UTF-8: the CLI replaces %d characters"
                                  count)
                        count))))
-          ((gemini-companion-edit-shown-in edit)
+          ((gemini-companion-edit-texts-shown-in edit)
            '(("not UTF-8: the CLI writes UTF-8"))))))
 
 (defun gemini-companion-header--amount (edit counts)
@@ -212,7 +212,7 @@ PLACE is where its file is, and BASE what the line shows of its name."
                 (and text (concat ", " text)))
               (list (gemini-companion-edit-objection edit)
                     (gemini-companion-edit-rule edit)
-                    (when (eq 'new (gemini-companion-edit-before edit))
+                    (when (gemini-companion-edit-new-p edit)
                       "new file")
                     ;; The line begins with the name of a file at a root.
                     (let ((name (gemini-companion-label-place-text place 'plain)))

@@ -287,7 +287,7 @@ For SELECT, see the generic function."
     (setq gemini-companion-review--unrequested (not select)))
   ;; A new file may be empty, such as __init__.py.
   (unless (or (gemini-companion-edit-hunks edit)
-              (eq 'new (gemini-companion-edit-before edit)))
+              (gemini-companion-edit-new-p edit))
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-edit-name edit)))
   (let ((view (with-selected-frame (gemini-companion-review--frame edit select)
@@ -329,7 +329,7 @@ other reason.  Skip frames with only dedicated windows."
 
 (defun gemini-companion-review--fits-ediff-p (edit)
   "Return non-nil if EDIT can be displayed by Ediff on the selected frame."
-  (and (not (eq 'new (gemini-companion-edit-before edit)))
+  (and (not (gemini-companion-edit-new-p edit))
        (gemini-companion-review--room-for-ediff-p edit)
        ;; Ediff shows all of a line.
        (seq-every-p (lambda (buffer)

@@ -187,7 +187,7 @@ The first time, move point to the first hunk.  The page of VIEW calls this."
       (let ((hunks (gemini-companion-edit-hunks edit)))
         (gemini-companion-page-replace
          (cond (hunks (gemini-companion-unified--drawn view hunks))
-               ((eq 'new (gemini-companion-edit-before edit))
+               ((gemini-companion-edit-new-p edit)
                 "The new file is empty.\n")
                (t "No differences left.\n")))
         (setf (gemini-companion-view-hunks view) hunks)))

@@ -403,7 +403,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\n9\n"
         (delete-file "a")
         (let ((again (gemini-companion-test-writes "a" "new\n" session)))
-          (should (eq 'new (gemini-companion-edit-before again)))
+          (should (gemini-companion-edit-new-p again))
           (cl-letf (((symbol-function 'y-or-n-p) #'always))
             (if (eq how 'list)
                 (gemini-companion-undo-edit again)

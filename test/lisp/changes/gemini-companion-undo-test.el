@@ -556,7 +556,7 @@ Where that has a conflict, the lines of others stay, or it is refused."
                              '(nil)))))
          (before (progn
                    (gemini-companion-test-write
-                    "before" (gemini-companion-edit-before edit))
+                    "before" (gemini-companion-edit-bytes-before edit))
                    (gemini-companion-test-file-text "before")))
          (undone (if hunk
                      (gemini-companion-undo-test-without hunk before base)

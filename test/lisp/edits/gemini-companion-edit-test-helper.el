@@ -90,7 +90,7 @@ The variable `propose' is a function that opens it with a text."
   (mapcar (lambda (edit)
             (list (file-name-nondirectory (gemini-companion-edit-file edit))
                   (gemini-companion-edit-status edit)
-                  (gemini-companion-edit-before edit)
+                  (gemini-companion-content-bytes (gemini-companion-edit-content edit))
                   (gemini-companion-edit-after edit)))
           (gemini-companion-edits)))
 

@@ -54,7 +54,7 @@
                    ("gemini" "caf\351\n" "café\n")))
     (gemini-companion-edit-test-with-bytes client bytes
       (let ((edit (funcall propose "new\n")))
-        (should (equal bytes (gemini-companion-edit-before edit)))
+        (should (equal bytes (gemini-companion-edit-bytes-before edit)))
         (should (equal text (gemini-companion-edit-texts-before edit)))
         (should (equal text (gemini-companion-test-text
                              (gemini-companion-edit-texts-original edit))))))))

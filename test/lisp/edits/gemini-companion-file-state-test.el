@@ -123,7 +123,7 @@
       ;; A CLI takes any file for UTF-8.
       (gemini-companion-file-state-record session file "caf\uFFFD\n" "last\n")
       (should (equal '(("a" unreviewed "\303\251\n" "new\n")
-                       ("a" unreviewed new "newer\n")
+                       ("a" unreviewed none "newer\n")
                        ("a" unreviewed unknown "last\n"))
                      (gemini-companion-edits-test-reported))))))
 

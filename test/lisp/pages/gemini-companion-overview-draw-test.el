@@ -19,7 +19,7 @@
          (edits (mapcar (lambda (name)
                           (gemini-companion-edit-make
                            :id name :file name :true-name name :turn turn
-                           :decision 'rejected :before "x" :after "y"))
+                           :decision 'rejected :content (gemini-companion-content-make :bytes "x") :after "y"))
                         '("/a" "/b")))
          (row (gemini-companion-overview-row
                :kind 'turn :level 2 :turn turn :edits edits :session '(:id "1"))))

@@ -141,7 +141,7 @@
                 (should (equal text (gemini-companion-test-text
                                      (gemini-companion-edit-texts-original edit))))
                 (should-not (gemini-companion-edit-remarks edit))
-                (should-not (gemini-companion-edit-shown-in edit))
+                (should-not (gemini-companion-edit-texts-shown-in edit))
                 (gemini-companion-edit-accept edit)
                 (gemini-companion-test-write "a" (encode-coding-string after coding))
                 (should (gemini-companion-edit-texts-in-file-p edit))

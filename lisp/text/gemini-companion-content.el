@@ -1,0 +1,86 @@
+;;; gemini-companion-content.el --- What a file has, as a CLI and Emacs read it  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A CLI reads a file as UTF-8, or guesses its coding system; Emacs may read it in
+;; another one.  A content has the bytes of a file, or that there is no file, and
+;; tells which text these are for the CLI, which one is displayed, and in which format
+;; it is stored.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-coding)
+(require 'gemini-companion-format)
+
+(cl-defstruct (gemini-companion-content
+               (:noinline t)
+               (:constructor gemini-companion-content-make)
+               (:copier gemini-companion-content--copy))
+  "What a file has or had at a time.
+BYTES is a unibyte string; `none' if there is no file; `unknown' if its bytes
+cannot be kept; or nil while the file has not been read.  CODING is the coding system, with plain line ends, in
+which the CLI reads and writes the file.  SHOWN-IN is the one of displayed
+lines that the CLI cannot read, since they are not UTF-8, or nil if there are no
+such lines."
+  (bytes nil) (coding 'utf-8-unix) (shown-in nil))
+
+(defun gemini-companion-content-bytes-p (content)
+  "Return non-nil if CONTENT has bytes: its file exists, and they are known."
+  (stringp (gemini-companion-content-bytes content)))
+
+(defun gemini-companion-content-none-p (content)
+  "Return non-nil if CONTENT is that of no file."
+  (eq 'none (gemini-companion-content-bytes content)))
+
+(defun gemini-companion-content-known-p (content)
+  "Return non-nil unless the bytes of CONTENT cannot be kept."
+  (not (eq 'unknown (gemini-companion-content-bytes content))))
+
+(defun gemini-companion-content-with (content bytes)
+  "Return the content of a file that has BYTES and is read as CONTENT is.
+For BYTES, see `gemini-companion-content'."
+  (let ((copy (gemini-companion-content--copy content)))
+    (setf (gemini-companion-content-bytes copy) bytes)
+    copy))
+
+(defun gemini-companion-content-text (content)
+  "Return the text of CONTENT for the CLI, with its line ends.
+CONTENT must have bytes."
+  (decode-coding-string (gemini-companion-content-bytes content)
+                        (gemini-companion-content-coding content)))
+
+(defun gemini-companion-content-text-shown (content)
+  "Return the text of CONTENT as it is displayed, with its line ends.
+Lines that the CLI cannot read are as Emacs reads them.  CONTENT must have
+bytes."
+  (if-let* ((shown-in (gemini-companion-content-shown-in content)))
+      (gemini-companion-coding-decode-undecoded
+       (gemini-companion-content-bytes content) shown-in)
+    (gemini-companion-content-text content)))
+
+(defun gemini-companion-content-encoded (content text)
+  "Return the content of a file to which the CLI of CONTENT has written TEXT.
+Its bytes are unknown if the CLI could not decode some of them, or if Emacs does
+not have some characters of TEXT in that coding system."
+  (let* ((bytes (encode-coding-string
+                 text (gemini-companion-content-coding content)))
+         (encoded (gemini-companion-content-with content bytes)))
+    (if (or (string-search "\uFFFD" text)
+            (not (equal text (gemini-companion-content-text encoded))))
+        (gemini-companion-content-with content 'unknown)
+      encoded)))
+
+(defun gemini-companion-content-format (content)
+  "Return the `gemini-companion-format' of CONTENT, or nil if it has no bytes."
+  (when (gemini-companion-content-bytes-p content)
+    (gemini-companion-format-of-bytes
+     (gemini-companion-content-bytes content)
+     (or (gemini-companion-content-shown-in content)
+         (gemini-companion-content-coding content)))))
+
+(provide 'gemini-companion-content)
+;;; gemini-companion-content.el ends here
