@@ -59,17 +59,18 @@
 ;;;; State
 
 (defvar gemini-companion-compose-history nil
-  "Submitted prompts, the last first.")
+  "Submitted prompts, the newest first.")
 
 (defvar-local gemini-companion-compose--session nil
   "The session for the prompt, which may have ended, or nil.")
 
 (defvar-local gemini-companion-compose--files nil
-  "The absolute names of the files for completion, or nil before it needs them.")
+  "The absolute names of the files for completion, nil until they are needed.")
 
 (defvar-local gemini-companion-compose--checked nil
-  "Cons (TICK . NAMES) of the last search for names that are no files, or nil.
-TICK is the value of `buffer-chars-modified-tick' then.")
+  "Result of the last search for names that name no file, or nil.
+The value is (TICK . NAMES), where TICK is the value of
+`buffer-chars-modified-tick' during the search.")
 
 (defvar gemini-companion-compose--images nil
   "Alist of (FILE . SESSION), images that were yanked.")
@@ -101,8 +102,8 @@ Create DIRECTORY if necessary, readable only by the user."
     (expand-file-name name directory)))
 
 (defun gemini-companion-compose--buffer (directory)
-  "Return the draft for DIRECTORY, with the text that was saved of it.
-Its auto-save file keeps that; the buffer visits no file."
+  "Return the buffer of the draft for DIRECTORY, with its saved text.
+The text is saved in the auto-save file; the buffer visits no file."
   (let ((file (gemini-companion-compose--file (sha1 directory))))
     (or (seq-find (lambda (buffer)
                     (equal file (buffer-local-value
@@ -127,8 +128,8 @@ On a remote host, it is the workspace root there, if that is known."
   (pcase (let ((directory (or gemini-companion-session-remote-directory
                               default-directory)))
            (and (file-remote-p directory)
-                (gemini-companion-names-place directory)))
-    ;; Tramp would ask the host for the project.
+                (gemini-companion-names-remote-location directory)))
+    ;; `project-current' would connect to the host.
     (`(,host ,_ ,(and root (pred stringp))) (concat host root))
     (_ (file-truename (if-let* ((project (project-current)))
                           (project-root project)
@@ -137,8 +138,7 @@ On a remote host, it is the workspace root there, if that is known."
 ;;;; History
 
 (defun gemini-companion-compose--remember (text)
-  "Add TEXT to the history, and save that.
-It has 100 elements at most."
+  "Add TEXT to the history of 100 prompts at most, and save the history."
   (let ((history-delete-duplicates t)
         print-length print-level)
     (add-to-history 'gemini-companion-compose-history text 100 t)
@@ -148,7 +148,7 @@ It has 100 elements at most."
 
 (defun gemini-companion-compose--load-history ()
   "Read the history from its file, unless it has been read.
-A file that is not there, or is damaged, is no history."
+Without a readable file, the history is empty."
   (unless gemini-companion-compose-history
     (setq gemini-companion-compose-history
           (ignore-errors (read (gemini-companion-text-read
@@ -162,7 +162,7 @@ KIND is `file' for a file name after @, or `command' for a name after / at the
 start of the draft."
   (let ((end (point)))
     (save-excursion
-      ;; A quoted space is part of a name, before which @ needs no space.
+      ;; A quoted space belongs to a name.  An @ needs no space before it.
       (re-search-backward "[^\\][ \t]\\|^")
       (goto-char (match-end 0))
       (cond ((search-forward "@" end t)
@@ -176,7 +176,7 @@ A member of `completion-at-point-functions'."
   (pcase (gemini-companion-compose--word)
     (`(file ,beginning)
      (list beginning (point) (gemini-companion-compose--file-table)
-           :exit-function #'gemini-companion-compose--completed
+           :exit-function #'gemini-companion-compose--replace-completed
            ;; Completion that pops up by itself need not wait.
            :company-prefix-length t
            :exclusive 'no))
@@ -192,9 +192,9 @@ A member of `completion-at-point-functions'."
 
 (defun gemini-companion-compose--file-table ()
   "Return a completion table of the references to files, without their @.
-A reference is the name of a file in the form for the CLI, or the name
-itself of a file that the CLI reads in no form.  Of 100,000 files, only
-those whose names begin as what is typed are given that form."
+A reference is the name of a file in the form that the CLI reads, or the
+plain name if it reads none.  As a project may have 100,000 files, only the
+names that begin with the input are converted."
   (let* ((client (plist-get (gemini-companion-compose--target) :client))
          (files (gemini-companion-compose--list-files))
          (directory (file-truename default-directory))
@@ -216,7 +216,7 @@ those whose names begin as what is typed are given that form."
             (t
              (complete-with-action
               action
-              ;; What is behind a quotation begins in another way there.
+              ;; Behind a quoting character, names and references differ.
               (all-completions (substring text 0 (string-match "[\\\"]" text))
                                references)
               text predicate))))))
@@ -231,10 +231,10 @@ They are cached in the buffer of the draft."
           (setq gemini-companion-compose--files
                 (project-files project (list default-directory)))))))
 
-(defun gemini-companion-compose--completed (text status)
-  "Replace the completed TEXT after @ if the CLI would not read it.
-What `gemini-companion-send' sends for the file takes its place.  STATUS
-is as for `:exit-function' of `completion-extra-properties'."
+(defun gemini-companion-compose--replace-completed (text status)
+  "Replace the completed TEXT after @ if the CLI would not read that file.
+Insert what `gemini-companion-send' sends for the file.  STATUS is as for
+`:exit-function' of `completion-extra-properties'."
   (let ((session (gemini-companion-compose--target))
         (file (expand-file-name text (file-truename default-directory)))
         (start (- (point) (length text) 1)))
@@ -296,7 +296,7 @@ It is near the beginning, in TOML or in the front matter of Markdown."
 ;;;; Names that are files
 
 (defun gemini-companion-compose--local-p ()
-  "Return non-nil if it is known without asking a host whether a file exists."
+  "Return non-nil if the files of the draft are local, so that checking is fast."
   (not (or (file-remote-p default-directory)
            (plist-get (gemini-companion-compose--target) :remote))))
 
@@ -309,7 +309,7 @@ This is a function of `font-lock-keywords'."
                      (not (file-exists-p name))))
          name)))
 
-(defun gemini-companion-compose--no-files ()
+(defun gemini-companion-compose--missing-files ()
   "Return the names after an @ that look like file names, but name no file.
 They contain a slash or a dot, and do not follow a letter as in a mail address.
 Names that end with a bracket are skipped, since they are always escaped."
@@ -318,11 +318,11 @@ Names that end with a bracket are skipped, since they are always escaped."
       (setq gemini-companion-compose--checked
             (cons tick
                   (and (gemini-companion-compose--local-p)
-                       (gemini-companion-compose--find-no-files)))))
+                       (gemini-companion-compose--find-missing-files)))))
     (cdr gemini-companion-compose--checked)))
 
-(defun gemini-companion-compose--find-no-files ()
-  "Compute the value of `gemini-companion-compose--no-files'."
+(defun gemini-companion-compose--find-missing-files ()
+  "Compute the value of `gemini-companion-compose--missing-files'."
   (let ((found nil)
         (name nil))
     (save-excursion
@@ -351,7 +351,7 @@ Each name has an @; long names are shortened."
 (defun gemini-companion-compose--check-files ()
   "Ask whether to submit a draft in which an @ names no file.
 Signal an error if the answer is no."
-  (when-let* ((names (gemini-companion-compose--no-files)))
+  (when-let* ((names (gemini-companion-compose--missing-files)))
     (unless (y-or-n-p (format (if (cdr names)
                                   "%s are no files; submit the prompt? "
                                 "%s is no file; submit the prompt? ")
@@ -362,14 +362,14 @@ Signal an error if the answer is no."
 
 (defun gemini-companion-compose--image-directory ()
   "Return the directory of images that were pasted into the CLI, or nil.
-The CLI does not read images elsewhere outside the project, or asks."
+For an image in another directory outside the project, the CLI refuses or asks."
   (gemini-companion-client-image-directory
    (plist-get (gemini-companion-compose--target) :client) default-directory))
 
 (defun gemini-companion-compose--yank-image (type data)
-  "Insert a reference to an image with the bytes DATA of TYPE, into the draft.
-TYPE is a symbol such as `image/png'.  Write the image into a file for it,
-which is deleted with its session."
+  "Save the image DATA of TYPE in a file, and insert a reference to the file.
+TYPE is a symbol such as `image/png', and DATA are bytes.  The file is deleted
+when the session ends."
   (when-let* ((name (or (plist-get (gemini-companion-compose--target) :remote)
                         (file-remote-p default-directory))))
     (user-error "Image is not on %s; copy it there and type its name after @"
@@ -393,8 +393,8 @@ which is deleted with its session."
 
 (defun gemini-companion-compose--drop (uri _action)
   "Insert a reference to the file URI, which was dropped on the draft.
-A handler of `dnd-protocol-alist'.  An image from elsewhere is copied, as
-the CLI may read nothing there."
+A handler of `dnd-protocol-alist'.  An image outside the project is copied,
+since the CLI may not read it there."
   (let ((file (or (dnd-get-local-file-name uri t)
                   (user-error "Not a file on this machine: %s" uri))))
     (if (and (string-match-p (image-file-name-regexp) file)
@@ -423,11 +423,11 @@ only delete those for sessions that have ended."
 
 (defun gemini-companion-compose-deliver (text session &optional insert ended)
   "Submit TEXT to SESSION, the value of `gemini-companion-compose--target'.
-With INSERT, or if the CLI is in no terminal that takes input, only insert
-it.  Signal an error if the CLI waits for an answer.  An extension takes TEXT
-also while it waits, and in any terminal.  ENDED is called once, as
-for `gemini-companion-prompt-submit', or with `copied' if TEXT is in the kill
-ring and no terminal is known."
+With INSERT, or if no terminal of the CLI takes input, only insert TEXT.
+Signal an error if the CLI waits for an answer.  A CLI with an extension
+accepts TEXT even while it waits, and in any terminal.  Call ENDED once, as
+`gemini-companion-prompt-submit' does, or with `copied' if the CLI has no
+known terminal and TEXT was added to the kill ring."
   (cond ((null (plist-get session :id))
          (gemini-companion-compose--start text))
         ((and (not insert) (gemini-companion-prompt-by-message-p text session))
@@ -465,12 +465,12 @@ Signal an error if the user does not want that."
 
 (defun gemini-companion-compose--check-command (text)
   "Ask whether to submit TEXT if a CLI would take it for a command.
-A command that the CLI is known to have needs no question.  Signal an
-error if the answer is no."
+Do not ask about a known command of the CLI.  Signal an error if the answer
+is no."
   (when-let* ((command (gemini-companion-prompt-command text)))
     (unless (or (gemini-companion-compose--known-command-p command)
-                (y-or-n-p (format "This prompt begins with %c, as a command of \
-the CLI does; submit it? "
+                (y-or-n-p (format "Prompt begins with %c, so the CLI takes it \
+for a command; submit it? "
                                   (aref command 0))))
       (user-error "Nothing was submitted"))))
 
@@ -495,7 +495,7 @@ the CLI does; submit it? "
                          ('waiting " waits for an answer")))
              "Not connected")
            (append
-            (when-let* ((names (gemini-companion-compose--no-files)))
+            (when-let* ((names (gemini-companion-compose--missing-files)))
               (list (propertize (concat "; no file: "
                                         (gemini-companion-compose--names-text
                                          names))
@@ -516,20 +516,20 @@ the CLI does; submit it? "
   (setq header-line-format '(:eval (gemini-companion-compose--header)))
   (add-hook 'completion-at-point-functions
             #'gemini-companion-compose--complete nil t)
-  ;; By default, Emacs completes names of this category only as substrings, and TAB
-  ;; would not complete what all names that begin so have in common.
+  ;; By default, Emacs completes names of this category as substrings only, so TAB
+  ;; would not insert the common prefix of the matching names.
   (setq-local completion-category-defaults
               (cons '(project-file (styles basic substring))
                     completion-category-defaults))
-  ;; A draft stays when the companion mode is off, and so does this hook: what the
-  ;; user types there is saved when the buffer is killed.
+  ;; A draft, and this hook, stay when the companion mode is turned off: its text is
+  ;; still saved when the buffer is killed.
   (add-hook 'kill-buffer-hook (apply-partially #'do-auto-save t t) nil t)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-compose--delete-images)
   (font-lock-add-keywords
    nil '((gemini-companion-compose--search-file
           0 'gemini-companion-compose-file prepend)))
-  ;; Text mode has no other keywords, so Font Lock is off.
+  ;; Text mode has no keywords, so it leaves Font Lock off.
   (when global-font-lock-mode
     (font-lock-mode))
   (font-lock-flush)
@@ -539,18 +539,18 @@ the CLI does; submit it? "
     (yank-media-handler "image/.*" #'gemini-companion-compose--yank-image))
   (gemini-companion-compose--load-history))
 
-(defun gemini-companion-compose--typed ()
-  "Return the prompt in this buffer; signal an error if it is none.
-The text of a file must not be sent, replaced or killed."
+(defun gemini-companion-compose--draft ()
+  "Return the text of this draft; signal an error in another buffer.
+Otherwise, the text of a file could be sent, replaced or killed."
   (unless gemini-companion-compose-mode
     (user-error (substitute-command-keys
-                 "No prompt in this buffer; \\[gemini-companion-compose] opens one")))
+                 "Not a draft; \\[gemini-companion-compose] opens one")))
   (string-trim (gemini-companion-text-of-buffer)))
 
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'compose)))
-  "Leave drafts in their major mode only, and delete the images."
+  "Turn off the mode of drafts in their buffers, and delete the images."
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-compose--delete-images)
   (gemini-companion-compose--delete-images)
@@ -563,9 +563,9 @@ The text of a file must not be sent, replaced or killed."
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
-While the CLI works, it queues the prompt."
+If the CLI is working, it queues the prompt."
   (interactive "P" gemini-companion-compose-mode)
-  (let ((typed (gemini-companion-compose--typed))
+  (let ((typed (gemini-companion-compose--draft))
         (session (gemini-companion-compose--target)))
     (when (string-empty-p typed)
       (user-error "Nothing to submit"))
@@ -575,19 +575,19 @@ While the CLI works, it queues the prompt."
      (gemini-companion-prompt-quote typed session) session insert)
     (gemini-companion-compose--remember typed)
     (erase-buffer)
-    ;; In the terminal, the text is to be completed.
+    ;; The terminal stays selected: with INSERT, the user completes the text there.
     (save-selected-window
       (gemini-companion-compose-close))))
 
 (defun gemini-companion-compose-close ()
   "Close this buffer, and keep its text as a draft."
   (interactive nil gemini-companion-compose-mode)
-  (when (gemini-companion-compose--typed)
+  (when (gemini-companion-compose--draft)
     (gemini-companion-windows-at-once
       (quit-windows-on (current-buffer) 'kill))))
 
 (defun gemini-companion-compose-attach (buffer)
-  "Insert what `gemini-companion-send' would send from BUFFER."
+  "Insert what `gemini-companion-send' sends from BUFFER."
   (interactive
    (list (read-buffer "Attach what is at point in buffer: "
                       (other-buffer (current-buffer) t) t))
@@ -605,9 +605,10 @@ While the CLI works, it queues the prompt."
 
 (defun gemini-companion-compose-previous (&optional n)
   "Replace the text by the previous prompt of the history, or the Nth one.
-Add the text to the history.  After the latest prompt, the text is empty."
+The replaced text is added to the history.  After the newest prompt, the
+text is empty."
   (interactive "p" gemini-companion-compose-mode)
-  (let ((text (gemini-companion-compose--typed)))
+  (let ((text (gemini-companion-compose--draft)))
     (unless (or (string-empty-p text)
                 (member text gemini-companion-compose-history))
       (gemini-companion-compose--remember text))
@@ -625,9 +626,9 @@ Add the text to the history.  After the latest prompt, the text is empty."
   (gemini-companion-compose-previous (- (or n 1))))
 
 (defun gemini-companion-compose (&optional session text)
-  "Write the next prompt of a CLI in a buffer, below its terminal.
-SESSION is by default the CLI of this project.  TEXT is added to the
-draft."
+  "Compose the next prompt of a CLI in a buffer, below its terminal.
+SESSION is by default the CLI of this project; if there are several, you
+are asked.  TEXT is added to the draft."
   (interactive)
   (let* ((directory (gemini-companion-compose--directory))
          (sessions (gemini-companion-send-sessions directory))

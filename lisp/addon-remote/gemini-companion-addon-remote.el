@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; Declare the add-on to the core before its files are loaded: its commands.  The
-;; add-on connects CLIs on other hosts.  Its files are `gemini-companion-remote-names'
-;; and `gemini-companion-remote'.
+;; Declare the add-on to the core before its files are loaded: its components and
+;; files.  The add-on connects CLIs on other hosts.  Its files are
+;; `gemini-companion-remote-names' and `gemini-companion-remote'.
 
 ;;; Code:
 
@@ -15,13 +15,13 @@
 
 ;;;; Declarations
 
-(defun gemini-companion-addon-remote-used-p ()
+(defun gemini-companion-addon-remote--used-p ()
   "Return non-nil if a host was connected before, in this Emacs or another."
   (bound-and-true-p gemini-companion-remote-directories))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-remote)))
   "Return the component of the add-on, which must start for known hosts."
-  '((remote install gemini-companion-addon-remote-used-p)))
+  '((remote install gemini-companion-addon-remote--used-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-remote)))
   "Return the files of the add-on."

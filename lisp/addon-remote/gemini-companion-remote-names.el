@@ -23,10 +23,10 @@
 (defcustom gemini-companion-remote-directories nil
   "Remote hosts where CLIs may connect, an alist of (NAME . PAIRS).
 NAME is the prefix of the names of files there, such as \"/ssh:host:\".
-The commands that connect one ask, and add it.  Each of PAIRS is a
-cons (THERE . HERE) of a directory on the host and the same one on
-this host, for example by the mount of a container; its files are then
-the local ones."
+Commands that connect a host ask you first, and add the host.  Each of
+PAIRS is a cons (THERE . HERE) for a directory that both hosts share,
+such as the mount of a container: THERE is its name on the host, HERE
+its local name, by which its files are edited."
   :type '(alist :key-type (string :tag "Name, such as /ssh:host:")
                 :value-type (alist :key-type (string :tag "There")
                                    :value-type (directory :tag "Here")))
@@ -43,12 +43,13 @@ the temporary directory `:tmp', and `:roots', lists (DIRECTORY ROOT).")
 
 (defvar gemini-companion-remote-names-mirrors nil
   "Alist of (NAME . DIRECTORY), the directories of the copies of each host.
-A disconnected host stays in the list, for its edits.")
+A disconnected host stays in the list, since its edits need the copies.")
 
 ;;;; Mapping
 
 (defun gemini-companion-remote-names--mapped (file pairs)
-  "Return the name of FILE by the first of PAIRS, (FROM TO), that has it."
+  "Map the name of FILE by the first of PAIRS whose directory has FILE.
+PAIRS are lists (FROM TO) of directories.  Return nil if none has FILE."
   (let ((file-name-handler-alist nil))
     (seq-some (pcase-lambda (`(,from ,to))
                 (let ((from (file-name-as-directory from)))
@@ -95,8 +96,8 @@ The value is a list of (THERE HERE)."
 
 (cl-defmethod gemini-companion-names-remote ((file string) host)
   "Return a cons of the host of FILE, or of a directory, and its name there.
-FILE may be a copy.  It is nil for a local FILE in no directory that is
-shared with HOST, or with any host if HOST is nil."
+FILE may be a copy, or be in a local directory that is shared with HOST, or
+with any host if HOST is nil.  For any other local FILE, return nil."
   (if-let* ((file (gemini-companion-names-visited file))
             (name (file-remote-p file)))
       (cons name (directory-file-name (file-local-name file)))
@@ -109,10 +110,10 @@ shared with HOST, or with any host if HOST is nil."
                   (cons name (directory-file-name there))))
               gemini-companion-remote-directories)))
 
-(cl-defmethod gemini-companion-names-place ((directory string))
-  "Return the host of DIRECTORY, its name there, and its root, or nil.
-The root is that of the workspace there, nil if it is not known.
-DIRECTORY may be a local one that is shared with a host."
+(cl-defmethod gemini-companion-names-remote-location ((directory string))
+  "Return (HOST NAME ROOT) for DIRECTORY, or nil if it is local.
+NAME is its name on HOST, and ROOT the workspace root there, nil if it is
+unknown.  DIRECTORY may be a local one that is shared with a host."
   (pcase-let* ((`(,name . ,there) (gemini-companion-names-remote directory nil))
                (roots (plist-get (cdr (assoc name gemini-companion-remote-names-hosts))
                                  :roots)))

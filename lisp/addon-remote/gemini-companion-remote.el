@@ -58,18 +58,18 @@
   "Commands that run a program on a remote host, by method of TRAMP.
 Each element is (METHODS WORD...).  In a WORD, %h stands for the host,
 %u for the user, %p for the port and %m for the method; %c and %n are
-the parts of a host that is called CONTAINER.POD or POD.  A list of
-words is left out if the value of one is empty; after `:pipe', it is
-for programs whose input and output are pipes, and after `:terminal',
-for those in a terminal.  `:line' at the end means that the command
-takes the program as one line for a shell."
+the container and the pod of a host called CONTAINER.POD or POD.  A
+list of words is omitted if the value of one of them is empty; a list
+after `:pipe' is for programs whose input and output are pipes, a list
+after `:terminal' for those in a terminal.  `:line' at the end means
+that the command takes the program as one line for a shell."
   :type '(alist :key-type (repeat (string :tag "Method"))
                 :value-type (repeat sexp))
   :risky t
   :group 'gemini-companion-remote
   :package-version '(gemini-companion . "0.1.0"))
 
-;;;; What is known of a host
+;;;; Facts
 
 (defun gemini-companion-remote--get (name key)
   "Return the value of KEY, such as `:state', for the host NAME, or nil.
@@ -81,7 +81,7 @@ For the keys, see `gemini-companion-remote-names-hosts'."
   (setf (alist-get name gemini-companion-remote-names-hosts nil nil #'equal)
         (map-merge 'plist (cdr (assoc name gemini-companion-remote-names-hosts)) plist)))
 
-;;;; Commands of the system
+;;;; System commands
 
 (defun gemini-companion-remote--wrap (program hop kind)
   "Return the command for PROGRAM, a list, on HOP.
@@ -89,7 +89,7 @@ KIND is `:pipe' or `:terminal'."
   (let* ((method (tramp-file-name-method hop))
          (row (or (seq-find (lambda (row) (member method (car row)))
                             gemini-companion-remote-commands)
-                  (user-error "No command is known for the method %s; \
+                  (user-error "No command for method %s; \
 customize `gemini-companion-remote-commands'" method)))
          (host (tramp-file-name-host hop))
          (pod (and host (file-name-extension host)))
@@ -105,7 +105,7 @@ customize `gemini-companion-remote-commands'" method)))
       (lambda (words)
         (pcase (ensure-list words)
           (`(,(or :pipe :terminal) . ,more) (and (eq kind (car words)) more))
-          ;; Without a value for one of them, there is an error.
+          ;; `format-spec' signals an error for a word without a value.
           (words (ignore-errors
                    (mapcar (lambda (word)
                              (substring-no-properties
@@ -130,15 +130,16 @@ KIND is `:pipe' or `:terminal'."
      (error
       (when (string-search "|" name)
         (signal (car problem) (cdr problem)))
-      ;; Tramp need not know the method: a host whose files are mounted here
-      ;; is only a name.
+      ;; If the files of a host are mounted here, the host is only a name, and
+      ;; Tramp need not know its method.
       (list (tramp-dissect-file-name name 'nodefault))))
    program))
 
 (defun gemini-companion-remote--in-shell (name kind directory variables program)
   "Return the command for PROGRAM in DIRECTORY of the host NAME.
-KIND is `:pipe' or `:terminal', VARIABLES are those to set, and PROGRAM
-is a list; it may be only in the path of a login shell."
+KIND is `:pipe' or `:terminal', VARIABLES are strings NAME=VALUE, and
+PROGRAM is a list, whose first element may be in the path of a login shell
+only."
   (gemini-companion-remote-command
    name kind
    ;; A line break in quotes is an error in csh, and its -l takes no other flag.
@@ -146,12 +147,12 @@ is a list; it may be only in the path of a login shell."
 case $SHELL in *csh) exec $SHELL -c \"$1\"; esac; exec \"${SHELL:-sh}\" -lic \"$1\""
          "sh"
          (mapconcat #'tramp-shell-quote-argument
-                    ;; The message of env about a missing program differs.
+                    ;; Without env, the shell itself reports a missing program.
                     `("exec" ,@(and variables '("env")) ,@variables ,@program)
                     " ")
          directory (car program))))
 
-(defun gemini-companion-remote-run-command (name directory program)
+(defun gemini-companion-remote--terminal-command (name directory program)
   "Return the command for PROGRAM, a list, in a terminal.
 It runs in DIRECTORY of the host NAME."
   (gemini-companion-remote--in-shell
@@ -167,9 +168,9 @@ It runs in DIRECTORY of the host NAME."
 ;;;; Connecting
 
 (defun gemini-companion-remote--mirror-usable-p (mirror)
-  "Return non-nil if there can be copies of files in MIRROR, or nil.
-A cleanup of temporary files may have removed the directory, which the
-server then makes again unless another user was faster."
+  "Return non-nil if MIRROR, a directory or nil, can hold copies of files.
+A cleanup of temporary files may have removed the directory.  The server
+then makes it again, unless another user has made one of that name."
   (when mirror
     (let ((attributes (file-attributes mirror 'integer)))
       (or (null attributes)
@@ -178,9 +179,9 @@ server then makes again unless another user was faster."
                    (eql (user-uid) (file-attribute-user-id attributes))))))))
 
 (defun gemini-companion-remote-connect (name directory connected)
-  "Connect the host NAME for a CLI in DIRECTORY, which is there.
+  "Connect the host NAME for a CLI in DIRECTORY of that host.
 Call CONNECTED later with the workspace root and nil, or with nil and a
-sentence if that is not possible."
+sentence about why no CLI can connect."
   (letrec ((check (lambda ()
                     (when-let* ((answer (gemini-companion-remote--answer
                                          name directory)))
@@ -195,8 +196,9 @@ sentence if that is not possible."
     (push (cons name
                 (file-truename
                  (make-temp-file
-                  ;; With the number of this Emacs in place of the server's, a
-                  ;; server removes it once this Emacs has ended.
+                  ;; A name with the process ID of this Emacs, in place of that of
+                  ;; the server: a server removes the directory once this Emacs has
+                  ;; exited.
                   (replace-regexp-in-string
                    "-[0-9]+-\\'" (format "-%d-" (emacs-pid))
                    (or (plist-get (gemini-companion-server-info) :files)
@@ -212,8 +214,9 @@ sentence if that is not possible."
   (gemini-companion-remote--start name))
 
 (defun gemini-companion-remote--answer (name directory)
-  "Return the workspace root of DIRECTORY on the host NAME, and a problem.
-One of them is nil.  Return nil until the host is connected."
+  "Return (ROOT PROBLEM) for DIRECTORY on the host NAME.
+ROOT is the workspace root, and PROBLEM a sentence; one of them is nil.
+Return nil while the host is being connected."
   (let ((root (assoc directory (gemini-companion-remote--get name :roots)))
         (title (gemini-companion-names-title name)))
     (pcase (gemini-companion-remote--get name :state)
@@ -225,7 +228,7 @@ One of them is nil.  Return nil until the host is connected."
 or is the home directory or /" directory title)))))))
 
 (defun gemini-companion-remote--start (name)
-  "Have the server connect the host NAME, unless it does not run."
+  "Call the server to connect the host NAME, if the server runs."
   (when-let* (((gemini-companion-server-ready-p))
               (mirror (cdr (assoc name gemini-companion-remote-names-mirrors))))
     (gemini-companion-server-call
@@ -237,15 +240,15 @@ or is the home directory or /" directory title)))))))
                    name :pipe "/" nil
                    '("node" "-e" "eval(Buffer.from(process.argv[1],'base64')+'')"
                      "outpost-base64"))
-        ;; Files that decide what is shared, and settings, are in a workspace
-        ;; root unless their names begin with a tilde.
+        ;; The files that decide what is shared, and the settings.  They are in a
+        ;; workspace root unless their names begin with a tilde.
         :files (,@gemini-companion-names-dir-locals
                 ,@(gemini-companion-clients-append
                    #'gemini-companion-client-ignore-files)
                 ,@(remq nil (seq-mapcat #'gemini-companion-client-settings-names
                                         gemini-companion-clients)))
         :shared ,(gemini-companion-remote-names-shared name)
-        ;; A previous server has reported the port and the token.
+        ;; These include the port and the token that a previous server reported.
         ,@(cdr (assoc name gemini-companion-remote-names-hosts))))))
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'remote-update)) facts)
@@ -258,8 +261,8 @@ or is the home directory or /" directory title)))))))
       (gemini-companion-remote--put name facts)
       (pcase (cons previous state)
         (`("lost" . "connected")
-         (message "Connection to %s is back; if a CLI there does not connect \
-again, run %s in it, or restart it if it takes no keys"
+         (message "Reconnected to %s; if a CLI there does not reconnect, \
+run %s in it, or restart it if it ignores keys"
                   title
                   (string-join
                    (seq-uniq (delq nil (mapcar
@@ -267,7 +270,7 @@ again, run %s in it, or restart it if it takes no keys"
                                         gemini-companion-clients)))
                    " or ")))
         (`("connected" . "lost")
-         (message "Connection to %s was lost; trying again" title))
+         (message "Connection to %s lost; reconnecting" title))
         (`(,_ . "ended")
          (message "%s" (gemini-companion-remote-explain name))))
       (run-hooks 'gemini-companion-names-hosts-hook)))
@@ -282,8 +285,9 @@ again, run %s in it, or restart it if it takes no keys"
     (gemini-companion-remote-explain name)))
 
 (cl-defmethod gemini-companion-names-write ((file string) old text done)
-  "Have the server write TEXT to the file whose copy is FILE, if OLD is there.
-Signal a `user-error' if the server does not run."
+  "Call the server to write TEXT to the remote file whose copy is FILE.
+The server does so only if the file has the text OLD.  Signal a `user-error'
+if the server does not run."
   (pcase (gemini-companion-names-of-copy file)
     (`(,host . ,there)
      (or (gemini-companion-server-ask
@@ -328,8 +332,8 @@ REMOTE is a plist, the value of `gemini-companion-remote-names-hosts' for NAME."
                   `(bad ,(format "%s: the discovery file could not be written \
 (%s)" title problem)
                         ,(substitute-command-keys
-                          "Correct that, or set TMPDIR there to a directory \
-of your own, then type \\[gemini-companion-connect].")))
+                          "Fix that, or set TMPDIR there to a directory \
+that belongs to you, then type \\[gemini-companion-connect].")))
                 problems)
       ,@(seq-mapcat (pcase-lambda (`(,client ,version))
                       (gemini-companion-remote--client-findings
@@ -379,9 +383,9 @@ They are about its version, and the settings that it needs to connect."
 
 (defun gemini-companion-remote--here ()
   "Return the remote location of a CLI for this buffer, or nil if it is local.
-For the value, see `gemini-companion-names-place'.  In the terminal of a CLI on
-another host, use the directory of that CLI."
-  (gemini-companion-names-place
+For the value, see `gemini-companion-names-remote-location'.  In the terminal
+of a CLI on another host, use the directory of that CLI."
+  (gemini-companion-names-remote-location
    (or gemini-companion-session-remote-directory default-directory)))
 
 (cl-defmethod gemini-companion-cli-host-agree ((host string))
@@ -408,7 +412,7 @@ there with them? " (gemini-companion-names-title host)))
 
 (cl-defmethod gemini-companion-cli-host-command ((host string) root command)
   "Return the local command for COMMAND in ROOT on HOST, in a terminal."
-  (gemini-companion-remote-run-command host root command))
+  (gemini-companion-remote--terminal-command host root command))
 
 ;;;; A CLI that the user starts
 
@@ -465,7 +469,7 @@ be written there (%s); %s shows more"
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'remote)))
   "Drop all hosts and the copies of their files, as the server stops."
-  (mapc #'gemini-companion-remote-drop
+  (mapc #'gemini-companion-remote--drop
         (mapcar #'car gemini-companion-remote-names-hosts))
   (while gemini-companion-remote-names-mirrors
     (let ((mirror (cdr (pop gemini-companion-remote-names-mirrors))))
@@ -473,7 +477,7 @@ be written there (%s); %s shows more"
         (ignore-error file-error
           (delete-directory mirror t))))))
 
-(defun gemini-companion-remote-drop (name)
+(defun gemini-companion-remote--drop (name)
   "Drop the host NAME; CLIs that wait for it do not start."
   (setq gemini-companion-remote-names-hosts
         (assoc-delete-all name gemini-companion-remote-names-hosts))
@@ -482,11 +486,11 @@ be written there (%s); %s shows more"
 ;;;; Commands
 
 (defun gemini-companion-connect ()
-  "Wait for a CLI that you start by hand on another host.
-The current buffer is one of a file or a directory there, or in a
-directory that is the same here and there; see
-`gemini-companion-remote-directories'.
-`gemini-companion-run' connects, too, and starts the CLI."
+  "Connect a remote host, for a CLI that you start there by hand.
+The host is that of the file or directory of the current buffer.  A
+local directory that is shared with a host counts as one on that host,
+see `gemini-companion-remote-directories'.
+`gemini-companion-run' connects the host and starts a CLI there."
   (interactive)
   (pcase-let ((`(,host ,directory . ,_)
                (or (gemini-companion-remote--here)
@@ -500,7 +504,7 @@ buffer on another host"))))
        (apply-partially #'gemini-companion-remote--report host)))))
 
 (defun gemini-companion-disconnect (host)
-  "Disconnect HOST, by default the one of this buffer.
+  "Disconnect HOST, by default the host of the current buffer.
 CLIs there lose their connection, and their reviews are closed."
   (interactive
    (let* ((hosts (mapcar #'car gemini-companion-remote-names-hosts))
@@ -514,7 +518,7 @@ CLIs there lose their connection, and their reviews are closed."
                   (car hosts))))
      (unless (member host hosts)
        (user-error (if hosts
-                       "Enter a host that is connected"
+                       "Not connected; enter a connected host"
                      "No remote host is connected")))
      (list host)))
   (message "Disconnected from %s" (gemini-companion-names-title host))
@@ -522,7 +526,7 @@ CLIs there lose their connection, and their reviews are closed."
     (when (equal host (plist-get (gemini-companion-edit-session edit) :remote))
       (gemini-companion-proposal-close edit 'disconnected)))
   (gemini-companion-server-call 'remote-stop host)
-  (gemini-companion-remote-drop host))
+  (gemini-companion-remote--drop host))
 
 (provide 'gemini-companion-remote)
 ;;; gemini-companion-remote.el ends here

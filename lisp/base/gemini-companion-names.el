@@ -53,7 +53,7 @@ FILE is a local name: a copy, or in a directory that is shared with HOST, or
 with any host if HOST is nil.  Return nil for other files."
   nil)
 
-(cl-defgeneric gemini-companion-names-place (_directory)
+(cl-defgeneric gemini-companion-names-remote-location (_directory)
   "Return the remote location of a CLI in DIRECTORY, or nil if it is local.
 The value is a list (HOST NAME ROOT): the host, and the names of DIRECTORY
 and of the workspace root on it; ROOT is nil while it is unknown."

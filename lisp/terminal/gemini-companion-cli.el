@@ -337,7 +337,7 @@ it.  The CLI has neither client nor number."
                (when (file-remote-p default-directory)
                  (gemini-companion-part-use
                   'remote "A CLI on another host")
-                 (gemini-companion-names-place default-directory))))
+                 (gemini-companion-names-remote-location default-directory))))
     (gemini-companion-terminal-cli-make
      :directory (file-name-as-directory
                  (if name

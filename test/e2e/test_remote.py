@@ -298,7 +298,7 @@ def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
 
     with held(world.scratch, far):
         outposts(world.scratch)[0].kill()
-    emacs.says("Connection to docker:far is back; if a CLI there does not connect")
+    emacs.says("Reconnected to docker:far; if a CLI there does not reconnect")
     eventually(lambda: is_connected_again(emacs, cli), "the CLI is connected again")
     reviews.accepted(cli, there, write_file(there, "three\n"))
     assert (far.project / "a.txt").read_text() == "three\n"
