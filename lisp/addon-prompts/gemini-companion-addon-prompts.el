@@ -5,7 +5,8 @@
 
 ;;; Commentary:
 
-;; Declare the add-on to the core before its files are loaded: its commands.  The
+;; Declare the add-on to the core before its files are loaded: its commands, and the
+;; functions that load its files when there is something to do.  The
 ;; add-on composes prompts and types them into a CLI.  Its files are
 ;; `gemini-companion-prompt', `gemini-companion-send', `gemini-companion-compose',
 ;; `gemini-companion-undone' and `gemini-companion-comment-send'.
@@ -16,7 +17,7 @@
 
 (autoload 'gemini-companion-comment-send-follow "gemini-companion-comment-send")
 (autoload 'gemini-companion-comment-send-waiting "gemini-companion-comment-send")
-(autoload 'gemini-companion-undone-note "gemini-companion-undone")
+(autoload 'gemini-companion-undone-record "gemini-companion-undone")
 (declare-function gemini-companion-comments-unsent "gemini-companion-comment")
 (declare-function gemini-companion-edit-comments "gemini-companion-edit")
 (declare-function gemini-companion-edit-reject-with-reason
@@ -26,9 +27,9 @@
 
 ;;;; Comments
 
-;; Most answers and turns are without comments, and load nothing of the add-on.
+;; Most answers and turns have no comments, and load no file of the add-on.
 
-(defun gemini-companion-addon-prompts-reject (edit)
+(defun gemini-companion-addon-prompts--reject (edit)
   "Reject EDIT with its comments as the reason, if it has any.
 Return non-nil if so.  This is the value of
 `gemini-companion-proposal-reject-function'."
@@ -48,7 +49,7 @@ SESSION and STATE are its arguments."
     (gemini-companion-comment-send-follow session state)))
 
 (setq gemini-companion-proposal-reject-function
-      #'gemini-companion-addon-prompts-reject
+      #'gemini-companion-addon-prompts--reject
       gemini-companion-label-unsent-function
       (lambda (session)
         (let ((text (and (gemini-companion-addon-prompts--comments-p)
@@ -56,11 +57,11 @@ SESSION and STATE are its arguments."
           (and text
                (cons text 'gemini-companion-send-comments)))))
 
-;;;; What the core has to know
+;;;; Declarations
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'addon-prompts)))
   "Record undone changes, and follow comments that were not sent."
-  '((gemini-companion-changes-undo-functions gemini-companion-undone-note)
+  '((gemini-companion-changes-undo-functions gemini-companion-undone-record)
     (gemini-companion-state-functions gemini-companion-addon-prompts--follow)))
 
 (cl-defmethod gemini-companion-part-commands ((_part (eql 'addon-prompts)))
@@ -89,7 +90,7 @@ SESSION and STATE are its arguments."
      ("C-c C-r" gemini-companion-edit-reject-with-reason nil (review)))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-prompts)))
-  "Return the parts of the add-on, all of them to be loaded by use."
+  "Return the components of the add-on; each is loaded when it is used."
   '((prompt walk) (compose prompt) (undone comment) (comment-send undone)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-prompts)))

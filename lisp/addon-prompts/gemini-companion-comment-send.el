@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; The comments that were not sent yet, and what the user has undone, as one prompt
-;; for a CLI, delivered as a prompt of `gemini-companion-compose' is.  Comments stay,
-;; marked as sent.
+;; Send the comments that were not sent yet, and the changes that the user has undone,
+;; to a CLI as one prompt.  It is delivered as a prompt of `gemini-companion-compose'
+;; is.  The comments stay in their files, marked as sent.
 
 ;;; Code:
 
@@ -30,14 +30,14 @@
 ;;;; Customization
 
 (defcustom gemini-companion-tell-undone nil
-  "Whether a CLI is told what you undid also if you have no comments.
-`gemini-companion-send-comments' tells it with comments in any case, so
-that the model does not build on what is gone."
+  "Non-nil means send what you have undone even without a comment.
+With a comment, `gemini-companion-send-comments' always sends what you
+have undone, so that the model does not rely on it."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
-;;;; What is sent
+;;;; Selection
 
 (defun gemini-companion-comment-send--unsent (session)
   "Return the comments for the CLI of SESSION that were not sent."
@@ -50,7 +50,7 @@ that the model does not build on what is gone."
 
 (defun gemini-companion-comment-send--mine (session)
   "Return the comments for the CLI of SESSION that were not sent, in order.
-Files are in the order in which they were written, and lines in theirs."
+They are sorted by the time at which their files were written, and by line."
   (let* ((mine (gemini-companion-comment-send--unsent session))
          (files (seq-uniq
                  (append (mapcar #'gemini-companion-changes-file-name
@@ -63,8 +63,9 @@ Files are in the order in which they were written, and lines in theirs."
 
 (defun gemini-companion-comment-send--for-p (comment session)
   "Return non-nil if COMMENT is for the CLI of SESSION.
-A comment for a CLI that has exited is for the next one of that kind in its
-directory, and one for no known CLI for any in whose directory its file is."
+If the CLI of a comment has exited, the comment is for the next CLI of that
+kind in the same directory.  If a comment has no CLI, it is for each CLI whose
+directory has its file."
   (let ((other (gemini-companion-comment-session comment)))
     (cond ((null other)
            (seq-some (apply-partially #'gemini-companion-session-same-p session)
@@ -91,11 +92,12 @@ its directory"
                 (gemini-companion-comment-for-cli comment session))
               comments "\n\n")
    (and comments undone "\n\n")
-   (mapconcat (lambda (one) (gemini-companion-comment-send--undone one session))
+   (mapconcat (lambda (change)
+                (gemini-companion-comment-send--undone change session))
               undone "\n")))
 
 (defun gemini-companion-comment-send--undone (undone session)
-  "Return a sentence by which the CLI of SESSION is told that UNDONE is undone."
+  "Return the sentence that notifies the CLI of SESSION of UNDONE."
   (let ((name (gemini-companion-names-for-cli
                (gemini-companion-undone-path undone) session))
         (first (gemini-companion-undone-first undone))
@@ -109,8 +111,8 @@ its directory"
                    (gemini-companion-hunk-range (cons first last)))))))
 
 (defun gemini-companion-comment-send--shared (comments)
-  "Return COMMENTS without those on files that are not shared and stay here.
-The user is asked about each such file."
+  "Return those of COMMENTS that may be sent.
+Ask about each file that is not shared whether to send the comments on it."
   (let ((hidden (seq-filter #'gemini-companion-privacy-name-hidden-p
                             (seq-uniq (mapcar #'gemini-companion-comment-path
                                               comments)))))
@@ -134,7 +136,7 @@ the kill ring, and they count as copied until that CLI reports its next prompt."
         (done (lambda (result)
                 (gemini-companion-comment-set-result comments session result)
                 (when (memq result '(sent copied))
-                  (gemini-companion-undone-set-told undone)))))
+                  (gemini-companion-undone-set-sent undone)))))
     (gemini-companion-comment-set-going comments)
     (condition-case problem
         (gemini-companion-compose-deliver text session nil done)
@@ -179,10 +181,10 @@ a message shows how many comments were not sent."
 
 (defun gemini-companion-send-comments (&optional session copied)
   "Send your comments on files to a CLI, all as one prompt.
-Each has the name of its file and the numbers of its lines, the lines, and
-your text.  What you have undone since the last time is told, too.
-SESSION is by default the one at point in the overview, or the only one for
-which you have comments, or else you are asked.
+A comment is sent with the name of its file, its lines and their numbers.
+The prompt also lists what you have undone since the last one.
+SESSION is by default the session at point in the overview, or the only one
+for which you have comments; otherwise you are asked.
 
 If the CLI runs in no terminal of this Emacs, the prompt is added to the kill
 ring.  With COPIED, a prefix argument, record that you have pasted it."
@@ -200,8 +202,8 @@ ring.  With COPIED, a prefix argument, record that you have pasted it."
         (cond (comments)
               ((null undone) (user-error "No comments to send"))
               ((not gemini-companion-tell-undone)
-               (user-error "No comments to send; `gemini-companion-tell-undone' says \
-whether what you undid is told without one")))
+               (user-error "No comments to send; to send only what you have undone, \
+set `gemini-companion-tell-undone'")))
         (gemini-companion-comment-send--send session comments undone)))))
 
 (defun gemini-companion-comment-send--session ()

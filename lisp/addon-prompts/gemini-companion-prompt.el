@@ -48,7 +48,7 @@
                (:noinline t)
                (:constructor gemini-companion-prompt--make-task)
                (:copier nil))
-  "A text for the prompt of a CLI, until it is submitted, or is shown there.
+  "A text for the prompt of a CLI, until it is submitted or displayed there.
 FIND is a function that returns the session, or nil while there is none.
 PROBLEM begins the message if the text goes to the kill ring instead.
 LEFT is the number of checks that remain in which the CLI waits for no
@@ -61,7 +61,7 @@ that takes a text now.
 
 The terminal is searched for MARK, a string of one space, or, without a
 mark, for more than MATCHES matches of REGEXP.  SEEN checks have found it
-since it was gone, and the last MISSED ones in a row have not.  FREE is
+since it was missing, and the last MISSED ones in a row have not.  FREE is
 non-nil if nothing was behind the mark when it was seen first."
   text find problem left
   (ended #'ignore)
@@ -82,12 +82,12 @@ NORMAL if the prompt is in the normal mode of Vi."
   (count 1) before behind command normal)
 
 (defvar gemini-companion-prompt--tasks nil
-  "Texts that are not shown yet, the last first, a list of tasks.")
+  "The tasks that have not ended, the newest first.")
 
 (defvar gemini-companion-prompt--posted nil
-  "Functions that end the prompts about which the server has not answered.
-They are called with non-nil if the prompt was sent.  A server that ends
-does not answer.")
+  "Functions that end the prompts that the server has not confirmed yet.
+They are called with non-nil if the prompt was sent.  A server that exits
+confirms nothing, so they are called with nil then.")
 
 (defconst gemini-companion-prompt--phases
   '((queued . gemini-companion-prompt--queued)
@@ -96,9 +96,9 @@ does not answer.")
     (retyped . gemini-companion-prompt--typed)
     (inserted . gemini-companion-prompt--inserted))
   "Alist of (PHASE . FUNCTION): the phases of a task.
-FUNCTION is called with the task at each check, and with a screen, or
-nil if the terminal does not show what is sought.  It types what comes
-next, and returns the next phase, or nil if it has ended the task.")
+FUNCTION is called at each check with the task and a screen, or nil if
+the terminal does not show what the task seeks.  It types what is next,
+and returns the next phase, or nil if it has ended the task.")
 
 (defconst gemini-companion-prompt--checks-per-second 10
   "Number of checks in a second, if Emacs is not busy.
@@ -107,13 +107,13 @@ see the output of the CLI.")
 
 (defconst gemini-companion-prompt--steady-checks 6
   "Number of checks that must find a mark before the next phase.
-They are counted from the beginning if the mark is missing for as long as
-`gemini-companion-prompt--gone-checks' says.")
+The count restarts if `gemini-companion-prompt--gone-checks' checks in a row
+miss the mark.")
 
 (defconst gemini-companion-prompt--gone-checks 5
   "Number of checks in a row after which a mark that they miss is gone.
-A CLI that works erases and draws its prompt some ten times a second; a
-busy terminal is then between the two at every other check.")
+A CLI that works erases and redraws its prompt some ten times a second, so
+every other check of a busy terminal may see an erased prompt.")
 
 ;;;; Typing
 
@@ -128,7 +128,7 @@ Line ends are converted to those that terminals paste."
    t t))
 
 (defun gemini-companion-prompt-command (text)
-  "Return TEXT from the / or ! on by which a CLI takes it for a command.
+  "Return the command that TEXT is for a CLI: TEXT from its / or ! on.
 Return nil if TEXT is no command.  The CLIs ignore white space before
 the / or !."
   (let ((text (gemini-companion-prompt--clean text)))
@@ -138,11 +138,10 @@ the / or !."
 (defun gemini-companion-prompt-file-name (name client)
   "Return the form of the file NAME for CLIENT, after an @, or nil.
 NAME is relative to the directory of the CLI, or absolute.  The value is a
-string such as \"a\\\\ b.txt\".  It is nil for a NAME that the CLI reads in no
-form: it would read nothing, or other files."
-  ;; Completion may call this for each file of a project, maybe 100,000.  There,
-  ;; replacing nothing takes longer than all else, and so does finding the methods
-  ;; by a string.
+string such as \"a\\\\ b.txt\".  It is nil if the CLI reads no form of NAME: it
+would read nothing, or other files."
+  ;; Completion may call this for 100,000 files.  The slowest steps would be a
+  ;; replacement that replaces nothing, and a dispatch on a string.
   (let* ((client (intern (or client (car gemini-companion-clients))))
          (escapes (gemini-companion-client-escapes client)))
     (cond ((string-match-p (gemini-companion-client-unreadable client) name) nil)
@@ -157,9 +156,9 @@ form: it would read nothing, or other files."
 
 (defun gemini-companion-prompt-reference (name client)
   "Return the reference to the file NAME for CLIENT, or nil.
-The value is a string such as \"@a\\\\ b.txt\"; `gemini-companion-prompt-quote'
-leaves it as it is.  For NAME, and for a value of nil, see
-`gemini-companion-prompt-file-name'."
+The value is a string such as \"@a\\\\ b.txt\", which
+`gemini-companion-prompt-quote' does not change.  For NAME, and for the value
+nil, see `gemini-companion-prompt-file-name'."
   (when-let* ((read (gemini-companion-prompt-file-name name client)))
     (propertize (concat "@" read) 'gemini-companion-reference t)))
 
@@ -169,8 +168,8 @@ leaves it as it is.  For NAME, and for a value of nil, see
             "\\|@" (format part "") "*/[[({]"
             "\\|@" (format part "") "*" (format part ".")))
   "Regexp for an @ and the name after it, as the CLIs read it.
-A name ends before a bracket, with which a directory may begin, and has
-no dot at its end.")
+A name ends before a bracket, or with a bracket after a slash, as in
+\"@app/[\", and never with a dot.")
 
 (defun gemini-companion-prompt-search-reference (&optional bound)
   "Search forward for an @ and a name, up to BOUND if that is non-nil.
@@ -194,7 +193,7 @@ name.  In a QUOTATION, escape each @ without the text property
   (gemini-companion-garbage-later
     (let ((default-directory (or (plist-get session :directory)
                                  default-directory)))
-      ;; A text without such an @ needs no list of all files of the project.
+      ;; The list of all files is computed only if an @ needs it.
       (thunk-let ((names (gemini-companion-prompt--names session)))
         (replace-regexp-in-string
          gemini-companion-prompt--at-sign
@@ -207,7 +206,7 @@ name.  In a QUOTATION, escape each @ without the text property
          text t t)))))
 
 (defun gemini-companion-prompt--misread-p (word session quotation names)
-  "Return non-nil if the CLI of SESSION must not read a file for WORD.
+  "Return non-nil if the CLI of SESSION would wrongly read a file for WORD.
 WORD is a match of `gemini-companion-prompt--at-sign'.  QUOTATION is as
 for `gemini-companion-prompt-quote', and NAMES a function that returns
 the value of `gemini-companion-prompt--names'."
@@ -220,7 +219,7 @@ the value of `gemini-companion-prompt--names'."
      ;; name; the others read the whole directory before it.
      ((string-match-p "/[[({]\\'" word)
       (gemini-companion-client-escapes (plist-get session :client)))
-     ;; Whether a remote file exists, Tramp would have to ask the host.
+     ;; A remote file counts as existing: Tramp would have to ask the host.
      ((or (plist-get session :remote) (file-exists-p name))
       ;; Copilot CLI would name the file to the model despite a backslash.
       (and quotation
@@ -231,10 +230,10 @@ the value of `gemini-companion-prompt--names'."
                      (funcall names))))))
 
 (defun gemini-companion-prompt--names (session)
-  "Return the names of the files in the directory of SESSION, to search in.
-The value is one string, such as \"\\na.py\\nreadme.md\": names in lower case
-without directories, each after a newline.  It is empty for a CLI that does
-not find files by a part of their name."
+  "Return one string with the names of the files of SESSION, to search in.
+For example, \"\\na.py\\nreadme.md\": the names in lower case, without
+directories, each after a newline.  The string is empty for a CLI that does
+not find files by a substring of their name."
   (if-let* (((gemini-companion-client-searches-names-p (plist-get session :client)))
             (project (project-current)))
       (downcase (mapconcat (lambda (file)
@@ -311,7 +310,7 @@ for a long text.  Eat has fillers between wide characters."
     (how-many regexp (point-min) (point-max))))
 
 (defun gemini-companion-prompt--seek (task regexp process)
-  "Let TASK be shown when PROCESS has one more match of REGEXP than now."
+  "Make TASK seek one more match of REGEXP in the terminal of PROCESS."
   (setf (gemini-companion-prompt--task-mark task) nil
         (gemini-companion-prompt--task-regexp task) regexp
         (gemini-companion-prompt--task-matches task)
@@ -323,7 +322,7 @@ for a long text.  Eat has fillers between wide characters."
   (let ((text ".*[^ \n\u200b\u2500-\u259f]")
         (row "[ │┃]\\{2\\}"))
     (concat text "\\|.*\n\\(?:[ │┃]*\n\\)*" row text
-            ;; After an empty line, the footer may be indented, too.
+            ;; The footer, after an empty line, may be indented like the prompt.
             "\\(?:.*\n" row "\\)*\\(?:.*\n[ │┃]*\\(?:$\\|[─-▟]\\)\\|.*\\'\\)"))
   "Regexp for text in a prompt, on the row of the mark or in rows below.
 Rows below belong to the prompt if they are indented, and end with the
@@ -334,9 +333,8 @@ frame, or with an empty row.")
 The text field of a dialog is a frame in a frame.")
 
 (defun gemini-companion-prompt--screen (task)
-  "Return the match on the screen for which TASK waits, or nil.
-The value is a `gemini-companion-prompt--screen'; for a regexp, its slots are
-not set."
+  "Return the `gemini-companion-prompt--screen' that TASK seeks, or nil.
+For a task that seeks a regexp, its slots have their defaults."
   (pcase-let (((cl-struct gemini-companion-prompt--task
                           process mark regexp matches)
                task))
@@ -354,8 +352,8 @@ not set."
 
 (defun gemini-companion-prompt--screen-with (mark process client)
   "Return the prompt around the last MARK in the terminal of PROCESS, or nil.
-MARK is a string of one space, and CLIENT the CLI that runs there.  In the
-text field of a dialog the MARK does not count.  The value is a
+MARK is a string of one space, and CLIENT the CLI that runs there.  A MARK in
+the text field of a dialog is ignored.  The value is a
 `gemini-companion-prompt--screen'."
   (with-current-buffer (process-buffer process)
     (save-excursion
@@ -388,7 +386,7 @@ REGEXP is nil for a CLI without such a footer."
          (re-search-forward regexp nil t))))
 
 (defun gemini-companion-prompt--sign (client)
-  "Return a regexp for the beginning of the prompt of CLIENT, in any mode."
+  "Return a regexp for the sign before the prompt of CLIENT, in any mode."
   (format "\\(?:!\\|%s\\)" (gemini-companion-client-prompt-sign client)))
 
 (defun gemini-companion-prompt--in-command-p (client)
@@ -408,12 +406,12 @@ of the usual sign, or with / after it."
 
 (defun gemini-companion-prompt-submit (text find seconds problem &optional ended)
   "Submit TEXT to a session: the value of the function FIND, or nil.
-Type it as soon as the prompt of the CLI takes it.  After SECONDS in which the
-CLI waits for no answer, or if the terminal is killed, put TEXT into the kill
-ring; the message then begins with PROBLEM.  ENDED, if non-nil, is called
-once, with `sent' when the prompt was submitted, or nil if it was not.  Signal
-an error if TEXT is too long.  A message, see
-`gemini-companion-prompt-by-message-p', is sent at once."
+Type TEXT once the prompt of the CLI accepts input.  If that takes more than
+SECONDS, not counting the time in which the CLI waits for an answer, or if the
+terminal is killed, add TEXT to the kill ring, with a message that begins with
+PROBLEM.  Call ENDED, if non-nil, once: with `sent' when the prompt was
+submitted, or with nil if it was not.  Signal an error if TEXT is too long.
+If `gemini-companion-prompt-by-message-p' returns non-nil, send TEXT at once."
   (let ((session (funcall find))
         (ended (or ended #'ignore)))
     (if (gemini-companion-prompt-by-message-p text session)
@@ -424,16 +422,16 @@ an error if TEXT is too long.  A message, see
         :left (* seconds gemini-companion-prompt--checks-per-second))))))
 
 (defun gemini-companion-prompt-by-message-p (text session)
-  "Return non-nil if the extension of SESSION takes TEXT from the server.
-It does so at any time, in any terminal.  A command runs only if it is
-typed.  SESSION may be nil."
+  "Return non-nil if TEXT is sent to SESSION as a message of the server.
+An extension of the CLI accepts that at any time, in any terminal.  A command
+of the CLI must be typed.  SESSION may be nil."
   (and session
        (gemini-companion-client-extended-p (plist-get session :client))
        (not (gemini-companion-prompt-command text))))
 
 (defun gemini-companion-prompt--post (text session problem ended)
   "Send TEXT as a prompt to SESSION by the server.
-If that fails, put TEXT into the kill ring, with a message about PROBLEM.
+If that fails, add TEXT to the kill ring, with a message about PROBLEM.
 ENDED is as for `gemini-companion-prompt-submit'."
   (gemini-companion-prompt--check-length text)
   (let (end)
@@ -454,7 +452,8 @@ ENDED is as for `gemini-companion-prompt-submit'."
       (funcall end nil))))
 
 (defun gemini-companion-prompt--give-up-posted ()
-  "Give up texts that were not sent, and add them to the kill ring."
+  "End the prompts that the server has not confirmed, as not sent.
+This adds them to the kill ring."
   (dolist (end gemini-companion-prompt--posted)
     (funcall end nil)))
 
@@ -488,7 +487,7 @@ A timer calls this until TASK has ended."
                        #'gemini-companion-prompt--check task))))))
 
 (defun gemini-companion-prompt--lost-p (task)
-  "Return non-nil if the time for TASK is over, or its session has ended."
+  "Return non-nil if TASK has timed out, or its session has ended."
   (let ((session (gemini-companion-prompt--task-session task)))
     (or (< (gemini-companion-prompt--task-left task) 0)
         (and session
@@ -507,7 +506,7 @@ A timer calls this until TASK has ended."
          (setf (gemini-companion-prompt--task-seen task) 0))))
 
 (defun gemini-companion-prompt--steady-p (task screen)
-  "Return non-nil once the terminal has shown the text that TASK seeks for a while.
+  "Return non-nil at the check at which the match of TASK becomes steady.
 SCREEN is the current match, or nil."
   (and screen
        (= gemini-companion-prompt--steady-checks
@@ -519,7 +518,7 @@ Return the next phase, or nil if the text was sent by a message."
   (cond ((gemini-companion-prompt-by-message-p
           (gemini-companion-prompt--task-text task)
           (gemini-companion-prompt--task-session task))
-         ;; Its CLI was not connected when the task began.
+         ;; The CLI has connected since the task began.
          (pcase-let (((cl-struct gemini-companion-prompt--task
                                  text session problem ended)
                       task))
@@ -540,8 +539,8 @@ or be run as a command: the task has ended then."
          (gemini-companion-prompt--retype-mark task)
          'probing)
         ((gemini-companion-prompt--screen-behind screen)
-         ;; If the user has typed that behind the mark, the cursor is behind
-         ;; it, and DEL would delete a character of the user.
+         ;; If the user has typed the text behind the mark, the cursor is behind
+         ;; that text, and DEL would delete a character of the user.
          (unless (gemini-companion-prompt--task-free task)
            (gemini-companion-prompt--delete-mark task screen))
          (gemini-companion-prompt--refuse
@@ -562,7 +561,7 @@ before the mark, the user has deleted the text, so Enter is not pressed."
   (let ((phase (gemini-companion-prompt--task-phase task)))
     (cond ((not (gemini-companion-prompt--steady-p task screen))
            (if (gemini-companion-prompt--retype-mark task) 'retyped phase))
-          ;; The arguments of a command are displayed behind it.
+          ;; A CLI displays hints about arguments behind a command.
           ((and (gemini-companion-prompt--screen-behind screen)
                 (not (string-prefix-p "/" (gemini-companion-prompt--task-text
                                            task))))
@@ -574,18 +573,18 @@ before the mark, the user has deleted the text, so Enter is not pressed."
           (t (gemini-companion-prompt--enter task)))))
 
 (defun gemini-companion-prompt--inserted (task screen)
-  "End TASK once its text, which is not to be submitted, is on SCREEN.
+  "End TASK, whose text is only inserted, once the text is on SCREEN.
 Return the next phase, or nil if the task has ended."
   (if (gemini-companion-prompt--steady-p task screen)
       (gemini-companion-prompt--end task)
     'inserted))
 
-(defun gemini-companion-prompt--refuse (task obstacle)
-  "End TASK, as its CLI must not get its text, and return nil.
-OBSTACLE is a format for the name of the CLI."
+(defun gemini-companion-prompt--refuse (task reason)
+  "End TASK without submitting its text, and return nil.
+REASON is a format for the name of the CLI."
   (gemini-companion-prompt--end
-   task (format obstacle (gemini-companion-session-name
-                          (gemini-companion-prompt--task-session task)))))
+   task (format reason (gemini-companion-session-name
+                        (gemini-companion-prompt--task-session task)))))
 
 (defun gemini-companion-prompt--enter (task)
   "End TASK, press Enter in its terminal, and return nil."
@@ -600,8 +599,7 @@ OBSTACLE is a format for the name of the CLI."
 
 (defun gemini-companion-prompt--end (task &optional problem)
   "Remove TASK from the tasks, and return nil.
-If PROBLEM is non-nil, put its text into the kill ring, and display
-PROBLEM."
+If PROBLEM is non-nil, display it, and add the text to the kill ring."
   (setq gemini-companion-prompt--tasks (delq task gemini-companion-prompt--tasks))
   (when problem
     (gemini-companion-text-keep (gemini-companion-prompt--task-text task)
@@ -630,21 +628,21 @@ This is the value of `gemini-companion-state-pending-function'."
       #'gemini-companion-prompt--pending-p)
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'prompt)))
-  "Submit no more; put the texts into the kill ring."
+  "End all tasks, and add their texts to the kill ring."
   (cancel-function-timers #'gemini-companion-prompt--check)
   (dolist (task gemini-companion-prompt--tasks)
     (gemini-companion-prompt--end task "Prompt not submitted"))
   (gemini-companion-prompt--give-up-posted))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'prompt)) _how)
-  "Give up what the previous server has not sent."
+  "End the prompts that the previous server has not confirmed."
   (gemini-companion-prompt--give-up-posted))
 
 ;;;; Marks
 
 (defun gemini-companion-prompt--type-mark (task &optional text)
-  "Type a space that the terminal of TASK does not show yet, and TEXT.
-That space is the mark of TASK from now on."
+  "Type a new mark for TASK, and TEXT after it.
+The mark is a space that the terminal does not show yet."
   (let* ((process (gemini-companion-prompt--task-process task))
          (mark (seq-find (lambda (mark)
                            (not (gemini-companion-prompt--screen-with
@@ -659,9 +657,9 @@ That space is the mark of TASK from now on."
           (gemini-companion-prompt--task-free task) nil)))
 
 (defun gemini-companion-prompt--retype-mark (task)
-  "Type a mark again if TASK has missed its mark for a second.
-Return non-nil if so.  A dialog, or Copilot CLI after a text, may have
-taken the previous one."
+  "Type a new mark each second in which TASK has missed its mark.
+Return non-nil if one was typed.  A dialog, or Copilot CLI after a text, may
+have swallowed the previous mark."
   (pcase-let (((cl-struct gemini-companion-prompt--task process mark missed)
                task))
     (when (and process
@@ -691,7 +689,8 @@ TASK then seeks the mark, or if the text is a command, the text itself."
     (setf (gemini-companion-prompt--task-seen task) 0
           (gemini-companion-prompt--task-missed task) 0)
     (cond
-     ;; With a space behind a command alone, Enter may choose another command.
+     ;; After a space behind a command without arguments, Enter may choose another
+     ;; command.
      ((string-match-p "\\`/[^ \t\n]+\\'" text)
       (gemini-companion-prompt--seek task (regexp-quote text) process)
       (gemini-companion-prompt--paste process text))
@@ -701,7 +700,7 @@ TASK then seeks the mark, or if the text is a command, the text itself."
      (t
       (gemini-companion-prompt--paste
        process
-       ;; Enter would choose a file for a name at the end.
+       ;; If the text ends with a name after @, Enter would complete that name.
        (concat text (and (string-match-p "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
                          " ")))
       ;; The mark is shown even if a placeholder stands for the text.
@@ -726,7 +725,7 @@ Return nil if EDIT ended meanwhile."
 
 (defun gemini-companion-prompt--comments (edit)
   "Return the comments on EDIT as a list of texts for its CLI, in order.
-Unlike in the reason, which is a prompt, no @ in them names a file to be read."
+Each @ in them is escaped: unlike in a reason, none refers to a file to read."
   (when (gemini-companion-edit-comments edit)
     (let ((texts (gemini-companion-comment-texts-of-edit edit))
           (session (gemini-companion-edit-session edit)))
@@ -739,10 +738,10 @@ Unlike in the reason, which is a prompt, no @ in them names a file to be read."
 
 (defun gemini-companion-prompt-submit-reason (session text done &optional ended)
   "Submit TEXT, the reason of a refusal, as the next prompt of SESSION.
-Without a terminal in this Emacs, add it to the kill ring.  DONE is a word
-that begins the message, such as \"Rejected\".  ENDED is as for
-`gemini-companion-prompt-submit', and is called with `copied' for a text in
-the kill ring that waits for no terminal."
+If SESSION has no terminal in this Emacs, add TEXT to the kill ring.  DONE is
+the word at the beginning of the message, such as \"Rejected\".  Call ENDED as
+`gemini-companion-prompt-submit' does, or with `copied' if there is no
+terminal."
   (let ((name (gemini-companion-session-name session))
         (text (gemini-companion-prompt-quote
                ;; A reason such as "/quit is wrong" must not be a command.
@@ -763,11 +762,11 @@ the kill ring that waits for no terminal."
 
 (defun gemini-companion-edit-reject-with-reason (&optional edit reason)
   "Reject EDIT with REASON, which is by default read in the minibuffer.
-The reason, and the comments on EDIT, are sent with the rejection if an
-extension of this package speaks for the CLI.  Otherwise they are the next
-prompt of a CLI that runs in a terminal of this Emacs, or are added to the
-kill ring.  Without EDIT, take the review of the
-current buffer, else the one that is shown."
+The reason and the comments on EDIT are sent with the rejection if the CLI
+has an extension of this package.  Otherwise they are the next prompt of
+the CLI, or are added to the kill ring if it runs in no terminal of this
+Emacs.  EDIT is by default that of the review in the current buffer, or of
+the displayed review."
   (interactive)
   (let* ((edit (gemini-companion-prompt--to-reject edit))
          (group (gemini-companion-edit-group edit))
@@ -784,7 +783,7 @@ current buffer, else the one that is shown."
 \\[gemini-companion-edit-reject]")))
       (gemini-companion-prompt--check-length text)
       (if group
-          ;; It has the comments itself, and the model waits for it.
+          ;; The group adds the comments, and the model waits for its answer.
           (gemini-companion-request-answer group (cons 'refuse reason))
         (gemini-companion-prompt--reject edit text)))))
 
@@ -803,7 +802,7 @@ current buffer, else the one that is shown."
 
 (defun gemini-companion-prompt--reject (edit text)
   "Reject EDIT for the reason TEXT, which includes its comments.
-It goes with the outcome, or else as a prompt."
+Send TEXT with the outcome, or else as a prompt."
   (let ((comments (gemini-companion-edit-comments edit))
         (session (gemini-companion-edit-session edit)))
     (when comments

@@ -58,8 +58,8 @@
     (term-mode . gemini-companion-send--shell)
     (fundamental-mode . gemini-companion-send--file))
   "Alist of (MODE . FUNCTION): what `gemini-companion-send' sends.
-The first element counts whose MODE is the major mode, or one that it is
-derived from; `fundamental-mode' is for all modes.
+The first element applies whose MODE is the major mode or a parent of it;
+`fundamental-mode' is for all modes.
 
 FUNCTION returns a list of what is at point.  Each element is a string,
 which is quoted, or a list (FILE LINES TEXT) for a reference to FILE, an
@@ -70,8 +70,9 @@ and TEXT is a string from FILE or about it, or nil.")
 
 (defun gemini-companion-send--file ()
   "Return a reference to the lines of the region, the defun or the line.
-With a diagnostic on the line of point, it has its message.  An image
-or a PDF has no lines.  Without a file, return the region or paragraph."
+If the line of point has a diagnostic, the reference has its message.  For
+an image or a PDF, it has no lines.  Without a file, return the text of the
+region or the paragraph."
   (let ((file (gemini-companion-text-visited (current-buffer)))
         (messages (and (not (use-region-p))
                        (gemini-companion-send--diagnostics))))
@@ -93,7 +94,7 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
                    (and (derived-mode-p 'prog-mode)
                         (bounds-of-thing-at-point 'defun))
                    (cons (point) (point)))))
-    ;; Nothing of the line after a newline is meant.
+    ;; A region of whole lines ends at the beginning of the next line.
     (when (and (< start end) (eq (char-before end) ?\n))
       (setq end (1- end)))
     (cons (line-number-at-pos start t) (line-number-at-pos end t))))
@@ -116,8 +117,8 @@ or a PDF has no lines.  Without a file, return the region or paragraph."
 
 (defun gemini-companion-send--hidden (files &optional buffer)
   "Return the first of FILES that must not be shared, or nil.
-A directory must not be shared if a file in it must not; files whose text is in
-BUFFER are checked as well."
+Of a directory, check whether a file in it may be shared.  If BUFFER is
+non-nil, also check the files whose text BUFFER may have."
   (seq-find (lambda (file)
               (gemini-companion-privacy-name-hidden-p
                (if (file-directory-p file) (expand-file-name "x" file) file)))
@@ -125,9 +126,9 @@ BUFFER are checked as well."
 
 (defun gemini-companion-send--sources (buffer)
   "Return the files whose text is, or may be, in BUFFER, a list.
-BUFFER, a buffer or its name, may visit none of them: it shows the edits
-of CLIs, a version or the history of a file, a page, a part of an Org file
-or the output of a command.  Signal an error if it was killed."
+BUFFER, a buffer or its name, need not visit them: it may show edits of
+CLIs, a version or the history of a file, a web page, a block of an Org
+file or the output of a command.  Signal an error if it was killed."
   (with-current-buffer (if-let* ((shown (get-buffer buffer)))
                            (or (buffer-base-buffer shown) shown)
                          (user-error "Buffer %s was killed" buffer))
@@ -147,7 +148,8 @@ or the output of a command.  Signal an error if it was killed."
            (gemini-companion-send--words (car-safe compilation-arguments)))))))
 
 (defun gemini-companion-send--source (buffer)
-  "Return the file that BUFFER visits, or whose hidden text it has, or nil."
+  "Return the file of BUFFER, or nil.
+It visits that file, or has text of that hidden file."
   (or (gemini-companion-text-visited buffer)
       (gemini-companion-send--hidden nil buffer)))
 
@@ -157,8 +159,9 @@ or the output of a command.  Signal an error if it was killed."
             (let ((file (expand-file-name word)))
               ;; No file of a host that is not connected is shared.
               (or (gemini-companion-names-copy file) (file-local-name file))))
-          ;; A quoted word may be a command, too.  A colon may be before the name
-          ;; of a file in Git; for a word with one, Tramp might connect.
+          ;; A quoted word may be a command with file names.  In Git, a colon
+          ;; precedes the name of a file; a word with a colon could make Tramp
+          ;; connect.
           (split-string (or command "") "[][ \t\n\"'`(){}<>;|&=:]+" t)))
 
 ;;;; Lists of files and hits
@@ -170,9 +173,9 @@ or the output of a command.  Signal an error if it was killed."
 (defun gemini-companion-send--hits ()
   "Return the hits on the lines of the region, or on this line.
 An element is (FILE LINE TEXT), or a line of text that has no location.
-Such a line is left out if it may be from a file that is not shared:
-that of a hit here or nearby, or one whose text the buffer has.  Signal
-an error if nothing else is here."
+A line of text is omitted if it may come from a file that is not shared:
+the file of a hit here or nearby, or a file whose text the buffer has.
+Signal an error if nothing else is here."
   (pcase-let* ((`(,start . ,end) (or (bounds-of-thing-at-point 'region)
                                      (cons (point) (point))))
                (hits (gemini-companion-send--hits-between start end))
@@ -200,7 +203,7 @@ Lines without a hit are omitted."
 
 (defun gemini-companion-send--compilation-p ()
   "Return non-nil if the buffer has the output of a command of Compile.
-The modes of Grep and the like have no other lines than hits."
+In Grep mode and similar modes, every line is a hit."
   (or (eq 'compilation-mode major-mode)
       (and (derived-mode-p 'comint-mode) compilation-arguments)))
 
@@ -224,8 +227,8 @@ Return nil if there is none within 200 lines."
 (defun gemini-companion-send--hit ()
   "Return the hit or the diagnostic on this line, or nil.
 The value is (FILE LINE TEXT) or, for a line of a compilation or of a
-buffer without a file, its text.  Searches have a text property on each
-hit, other lists the id of an entry."
+buffer without a file, its text.  Search results have a text property on
+each hit, other lists have an entry ID."
   (let* ((bol (line-beginning-position))
          (eol (line-end-position))
          (text (string-replace
@@ -266,8 +269,8 @@ hit, other lists the id of an entry."
 
 (defun gemini-companion-send--location (text)
   "Return (FILE LINE) of the message of a compilation on this line, or nil.
-TEXT is the line.  A FILE that does not exist counts only if it may not be
-shared: any number after a colon may be taken for a line."
+TEXT is the line.  Ignore a FILE that does not exist, since any number after
+a colon may look like a line, unless that FILE must not be shared."
   (seq-find (pcase-lambda (`(,file . ,_))
               (or (file-exists-p file)
                   (gemini-companion-send--hidden (list file))))
@@ -275,7 +278,7 @@ shared: any number after a colon may be taken for a line."
                             (gemini-companion-send--text-location text)))))
 
 (defun gemini-companion-send--message-location ()
-  "Return (FILE LINE) where Compile has found it on this line, or nil."
+  "Return the (FILE LINE) that Compile has found on this line, or nil."
   (when-let* ((message (gemini-companion-send--property 'compilation-message))
               ;; A line of Make about a directory has no location.
               (location (compilation--message->loc message)))
@@ -292,11 +295,11 @@ Emacs does not know the formats of all compilers."
           (string-to-number (match-string 2 text)))))
 
 (defun gemini-companion-send--at (position text &optional buffer)
-  "Return a reference with TEXT to POSITION, in BUFFER or that of a marker.
-For a file that is not visited, BUFFER is its name and POSITION a cons
-\(LINE . COLUMN), as Flymake has them.  The value is (FILE LINE TEXT).  If
-BUFFER visits no file, return TEXT; if it was killed, or if its lines may
-be from any file, nil."
+  "Return a reference with TEXT to POSITION of BUFFER: (FILE LINE TEXT).
+If BUFFER is nil, POSITION is a marker.  For a file that is not visited,
+BUFFER is its name and POSITION a cons (LINE . COLUMN), as in Flymake.
+Return only TEXT if BUFFER visits no file, and nil if it was killed or its
+lines may come from any file."
   (let ((buffer (or buffer (marker-buffer position))))
     (cond ((stringp buffer)
            (list buffer (car position) text))
@@ -321,10 +324,10 @@ be from any file, nil."
       (pcase-let ((`(,hunk-start ,hunk-end)
                    (or (ignore-errors (diff-bounds-of-hunk))
                        (user-error "No hunk here"))))
-        ;; In the header of a file, the functions of Diff mode find another file.
+        ;; In the header of a file, the functions of Diff mode find the wrong file.
         (goto-char hunk-start)
         (gemini-companion-send--hunk
-         ;; A binary file has no hunk, and the next one is of another file.
+         ;; A binary file has no hunk, and the next hunk belongs to another file.
          (unless (re-search-backward "^\\(?:diff\\|Index:\\) "
                                      (min end (point)) t)
            (append (seq-mapcat #'gemini-companion-send--diff-files
@@ -335,11 +338,11 @@ be from any file, nil."
          hunk-start hunk-end)))))
 
 (defun gemini-companion-send--diff-files (name)
-  "Return the files that NAME, in a diff, may stand for, the likeliest first.
+  "Return the files that NAME in a diff may mean, the likeliest first.
 NAME may have a prefix such as a/, and be relative to this directory or
-the root of the project.  The value is a list of absolute names, of which
-any may not exist; nil for the name of no file, as /dev/null.  A buffer
-without a file, as diff names it, stands for its source."
+the root of the project.  The value is a list of absolute names, of files
+that need not exist.  It is nil for /dev/null and the like.  The name that
+diff gives a buffer without a file means the sources of its text."
   (let* ((name (if (string-prefix-p "\"" name)
                    ;; Git quotes the bytes of other than ASCII letters.
                    (decode-coding-string (read name) 'utf-8)
@@ -347,8 +350,8 @@ without a file, as diff names it, stands for its source."
          (bare (replace-regexp-in-string "\\`[^/]+/" "" name)))
     (cond ((string-match "\\`#<buffer \\(.*\\)>\\'" name)
            (gemini-companion-send--sources (match-string 1 name)))
-          ;; Options, and parts of a name with a space, are words of a command
-          ;; line, too.
+          ;; The words of a command line include options, and the pieces of a name
+          ;; with a space.
           ((string-match-p "\\`\\(?:/dev/null\\'\\|[-\\]\\)" name)
            nil)
           (t
@@ -367,7 +370,7 @@ without a file, as diff names it, stands for its source."
     (gemini-companion-send--hunk
      (delq nil
            (list (magit-file-at-point)
-                 ;; A file that was renamed or copied has a source, too.
+                 ;; A file that was renamed or copied has a source.
                  (or (gemini-companion-send--slot section 'source)
                      (gemini-companion-send--slot parent 'source))))
      (gemini-companion-send--slot section 'start)
@@ -380,7 +383,7 @@ SLOT is a variable, since the compiler warns of unknown slot names."
 
 (defun gemini-companion-send--hunk (files start end)
   "Return the hunk of FILES from START to END.
-It has the name of one that is hidden, or else of one that exists."
+It names a file that is hidden, or else one that exists."
   (let ((text (string-trim (buffer-substring-no-properties start end)
                            "\n+" "\n+"))
         (files (mapcar #'expand-file-name files)))
@@ -396,7 +399,7 @@ It has the name of one that is hidden, or else of one that exists."
 ;;;; Shells and other text
 
 (defconst gemini-companion-send--most-lines 200
-  "Number of lines that are sent of the output of a command.")
+  "Maximum number of lines of the output of a command to send.")
 
 (defun gemini-companion-send--shell ()
   "Return the region, or the last command and the end of its output."
@@ -421,8 +424,8 @@ It has the name of one that is hidden, or else of one that exists."
 
 (defun gemini-companion-send--go-to-last-command ()
   "Go to the line of the last command in this buffer of a shell.
-Eshell and Comint record where that is; in a terminal, it is the previous
-line with the prompt that is at its end."
+Eshell and Comint record its position.  In a terminal, search backward for
+the prompt that is on the last line."
   (if-let* ((start (or (bound-and-true-p eshell-last-input-start)
                        (bound-and-true-p comint-last-input-start))))
       (goto-char start)
@@ -438,7 +441,7 @@ line with the prompt that is at its end."
                "\\`"
              (concat "^" (regexp-quote prompt)))
            nil t)
-          ;; A prompt of a shell may have the directory or the time.
+          ;; The prompt may contain the directory or the time, and so differ.
           (re-search-backward (format "^[^#$%%>\n]*%s "
                                       (regexp-quote (substring prompt -1)))
                               nil 'move)))))
@@ -493,9 +496,9 @@ The fence is longer than any in TEXT."
                (:copier nil))
   "How FILE is named in a prompt.
 TEXT is a reference, such as \"@src/a.py\", or the name alone.  HIDDEN is
-non-nil if FILE is not shared.  UNREAD is non-nil if the CLI would read
-FILE, but reads it in no form of its name; LOCAL is its name here, or that
-of the copy of a remote file, or nil."
+non-nil if FILE is not shared.  UNREAD is non-nil if FILE can be read, but
+the CLI reads it by no form of its name.  LOCAL is the local name of FILE,
+or of the copy of a remote FILE, or nil."
   file text hidden unread local)
 
 (defun gemini-companion-send-sessions (file)
@@ -505,9 +508,10 @@ of the copy of a remote file, or nil."
               (gemini-companion-sessions)))
 
 (defun gemini-companion-send--names-for (file session)
-  "Return (NAME . LOCAL) for FILE, or nil if it is not where SESSION is.
-NAME is its name in the directory or on the host of SESSION, or nil, and
-LOCAL the name on this machine, in its true directory; it may be a link."
+  "Return (NAME . LOCAL) for FILE, or nil if it is not on the host of SESSION.
+NAME is its name relative to the directory of SESSION, or its name on a
+remote host; nil for a local FILE outside the directory.  LOCAL is its
+local name, in its true directory; it may be a link."
   (pcase-let* (((map :remote :directory) session)
                (`(,host . ,there) (gemini-companion-names-remote file remote)))
     (cond ((and remote (equal remote host))
@@ -529,7 +533,7 @@ LOCAL the name on this machine, in its true directory; it may be a link."
 Ask about a file that is not shared, or outside the directory of the CLI.
 A file that does not exist is only named, and so is a directory, as the CLI
 would read all files in it."
-  ;; A control character is dropped, and the name would be that of another file.
+  ;; Control characters are not typed, so the name would mean another file.
   (when (string-match-p "[\0-\37\177\u0080-\u009f]" file)
     (user-error "A prompt cannot name a file with a control character"))
   (pcase-let* ((`(,there . ,local)
@@ -557,11 +561,11 @@ name it anyway? ")
      :unread (and read (not reference))
      :local local)))
 
-;;;; Descriptions
+;;;; Description
 
 (defun gemini-companion-send-description (things session)
   "Return a text for the prompt of SESSION that describes THINGS.
-They are as `gemini-companion-send-things' returns them."
+THINGS is a value of `gemini-companion-send-things'."
   (let* ((files (delete-dups (delq nil (mapcar #'car-safe things))))
          (names (mapcar (lambda (file) (gemini-companion-send--name file session))
                         files))
@@ -585,8 +589,8 @@ They are as `gemini-companion-send-things' returns them."
 
 (defun gemini-companion-send--reference (name &optional lines text)
   "Return a reference to NAME, a `gemini-companion-send--name'.
-It has LINES, as in `gemini-companion-send-alist', and TEXT if the file is
-shared: for instance, @a.py (lines 2-3): unused"
+LINES are as in `gemini-companion-send-alist'; TEXT is omitted if the file is
+not shared.  For example: @a.py (lines 2-3): unused"
   (concat (gemini-companion-send--name-text name)
           (pcase lines
             ('nil "")
@@ -612,7 +616,7 @@ sentence that asks the model to read it."
         (texts nil))
     (dolist (name names)
       (when (gemini-companion-send--name-unread name)
-        (let ((text (gemini-companion-send--text-in-place name left)))
+        (let ((text (gemini-companion-send--text-of-name name left)))
           (cl-decf left (length text))
           (push (if text
                     (format "The text of %s:\n%s"
@@ -625,7 +629,7 @@ sentence that asks the model to read it."
                 texts))))
     (nreverse texts)))
 
-(defun gemini-companion-send--text-in-place (name most)
+(defun gemini-companion-send--text-of-name (name most)
   "Return the text of the file NAME, at most MOST bytes, or nil.
 NAME is a `gemini-companion-send--name'."
   (pcase-let (((cl-struct gemini-companion-send--name local hidden) name))
@@ -647,12 +651,12 @@ NAME is a `gemini-companion-send--name'."
 
 (defun gemini-companion-send (&optional compose)
   "Insert what is at point into the prompt of a CLI, and go there.
-`gemini-companion-send-alist' defines what that is in each mode: in
-a file, a reference to the lines of the region, the defun or the line;
-elsewhere the marked files, the hit, the hunk, the last command and its
-output, or the region.  The CLI is the one whose directory has the file,
-or else you are asked.  If it runs outside of this Emacs, add the text
-to the kill ring.
+In a file, insert a reference to the lines of the region, the defun or
+the line; elsewhere the marked files, the hit, the hunk, the last command
+and its output, or the region.  The table `gemini-companion-send-alist'
+has this for each mode.  The CLI is the one whose directory has the file;
+if there are several or none, you are asked.  If the CLI runs outside of
+this Emacs, the text is added to the kill ring.
 
 With COMPOSE, a prefix argument, insert it into the buffer of
 \\[gemini-companion-compose], where you can write more."

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; What the user has undone of the changes of a CLI, in a file or in the
-;; overview, until it is sent to the CLI with the next comments; see
-;; `gemini-companion-comment-send'.  Which hunks these are is known to the record of
-;; the file, see `gemini-companion-changes': those that are there again by then are
-;; not sent.
+;; Record which changes of a CLI the user has undone, in a file or in the overview,
+;; until the CLI is notified with the next comments; see
+;; `gemini-companion-comment-send'.  The record of the file has their hunks, see
+;; `gemini-companion-changes': a change that is in the file again when the comments
+;; are sent is omitted.
 
 ;;; Code:
 
@@ -28,28 +28,28 @@
                (:noinline t)
                (:constructor gemini-companion-undone--make)
                (:copier nil))
-  "A change of a CLI that the user has undone, and that was not sent yet.
-SOURCE is the record of the file, whose HUNKS these are, or the edit that was
-undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and LAST
-are the numbers of the lines that the CLI had written; if it had only removed
-some, LAST is before FIRST.  They are nil if the file, which the CLI had made,
-was deleted.  OLD and NEW are the lines without and with the change, lists of
-strings with newlines."
+  "A change of a CLI that the user has undone, unknown to the CLI so far.
+SOURCE is the record of the file, which has the HUNKS, or the edit that was
+undone.  PATH is the name of the file, and SESSION is the CLI.  FIRST and
+LAST are the numbers of the lines that the CLI had written; if it had only
+removed lines, LAST is FIRST minus 1.  They are nil if the user has deleted
+the file, which the CLI had made.  OLD and NEW are the lines without and with
+the change, lists of strings with newlines."
   source hunks path session first last old new)
 
 (defvar gemini-companion-undone--all nil
-  "What the user has undone and was not sent, the last one first.")
+  "Undone changes of which no CLI is notified yet, the newest first.")
 
-(defun gemini-companion-undone-note (source changes now)
+(defun gemini-companion-undone-record (source changes now)
   "Record that CHANGES of SOURCE in the lines NOW are undone, for their CLIs.
-It is one of `gemini-companion-changes-undo-functions', see there.  The first
-call loads this file."
+For the arguments, see `gemini-companion-changes-undo-functions', of which
+this is a member.  The first call loads this file."
   (if (eq changes 'deleted)
       (gemini-companion-undone--push
        source (if (gemini-companion-edit-p source)
                   source
                 (gemini-companion-changes-file-edit source)))
-    ;; The model knows nothing of a conversion.
+    ;; A conversion, as of line ends, is unknown to the model.
     (dolist (change (seq-remove #'gemini-companion-changes-conversion changes))
       (let ((start (gemini-companion-lines-change-start change))
             (end (gemini-companion-lines-change-end change)))
@@ -64,8 +64,8 @@ call loads this file."
          :new (append (substring now start end) nil))))))
 
 (defun gemini-companion-undone--push (source edit &rest slots)
-  "Record what was undone of SOURCE, of which EDIT was written by the CLI.
-SLOTS are further ones of the `gemini-companion-undone'."
+  "Record a `gemini-companion-undone' of SOURCE for the file and CLI of EDIT.
+SLOTS is a plist of its other slots."
   (push (apply #'gemini-companion-undone--make
                :source source
                :path (gemini-companion-edit-file edit)
@@ -73,25 +73,27 @@ SLOTS are further ones of the `gemini-companion-undone'."
                slots)
         gemini-companion-undone--all))
 
-(defun gemini-companion-undone-set-told (undone)
-  "Forget UNDONE, a list, which was sent to the CLI."
+(defun gemini-companion-undone-set-sent (undone)
+  "Drop UNDONE, a list, of which the CLI was notified."
   (setq gemini-companion-undone--all
         (seq-difference gemini-companion-undone--all undone #'eq)))
 
-;;;; What is to be sent
+;;;; Selection
 
 (defun gemini-companion-undone-of-session (session)
-  "Return what the user has undone of the CLI of SESSION and was not sent to it.
-What was undone of a CLI that has exited is for the next one of its kind in its
-directory.  What is there again, as after an undo in the buffer, is left out."
+  "Return the undone changes that the CLI of SESSION has still to be told.
+Those of a CLI that has exited are for the next one of its kind in its
+directory.  Omit a change that is in its file again, as after an undo in the
+buffer."
   (seq-filter (lambda (undone)
                 (and (gemini-companion-session-next-p
                       session (gemini-companion-undone-session undone))
-                     (not (gemini-companion-undone--back-p undone))))
+                     (not (gemini-companion-undone--restored-p undone))))
               (reverse gemini-companion-undone--all)))
 
-(defun gemini-companion-undone--back-p (undone)
-  "Return non-nil if the change UNDONE, or the deleted file, is there again."
+(defun gemini-companion-undone--restored-p (undone)
+  "Return non-nil if the change UNDONE is in its file again.
+For a deleted file, return non-nil if that exists again."
   (let ((source (gemini-companion-undone-source undone)))
     (cond ((null (gemini-companion-undone-first undone))
            (gemini-companion-text-attributes (gemini-companion-undone-path undone)))
@@ -103,7 +105,7 @@ directory.  What is there again, as after an undo in the buffer, is left out."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'undone)))
-  "Forget what was undone, as the edits are forgotten."
+  "Drop all undone changes, as the edits are dropped."
   (setq gemini-companion-undone--all nil))
 
 (provide 'gemini-companion-undone)

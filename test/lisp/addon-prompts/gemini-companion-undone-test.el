@@ -47,7 +47,7 @@
     (gemini-companion-turn-page session)
     (gemini-companion-overview-undo)
     (gemini-companion-overview-undo)
-    (gemini-companion-undone-set-told
+    (gemini-companion-undone-set-sent
      (list (car (gemini-companion-undone-of-session session))))
     (should (equal '((4 . 4)) (gemini-companion-undone-test-ranges session)))
     (gemini-companion-part-stop 'undone)
