@@ -8,10 +8,10 @@
 ;; Declare the add-on to the core before its files are loaded: its command, and that
 ;; CLIs can be linked.  The add-on answers linked CLIs: questions of models,
 ;; permissions and plans.  Its files are `gemini-companion-tools',
-;; `gemini-companion-lookup',
-;; `gemini-companion-errors', `gemini-companion-code', `gemini-companion-eglot',
-;; `gemini-companion-words', `gemini-companion-rename', `gemini-companion-permission',
-;; `gemini-companion-plan', `gemini-companion-inquiry' and `gemini-companion-keys'.
+;; `gemini-companion-lookup', `gemini-companion-errors', `gemini-companion-code',
+;; `gemini-companion-eglot', `gemini-companion-words', `gemini-companion-rename',
+;; `gemini-companion-permission', `gemini-companion-plan', `gemini-companion-inquiry'
+;; and `gemini-companion-keys'.
 
 ;;; Code:
 
@@ -76,7 +76,7 @@ findings."
        nil ("Link" . gemini-companion-tools)))))
 
 (cl-defmethod gemini-companion-part-members ((_part (eql 'addon-tools)))
-  "Return the component of links, which must start if CLIs are linked."
+  "Return the component that links CLIs, which must start if CLIs are linked."
   '((tools walk gemini-companion-install-extension-p)))
 
 (cl-defmethod gemini-companion-part-files ((_part (eql 'addon-tools)))

@@ -20,19 +20,19 @@
                (:constructor gemini-companion-code--locate (error kind content))
                (:copier nil))
   "An error of a checker and its line in the text.
-ERROR is a list (LINE TEXT SOURCE), where SOURCE is the checker or
-missing, such as (12 \"undefined name\" \"pyflakes\"); lines begin at 1.
-KIND is its TEXT without numbers, as they may be line numbers, and
-CONTENT is the line of the checked text."
+ERROR is a list (LINE TEXT SOURCE), such as (12 \"undefined name\"
+\"pyflakes\"); LINE begins at 1, and SOURCE is the checker or missing.
+KIND is TEXT with its numbers replaced by 0, as they may be line numbers.
+CONTENT is the text of the line."
   error kind content)
 
-(defconst gemini-companion-code--hiding
+(defconst gemini-companion-code--masking
   (concat "syntax\\|expect\\|indent\\|clos\\|unterminated\\|unmatched\\|pars\\|"
           "separated\\|\\<EO[FL]\\>\\|not found\\|fatal\\|too many errors")
   "Regexp for errors that may mask others.")
 
 (defun gemini-companion-code--located (errors text)
-  "Return ERRORS, of the checker, in TEXT, by line.
+  "Return the ERRORS of a checker in TEXT, sorted by line.
 The value is a list of `gemini-companion-code-located'."
   (with-temp-buffer
     (insert text)
@@ -54,8 +54,8 @@ The value is a cons (KIND . CONTENT); CONTENT has no indentation."
   (cons (gemini-companion-code-located-kind located)
         (string-trim (gemini-companion-code-located-content located))))
 
-(defun gemini-companion-code--kinds-gone (old new)
-  "Return the kinds of the errors of OLD that are not in NEW as often.
+(defun gemini-companion-code--missing-kinds (old new)
+  "Return the kinds of the errors that OLD has more often than NEW.
 OLD and NEW are lists of values of `gemini-companion-code--key'."
   (let ((left (make-hash-table :test #'equal))
         (kinds nil))
@@ -69,42 +69,42 @@ OLD and NEW are lists of values of `gemini-companion-code--key'."
              left)
     kinds))
 
-(defun gemini-companion-code--may-hide-p (kinds)
+(defun gemini-companion-code--may-mask-p (kinds)
   "Return non-nil if errors of one of KINDS may have masked others."
   (let ((case-fold-search t))
     (seq-some (lambda (kind)
-                (string-match-p gemini-companion-code--hiding kind))
+                (string-match-p gemini-companion-code--masking kind))
               kinds)))
 
 (defun gemini-companion-code--in-new-lines (located old-text)
-  "Return the first 20 of LOCATED that are in lines which OLD-TEXT does not have."
+  "Return those of the first 20 of LOCATED whose lines OLD-TEXT does not have."
   (let ((old-lines (concat "\n" old-text "\n")))
     (seq-remove
-     (lambda (one)
+     (lambda (error)
        (string-search
-        (concat "\n" (gemini-companion-code-located-content one) "\n")
+        (concat "\n" (gemini-companion-code-located-content error) "\n")
         old-lines))
      ;; Each search takes time in a large text.
      (seq-take located 20))))
 
 (defun gemini-companion-code-new-errors (errors text found old-text)
-  "Return the ERRORS in TEXT that are new, `gemini-companion-code-located'.
-FOUND is a list of one element, the errors of OLD-TEXT, the earlier text,
-or nil if they are not known.  An error that has only moved or was copied
-is not new, nor is one that may be a changed form of an earlier error,
-which is gone.  If an error is gone that may have hidden others, or FOUND
-is nil, only errors in new lines are new."
+  "Return the new ERRORS in TEXT, a list of `gemini-companion-code-located'.
+OLD-TEXT is the earlier text, and FOUND a list with one element, the list of
+its errors; FOUND is nil if they are unknown.  An error is not new if it has
+only moved or was copied, or if an earlier error of its kind is missing, whose
+changed form it may be.  If FOUND is nil, or if an earlier error that may have
+masked others is missing, only errors in new lines are new."
   (let* ((located (gemini-companion-code--located errors text))
          (old-keys (mapcar #'gemini-companion-code--key
                            (gemini-companion-code--located (car found) old-text)))
-         (gone (gemini-companion-code--kinds-gone
-                old-keys (mapcar #'gemini-companion-code--key located)))
+         (missing (gemini-companion-code--missing-kinds
+                   old-keys (mapcar #'gemini-companion-code--key located)))
          (new (seq-remove
-               (lambda (one)
-                 (or (member (gemini-companion-code--key one) old-keys)
-                     (member (gemini-companion-code-located-kind one) gone)))
+               (lambda (error)
+                 (or (member (gemini-companion-code--key error) old-keys)
+                     (member (gemini-companion-code-located-kind error) missing)))
                located)))
-    (if (or (null found) (gemini-companion-code--may-hide-p gone))
+    (if (or (null found) (gemini-companion-code--may-mask-p missing))
         (gemini-companion-code--in-new-lines new old-text)
       new)))
 
@@ -130,14 +130,14 @@ More would take longer than Emacs may block.")
 Only the first line of a definition is compared.  Return nil if there are no
 such names."
   (let ((case-fold-search nil)
-        (kept (make-hash-table :test #'equal))
+        (unchanged (make-hash-table :test #'equal))
         (room gemini-companion-code--most-changed)
         (names nil))
     (dolist (line (gemini-companion-text-lines after))
-      (puthash line t kept))
+      (puthash line t unchanged))
     (with-syntax-table (standard-syntax-table)
       (dolist (line (gemini-companion-text-lines before))
-        (unless (gethash line kept)
+        (unless (gethash line unchanged)
           (setq room (- room (length line)))
           (when (and (< 0 room)
                      (string-match gemini-companion-code--definition line))
@@ -155,7 +155,7 @@ for the text before SYMBOL in its line, by default UTF-16 code units."
         (line 1)
         (counted (point-min))
         (locations nil))
-    ;; A regexp that begins with an edge takes ten times as long.
+    ;; A regexp that begins with \\_< takes ten times as long.
     (while (search-forward symbol nil t)
       (let ((beginning (match-beginning 0)))
         (unless (or (gemini-companion-code--inside-word-p beginning)
@@ -169,17 +169,17 @@ for the text before SYMBOL in its line, by default UTF-16 code units."
     (nreverse locations)))
 
 (defun gemini-companion-code--inside-word-p (position)
-  "Return non-nil if the characters around POSITION are of one word.
-At the edge of a symbol of punctuation, they never are."
+  "Return non-nil if the characters on both sides of POSITION are of one word.
+Beside punctuation, return nil."
   (and (< (point-min) position)
        (save-excursion
          (goto-char (1- position))
          (looking-at-p "[[:alnum:]_$]\\{2\\}"))))
 
 (defun gemini-companion-code-definition ()
-  "Return the text of the definition on this line, 30 lines at most.
-It includes the following lines that are empty or indented more than
-its first one.  Point moves behind it."
+  "Return the text of the definition on this line, at most 30 lines.
+The text includes the following lines that are empty or indented more than
+the first line.  Move point behind it."
   (let ((beginning (line-beginning-position))
         (indentation (current-indentation)))
     (cl-loop repeat 29

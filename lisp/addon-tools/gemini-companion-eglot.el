@@ -5,12 +5,12 @@
 
 ;;; Commentary:
 
-;; Which language server knows a file, how to ask that server without blocking
-;; Emacs, and what its answers mean.  A file that no buffer visits is opened in the
-;; server of a neighbor: a buffer of the same language below the same root.
+;; Find the language server of a file, send it requests without blocking Emacs, and
+;; read its answers.  A file that no buffer visits is opened in the server of a
+;; neighbor: a buffer of the same language below the same root.
 ;;
-;; The position of a request is zero-based, as in the protocol; a location here is
-;; a list (FILE LINE), an error a list (LINE TEXT SOURCE), each with a line from 1.
+;; In a request, lines begin at 0, as in the protocol.  In a location, a list
+;; (FILE LINE), and an error, a list (LINE TEXT SOURCE), they begin at 1.
 
 ;;; Code:
 
@@ -23,18 +23,19 @@
 
 (defconst gemini-companion-eglot-sendable (* 128 1024)
   "Size in bytes above which the text of a file is not sent to a server.
-A pipe holds 64 KB; even after the server has answered a request, Emacs
-waits until it has read the rest.")
+A pipe holds 64 KB; Emacs waits until the server has read the rest, even
+if the server has just answered a request.")
 
-(defvar gemini-companion-eglot-version 0
-  "The version of the last text that was sent, of any file.
-A late report about an earlier text cannot be taken for a later one.")
+(defvar gemini-companion-eglot--version 0
+  "The version of the last text that was sent, for all files together.
+No two texts have the same version, so a late report is recognized.")
 
 ;;;; Servers
 
 (defun gemini-companion-eglot-call (name &rest args)
-  "Call the function NAME of Eglot with ARGS; return nil if it has none.
-Before Emacs 30, some of the names had two hyphens."
+  "Call the function NAME of Eglot with ARGS.
+Return nil if Eglot has no such function.  Before Emacs 30, some names had two
+hyphens."
   (let ((old (string-replace "eglot-" "eglot--" (symbol-name name))))
     (apply (or (seq-find #'fboundp (list name (intern old))) #'ignore) args)))
 
@@ -71,8 +72,8 @@ unless the server has chosen otherwise, UTF-16 code units."
       (_ #'gemini-companion-text-units))))
 
 (defun gemini-companion-eglot-language (file)
-  "Return the extension of FILE, or \"c\" for all those of C and C++.
-A header of C++ may be named as one of C."
+  "Return the extension of FILE, or \"c\" for all extensions of C and C++.
+A header of C++ may have the extension of one of C."
   (replace-regexp-in-string "\\`[ch]\\(?:[ch]\\|pp\\|xx\\|\\+\\+\\)?\\'" "c"
                             (or (file-name-extension file) "")))
 
@@ -85,8 +86,8 @@ A header of C++ may be named as one of C."
 
 (defun gemini-companion-eglot-neighbor (file)
   "Return a buffer with the language server of FILE, or nil.
-It visits a local file of the same language, and FILE is below the root
-of its server; if there are several such roots, take the innermost."
+The buffer visits a local file of the same language, and FILE is below the
+root of its server, which is the innermost such root."
   (let ((language (gemini-companion-eglot-language file))
         (best nil)
         (innermost ""))
@@ -105,9 +106,9 @@ of its server; if there are several such roots, take the innermost."
 
 (cl-defstruct (gemini-companion-eglot--batch (:noinline t))
   "Requests that were sent together.
-WAITING is the number of those without a result, RESULTS a list of the
-results in the order of the requests, and THEN the function to call with
-that list once WAITING is 0."
+WAITING is the number of requests without a result.  RESULTS is the list of
+results, in the order of the requests; once WAITING is 0, THEN is called with
+that list."
   waiting results then)
 
 (defun gemini-companion-eglot--answered (batch index result)
@@ -119,9 +120,9 @@ that list once WAITING is 0."
 
 (defun gemini-companion-eglot-request (server requests then)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).
-Call THEN with a list of the results in their order, once all are known.
-One that failed is (error MESSAGE), with nil if it was not answered
-within 14 seconds."
+Once all results are known, call THEN with the list of them, in the order of
+REQUESTS.  The result of a failed request is (error MESSAGE), where MESSAGE is
+nil if it was not answered within 14 seconds."
   (let ((batch (make-gemini-companion-eglot--batch
                 :waiting (length requests)
                 :results (make-list (length requests) nil)
@@ -141,9 +142,10 @@ within 14 seconds."
      requests)))
 
 (defun gemini-companion-eglot-when-read (server send &optional fail)
-  "Call SEND once SERVER has answered that it does not know a method.
-Sending a text to a server that does not read would block Emacs.  If
-SERVER does not answer in time, call FAIL instead, if non-nil."
+  "Call SEND once SERVER has answered a request, which shows that it reads.
+Sending a text to a server that does not read would block Emacs.  The request
+is for an unknown method.  If SERVER does not answer in time, call FAIL
+instead, if non-nil."
   (gemini-companion-eglot-request
    server '((:$/gemini-companion))
    (lambda (results)
@@ -152,19 +154,19 @@ SERVER does not answer in time, call FAIL instead, if non-nil."
            (funcall fail))
        (funcall send)))))
 
-;;;; Questions of a server
+;;;; Server questions
 
 (defvar gemini-companion-eglot--declining nil
-  "The servers whose questions to the user are not asked.")
+  "The servers whose questions to the user are declined.")
 
 (defconst gemini-companion-eglot--advice
   '((eglot-handle-request :around gemini-companion-eglot--handle-request))
   "Advice for a function of Eglot, which may be loaded later.")
 
 (defun gemini-companion-eglot-decline (server on)
-  "Answer nothing to the questions of SERVER to the user, if ON is non-nil.
-Else ask them again.  Eglot reads the answer in the minibuffer, in a process
-filter, as when basedpyright is asked to rename to a keyword."
+  "Decline the questions of SERVER to the user if ON is non-nil, or ask again.
+Eglot would read the answer in the minibuffer, in a process filter; for
+example, if basedpyright is asked to rename a symbol to a keyword."
   (setq gemini-companion-eglot--declining
         (if on
             (cons server gemini-companion-eglot--declining)
@@ -175,7 +177,7 @@ filter, as when basedpyright is asked to rename to a keyword."
       (advice-remove name function))))
 
 (defun gemini-companion-eglot--handle-request (handle server method &rest params)
-  "Call HANDLE with SERVER, METHOD and PARAMS, or return nil.
+  "Call HANDLE with SERVER, METHOD and PARAMS, unless METHOD is declined.
 This is advice around `eglot-handle-request'."
   (unless (and (eq method 'window/showMessageRequest)
                (memq server gemini-companion-eglot--declining))
@@ -190,21 +192,23 @@ NEIGHBOR is a buffer of a file of the same language."
    server :textDocument/didOpen
    `(:textDocument
      ( :uri ,(gemini-companion-eglot-uri file)
-       :version ,(cl-incf gemini-companion-eglot-version)
+       :version ,(cl-incf gemini-companion-eglot--version)
        :languageId ,(with-current-buffer neighbor
                       (plist-get (gemini-companion-eglot-call
                                   'eglot--TextDocumentItem)
                                  :languageId))
        :text ,text)))
-  gemini-companion-eglot-version)
+  gemini-companion-eglot--version)
 
 (defun gemini-companion-eglot-close (file server)
-  "Close FILE, a true name, in SERVER, which `gemini-companion-eglot-open' opened."
+  "Close FILE, a true name, in SERVER.
+It was opened by `gemini-companion-eglot-open'."
   (jsonrpc-notify server :textDocument/didClose
                   `(:textDocument (:uri ,(gemini-companion-eglot-uri file)))))
 
 (defun gemini-companion-eglot-changed (server files)
-  "Tell SERVER that FILES, true names, were written; it may not watch them."
+  "Notify SERVER that FILES, true names, were written.
+A server may not watch files itself."
   (when (jsonrpc-running-p server)
     (jsonrpc-notify
      server :workspace/didChangeWatchedFiles
@@ -213,8 +217,8 @@ NEIGHBOR is a buffer of a file of the same language."
                                       :type 2))
                                   files))))))
 
-;; The private names of Eglot: it has no public ones for these.  Without them,
-;; the errors in visited files are not known, and none are reported.
+;; The next two functions call private functions of Eglot, which has no public ones
+;; for these.  Without them, no errors of visited files are reported.
 (defun gemini-companion-eglot-sync ()
   "Send the server the text of this buffer, if it does not have it yet.
 Eglot itself waits until Emacs is idle."
@@ -225,8 +229,8 @@ Eglot itself waits until Emacs is idle."
       (gemini-companion-eglot-call 'eglot--signal-textDocument/didChange))))
 
 (defun gemini-companion-eglot-reopen (before after)
-  "Open the file of this buffer again if BEFORE and AFTER include other files.
-Until clangd has read them, it reports what the previous ones make of the text."
+  "Open the file of this buffer again if AFTER includes other files than BEFORE.
+Otherwise, clangd may report errors from the files that BEFORE includes."
   (cl-flet ((includes (text)
               (seq-filter (apply-partially #'string-match-p
                                            "\\`[ \t]*#[ \t]*include")
@@ -283,7 +287,7 @@ create, rename or delete a file."
              when edits
              collect (cons (or (gemini-companion-eglot-path uri)
                                (user-error "The language server would change \
-what is not a file"))
+something other than a file"))
                            edits))))
 
 (defun gemini-companion-eglot-edited (text edits units)
@@ -304,7 +308,7 @@ Signal a `user-error' if they overlap."
           (next (1+ (point-max))))
       (pcase-dolist (`(,beg ,end ,new) (seq-sort-by #'car #'> ranges))
         (unless (and (<= beg end) (<= end next)
-                     ;; Two insertions at one place have no order.
+                     ;; Two insertions at one position have no order.
                      (< beg next))
           (user-error "The edits of the language server overlap"))
         (setq next beg)
@@ -313,14 +317,14 @@ Signal a `user-error' if they overlap."
         (insert new)))
     (buffer-string)))
 
-(defun gemini-companion-eglot--position (place units)
-  "Return the position of PLACE, a plist of the protocol, in this buffer.
-For UNITS, see `gemini-companion-eglot-units'.  A column behind the end of
-its line is that end."
+(defun gemini-companion-eglot--position (position units)
+  "Return POSITION, a plist of the protocol, as a buffer position.
+For UNITS, see `gemini-companion-eglot-units'.  A column after the end of its
+line means the end of the line."
   (goto-char (point-min))
-  (if (< 0 (forward-line (plist-get place :line)))
+  (if (< 0 (forward-line (plist-get position :line)))
       (point-max)
-    (let* ((left (plist-get place :character))
+    (let* ((left (plist-get position :character))
            (beg (point))
            ;; A character takes one unit at least, and four at most.
            (end (min (line-end-position) (+ beg left))))
@@ -337,9 +341,9 @@ The value is a list of (LINE TEXT SOURCE).  LINE is a number from 1, TEXT
 the message, and SOURCE the name of the program that found the error, such
 as Pyright, or nil."
   (cl-loop for diagnostic across diagnostics
-           ;; The client decides about a diagnostic without a severity.
+           ;; By the protocol, the client interprets a missing severity.
            when (and (memq (plist-get diagnostic :severity) '(nil 1))
-                     ;; The code ends the list of clangd; it is no error.
+                     ;; With this code, clangd ends its list; it is no error.
                      (not (equal "fatal_too_many_errors"
                                  (plist-get diagnostic :code))))
            collect (list (1+ (map-nested-elt diagnostic '(:range :start :line)))
@@ -354,13 +358,14 @@ Return nil if this buffer has no server, or one that does not support any."
                      'eglot-server-capable :executeCommandProvider :commands)))
       (cond
        ((or (gemini-companion-eglot-call 'eglot-server-capable :diagnosticProvider)
-            ;; Pyright publishes a version with errors of the text before, and does
-            ;; not offer the request to clients that do not announce it.
+            ;; Pyright publishes errors of the previous text with the new version.
+            ;; It answers the request, but offers it only to clients that announce
+            ;; support.
             (seq-intersection commands '("pyright.createtypestub"
                                          "basedpyright.createtypestub")))
         `((:textDocument/diagnostic
            :textDocument (:uri ,(gemini-companion-eglot-uri path)))))
-       ;; The server of TypeScript publishes errors bit by bit.
+       ;; The server of TypeScript publishes errors in several steps.
        ((seq-contains-p commands "typescript.tsserverRequest")
         (mapcar (lambda (command)
                   `(:workspace/executeCommand
@@ -369,8 +374,9 @@ Return nil if this buffer has no server, or one that does not support any."
                 '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))))
 
 (defun gemini-companion-eglot-request-errors (file done)
-  "Request the errors in FILE of the server of this buffer, for DONE.
-Return nil if the server does not support that."
+  "Request the errors in FILE from the server of this buffer.
+Call DONE later with the list of them.  Return nil if the server does not
+support that."
   (when-let* ((requests (gemini-companion-eglot-error-requests file)))
     (gemini-companion-eglot-request
      (gemini-companion-eglot-server (current-buffer)) requests
@@ -381,10 +387,11 @@ Return nil if the server does not support that."
           (cl-loop
            for result in results
            append (gemini-companion-eglot-errors (plist-get result :items))
-           append (cl-loop for found across (plist-get result :body)
-                           when (equal "error" (plist-get found :category))
-                           collect (list (map-nested-elt found '(:start :line))
-                                         (plist-get found :text)
+           append (cl-loop for diagnostic across (plist-get result :body)
+                           when (equal "error" (plist-get diagnostic :category))
+                           collect (list (map-nested-elt diagnostic
+                                                         '(:start :line))
+                                         (plist-get diagnostic :text)
                                          "typescript")))))))
     t))
 

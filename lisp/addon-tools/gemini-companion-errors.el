@@ -43,7 +43,7 @@
 ;;;; State
 
 (defconst gemini-companion-errors--largest (* 512 1024)
-  "Size in bytes of a text above which it is not checked.")
+  "Maximum size, in bytes, of a text to check.")
 
 (defvar gemini-companion-errors-timeout 2.6
   "Seconds after which an unfinished check ends without a result.
@@ -128,26 +128,26 @@ A change of another file drops all of them.")
 
 (defun gemini-companion-errors--begins (&optional report &rest _)
   "Record that Flymake or Flycheck begins to check this text.
-This is also a backend of Flymake, which calls REPORT with no errors."
+This is a backend of Flymake as well, which calls REPORT with no errors."
   (setq gemini-companion-errors--begun (buffer-chars-modified-tick))
   (when report
     (funcall report nil)))
 
 (defun gemini-companion-errors--flycheck-ended ()
-  "Keep the errors of this buffer, which Flycheck clears before a revert."
+  "Record the errors of this buffer, which Flycheck clears before a revert."
   (gemini-companion-log-guarded 'errors
-    (when-let* ((found (gemini-companion-errors-checked)))
+    (when-let* ((found (gemini-companion-errors--checked)))
       (setq gemini-companion-errors--last-report
             (gemini-companion-errors--report
              gemini-companion-errors--begun (car found) nil)))))
 
-(defun gemini-companion-errors-start-check ()
+(defun gemini-companion-errors--start-check ()
   "Start a check by Flymake or Flycheck, unless one has begun.
-By itself one may begin only when the buffer is displayed."
+Otherwise a check may begin only when the buffer is displayed."
   (unless (eql gemini-companion-errors--begun (buffer-chars-modified-tick))
     (pcase (gemini-companion-errors-checker (current-buffer))
       ('flymake-mode (flymake-start)
-                     ;; A buffer may have only backends of its own.
+                     ;; A buffer-local list of backends may lack ours.
                      (gemini-companion-errors--begins))
       ('flycheck-mode (flycheck-stop)
                       (flycheck-buffer)))))
@@ -165,9 +165,9 @@ By itself one may begin only when the buffer is displayed."
     ('flycheck-mode
      (not (memq flycheck-last-status-change '(no-checker errored))))))
 
-(defun gemini-companion-errors-checked ()
-  "Return a list of the errors that Flymake or Flycheck has found in this text.
-Return nil if it has not checked this text."
+(defun gemini-companion-errors--checked ()
+  "Return a list with one element, the errors of this text.
+Flymake or Flycheck has found them.  Return nil if this text is not checked."
   (when (and (eql gemini-companion-errors--begun (buffer-chars-modified-tick))
              (gemini-companion-errors-checkable-p)
              (if flymake-mode
@@ -180,17 +180,17 @@ Return nil if it has not checked this text."
                    collect (list line text nil)))))
 
 (defun gemini-companion-errors-diagnostics ()
-  "Return what Flymake or Flycheck has in this buffer.
-They are lists of LINE, SEVERITY and TEXT."
+  "Return the diagnostics of Flymake or Flycheck in this buffer.
+Each is a list of LINE, SEVERITY and TEXT."
   (if (eq 'flycheck-mode (gemini-companion-errors-checker (current-buffer)))
       (cl-loop
        for error in flycheck-current-errors
        for file = (flycheck-error-filename error)
-       ;; Another file may not be shared.
+       ;; Errors in other files are omitted: these may not be shared.
        when (or (null file) (file-equal-p file buffer-file-name))
        collect (gemini-companion-errors--row
                 (flycheck-error-line error)
-                ;; Other packages define levels.
+                ;; Levels of other packages map to those of Compile.
                 (flycheck-error-level-compilation-level
                  (flycheck-error-level error))
                 (or (flycheck-error-message error) "")))
@@ -199,7 +199,7 @@ They are lists of LINE, SEVERITY and TEXT."
       (mapcar #'gemini-companion-errors-of-flymake (flymake-diagnostics)))))
 
 (defun gemini-companion-errors-of-flymake (diagnostic)
-  "Return the row of DIAGNOSTIC, one of Flymake."
+  "Return the row (LINE SEVERITY TEXT) of DIAGNOSTIC of Flymake."
   (let ((type (flymake-diagnostic-type diagnostic))
         (beginning (flymake-diagnostic-beg diagnostic)))
     (gemini-companion-errors--row
@@ -222,7 +222,7 @@ LEVEL is one of Flymake, or a number of Flycheck.  For example,
 ;;;; Reports about buffers
 
 (defun gemini-companion-errors--reported-p ()
-  "Return non-nil if the last report is about the text of this buffer now."
+  "Return non-nil if the last report is about the current text of this buffer."
   (and gemini-companion-errors--last-report
        (eql (gemini-companion-errors--report-tick
              gemini-companion-errors--last-report)
@@ -233,8 +233,9 @@ LEVEL is one of Flymake, or a number of Flycheck.  For example,
   (assq server gemini-companion-errors--busy))
 
 (defun gemini-companion-errors-current ()
-  "Return a list of the errors of this buffer, or nil if they are not known.
-It has one element, a list of (LINE TEXT SOURCE), so (nil) means none."
+  "Return the errors of this buffer in a list, or nil if they are unknown.
+The value has one element, a list of (LINE TEXT SOURCE): (nil) means that
+there are no errors."
   (cond ((gemini-companion-errors-busy-p
           (gemini-companion-eglot-server (current-buffer)))
          nil)
@@ -242,49 +243,50 @@ It has one element, a list of (LINE TEXT SOURCE), so (nil) means none."
          (list (gemini-companion-errors--report-errors
                 gemini-companion-errors--last-report)))
         ((not (gemini-companion-eglot-managed-p))
-         (gemini-companion-errors-checked))))
+         (gemini-companion-errors--checked))))
 
 (defun gemini-companion-errors-answerable-p ()
-  "Return non-nil unless this text is yet to be checked.
-Have it checked if necessary."
-  (gemini-companion-errors-start-check)
+  "Return non-nil if the check of this text has ended or is impossible.
+Start a check if none has begun."
+  (gemini-companion-errors--start-check)
   (or (not (gemini-companion-errors-checkable-p))
       (and (verify-visited-file-modtime)
-           (gemini-companion-errors-checked)
-           ;; Flymake does not know whether a language server has yet to report.
+           (gemini-companion-errors--checked)
+           ;; Flymake does not know whether a language server will report again.
            (or (not (gemini-companion-eglot-managed-p))
                (gemini-companion-errors--reported-p)
-               ;; Whether a server that names no versions has reported about
-               ;; this text is not known at all.
+               ;; A server that names no versions never shows which text it has
+               ;; reported about.
                (and gemini-companion-errors--last-report
                     (null (gemini-companion-errors--report-version
                            gemini-companion-errors--last-report)))))))
 
 (defun gemini-companion-errors--keep-reports ()
-  "Remember the last report about each buffer, as a text is replaced.
-A quick server reports about the next text before the check of it begins."
+  "Record the last report about each buffer, before a text is replaced.
+A quick server may report about the new text before the check of it begins."
   (setq gemini-companion-errors--earlier-reports
         (mapcar (lambda (buffer)
                   (cons buffer (buffer-local-value
                                 'gemini-companion-errors--last-report buffer)))
                 (buffer-list))))
 
-(defun gemini-companion-errors--note-sent (_server method params)
-  "Record which text of this buffer METHOD is about to send with PARAMS.
-This is advice before `jsonrpc-notify'."
+(defun gemini-companion-errors--record-sent (_server method params)
+  "Record the version of the text of this buffer that Eglot is about to send.
+METHOD and PARAMS are those of the notification.  This is advice before
+`jsonrpc-notify'."
   (when-let* (((memq method '(:textDocument/didOpen :textDocument/didChange)))
               (document (plist-get params :textDocument))
               (file (gemini-companion-eglot-path (plist-get document :uri)))
               ((gemini-companion-names-visited-here-p file)))
     (when (eq method :textDocument/didOpen)
       (let ((last gemini-companion-errors--last-report))
-        ;; The next report may be about the file as it was closed before.
+        ;; The next report may be about the text before the file was closed.
         (when (or last gemini-companion-errors--checks)
           (setq gemini-companion-errors--last-report
                 (gemini-companion-errors--report
                  nil nil
                  (if last (gemini-companion-errors--report-version last) 0)))))
-      ;; Eglot opens a file that a check has opened.
+      ;; Eglot takes over a file that a check has opened.
       (dolist (check gemini-companion-errors--checks)
         (when (and (equal file (gemini-companion-errors--check-file check))
                    (gemini-companion-errors--check-version check))
@@ -320,7 +322,7 @@ They are about a buffer, or else about a text that a check has sent."
              (when (and (eq server (gemini-companion-eglot-server buffer))
                         (gemini-companion-errors--credible-p version errors))
                (unless (gemini-companion-errors--reported-p)
-                 (gemini-companion-errors--forget-others file))
+                 (gemini-companion-errors--drop-others file))
                (setq gemini-companion-errors--last-report
                      (gemini-companion-errors--report
                       (buffer-chars-modified-tick) errors version)))))
@@ -328,13 +330,14 @@ They are about a buffer, or else about a text that a check has sent."
            (gemini-companion-errors--published-text file version errors)))))
 
 (defun gemini-companion-errors--credible-p (version errors)
-  "Return non-nil if a report is about the text of this buffer now.
-VERSION is the one that the report names, or nil, and ERRORS are its errors."
+  "Return non-nil if a report is about the current text of this buffer.
+VERSION is the version that the report names, or nil, and ERRORS are its
+errors."
   (and
    ;; Eglot opens a file with the version 0, which some servers leave out.
    (equal gemini-companion-errors--sent
           (cons (or version 0) (buffer-chars-modified-tick)))
-   ;; A server may report none about a file as it is closed.
+   ;; When a file is closed, a server may report that it has no errors.
    (or version
        errors
        (null gemini-companion-errors--last-report)
@@ -345,22 +348,22 @@ VERSION is the one that the report names, or nil, and ERRORS are its errors."
   (dolist (text gemini-companion-errors--texts)
     (when (and (equal file (gemini-companion-errors--text-file text))
                (eql version (gemini-companion-errors--text-asked text))
-               ;; A server may report none when the file is closed.
+               ;; When a file is closed, a server may report that it has no errors.
                (or errors (null (gemini-companion-errors--text-found text))))
       (setf (gemini-companion-errors--text-found text) (list errors)))))
 
 ;;;; Texts with errors
 
 (defun gemini-companion-errors--text-of (file content)
-  "Return the text of FILE, a true name, with CONTENT, or nil if it was dropped."
+  "Return the text of FILE, a true name, with CONTENT, or nil if there is none."
   (seq-find (lambda (text)
               (and (equal file (gemini-companion-errors--text-file text))
                    (equal content (gemini-companion-errors--text-content text))))
             gemini-companion-errors--texts))
 
 (defun gemini-companion-errors--expect (file content)
-  "Return a new text of FILE, a true name, with CONTENT.
-It replaces an equal one, as the errors may have changed."
+  "Record and return a new text of FILE, a true name, with CONTENT.
+It replaces an equal text, whose errors may have changed since."
   (let ((text (gemini-companion-errors--text file content)))
     (setq gemini-companion-errors--texts
           (cons text
@@ -369,9 +372,9 @@ It replaces an equal one, as the errors may have changed."
                           7)))
     text))
 
-(defun gemini-companion-errors--forget-others (file)
-  "Drop the errors of other files than FILE, as its change may change them.
-Texts whose errors are being asked for stay."
+(defun gemini-companion-errors--drop-others (file)
+  "Drop the texts of all files but FILE, as its change may change their errors.
+Keep texts whose errors are being requested."
   (setq gemini-companion-errors--texts
         (seq-filter (lambda (text)
                       (or (equal file (gemini-companion-errors--text-file text))
@@ -388,7 +391,7 @@ Return nil if the server does not support that."
      (setf (gemini-companion-errors--text-found text) (list errors)))))
 
 (defun gemini-companion-errors--ask-again (text)
-  "Drop what is known of TEXT, so that a check asks about it again."
+  "Reset TEXT, so that a check asks about its errors again."
   (setf (gemini-companion-errors--text-found text) nil
         (gemini-companion-errors--text-asked text) nil))
 
@@ -396,16 +399,16 @@ Return nil if the server does not support that."
 
 (defun gemini-companion-errors-after-edit (answer file before after)
   "Find the errors that an edit of FILE introduced, and call ANSWER.
-FILE is an absolute name; a CLI has changed its text from BEFORE,
-nil if there was no such file, to AFTER, and the buffers that visit
-it were reverted.  The argument of ANSWER is a plist: `:path', the true
-name of FILE; `:count', the number of new errors; `:errors', ten of them
-at most, lists of LINE, TEXT and SOURCE; and `:others', lists of another
-file, the number of its new errors, and the first one.  It is nil if
-there are none, or if they are not known within
-`gemini-companion-errors-timeout'."
+FILE is an absolute name.  A CLI has changed its text from BEFORE, nil for
+a new file, to AFTER, and the buffers that visit it were reverted.
+
+The argument of ANSWER is a plist: `:path', the true name of FILE; `:count',
+the number of new errors; `:errors', at most ten of them, lists of LINE, TEXT
+and SOURCE; and `:others', lists of another file, the number of its new
+errors, and the first one.  It is nil if there are no new errors, or if the
+check takes longer than `gemini-companion-errors-timeout'."
   (let ((file (or (gemini-companion-text-true-name file) file)))
-    (gemini-companion-errors--forget-others file)
+    (gemini-companion-errors--drop-others file)
     ;; The edit may repair errors of other files, so these are checked again.
     (dolist (check gemini-companion-errors--checks)
       (setf (gemini-companion-errors--check-state check) 'waiting))
@@ -422,9 +425,9 @@ there are none, or if they are not known within
 
 (defun gemini-companion-errors-find (answer file text)
   "Find the errors of FILE, a true name, whose text is TEXT, and call ANSWER.
-The argument of ANSWER is a list of one element, the list of the errors,
-each a list of LINE, TEXT and SOURCE; or nil if they are not known within
-`gemini-companion-errors-timeout'."
+The argument of ANSWER is a list with one element, the list of the errors,
+each a list of LINE, TEXT and SOURCE.  It is nil if the check takes longer
+than `gemini-companion-errors-timeout'."
   (if (< gemini-companion-errors--largest (string-bytes text))
       (funcall answer nil)
     (gemini-companion-errors--begin
@@ -433,7 +436,7 @@ each a list of LINE, TEXT and SOURCE; or nil if they are not known within
       :all t :callback answer))))
 
 (defun gemini-companion-errors--begin (check)
-  "Put CHECK behind the others, and let them run."
+  "Add CHECK to the end of the queue, and start the timer of the queue."
   (setf (gemini-companion-errors--check-end check)
         (+ (float-time) gemini-companion-errors-timeout))
   (unless gemini-companion-errors--checks
@@ -442,10 +445,10 @@ each a list of LINE, TEXT and SOURCE; or nil if they are not known within
         (append gemini-companion-errors--checks (list check))))
 
 (defun gemini-companion-errors--step ()
-  "Continue the first check, and end those whose time is up.
+  "Continue the first check, and end the checks that have timed out.
 A timer calls this while there are checks."
   (dolist (check gemini-companion-errors--checks)
-    ;; If a server has ended, or a buffer was killed, the errors are not known.
+    ;; An error means that a server has exited, or that a buffer was killed.
     (unless (gemini-companion-log-guarded 'errors
               (save-match-data
                 (gemini-companion-errors--step-of check))
@@ -453,19 +456,19 @@ A timer calls this while there are checks."
       (gemini-companion-errors--end check nil))))
 
 (defun gemini-companion-errors--step-of (check)
-  "Continue CHECK if it is the first one, or end it if its time is up."
+  "Continue CHECK if it is the first one, or end it if it has timed out."
   (cond ((<= (float-time) (gemini-companion-errors--check-end check))
          (when (eq check (car gemini-companion-errors--checks))
            (gemini-companion-errors--continue check)))
         ((eq 'others (gemini-companion-errors--check-state check))
-         ;; What is known of other files is enough.
+         ;; Report what has been found in other files so far.
          (gemini-companion-errors--finish check))
         (t
          (gemini-companion-errors--end check nil))))
 
 (defun gemini-companion-errors--continue (check)
   "Do the next step of CHECK, or end it if that is impossible."
-  (cond ((gemini-companion-errors--overtaken-p check)
+  (cond ((gemini-companion-errors--outdated-p check)
          (gemini-companion-errors--end check nil))
         ((not (eq 'waiting (gemini-companion-errors--check-state check)))
          (gemini-companion-errors--learn check))
@@ -475,9 +478,9 @@ A timer calls this while there are checks."
         (t
          (gemini-companion-errors--end check nil))))
 
-(defun gemini-companion-errors--overtaken-p (check)
-  "Return non-nil if the buffer no longer has the text after the edit of CHECK.
-Return nil unless the errors of that text are the next to be asked for."
+(defun gemini-companion-errors--outdated-p (check)
+  "Return non-nil if CHECK is about to ask about a text that has changed since.
+That is the text after the edit, if a buffer visits the file."
   (let ((buffer (gemini-companion-names-buffer
                  (gemini-companion-errors--check-file check))))
     (and buffer
@@ -634,7 +637,7 @@ A server that is still loading files may report such errors transiently."
             server (apply-partially #'gemini-companion-errors--send check text)))
           ((null server)
            (with-current-buffer buffer
-             (gemini-companion-errors-start-check)))
+             (gemini-companion-errors--start-check)))
           (t
            (with-current-buffer buffer
              (when before
@@ -665,7 +668,7 @@ Do nothing if CHECK has ended, or no longer asks about TEXT."
               (setf (gemini-companion-errors--text-asked text) sent))))))))
 
 (defun gemini-companion-errors--finish (check)
-  "End CHECK with its result, or with nil if the file has another text."
+  "End CHECK with its result."
   (if (gemini-companion-errors--check-all check)
       (gemini-companion-errors--end
        check (gemini-companion-errors--text-found
@@ -673,7 +676,7 @@ Do nothing if CHECK has ended, or no longer asks about TEXT."
     (gemini-companion-errors--compare check)))
 
 (defun gemini-companion-errors--compare (check)
-  "End CHECK with what is new after its edit."
+  "End CHECK with the new errors, or with nil if the file has another text."
   (pcase-let* (((cl-struct gemini-companion-errors--check
                            file before after old new names others)
                 check)
@@ -725,8 +728,7 @@ Do nothing if CHECK has ended, or no longer asks about TEXT."
 
 (defun gemini-companion-errors--find-others (check)
   "Set the names of CHECK, and return the buffers of its server with one of them.
-The buffer that visits the file is omitted, and those whose errors are not
-known."
+Omit the buffer that visits the file, and buffers whose errors are unknown."
   (pcase-let* (((cl-struct gemini-companion-errors--check
                            file before after server)
                 check)
@@ -753,12 +755,12 @@ known."
             (gemini-companion-errors--check-others check)))
 
 (defun gemini-companion-errors--ask-others (check)
-  "Make the server of CHECK report about the other buffers.
-Request the errors if it supports that."
+  "Make the server of CHECK report the errors of the other buffers.
+Request them if the server supports that."
   (pcase-let (((cl-struct gemini-companion-errors--check file server others) check))
     ;; Without this, language servers that check other files only when a file is
-    ;; saved report nothing.  Clangd finds errors in files that include a header,
-    ;; also where they have none of the changed names.
+    ;; saved report nothing.  For a header, clangd then checks all files that include
+    ;; it, even those with none of the changed names.
     (when (or others (and server (string-match-p "\\.h[^/.]*\\'" file)))
       (jsonrpc-notify
        server :textDocument/didSave
@@ -766,7 +768,7 @@ Request the errors if it supports that."
     (dolist (buffer others)
       (with-current-buffer buffer
         (when (gemini-companion-errors--request-report buffer)
-          ;; The server may have published a part of them.
+          ;; A report that the server has published may be incomplete.
           (setq gemini-companion-errors--last-report
                 (alist-get buffer gemini-companion-errors--earlier-reports)))))))
 
@@ -783,9 +785,9 @@ Return nil if its server does not support that."
                  (gemini-companion-errors--report tick errors nil))))))))
 
 (defun gemini-companion-errors--new-in-other (names buffer)
-  "Return the new errors of BUFFER that have one of NAMES, a regexp, or nil.
-They or their lines have it.  The value is a list of the file, their
-number, and the first one."
+  "Return (FILE COUNT ERROR) for the new errors of BUFFER about NAMES, or nil.
+NAMES is a regexp, which matches the message of each error or its line.
+FILE is that of BUFFER, COUNT the number of errors, and ERROR the first one."
   (with-current-buffer buffer
     (when-let* ((earlier (alist-get buffer
                                     gemini-companion-errors--earlier-reports))
@@ -812,18 +814,18 @@ number, and the first one."
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'errors)) _directory)
   "Return a finding if no program knows the errors of an open file."
   (unless (seq-some #'gemini-companion-errors-checker (buffer-list))
-    '(("Links" note "Nothing checks an open file, so there are no errors to send"
+    '(("Links" note "No open file is checked, so no errors are reported"
        "Start Eglot, Flymake or Flycheck in a file."))))
 
 (defun gemini-companion-errors--before-revert ()
-  "Remember the errors of this buffer, or request them.
+  "Record the errors of this buffer, or request them.
 `before-revert-hook' calls this."
   (gemini-companion-log-guarded 'errors
     (when (and buffer-file-truename (not (buffer-modified-p))
                (<= (buffer-size) gemini-companion-errors--largest))
       (let* ((file (gemini-companion-text-true-name buffer-file-truename))
              (check (car gemini-companion-errors--checks))
-             ;; The check may have asked for errors that are not reported yet.
+             ;; The check may wait for a report about this buffer.
              (awaited (and check
                            (memq (current-buffer)
                                  (gemini-companion-errors--check-others check))))
@@ -837,7 +839,7 @@ number, and the first one."
               (setf (gemini-companion-errors--text-found text) found))))))))
 
 (defun gemini-companion-errors--managed ()
-  "End the check of this file, which Eglot has opened or closed.
+  "End the check of this file, as Eglot has opened or closed it.
 `eglot-managed-mode-hook' calls this."
   (unless (gemini-companion-eglot-managed-p)
     (setq gemini-companion-errors--last-report
@@ -855,16 +857,16 @@ number, and the first one."
 
 (defconst gemini-companion-errors--advice
   '((eglot-handle-notification :after gemini-companion-errors--notified)
-    (jsonrpc-notify :before gemini-companion-errors--note-sent))
+    (jsonrpc-notify :before gemini-companion-errors--record-sent))
   "Advice for functions of Eglot and jsonrpc, which may be loaded later.")
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'errors)))
-  "Start keeping the errors of visited files."
+  "Start recording the errors of visited files."
   (dolist (advice gemini-companion-errors--advice)
     (apply #'advice-add advice)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'errors)))
-  "End each check, and keep no errors."
+  "End each check, and drop all errors."
   (mapc (lambda (check) (gemini-companion-errors--end check nil))
         gemini-companion-errors--checks)
   (pcase-dolist (`(,name ,_ ,function) gemini-companion-errors--advice)

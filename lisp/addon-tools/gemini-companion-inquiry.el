@@ -25,7 +25,7 @@
 
 (defvar gemini-companion-inquiry-mode-map
   (let ((map (make-sparse-keymap)))
-    ;; Not that of permissions, whose keys allow and refuse.
+    ;; The keys of permissions would allow and refuse.
     (set-keymap-parent map special-mode-map)
     (gemini-companion-commands-bind map 'inquiry))
   "Keys in the buffer of a question of the model.")
@@ -37,9 +37,10 @@
                (:constructor gemini-companion-inquiry--make-choice
                              (question header options multiple))
                (:copier nil))
-  "A QUESTION of the model, a string, with a short name, HEADER, maybe empty.
-OPTIONS are the answers that it offers, lists (LABEL DESCRIPTION) of strings.
-MULTIPLE is non-nil if several of them may be chosen."
+  "A question of the model, with the answers that it offers.
+QUESTION is a string, and HEADER a short name for it, maybe empty.  OPTIONS
+are the answers, lists (LABEL DESCRIPTION) of strings.  MULTIPLE is non-nil if
+several of them may be chosen."
   question header options multiple)
 
 (cl-defstruct (gemini-companion-inquiry
@@ -47,14 +48,15 @@ MULTIPLE is non-nil if several of them may be chosen."
                (:include gemini-companion-permission (kind 'inquiry))
                (:constructor gemini-companion-inquiry--make)
                (:copier nil))
-  "What the model of a CLI asks the user: CHOICES, in their order."
+  "A request with the questions of a model: CHOICES, in their order.
+CHOICES is a list of `gemini-companion-inquiry-choice'."
   choices)
 
-(defvar gemini-companion-inquiry-longest 2000
-  "Number of characters of the longest text of a question that is shown whole.")
+(defvar gemini-companion-inquiry--longest 2000
+  "Maximum number of characters of one text of a question to display.")
 
-(defvar gemini-companion-inquiry-most 50
-  "The most questions, and the most options of one, that are shown.")
+(defvar gemini-companion-inquiry--most 50
+  "Maximum number of questions, and of options of one question, to display.")
 
 (cl-defmethod gemini-companion-permission-new ((_kind (eql 'inquiry)) parsed slots)
   "Return the inquiry for PARSED and SLOTS."
@@ -73,15 +75,15 @@ CHOICES are plists from the server.  OMITTED is the number of omitted
 characters; an omitted question or option counts as one."
   (let ((missing 0))
     (cl-flet ((fit (text)
-                (let ((more (- (length text) gemini-companion-inquiry-longest)))
+                (let ((more (- (length text) gemini-companion-inquiry--longest)))
                   (if (<= more 0)
                       text
                     (cl-incf missing more)
-                    (substring text 0 gemini-companion-inquiry-longest))))
+                    (substring text 0 gemini-companion-inquiry--longest))))
               (most (list)
                 (cl-incf missing
-                         (max 0 (- (length list) gemini-companion-inquiry-most)))
-                (seq-take list gemini-companion-inquiry-most)))
+                         (max 0 (- (length list) gemini-companion-inquiry--most)))
+                (seq-take list gemini-companion-inquiry--most)))
       (cons (mapcar (pcase-lambda ((map :question :header :options :is_multiple))
                       (gemini-companion-inquiry--make-choice
                        (fit question) (fit header)
@@ -111,12 +113,13 @@ COUNT is the number of all questions."
               (format "+%d more" (1- count)))))
      "  ")))
 
-;;;; What it does as a request
+;;;; Request
 
 (cl-defmethod gemini-companion-permission-superfluous-p
   ((inquiry gemini-companion-inquiry))
-  "Return non-nil if more is known of INQUIRY already.
-Copilot CLI notifies of a question, without its options, after its hook."
+  "Return non-nil if INQUIRY is known already, with its options.
+After its hook has run, Copilot CLI notifies of the question once more, without
+the options."
   (and (gemini-companion-permission-partial inquiry)
        (seq-some (lambda (other)
                    (and (gemini-companion-inquiry-p other)
@@ -131,13 +134,13 @@ Copilot CLI notifies of a question, without its options, after its hook."
   'gemini-companion-inquiry-mode)
 
 (cl-defmethod gemini-companion-permission-keys ((_inquiry gemini-companion-inquiry))
-  "Return the place of the keys, and the command that answers."
+  "Return the context of the keys, and the command that answers."
   '(inquiry gemini-companion-inquiry-choose))
 
 (cl-defmethod gemini-companion-request-answer
   ((inquiry gemini-companion-inquiry) answer)
-  "Send ANSWER to INQUIRY, a cons (refuse . TEXT) with the words of the user.
-Nothing else answers it."
+  "Send ANSWER, a cons (refuse . TEXT) with the words of the user, to INQUIRY.
+Signal a `user-error' for another answer, or if the hook does not wait."
   (unless (and (consp answer)
                (gemini-companion-permission-answer inquiry))
     (user-error "Answer in the terminal of %s"
@@ -148,16 +151,15 @@ Nothing else answers it."
 
 (define-derived-mode gemini-companion-inquiry-mode gemini-companion-permission-mode
   "Question"
-  "The buffer of what a model asks the user.
+  "Mode of a buffer with questions of a model.
 
 \\{gemini-companion-inquiry-mode-map}"
   :interactive nil
   (gemini-companion-commands-letters-are-keys 'gemini-companion-inquiry-mode))
 
 (cl-defmethod gemini-companion-permission-insert ((inquiry gemini-companion-inquiry))
-  "Insert the questions of INQUIRY with their options, and where they come from.
-What the model has written is indented, so that none of it passes for a line
-of Emacs."
+  "Insert the questions of INQUIRY with their options, and the origin of INQUIRY.
+Text of the model is indented, so that it cannot imitate a line of Emacs."
   (dolist (choice (gemini-companion-inquiry-choices inquiry))
     (gemini-companion-inquiry--insert choice))
   (gemini-companion-permission-insert-cut
@@ -197,9 +199,9 @@ unique."
            label))
    (gemini-companion-inquiry-choice-options choice)))
 
-(defun gemini-companion-inquiry--take-text ()
-  "Make blanks and question marks text in the minibuffer.
-There, they would complete the names of options."
+(defun gemini-companion-inquiry--insert-blanks ()
+  "Make SPC and ? insert themselves in the minibuffer.
+By default, they complete the names of options."
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map (current-local-map))
     (define-key map " " #'self-insert-command)
@@ -211,7 +213,7 @@ There, they would complete the names of options."
 CANDIDATES are those of `gemini-companion-inquiry--candidates'.  The user may
 also type the number of an option, or another text."
   (let* ((typed (string-trim
-                 (minibuffer-with-setup-hook #'gemini-companion-inquiry--take-text
+                 (minibuffer-with-setup-hook #'gemini-companion-inquiry--insert-blanks
                    (completing-read prompt (mapcar #'car candidates)))))
          (number (and (string-match-p "\\`[0-9]+\\'" typed)
                       (string-to-number typed))))
@@ -223,8 +225,8 @@ also type the number of an option, or another text."
 
 (defun gemini-companion-inquiry--read (choice)
   "Return the answers of the user to CHOICE, a list of strings.
-If several may be chosen, an empty answer ends them.  Signal a `user-error'
-without any: there is no default."
+If several may be chosen, an empty input ends the list.  Signal a `user-error'
+if there is no answer, as there is no default."
   (let* ((name (gemini-companion-text-escaped-line
                 (if (string-blank-p (gemini-companion-inquiry-choice-header choice))
                     (gemini-companion-inquiry-choice-question choice)
@@ -236,7 +238,7 @@ without any: there is no default."
          (answer t))
     (while (and answer (or multiple (null answers)))
       (setq answer (gemini-companion-inquiry--read-one
-                    (format (if answers "%s (empty ends): " "%s: ") name) left))
+                    (format (if answers "%s (RET to end): " "%s: ") name) left))
       (when answer
         (push answer answers)
         (setq left (cl-remove answer left :key #'cdr :test #'equal))))
@@ -245,8 +247,8 @@ without any: there is no default."
 
 (defun gemini-companion-inquiry-choose ()
   "Answer the question of this buffer: choose, or type another answer.
-You are asked before anything is sent, as some completions choose the first
-option for an empty input."
+You confirm the answer before it is sent, since some completion interfaces
+choose the first option for an empty input."
   (interactive nil gemini-companion-inquiry-mode)
   (let ((inquiry (gemini-companion-permission-to-answer)))
     (unless (gemini-companion-permission-answer inquiry)

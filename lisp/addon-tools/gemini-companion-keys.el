@@ -32,7 +32,7 @@
   "Seconds without input to a terminal before a key is sent to it.
 A CLI may draw its next dialog up to half a second after a key.")
 
-(defvar gemini-companion-keys-settle-seconds 0.2
+(defvar gemini-companion-keys-stable-seconds 0.2
   "Seconds for which a dialog must not change before a key is sent.
 A terminal may draw its output with a delay of a tenth of a second.")
 
@@ -61,7 +61,8 @@ emoji, and characters of right-to-left scripts."
            (= 1 (char-width char)))))
 
 (defun gemini-companion-keys--obscure (command)
-  "Return the reason why a screen cannot show COMMAND exactly, a phrase, or nil."
+  "Return the reason why a screen cannot display COMMAND exactly, or nil.
+The value is a phrase, such as \"a line of the command ends in a backslash\"."
   (cond
    ((not (seq-every-p (lambda (char)
                         (or (eq char ?\n) (gemini-companion-keys-plain-p char)))
@@ -166,9 +167,9 @@ If there is no such dialog, return the reason, a phrase."
         (or (gemini-companion-keys-mismatch dialog command)
             dialog))))
 
-(defun gemini-companion-keys--await-drawing (session)
+(defun gemini-companion-keys--await-output (session)
   "Wait until the terminal of SESSION has drawn its output."
-  (let ((end (+ (float-time) gemini-companion-keys-settle-seconds)))
+  (let ((end (+ (float-time) gemini-companion-keys-stable-seconds)))
     (while (< (float-time) end)
       (accept-process-output (get-buffer-process
                               (gemini-companion-session-terminal session))
@@ -192,7 +193,7 @@ command\"."
     (let ((first (gemini-companion-keys--read session command)))
       (if (stringp first)
           first
-        (gemini-companion-keys--await-drawing session)
+        (gemini-companion-keys--await-output session)
         (let ((dialog (gemini-companion-keys--read session command)))
           (cond
            ((stringp dialog) dialog)
@@ -235,7 +236,7 @@ Otherwise check again soon."
 
 ;;;; Life
 
-(defun gemini-companion-keys--note-typing ()
+(defun gemini-companion-keys--record-typing ()
   "Record a key that is typed in a terminal; a member of `pre-command-hook'.
 Skip commands of this package, which record the input that they send."
   (when (and (derived-mode-p 'vterm-mode 'eat-mode 'term-mode)
@@ -244,7 +245,7 @@ Skip commands of this package, which record the input that they send."
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'keys)))
   "Record keys that the user types in terminals."
-  '((pre-command-hook gemini-companion-keys--note-typing)))
+  '((pre-command-hook gemini-companion-keys--record-typing)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'keys)))
   "Stop waiting for dialogs."

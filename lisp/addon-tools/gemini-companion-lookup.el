@@ -47,16 +47,16 @@ timers and filters must."
                                                 (car ,problem))))))))
 
 (defun gemini-companion-lookup-map-in-slices (function list done &optional values)
-  "Call FUNCTION with each element of LIST, then DONE with the values, appended.
-Emacs handles keys in between.  VALUES are the values of the elements before,
-the last one first."
+  "Call FUNCTION with each element of LIST, then DONE with the appended values.
+Emacs handles keys in between.  VALUES are the values of the previous slices,
+the newest first."
   (gemini-companion-lookup-guarded #'ignore
     (if (null list)
         (funcall done (apply #'append (nreverse values)))
       (let ((end (+ (float-time) 0.003)))       ; then Emacs handles keys again
         (while (and list (< (float-time) end))
           (push (ignore-errors (funcall function (pop list))) values))
-        ;; DONE may do as much work again.
+        ;; DONE gets a slice of its own, as it may work for as long.
         (run-at-time 0 nil #'gemini-companion-lookup-map-in-slices
                      function list done values)))))
 
@@ -67,11 +67,11 @@ the last one first."
 Signal an error if FILE does not exist or may not be shared."
   (let ((name (gemini-companion-text-true-name file)))
     (unless (and name (gemini-companion-context-name-shared-p name)
-                 ;; A link to it may be hidden.
+                 ;; FILE may be a hidden link to a shared file.
                  (not (gemini-companion-privacy-name-hidden-p file)))
       (user-error "%s is not shared by Emacs" file))
     (unless (file-regular-p name)
-      (user-error "There is no file %s" file))
+      (user-error "No such file: %s" file))
     name))
 
 (defun gemini-companion-lookup--insert (file)
@@ -88,8 +88,8 @@ Signal an error if FILE does not exist or may not be shared."
 
 (defun gemini-companion-lookup-shared (locations then)
   "Call THEN with those of LOCATIONS that may be shared, in order.
-LOCATIONS are lists of FILE, and optionally LINE.  THEN gets the true name of
-FILE."
+LOCATIONS are lists of FILE, and optionally LINE.  In the argument of THEN,
+FILE is a true name."
   (gemini-companion-lookup-map-in-slices
    (pcase-lambda (`(,file . ,group))
      (when-let* ((name (gemini-companion-text-true-name file))
@@ -122,14 +122,15 @@ FILE."
 ;;;; Symbols
 
 (defun gemini-companion-lookup--find (file symbol line units)
-  "Return the location of SYMBOL in FILE, the parameters of a request.
-It is the whole word SYMBOL that is nearest to LINE, or the first one if
-LINE is nil; its column is counted by UNITS, a function of a text.  Signal
+  "Return the location of SYMBOL in FILE, as parameters of a request.
+The location is the whole word SYMBOL nearest to LINE, or the first one if
+LINE is nil.  UNITS is a function that counts the columns of a text.  Signal
 an error if FILE does not have SYMBOL, or is too large."
   (with-temp-buffer
     (unless (gemini-companion-lookup--insert file)
       (user-error "%s is too large; use grep_search" file))
-    (pcase (car (seq-sort-by (lambda (place) (abs (- (car place) (or line 0))))
+    (pcase (car (seq-sort-by (lambda (location)
+                               (abs (- (car location) (or line 0))))
                              #'< (gemini-companion-code-occurrences symbol units)))
       ('nil (user-error "The word %s is not in %s" symbol file))
       (`(,at . ,column)
@@ -147,9 +148,10 @@ Signal an error if there is none."
 
 (defun gemini-companion-lookup-query-server (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
-REQUESTS is a list of (METHOD . PARAMS), without the location of SYMBOL.
-FILE is open in the server meanwhile, unless it is too large.  Call THEN
-with the results, some of which may be (error MESSAGE), or else ANSWER."
+REQUESTS is a list of (METHOD . PARAMS), to which the location of SYMBOL is
+added.  FILE is open in the server meanwhile, unless it is too large.  Call
+THEN with the results, some of which may be (error MESSAGE).  If there are
+none, call ANSWER with the problem."
   (let* ((buffer (gemini-companion-lookup-buffer file))
          (server (gemini-companion-eglot-server buffer)))
     (gemini-companion-eglot-when-read
@@ -172,7 +174,7 @@ with the results, some of which may be (error MESSAGE), or else ANSWER."
                      collect `(,method ,@location ,@params))
             (lambda (results)
               (gemini-companion-lookup-guarded answer
-                ;; A file that is visited meanwhile is open for Eglot.
+                ;; If a buffer visits the file now, Eglot has opened it.
                 (when (and open (not (gemini-companion-names-buffer file)))
                   (gemini-companion-eglot-close file server))
                 (when (and text (not open) (seq-empty-p (car results)))
@@ -187,8 +189,8 @@ grep_search"))))))
   ((_kind (eql 'references)) answer file symbol line after)
   "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
 The plist for ANSWER has `:total', their number, and `:locations', lists
-of FILE, LINE and TEXT, 100 at most, without the first AFTER.  If that is
-nil or 0, it also has `:busy' and `:elsewhere', of
+of FILE, LINE and TEXT: at most 100, after skipping AFTER of them.  If AFTER
+is nil or 0, the plist also has `:busy' and `:elsewhere' of
 `gemini-companion-lookup--limits'."
   (gemini-companion-lookup-guarded answer
     (let ((file (gemini-companion-lookup-true-name file)))
@@ -202,8 +204,9 @@ nil or 0, it also has `:busy' and `:elsewhere', of
           (lambda (locations)
             (gemini-companion-lookup--texts
              (seq-take (seq-drop locations (or after 0)) 100)
-             (lambda (found)
-               (let ((facts (list :total (length locations) :locations found)))
+             (lambda (references)
+               (let ((facts (list :total (length locations)
+                                  :locations references)))
                  (if (< 0 (or after 0))
                      (funcall answer facts)
                    (gemini-companion-lookup--limits
@@ -212,11 +215,11 @@ nil or 0, it also has `:busy' and `:elsewhere', of
                       (funcall answer (append facts limits)))))))))))))))
 
 (defun gemini-companion-lookup--limits (file symbol known answer then)
-  "Call THEN with what the server of FILE may not know of SYMBOL, a plist.
-KNOWN are the files that it has named.  `:busy' is non-nil if it is still at
-work, and `:elsewhere' are the other files of its language with the word
-SYMBOL that may be shared, in order; nil if none was found.  If that fails,
-call ANSWER."
+  "Call THEN with a plist about what the answer of a server may lack.
+The server of FILE has named the files KNOWN for SYMBOL.  `:busy' is non-nil
+if the server is still at work.  `:elsewhere' lists the other shared files of
+the same language that contain the word SYMBOL, in order.  If the search
+fails, call ANSWER."
   (gemini-companion-lookup-guarded answer
     (let* ((buffer (gemini-companion-lookup-buffer file))
            (busy (gemini-companion-errors-busy-p
@@ -292,7 +295,7 @@ share"
                                (gemini-companion-code-definition)))))))
 
 (defun gemini-companion-lookup--hover (result)
-  "Return the text in RESULT of a request for the hover, maybe empty."
+  "Return the text in RESULT of a hover request, maybe empty."
   ;; A failed request has no contents.
   (let ((contents (plist-get result :contents)))
     (string-trim
@@ -343,8 +346,8 @@ of FILE and the numbers of its errors and warnings."
           finally (funcall answer (list :rows counts))))))))
 
 (defun gemini-companion-lookup--await-check (file answer end)
-  "Call ANSWER with the diagnostics of FILE when its text has been checked.
-Wait until END at most, which is a `float-time'."
+  "Call ANSWER with the diagnostics of FILE once its text has been checked.
+Wait until END at most, a `float-time'."
   (gemini-companion-lookup-guarded answer
     (let* ((file (gemini-companion-lookup-true-name file))
            (buffer (gemini-companion-names-buffer file)))
@@ -366,7 +369,7 @@ Signal an error if it is not checked."
       (with-current-buffer buffer
         (gemini-companion-errors-diagnostics))
     (mapcar #'gemini-companion-errors-of-flymake
-            ;; A server also reports none for a file that it does not check.
+            ;; No diagnostics for a file may mean that the server does not check it.
             (or (cdr (assoc file (bound-and-true-p
                                   flymake-list-only-diagnostics)))
                 (user-error "Emacs does not check this file; run the checks \

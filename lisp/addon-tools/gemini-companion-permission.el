@@ -6,16 +6,17 @@
 ;;; Commentary:
 
 ;; A permission is a request: a linked CLI asks before it runs a command, fetches a
-;; URL or calls a tool.  Its hook reports what it asks, and the user sees it here.
+;; URL or calls a tool.  A hook of the CLI reports the question; Emacs displays it.
 ;;
-;; Most CLIs ask in their terminals at the same time.  The hook of another waits for
-;; Emacs, and such a permission has a function in its slot `answer', which is called
-;; once.  A yes is the answer of one key, in the buffer of that permission, when the
-;; user has had the whole text on the screen and has typed nothing for half a second.
-;; Whatever else happens, the CLI asks in its terminal.
+;; Most CLIs ask in their terminals at the same time.  For some CLIs the hook waits
+;; for Emacs: then the slot `answer' of the permission has a function, which is called
+;; once.  Only one key allows, in the buffer of the permission, after the whole text
+;; was on the screen and the user has typed nothing for half a second.  In all other
+;; cases, the CLI asks in its terminal.
 ;;
-;; What else a CLI asks comes and ends in the same way: kinds that include the struct
-;; have methods of the generic functions here, and no yes.
+;; Plans and questions of models arrive and end in the same way: their structs include
+;; that of a permission, with methods of the generic functions here.  No key allows
+;; them.
 
 ;;; Code:
 
@@ -59,44 +60,48 @@
 ;;;; State
 
 (defvar gemini-companion-permission-largest 20000
-  "Number of characters of the largest question that is answered in Emacs.
-A CLI chooses the text, and each character costs time to display.")
+  "Maximum number of characters of a question that is answered in Emacs.
+A CLI chooses the text, and a long text takes time to display.")
 
 (cl-defstruct (gemini-companion-permission
                (:noinline t)
                (:include gemini-companion-request (kind 'permission))
                (:constructor gemini-companion-permission--make)
                (:copier nil))
-  "What a CLI asks permission for.
-ID is that of the server for the question, a string, and ANSWER a function
-that sends it the answer, or nil if Emacs cannot answer by the hook.  INPUT
-is the text that the server has sent, from which the rest is read: the TOOL,
-the COMMAND of a shell or nil, the other ARGUMENTS, lists (NAME TEXT), and
-PARTIAL, non-nil if there are more.  CUT is the number of characters that
-are missing in these, as there are too many to show, or 0.  SUMMARY is the
-tool and the first line, FILE the true name of the file of an edit, or nil,
-and DIRECTORY that of the CLI.
-
-OUTCOME is nil while it is open; `allowed', `refused', or `ended'.
-STARTED is when the process of the CLI began, or nil if that was gone.
+  "A question of a CLI for permission to run a tool.
+ID is the ID of the question in the server, a string.  ANSWER is a function
+that sends the answer, or nil if no hook waits for it.  INPUT is the text from
+the server, from which these slots are read:
+  TOOL is its name, and COMMAND the command of a shell, or nil.
+  ARGUMENTS are the other ones, lists (NAME TEXT); PARTIAL is non-nil if
+  there are more.
+  CUT is the number of characters that are not displayed, as the text is too
+  long, or 0.
+  SUMMARY is the tool and the first line.
+  FILE is the true name of the file of an edit, or nil.
+DIRECTORY is the directory of the CLI.
+OUTCOME is nil while the permission is open; `allowed', `refused', or `ended'.
+STARTED is the time at which the process of the CLI began, or nil if the
+process has exited.
 ASKED-THERE is non-nil once the title of its terminal has shown that the CLI
-asks there.  APPEARED is non-nil once it need not appear any more, and
-BUFFER the buffer that shows it, or nil."
+asks there.  APPEARED is non-nil once the permission was displayed, and BUFFER
+is the buffer that displays it, or nil."
   id answer input tool command arguments partial cut summary file
   directory outcome started asked-there appeared buffer)
 
 (defvar gemini-companion-permission--open nil
   "The open permissions, oldest first.")
 
-(defvar gemini-companion-permission-ready-seconds 5
-  "Seconds after which a CLI whose title shows that it is ready asks nothing.
-It may ask in its terminal a moment after its hook has returned.")
+(defvar gemini-companion-permission--ready-seconds 5
+  "Seconds after which the question of a CLI has ended if its title is ready.
+Until then, the title may be old: a CLI may ask in its terminal some time after
+its hook has returned.")
 
 (defvar gemini-companion-permission--timer nil
-  "The timer that looks for ends that no one reports, or nil.")
+  "The timer that polls for permissions that have ended, or nil.")
 
 (defvar gemini-companion-permission--answered nil
-  "The last permissions that were answered here, the last one first.")
+  "The last permissions that were answered in Emacs, the newest first.")
 
 (defvar gemini-companion-permission--ended nil
   "The permissions that have ended while the user was in their buffers.
@@ -108,27 +113,28 @@ A buffer is closed once the user has left it.")
     (instead-of . gemini-companion-permission--shown-in)
     (reusable-frames . visible))
   "Action of `display-buffer' for the buffer of a permission.
-One is displayed at a time, so that its window is left as it was found.")
+At most one permission is displayed at a time, so that its window can be
+restored.")
 
 (defvar-local gemini-companion-permission-here nil
   "The permission that the current buffer shows.")
 
 (defun gemini-companion-permissions-open ()
-  "Return the open permissions.
-One for an edit is left out while there is a review of that file."
+  "Return the open permissions, without those for edits that are being reviewed."
   (seq-remove #'gemini-companion-permission--reviewed-p
               gemini-companion-permission--open))
 
 ;;;; Arrival and end
 
 (defun gemini-companion-permission-ask (facts input answer)
-  "Show what a CLI asks; call ANSWER with nil now, or with an answer later.
-FACTS is a plist with the `:client', its `:pids', the `:directory', and the
-`:id' of the question, if its hook waits for the answer.  INPUT is the text
-of what it asks, as the server sends it.  Nothing is shown, and the CLI asks
-in its terminal, where the project is not shared, and if the hook has exited,
-so that no process of a CLI is known.  It asks there as well if INPUT is too
-long to be shown whole."
+  "Display the question of a CLI; call ANSWER with nil now, or an answer later.
+With nil, the CLI asks in its terminal.  FACTS is a plist with the `:client',
+its `:pids', the `:directory', and the `:id' of the question if the hook waits
+for the answer.  INPUT is the question, JSON of the server.
+
+If the project is not shared, or if the hook has exited, so that the process
+of the CLI is unknown, display nothing, and call ANSWER with nil.  Do so also
+if INPUT is too long to be displayed whole, but display the question."
   (let ((directory (plist-get facts :directory))
         (id (plist-get facts :id)))
     (if (or (gemini-companion-permission--private-p directory)
@@ -152,10 +158,9 @@ long to be shown whole."
       (gemini-companion-privacy-directory-hidden-p directory)))
 
 (cl-defgeneric gemini-companion-permission-new (kind parsed slots)
-  "Return a new request of KIND, a symbol, for what a CLI asks.
-PARSED is the plist that the server has sent, see
-`gemini-companion-permission--parse'.  SLOTS is a plist of those slots of a
-`gemini-companion-permission' that are the same for all kinds.")
+  "Return a new request of KIND, a symbol, for a question of a CLI.
+PARSED is a value of `gemini-companion-permission--parse'.  SLOTS is a plist
+of the slots that are the same for all kinds.")
 
 (cl-defmethod gemini-companion-permission-new ((_kind (eql 'permission)) parsed slots)
   "Return the permission for PARSED and SLOTS."
@@ -189,8 +194,8 @@ For FACTS and INPUT, see `gemini-companion-permission-ask'."
            :directory (plist-get facts :directory)))))
 
 (defun gemini-companion-permission--parse (input)
-  "Return the plist that INPUT has, JSON of the server."
-  ;; The parser in C is fifty times as fast; it refuses some characters.
+  "Parse INPUT, JSON of the server, and return a plist."
+  ;; The parser in C is fifty times as fast, but rejects some characters.
   (or (and (json-available-p)
            (ignore-error json-error
              (json-parse-string input :object-type 'plist :array-type 'list
@@ -203,22 +208,23 @@ For FACTS and INPUT, see `gemini-companion-permission-ask'."
         (json-read-from-string input))))
 
 (defun gemini-companion-permission-fit (texts)
-  "Return a cons of TEXTS, strings and nil, and how many characters are missing.
-What is beyond `gemini-companion-permission-largest' is missing: the end of
-one text, and all texts after that.  A missing empty text counts as one."
+  "Return (FITTING . MISSING): the part of TEXTS to display, and a number.
+TEXTS is a list of strings and nil, and FITTING its beginning, with at most
+`gemini-companion-permission-largest' characters.  MISSING is the number of
+omitted characters; an omitted empty text counts as one."
   (let ((room gemini-companion-permission-largest)
         (missing 0)
-        (kept nil))
+        (fitting nil))
     (dolist (text texts)
       (let ((length (length text)))
-        (cond ((<= length room) (push text kept))
+        (cond ((<= length room) (push text fitting))
               (t
                (cl-incf missing (max 1 (- length (max 0 room))))
                (when (< 0 room)
-                 (push (substring text 0 room) kept))))
-        ;; Thousands of short arguments are many lines.
+                 (push (substring text 0 room) fitting))))
+        ;; Each text begins a line, and thousands of lines are slow to display.
         (cl-decf room (+ length 20))))
-    (cons (nreverse kept) missing)))
+    (cons (nreverse fitting) missing)))
 
 (defun gemini-companion-permission-summarize (tool command arguments)
   "Return TOOL and the first line of COMMAND, or of ARGUMENTS, in one line."
@@ -236,7 +242,8 @@ one text, and all texts after that.  A missing empty text counts as one."
 
 (defun gemini-companion-permission-session-of (facts)
   "Return the session of the CLI in FACTS, or nil if its process is unknown.
-A CLI that is linked and not connected gets one of its own, by its process."
+For a CLI that is linked but not connected, return a new plist like a session,
+whose ID is made of the process."
   (pcase-let (((map :client :pids :directory) facts))
     (or (seq-find (lambda (session) (memql (plist-get session :pid) pids))
                   (gemini-companion-sessions))
@@ -260,8 +267,8 @@ A CLI that is linked and not connected gets one of its own, by its process."
     (gemini-companion-permission--close-left)))
 
 (cl-defgeneric gemini-companion-permission-closed (_permission)
-  "Keep what the user has typed about a permission that has ended.
-By default, there is nothing."
+  "Save the text that the user has typed about a permission that has ended.
+By default, do nothing."
   nil)
 
 (defun gemini-companion-permission--follow-windows ()
@@ -270,8 +277,8 @@ By default, there is nothing."
     (run-at-time 0 nil #'gemini-companion-permission--close-left)))
 
 (defun gemini-companion-permission--close-left ()
-  "Close the buffers of the ended permissions, but not the selected one.
-The keys of the user would go to another buffer."
+  "Close the buffers of ended permissions, except in the selected window.
+Otherwise, keys of the user could go to another buffer."
   (dolist (permission gemini-companion-permission--ended)
     (let ((buffer (gemini-companion-request-buffer permission)))
       (unless (and buffer
@@ -293,16 +300,16 @@ The selected window stays selected, unless it is one of them."
          (kill-buffer buffer))))))
 
 (defun gemini-companion-permission--leave (windows quit)
-  "Call QUIT, which quits WINDOWS, those that show one permission.
-They then show no other one.  If the selected window is one of WINDOWS, the
-next one to be selected does not show a permission either, as its keys would
-answer a question to which the user has not gone.  Otherwise it stays
-selected: quitting a window selects the one from which it was displayed."
+  "Call QUIT, which quits WINDOWS, the windows that display one permission.
+Afterwards, WINDOWS display no other permission.  If the selected window is
+one of WINDOWS, select a window without a permission: the keys of the user
+must not answer a question that the user has not selected.  Otherwise, the
+selected window stays selected, although quitting a window may select another."
   (gemini-companion-windows-at-once
     (let ((selected (selected-window)))
       (funcall quit)
       (dolist (window windows)
-        ;; Several may have been shown in the window, each in place of another.
+        ;; A window may have displayed several permissions, one after another.
         (let ((most (length gemini-companion-permission--open)))
           (while (and (window-live-p window)
                       (gemini-companion-permission--shown-in window)
@@ -323,8 +330,8 @@ selected: quitting a window selects the one from which it was displayed."
   "Return the permission in WINDOW, or nil."
   (buffer-local-value 'gemini-companion-permission-here (window-buffer window)))
 
-(defun gemini-companion-permission--give-back (permission)
-  "Let the CLI of PERMISSION ask in its terminal, if its hook waits."
+(defun gemini-companion-permission--return (permission)
+  "Let the CLI of PERMISSION ask in its terminal, if its hook waits for Emacs."
   (when-let* ((answer (gemini-companion-permission-answer permission)))
     (setf (gemini-companion-permission-answer permission) nil
           (gemini-companion-permission-since permission) (float-time))
@@ -341,8 +348,8 @@ HOW is `returned' if it asks in its terminal instead, else `ended'."
       (cond ((eq how 'ended)
              (gemini-companion-permission--close permission 'ended))
             ((gemini-companion-permission-answer permission)
-             ;; Nothing waits for the value any more.
-             (gemini-companion-permission--give-back permission)))
+             ;; The hook no longer waits, so the answer has no effect.
+             (gemini-companion-permission--return permission)))
     (when-let* ((permission (cl-find id gemini-companion-permission--answered
                                      :key #'gemini-companion-permission-id
                                      :test #'equal)))
@@ -352,17 +359,17 @@ HOW is `returned' if it asks in its terminal instead, else `ended'."
                (if (eq how 'returned) "; it asks in its terminal" ""))))
   t)
 
-(defun gemini-companion-permission--give-back-all ()
+(defun gemini-companion-permission--return-all ()
   "Let all CLIs ask in their terminals.
-Called when sharing is paused, and after a crash of the server, whose hooks
-have then ended."
-  (mapc #'gemini-companion-permission--give-back
+Called when sharing is paused, and after a crash of the server, which ends
+the hooks."
+  (mapc #'gemini-companion-permission--return
         gemini-companion-permission--open))
 
-;;;; Ends that no one reports
+;;;; Unreported ends
 
 (defun gemini-companion-permission--of (session)
-  "Return the open permissions of the CLI of SESSION that it asks in its terminal."
+  "Return the open permissions that the CLI of SESSION asks in its terminal."
   (seq-filter
    (lambda (permission)
      (and (null (gemini-companion-permission-answer permission))
@@ -373,22 +380,22 @@ have then ended."
   "Return non-nil if the CLI of SESSION asks PERMISSION."
   (let ((other (gemini-companion-permission-session permission)))
     (or (gemini-companion-session-same-p session other)
-        ;; A linked CLI may have connected since.
+        ;; A linked CLI may have connected since it asked.
         (and (plist-get session :pid)
              (not (plist-get session :remote))
              (eql (plist-get session :pid) (plist-get other :pid))))))
 
 (defun gemini-companion-permission-progressed (facts)
-  "End what the CLI of FACTS has asked in its terminal, as it has gone on.
-Called when its hook reports another event than a question.  For FACTS, see
-`gemini-companion-permission-ask'."
+  "End the permissions that the CLI of FACTS has asked in its terminal.
+Called when a hook reports another event, so that the CLI no longer waits.  For
+FACTS, see `gemini-companion-permission-ask'."
   (when-let* ((session (gemini-companion-permission-session-of facts)))
     (dolist (permission (gemini-companion-permission--of session))
       (gemini-companion-permission--close permission 'ended))))
 
-;; Gemini CLI reports the end of a call, which may wait for the user in Emacs.
+;; Gemini CLI reports only the end of a call, until which a rename may wait.
 (defun gemini-companion-permission-end-of-tool (facts tool)
-  "End what the CLI of FACTS has asked about TOOL, a name, as that begins.
+  "End the permissions of the CLI of FACTS for TOOL, a name, as TOOL begins.
 For FACTS, see `gemini-companion-permission-ask'."
   (when-let* ((session (gemini-companion-permission-session-of facts)))
     (dolist (permission (gemini-companion-permission--of session))
@@ -396,8 +403,9 @@ For FACTS, see `gemini-companion-permission-ask'."
         (gemini-companion-permission--close permission 'ended)))))
 
 (defun gemini-companion-permission--end-earlier (permission)
-  "End what the CLI of PERMISSION has asked before, if the end cannot be seen.
-Calls of one answer of the model are asked within a second or two."
+  "End the earlier permissions of the CLI of PERMISSION if they are uncertain.
+Keep those of the last two seconds: the CLI asks about all calls in one answer
+of the model within that time."
   (dolist (earlier (gemini-companion-permission--of
                     (gemini-companion-permission-session permission)))
     (unless (or (gemini-companion-request-certain-p earlier)
@@ -423,22 +431,23 @@ two questions it may show for a moment that the CLI works."
          (run-at-time 1 nil #'gemini-companion-permission--end-answered session))))))
 
 (defun gemini-companion-permission--end-answered (session)
-  "End the permissions of SESSION that were asked, if it has not asked since."
+  "End the permissions that SESSION has asked in its terminal.
+Do nothing if the title shows that it asks again."
   (unless (eq 'waiting (gemini-companion-state-titled session))
     (dolist (permission (gemini-companion-permission--of session))
       (when (gemini-companion-permission-asked-there permission)
         (gemini-companion-permission--close permission 'ended)))))
 
 (defun gemini-companion-permission--watch ()
-  "Look for ends that no one reports, once a second while a terminal asks."
+  "Poll once a second for permissions that have ended, while a terminal asks."
   (unless gemini-companion-permission--timer
     (setq gemini-companion-permission--timer
-          (run-at-time 1 1 #'gemini-companion-permission--look-for-ends))))
+          (run-at-time 1 1 #'gemini-companion-permission--poll-ends))))
 
-(defun gemini-companion-permission--look-for-ends ()
-  "End what no terminal asks any more: its CLI has exited, or is ready.
-A refusal in a CLI that is not connected, or to an agent that runs in the
-background, is no event, and changes no title that is followed."
+(defun gemini-companion-permission--poll-ends ()
+  "End the permissions of CLIs that have exited, or whose titles are ready.
+No hook reports a refusal in a CLI that is not connected, or of an agent in the
+background, and the titles of these are not followed."
   (dolist (permission (seq-remove #'gemini-companion-permission-answer
                                   gemini-companion-permission--open))
     (let* ((session (gemini-companion-permission-session permission))
@@ -449,7 +458,7 @@ background, is no event, and changes no title that is followed."
                      (gemini-companion-permission--running-p permission)))
             (and (eq titled 'ready)
                  (or (gemini-companion-permission-asked-there permission)
-                     (< gemini-companion-permission-ready-seconds
+                     (< gemini-companion-permission--ready-seconds
                         (- (float-time)
                            (gemini-companion-permission-since permission))))))
         (gemini-companion-permission--close permission 'ended))
@@ -461,13 +470,13 @@ background, is no event, and changes no title that is followed."
     (gemini-companion-permission--end-watch)))
 
 (defun gemini-companion-permission--end-watch ()
-  "Look for ends no more."
+  "Stop polling for permissions that have ended."
   (when gemini-companion-permission--timer
     (cancel-timer gemini-companion-permission--timer)
     (setq gemini-companion-permission--timer nil)))
 
 (defun gemini-companion-permission--started (session)
-  "Return when the process of SESSION began, or nil if it does not run."
+  "Return when the process of SESSION began, or nil if the process has exited."
   (let-alist (let ((default-directory "/"))
                (process-attributes (plist-get session :pid)))
     (and (not (equal .state "Z"))
@@ -479,11 +488,11 @@ background, is no event, and changes no title that is followed."
         (now (gemini-companion-permission--started
               (gemini-companion-permission-session permission))))
     (and then now
-         ;; Emacs computes it from the time for which the system has run.
+         ;; Emacs computes the time from the uptime of the system, inexactly.
          (< (abs (float-time (time-subtract now then))) 2))))
 
 (defun gemini-companion-permission--sessions-changed (previous)
-  "End the permissions of CLIs that were connected, PREVIOUS, and no longer are."
+  "End the permissions of those PREVIOUS sessions that have ended."
   (dolist (session previous)
     (unless (cl-member session (gemini-companion-sessions)
                        :test #'gemini-companion-session-same-p)
@@ -491,9 +500,9 @@ background, is no event, and changes no title that is followed."
         (gemini-companion-permission--close permission 'ended)))))
 
 (defun gemini-companion-permission--edit-changed (edit event)
-  "End what the CLI of EDIT has asked, according to EVENT.
-That is what it asked before an edit that opens, and the question about an
-edit that has been decided."
+  "End permissions of the CLI of EDIT, according to EVENT.
+When EDIT opens, earlier permissions have ended, and the review replaces the
+permission for EDIT.  When EDIT is decided, its permission has ended."
   (dolist (permission (and (memq event '(opened settled))
                            (gemini-companion-permission--of
                             (gemini-companion-edit-session edit))))
@@ -503,7 +512,7 @@ edit that has been decided."
          (when same
            (gemini-companion-permission--close permission 'ended)))
         ((guard same)
-         ;; Its review is shown instead.
+         ;; The review is displayed instead of the permission.
          (gemini-companion-request-notify permission 'closed))
         ((guard (not (or (gemini-companion-request-certain-p permission)
                          (< (- (float-time)
@@ -524,7 +533,7 @@ edit that has been decided."
                                           (gemini-companion-edit-session edit))))
 
 (defun gemini-companion-permission--edits (permission)
-  "Return the edits that PERMISSION may be about, the last one first."
+  "Return the edits that PERMISSION may be about, the newest first."
   (when-let* ((file (gemini-companion-permission-file permission)))
     (seq-filter (apply-partially #'gemini-companion-permission--about-p permission)
                 (gemini-companion-edits-of-file file))))
@@ -535,14 +544,14 @@ edit that has been decided."
             (gemini-companion-permission--edits permission)))
 
 (cl-defgeneric gemini-companion-permission-superfluous-p (permission)
-  "Return non-nil if PERMISSION, which is new, need not be shown.
-By default, that is because its edit has been decided: an edit may be
-accepted automatically, and earlier."
+  "Return non-nil if the new PERMISSION need not be displayed.
+By default, return non-nil if its edit is decided: auto-accept may be faster
+than the question."
   (when-let* ((edit (car (gemini-companion-permission--edits permission))))
     (and (gemini-companion-edit-decision edit)
          (< (- (float-time) (gemini-companion-request-since edit)) 2))))
 
-;;;; What it does as a request
+;;;; Request
 
 (cl-defmethod gemini-companion-request-label ((permission gemini-companion-permission))
   "Return the tool and the first line of what the CLI of PERMISSION asks.
@@ -556,7 +565,7 @@ cannot be known, the text begins with the time: asked at 12:03."
 
 (cl-defmethod gemini-companion-request-insert
   ((permission gemini-companion-permission))
-  "Insert what PERMISSION asks, as its own buffer has it."
+  "Insert PERMISSION as in its buffer."
   (gemini-companion-permission-insert permission))
 
 (cl-defmethod gemini-companion-request-certain-p
@@ -569,9 +578,9 @@ cannot be known, the text begins with the time: asked at 12:03."
 
 (cl-defmethod gemini-companion-request-waits-to-appear-p
   ((permission gemini-companion-permission))
-  "Return non-nil if PERMISSION is to be answered here and has not appeared.
-While another one is displayed, it does not appear: it would take its place
-while the user reads."
+  "Return non-nil if PERMISSION should appear: Emacs answers it.
+Return nil if it has appeared, and while another permission is displayed: it
+would replace that while the user reads."
   (and (gemini-companion-permission-answer permission)
        (not (gemini-companion-permission-appeared permission))
        (not (seq-some #'gemini-companion-permission--displayed-p
@@ -603,7 +612,7 @@ while the user reads."
 
 (cl-defmethod gemini-companion-request-shown-in-p
   ((permission gemini-companion-permission) buffer)
-  "Return non-nil if BUFFER is that of PERMISSION, or the terminal that asks it."
+  "Return non-nil if BUFFER displays PERMISSION, or is the terminal that asks it."
   (or (eq buffer (gemini-companion-request-buffer permission))
       (and (null (gemini-companion-permission-answer permission))
            (eq buffer (gemini-companion-session-terminal
@@ -617,7 +626,7 @@ while the user reads."
                   (gemini-companion-permission-directory permission))))
     (cond
      (private
-      (gemini-companion-permission--give-back permission)
+      (gemini-companion-permission--return permission)
       (user-error "Sharing is paused, or the project is excluded; %s asks in its \
 terminal"
                   (gemini-companion-permission-title permission)))
@@ -632,8 +641,8 @@ terminal"
       (funcall send (gemini-companion-permission--form permission answer))))))
 
 (defun gemini-companion-permission--form (permission answer)
-  "Return ANSWER to PERMISSION in the form for the server.
-It names the text that was shown; any other form is no answer."
+  "Return ANSWER to PERMISSION as a plist for the server.
+It has a hash of the displayed text, without which the server ignores it."
   (let ((shown (secure-hash 'sha256
                             (encode-coding-string
                              (gemini-companion-permission-input permission)
@@ -646,51 +655,51 @@ It names the text that was shown; any other form is no answer."
                                  :message reason)))))
 
 (defun gemini-companion-permission--press (permission answer)
-  "Answer PERMISSION in its terminal by ANSWER, if a key can do that.
-Only for a command of a shell is the whole text known that the terminal
-shows.  A reason to refuse it is the next prompt, as the key has no place
-for one."
+  "Answer PERMISSION in its terminal by the key of ANSWER, if that is certain.
+Only for a shell command does Emacs know the whole text that the terminal
+displays.  The key cannot carry a reason for a refusal, so the reason is the
+next prompt."
   (let* ((session (gemini-companion-permission-session permission))
          (command (gemini-companion-permission-command permission))
          (others (delq nil (mapcar #'gemini-companion-permission-command
                                    (remq permission
                                          (gemini-companion-permission--of session)))))
-         (why (cond
-               ((null command) "Emacs cannot answer this")
-               ((< 0 (gemini-companion-permission-cut permission))
-                "it is too long to be shown whole")
-               (t
-                (gemini-companion-keys-press
-                 session command (if (eq answer 'allow) 'allow 'refuse)
-                 (apply-partially #'gemini-companion-permission--pressed
-                                  permission answer)
-                 others)))))
-    (when why
-      ;; Unless it was selected: the user who then types RET to go there would
-      ;; answer yes to what it asks.
+         (reason (cond
+                  ((null command) "Emacs cannot answer this")
+                  ((< 0 (gemini-companion-permission-cut permission))
+                   "it is too long to be displayed whole")
+                  (t
+                   (gemini-companion-keys-press
+                    session command (if (eq answer 'allow) 'allow 'refuse)
+                    (apply-partially #'gemini-companion-permission--pressed
+                                     permission answer)
+                    others)))))
+    (when reason
+      ;; Display the terminal without selecting it: if the user now typed RET, which
+      ;; goes to the terminal from here, the terminal would take it for a yes.
       (gemini-companion-permission--show-terminal
        permission #'gemini-companion-terminal-display)
       (user-error "Nothing sent: %s; answer in the terminal of %s"
-                  why (gemini-companion-permission-title permission)))))
+                  reason (gemini-companion-permission-title permission)))))
 
 (defun gemini-companion-permission--pressed (permission answer taken)
-  "End PERMISSION, for which the key of ANSWER was sent, if it was TAKEN.
+  "End PERMISSION if its CLI has TAKEN the key of ANSWER, or show a message.
 A refusal ends the turn of the CLI, with its other calls."
   (let ((title (gemini-companion-permission-title permission)))
     (if (not taken)
-        ;; A busy CLI takes the key later.
-        (message "A key was sent, and the question is still there; look at the \
-terminal of %s" title)
+        ;; A busy CLI may take the key later.
+        (message "Key sent, but the question is still open; check the terminal \
+of %s" title)
       (gemini-companion-permission--close permission 'ended)
       (pcase answer
         ('allow (message "Allowed once in the terminal of %s" title))
         (`(refuse . ,reason)
          (gemini-companion-permission--submit
           (gemini-companion-permission-session permission) reason))
-        (_ (message "Refused; that has ended the turn of %s" title))))))
+        (_ (message "Refused; this ended the turn of %s" title))))))
 
 (defun gemini-companion-permission--submit (session reason)
-  "Submit REASON of a refusal to SESSION, or keep it if that is impossible."
+  "Submit REASON of a refusal to SESSION, or else add it to the kill ring."
   (condition-case problem
       (if (require 'gemini-companion-prompt nil 'noerror)
           (gemini-companion-prompt-submit-reason session reason "Refused")
@@ -706,9 +715,9 @@ terminal of %s" title)
   (gemini-companion-session-title (gemini-companion-permission-session permission)))
 
 (cl-defgeneric gemini-companion-permission-insert (permission)
-  "Insert all that is known of PERMISSION: the command or the tool comes first.
-Only that text is bold, and arguments are indented, so that nothing of a CLI
-passes for a line of Emacs."
+  "Insert all facts about PERMISSION: the command or the tool comes first.
+Only this first text is bold, and arguments are indented, so that the text of
+a CLI cannot imitate a line of Emacs."
   (pcase-let* (((cl-struct gemini-companion-permission tool command
                            arguments partial cut)
                 permission)
@@ -776,7 +785,7 @@ terminal\n"
            'wrap-prefix "    ")))
 
 (define-derived-mode gemini-companion-permission-mode special-mode "Permission"
-  "The buffer of what a CLI asks permission for.
+  "Mode of a buffer with a permission, the question of a CLI.
 
 \\{gemini-companion-permission-mode-map}"
   :interactive nil
@@ -796,13 +805,13 @@ terminal\n"
 
 (cl-defgeneric gemini-companion-permission-major-mode (_permission)
   "Return the major mode for the buffer of a permission, a symbol.
-It is derived from the mode that is the default."
+The mode is `gemini-companion-permission-mode', or derived from it."
   'gemini-companion-permission-mode)
 
 (cl-defgeneric gemini-companion-permission-keys (_permission)
-  "Return the place of the keys for a permission, and those that answer.
-The value is a list of the place, as in `gemini-companion-commands', and of
-commands."
+  "Return (CONTEXT COMMAND...) for the keys of a permission.
+CONTEXT is where the keys apply, as in `gemini-companion-commands'; each
+COMMAND answers the permission."
   '(permission gemini-companion-permission-allow
                gemini-companion-permission-refuse
                gemini-companion-permission-refuse-with-reason))
@@ -843,7 +852,7 @@ commands."
       (here
        `(,name
          ,@(gemini-companion-permission--header-keys 'answers)
-         "; its terminal looks as if it ran"))
+         "; its terminal looks busy"))
       ;; A key can answer only where the title shows that the CLI asks.
       ((and (gemini-companion-permission-command permission)
             (zerop (gemini-companion-permission-cut permission))
@@ -855,11 +864,11 @@ commands."
 
 (defun gemini-companion-permission--header-keys (&optional answers)
   "Return the keys of this buffer for its header line, a list of texts.
-Those that answer are left out unless ANSWERS is non-nil."
-  (pcase-let ((`(,place . ,answering)
+Without ANSWERS, omit the keys that answer."
+  (pcase-let ((`(,context . ,answering)
                (gemini-companion-permission-keys gemini-companion-permission-here)))
     (gemini-companion-header-keys-in
-     place
+     context
      (unless answers
        (mapcar #'list
                (if (gemini-companion-permission-outcome
@@ -867,12 +876,13 @@ Those that answer are left out unless ANSWERS is non-nil."
                    (cons #'gemini-companion-permission-answer-there answering)
                  answering))))))
 
-;;;; Only a key after a look is an answer
+;;;; Answers by a key
 
 (defun gemini-companion-permission-to-answer (&optional whole)
   "Return the open permission here, if the key that was typed may answer it.
-Signal a `user-error' otherwise, and require another quiet moment.  If WHOLE
-is non-nil and the end of the text is not in the window, scroll there instead."
+The user must have had time to read it.  Otherwise signal a `user-error', and
+restart that time.  If WHOLE is non-nil and the end of the text is not in the
+window, scroll to the end, and signal an error."
   (let ((permission gemini-companion-permission-here)
         (read (gemini-companion-guard-read-p)))
     (gemini-companion-guard-read-again)
@@ -884,11 +894,12 @@ is non-nil and the end of the text is not in the window, scroll there instead."
      (executing-kbd-macro
       (user-error "A keyboard macro cannot answer this"))
      ((not read)
-      (user-error "Not answered: read it first; keys answer after half a second"))
+      (user-error "Not answered: read the text first; \
+keys answer after half a second"))
      ((and whole (not (pos-visible-in-window-p (point-max))))
       (goto-char (point-max))
       (recenter -1)
-      (user-error "Not answered: this is the end of it; type the key again"))
+      (user-error "Not answered: this is the end of the text; type the key again"))
      (t permission))))
 
 (defun gemini-companion-permission-decide (permission answer word)
@@ -906,9 +917,9 @@ is non-nil and the end of the text is not in the window, scroll there instead."
               60))))
 
 (defun gemini-companion-permission-go-there (permission)
-  "Let the CLI of PERMISSION ask in its terminal, and select that.
+  "Let the CLI of PERMISSION ask in its terminal, and select the terminal.
 Signal a `user-error' if another key is typed at once."
-  (gemini-companion-permission--give-back permission)
+  (gemini-companion-permission--return permission)
   ;; A second RET, typed in the terminal, would be a yes.
   (gemini-companion-guard-no-burst
    "Not answered: several keys were typed at once")
@@ -928,20 +939,20 @@ Return its buffer, or nil."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'permission)))
-  "Show what the CLIs ask."
+  "Follow the permissions of the CLIs."
   '((gemini-companion-request-list-functions gemini-companion-permissions-open)
     (gemini-companion-state-title-functions gemini-companion-permission--follow-title)
     (gemini-companion-session-changed-functions
      gemini-companion-permission--sessions-changed)
     (gemini-companion-edit-functions gemini-companion-permission--edit-changed)
-    (gemini-companion-context-pause-hook gemini-companion-permission--give-back-all)
+    (gemini-companion-context-pause-hook gemini-companion-permission--return-all)
     (gemini-companion-server-crash-hook
-     gemini-companion-permission--give-back-all)
+     gemini-companion-permission--return-all)
     (window-state-change-hook gemini-companion-permission--follow-windows)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'permission)))
-  "Let the CLIs ask in their terminals, and show nothing."
-  (gemini-companion-permission--give-back-all)
+  "Let the CLIs ask in their terminals, and close all permissions."
+  (gemini-companion-permission--return-all)
   (dolist (permission gemini-companion-permission--open)
     (gemini-companion-permission--close permission 'ended))
   (mapc #'gemini-companion-permission--kill gemini-companion-permission--ended)
@@ -984,10 +995,10 @@ keyboard macro.  If the end of the text is not in the window, scroll there."
        (gemini-companion-text-keep reason (error-message-string problem))))))
 
 (defun gemini-companion-permission-answer-there ()
-  "Answer in the terminal of the CLI: display its own question.
-If the CLI has not asked there, as it waits for Emacs, it asks now.  This
-sends no key to the terminal, and does not go there if another key is typed
-within a moment, which would be an answer."
+  "Answer in the terminal of the CLI: select it.
+If the CLI waits for Emacs instead of asking there, it asks there now.
+This sends no key to the terminal.  If you type another key at once, the
+terminal is not selected, since it would take the key for an answer."
   (interactive nil gemini-companion-permission-mode)
   (let ((permission (or gemini-companion-permission-here
                         (user-error "No permission here"))))

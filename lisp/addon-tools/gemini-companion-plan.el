@@ -34,7 +34,7 @@
 
 (defvar gemini-companion-plan-mode-map
   (let ((map (make-sparse-keymap)))
-    ;; Not that of permissions, whose keys allow and refuse.
+    ;; The keys of permissions would allow and refuse.
     (set-keymap-parent map special-mode-map)
     (gemini-companion-commands-bind map 'plan))
   "Keys in the buffer of a plan.")
@@ -67,20 +67,20 @@ sent, in any order.  BEGINNING is the position of the plan in its buffer."
                (:copier nil))
   "Question of a CLI in its terminal whether to start with its plan.")
 
-(defvar gemini-companion-plan-largest 100000
-  "Number of characters of the largest plan that is shown whole.")
+(defvar gemini-companion-plan--largest 100000
+  "Maximum number of characters of a plan to display.")
 
-(defvar gemini-companion-plan-largest-highlighted 20000
-  "Number of characters of the largest plan that is highlighted.")
+(defvar gemini-companion-plan--largest-highlighted 20000
+  "Maximum number of characters of a plan to highlight.")
 
 (defvar gemini-companion-plan--last nil
-  "The last plans of CLIs, a list of (SESSION . TEXT), the last one first.")
+  "The last plans of CLIs, a list of (SESSION . TEXT), the newest first.")
 
 (cl-defmethod gemini-companion-permission-new ((_kind (eql 'plan)) parsed slots)
-  "Return the plan for PARSED and SLOTS, compared with the one before."
+  "Return the plan for PARSED and SLOTS, with the previous plan of its CLI."
   (let* ((whole (plist-get parsed :plan))
          (text (substring whole 0 (min (length whole)
-                                       gemini-companion-plan-largest)))
+                                       gemini-companion-plan--largest)))
          (cut (gemini-companion-permission-fit
                (apply #'append (plist-get parsed :arguments))))
          (plan (apply #'gemini-companion-plan--make
@@ -113,14 +113,14 @@ sent, in any order.  BEGINNING is the position of the plan in its buffer."
   'gemini-companion-plan-mode)
 
 (cl-defmethod gemini-companion-permission-keys ((_plan gemini-companion-plan))
-  "Return the place of the keys, and the command that answers."
+  "Return the context of the keys, and the command that answers."
   '(plan gemini-companion-plan-revise))
 
 (cl-defmethod gemini-companion-permission-closed ((plan gemini-companion-plan))
   "Add the comments on PLAN that were not sent to the kill ring."
   (when (gemini-companion-plan-comments plan)
     (gemini-companion-text-keep (gemini-companion-plan--comments-text plan)
-                                "The plan is no longer asked about")
+                                "The question about the plan has ended")
     (setf (gemini-companion-plan-comments plan) nil)))
 
 (cl-defmethod gemini-companion-request-answer ((plan gemini-companion-plan) answer)
@@ -133,7 +133,8 @@ Signal a `user-error' for another answer: a plan is approved in the terminal."
   (cl-call-next-method))
 
 (cl-defmethod gemini-companion-request-label ((start gemini-companion-plan-start))
-  "Return that the CLI of START asks whether to start, maybe since when."
+  "Return that the CLI of START asks whether to start.
+If its end cannot be known, the text has the time."
   (if (gemini-companion-request-certain-p start)
       "asks whether to start"
     (format-time-string "asked at %H:%M whether to start"
@@ -142,17 +143,17 @@ Signal a `user-error' for another answer: a plan is approved in the terminal."
 (cl-defmethod gemini-companion-request-show ((start gemini-companion-plan-start))
   "Select the terminal of START, unless another key is typed at once."
   (gemini-companion-permission-go-there start)
-  (message "The first choice there accepts all edits that follow"))
+  (message "The first choice there accepts all further edits"))
 
 ;;;; Text
 
 (define-derived-mode gemini-companion-plan-mode gemini-companion-permission-mode
   "Plan"
-  "The buffer of a plan that a CLI asks about.
+  "Mode of a buffer with a plan for which a CLI asks approval.
 
 \\{gemini-companion-plan-mode-map}"
   :interactive nil
-  ;; It is prose, in which accents are letters.
+  ;; In prose, unlike in commands, characters with accents are usual.
   (setq-local auto-composition-mode t
               word-wrap t)
   (gemini-companion-commands-letters-are-keys 'gemini-companion-plan-mode))
@@ -165,8 +166,8 @@ them.  Mark lines that the last version did not have."
         (changed (gemini-companion-plan--changed plan)))
     (gemini-companion-permission-insert-facts plan)
     (gemini-companion-permission-insert-row
-     "Approve" "in the terminal, which offers the mode that was on before first: \
-after yolo, that is yolo")
+     "Approve" "in the terminal; its first choice is the previous mode, such as \
+yolo")
     (when (gemini-companion-plan-previous plan)
       (gemini-companion-permission-insert-row
        "Changed" (format (ngettext "%d line since the last version"
@@ -187,7 +188,8 @@ after yolo, that is yolo")
 
 (defun gemini-companion-plan--changed (plan)
   "Return the numbers of the lines of PLAN that its last version did not have.
-They count from 0, and are in order.  Return nil if there is no last version."
+The numbers begin at 0, and are in order.  Return nil if there is no last
+version."
   (when-let* ((previous (gemini-companion-plan-previous plan)))
     (seq-mapcat (lambda (region)
                   (number-sequence (gemini-companion-lines-region-new region)
@@ -217,7 +219,7 @@ CHANGED are as for `gemini-companion-plan--changed'."
 (defun gemini-companion-plan--highlighted (text)
   "Return TEXT with the faces of Markdown mode, if that is installed.
 All of TEXT stays visible, and no hook of that mode runs."
-  (or (and (<= (length text) gemini-companion-plan-largest-highlighted)
+  (or (and (<= (length text) gemini-companion-plan--largest-highlighted)
            (or (fboundp 'markdown-mode)
                (require 'markdown-mode nil 'noerror))
            (gemini-companion-log-guarded "Mode for the plan"
@@ -233,7 +235,7 @@ All of TEXT stays visible, and no hook of that mode runs."
             (inhibit-interaction t)
             (inhibit-message t)
             (default-directory "/")
-            ;; The modes of blocks are named by the CLI.
+            ;; The CLI chooses the modes of code blocks.
             (markdown-fontify-code-blocks-natively nil)
             (markdown-hide-markup nil))
         (delay-mode-hooks (markdown-mode))
@@ -255,7 +257,7 @@ All of TEXT stays visible, and no hook of that mode runs."
     (cond ((not (gemini-companion-plan-p plan))
            (user-error "No plan here"))
           ((gemini-companion-permission-outcome plan)
-           (user-error "This plan is no longer asked about; q closes it"))
+           (user-error "The question about this plan has ended; q closes it"))
           (t plan))))
 
 (defun gemini-companion-plan--lines (plan)
@@ -322,8 +324,9 @@ All of TEXT stays visible, and no hook of that mode runs."
 
 (defun gemini-companion-plan-comment-here ()
   "Comment on the line of the plan at point, or on the lines of the region.
-An empty comment removes the one that is there.
-\\<gemini-companion-plan-mode-map>\\[gemini-companion-plan-revise] sends all."
+An empty comment removes the comment on these lines.
+\\<gemini-companion-plan-mode-map>\\[gemini-companion-plan-revise] sends all \
+comments."
   (interactive nil gemini-companion-plan-mode)
   (let* ((plan (gemini-companion-plan--here))
          (lines (gemini-companion-plan--lines plan))
@@ -339,8 +342,8 @@ An empty comment removes the one that is there.
                         (gemini-companion-hunk-range lines))
                 (gemini-companion-plan-comment-text comment))))
     (when (gemini-companion-permission-outcome plan)
-      (gemini-companion-text-keep text "The plan is no longer asked about")
-      (user-error "This plan is no longer asked about; your text is in the kill ring"))
+      (gemini-companion-text-keep text "The question about the plan has ended")
+      (user-error "The question about the plan has ended; text in the kill ring"))
     (setf (gemini-companion-plan-comments plan)
           (remq comment (gemini-companion-plan-comments plan)))
     (cond ((not (string-blank-p text))
@@ -353,8 +356,8 @@ An empty comment removes the one that is there.
 
 (defun gemini-companion-plan-revise ()
   "Send your comments on the plan of this buffer, for a new version.
-Without a comment, ask what to change.  If the CLI takes no answer from
-Emacs, add them to the kill ring, to be pasted in its terminal."
+Without a comment, read what to change.  If the CLI takes no answer from
+Emacs, add the text to the kill ring; paste it in the terminal."
   (interactive nil gemini-companion-plan-mode)
   (let* ((plan (gemini-companion-permission-to-answer))
          (comments (gemini-companion-plan-comments plan))
@@ -362,12 +365,12 @@ Emacs, add them to the kill ring, to be pasted in its terminal."
                    (gemini-companion-plan--comments-text plan)
                  (read-string "What should the plan have instead: "))))
     (when (string-blank-p text)
-      (user-error "Nothing sent: there is no comment"))
+      (user-error "Nothing sent: no comment"))
     (if (null (gemini-companion-permission-answer plan))
         (gemini-companion-text-keep
          text (format "Answer in the terminal of %s"
                       (gemini-companion-permission-title plan)))
-      ;; What is sent need not be kept.
+      ;; Sent comments need not go to the kill ring at the end.
       (setf (gemini-companion-plan-comments plan) nil)
       (condition-case problem
           (gemini-companion-permission-decide plan (cons 'refuse text) "Sent")

@@ -5,15 +5,15 @@
 
 ;;; Commentary:
 
-;; A CLI that is linked to this Emacs reports each edit after it was written, and
-;; gets the new errors; it reports its prompts and when it is done; its model may
-;; ask about the code.  This file dispatches the calls of the server, and has the
-;; command that links the CLIs.  It does nothing until the user runs that command.
+;; A CLI that is linked to this Emacs reports each edit after writing it, and gets the
+;; new errors; it reports its prompts and the ends of its turns; its model may ask
+;; about the code.  This file dispatches the calls of the server, and has the command
+;; that links the CLIs.  It does nothing until the user runs that command.
 ;;
-;; What links them is an extension: a directory with a manifest for each kind of
-;; CLI, a hook, and the program that both start, the bridge.  The CLIs link and
-;; unlink it by their commands "extensions link" and "extensions uninstall", which
-;; run in that directory, as they mark the current one as trusted.
+;; A CLI is linked by an extension: a directory with a manifest for each kind of CLI,
+;; a hook, and the program that both start, the bridge.  The CLIs link and unlink it
+;; by their commands "extensions link" and "extensions uninstall".  These run in the
+;; directory of the extension, since they mark the current directory as trusted.
 
 ;;; Code:
 
@@ -52,15 +52,15 @@
   "Name of the bridge in the CLIs, which is part of the names of tools.")
 
 (defconst gemini-companion-tools--start-seconds 5
-  "Seconds after its start in which a CLI has read its settings.")
+  "Seconds after its start within which a CLI reads its settings.")
 
 (defvar gemini-companion-tools--watches-rules nil
-  "Non-nil while the file of rules follows the rules.")
+  "Non-nil while changes of the rules update the file of rules.")
 
 ;;;; Extension
 
 (defun gemini-companion-tools--linkable ()
-  "Return the clients that have a command for links, such as (\"gemini\")."
+  "Return the clients with a command that links extensions, such as (\"gemini\")."
   (seq-filter #'gemini-companion-client-link-arguments gemini-companion-clients))
 
 (defun gemini-companion-tools--notifying ()
@@ -69,8 +69,8 @@
               gemini-companion-clients))
 
 (defun gemini-companion-tools--reporting ()
-  "Return the installed clients whose extension reports by itself, as (\"pi\").
-They are linked as soon as they have it, and run no bridge."
+  "Return the installed clients whose extension itself reports, such as (\"pi\").
+They run no bridge, and are linked once their extension is installed."
   (seq-filter (lambda (client)
                 (and (gemini-companion-client-extension client)
                      (gemini-companion-extension-installed-p client)))
@@ -125,7 +125,7 @@ Each hook runs the bridge by COMMAND, a list (PROGRAM ARG...)."
               event matcher command
               ;; Gemini CLI asks the user only when this one has returned.
               (if (eq event 'Notification) "--notice" "--hook")
-              ;; A hook that has begun ends in five seconds.
+              ;; The bridge itself ends within five seconds.
               60))
            (gemini-companion-client-hooks client))
    (pcase (gemini-companion-client-review-hook client)
@@ -174,13 +174,13 @@ deleted, for the failure of the edit."
 
 (defun gemini-companion-tools--if-rules (line)
   "Return a line of a shell to run LINE while an Emacs has rules.
-Without one, an edit costs only a look for their files, and one at the text
-of the event: for a plan, the line runs with the option --plan instead."
+Without rules, the shell only searches for their files, and the event for a
+plan: for a plan, it runs LINE with the option --plan instead of --review."
   (format "set -- %s*; if [ -e \"$1\" ]; then %s; else input=$(cat); \
 case $input in *%s*) printf %%s \"$input\" | { %s; } ;; *) echo {} ;; esac; fi"
           (shell-quote-argument (gemini-companion-tools--rules-file ""))
           line
-          ;; A longer pattern would cost time in a text that almost fits it.
+          ;; A longer pattern would be slow in a text that almost matches.
           (shell-quote-argument "/plans/")
           (replace-regexp-in-string " --review " " --plan " line t t)))
 
@@ -200,21 +200,21 @@ case $input in *%s*) printf %%s \"$input\" | { %s; } ;; *) echo {} ;; esac; fi"
                  (gemini-companion-client-tool-hooks client)))))))
 
 (defun gemini-companion-tools--answers-file (client)
-  "Return the name of the file that exists if Emacs answers what CLIENT asks."
+  "Return the name of the file by which Emacs answers permissions of CLIENT."
   (expand-file-name (concat "answers-" client)
                     (gemini-companion-install-extension-directory)))
 
 (defun gemini-companion-tools-answers-p (client)
-  "Return non-nil if the user wants to answer in Emacs what CLIENT asks."
+  "Return non-nil if the user wants to answer permissions of CLIENT in Emacs."
   (file-exists-p (gemini-companion-tools--answers-file client)))
 
 ;;;; Rules
 
 (defun gemini-companion-tools--rules-file (process)
   "Return the name of the file that exists while the Emacs PROCESS has rules.
-PROCESS is a number, or a part of it.  Each Emacs has a file, as the rules of
-one may end while those of another stay.  The name has the host, as the
-directory may be shared with other hosts."
+PROCESS is a number, or \"\" for the common prefix of the names.  Each Emacs
+has a file of its own, as each has its own rules.  The name includes the host,
+since hosts may share the directory."
   (expand-file-name (format "rules-%s-%s" (md5 (system-name)) process)
                     (gemini-companion-install-extension-directory)))
 
@@ -222,19 +222,19 @@ directory may be shared with other hosts."
   "Return non-nil if an edit may have to be reviewed by a rule of this Emacs."
   (gemini-companion-rules-all))
 
-(defun gemini-companion-tools--update-rules (&optional gone)
-  "Make the file of rules of this Emacs, or delete it if there are none.
-If GONE is non-nil, delete it.  A file that was left by a crash of Emacs
-makes a CLI ask about each edit until then."
+(defun gemini-companion-tools--update-rules (&optional delete)
+  "Create the file of rules of this Emacs, or delete it if there are no rules.
+If DELETE is non-nil, delete it.  A file that a crash of Emacs has left makes
+a CLI ask about each edit until the file is deleted."
   (let ((file (gemini-companion-tools--rules-file (emacs-pid))))
-    (cond ((and (not gone) (gemini-companion-tools--has-rules-p))
+    (cond ((and (not delete) (gemini-companion-tools--has-rules-p))
            (unless (file-exists-p file)
              (gemini-companion-text-write-changed file "")))
           ((file-exists-p file)
            (delete-file file)))))
 
 (defun gemini-companion-tools--sweep-rules ()
-  "Delete the files of rules of processes of this host that have ended."
+  "Delete the files of rules of Emacs processes on this host that have exited."
   (let ((prefix (gemini-companion-tools--rules-file "")))
     (dolist (file (file-expand-wildcards (concat prefix "*")))
       (unless (process-attributes
@@ -242,8 +242,8 @@ makes a CLI ask about each edit until then."
         (delete-file file)))))
 
 (defun gemini-companion-tools--rules-set (_symbol _value _operation where)
-  "Update the file of rules soon, unless only the value in a buffer is set.
-WHERE is that buffer, or nil; see `add-variable-watcher'."
+  "Update the file of rules soon, unless a buffer-local value is set.
+WHERE is the buffer, or nil; see `add-variable-watcher'."
   (unless where
     (run-at-time 0 nil #'gemini-companion-tools--rules-changed)))
 
@@ -253,7 +253,7 @@ WHERE is that buffer, or nil; see `add-variable-watcher'."
     (gemini-companion-tools--update-rules)))
 
 (defun gemini-companion-tools--watch-rules (on)
-  "Make the file of rules follow the rules, or delete it unless ON is non-nil."
+  "Update the file of rules when rules change, if ON is non-nil; else delete it."
   (setq gemini-companion-tools--watches-rules on)
   (dolist (variable '(gemini-companion-review-rules
                       gemini-companion-rules-until-exit))
@@ -267,12 +267,12 @@ WHERE is that buffer, or nil; see `add-variable-watcher'."
 
 (defun gemini-companion-tools--delete-rules ()
   "Delete the file of rules, as Emacs exits."
-  (gemini-companion-tools--update-rules 'gone))
+  (gemini-companion-tools--update-rules 'delete))
 
 (defun gemini-companion-tools--review (facts)
-  "Return whether a rule wants a review of the edit that FACTS announce.
-The value is a plist for the server.  A rule holds also while sharing is
-paused, as nothing is sent to the model."
+  "Return a plist for the server: whether a rule requires a review of an edit.
+FACTS is a plist about the edit.  A rule applies even while sharing is paused,
+as the answer sends nothing to the model."
   (pcase-let* (((map :path :client :mode) facts)
                (session (gemini-companion-tools--session facts))
                (verdict (gemini-companion-rules-for
@@ -290,9 +290,9 @@ paused, as nothing is sent to the model."
           (t '(:review "-")))))
 
 (defun gemini-companion-tools--asks-by-setting-p (session mode)
-  "Return non-nil if the CLI of SESSION asks about all edits in MODE by itself.
-That is by a setting that it has read when it started, and it then opens a
-review; a hook that asks, too, might not.  MODE is as the CLI names it."
+  "Return non-nil if a setting makes the CLI of SESSION ask about edits in MODE.
+The CLI has read that setting when it started, and opens a review of each
+edit; if a hook asks, it may not.  MODE is a name of the CLI for its mode."
   (pcase-let (((map :client :directory :remote :pid) session))
     (when-let* (((not remote))
                 (directory)
@@ -302,7 +302,7 @@ review; a hook that asks, too, might not.  MODE is as the CLI names it."
                          (when-let* ((attributes (file-attributes file)))
                            (time-less-p
                             (file-attribute-modification-time attributes)
-                            ;; Qwen Code writes its file again as it starts.
+                            ;; Qwen Code rewrites its file when it starts.
                             (time-add start gemini-companion-tools--start-seconds))))
                        (gemini-companion-client-settings-files client directory))))
       (seq-some (lambda (required)
@@ -317,12 +317,12 @@ review; a hook that asks, too, might not.  MODE is as the CLI names it."
               (memql (plist-get session :pid) (plist-get facts :pids)))
             (gemini-companion-sessions)))
 
-;;;; The files of the extension
+;;;; Files
 
 (defun gemini-companion-tools--write-extension ()
-  "Write the files of the extension.
-After an update of this package, the CLIs find the new ones.  Python would
-compile a file that is written after each start of Emacs again."
+  "Write those files of the extension that have changed.
+After an update of this package, the CLIs find the new files.  An unchanged
+file is not written, since Python would compile it again."
   (pcase-dolist
       (`(,name . ,content)
        `(,@(seq-mapcat #'gemini-companion-tools--files
@@ -341,7 +341,7 @@ compile a file that is written after each start of Emacs again."
 ;;;; Links
 
 (defun gemini-companion-tools--clients ()
-  "Return the installed clients that can be linked by a command of theirs."
+  "Return the installed clients with a command that links extensions."
   (seq-intersection (gemini-companion-tools--linkable)
                     (gemini-companion-cli-installed)))
 
@@ -358,7 +358,7 @@ compile a file that is written after each start of Emacs again."
 
 (defun gemini-companion-tools--failures (function clients)
   "Call FUNCTION, which writes a file, with each of CLIENTS.
-A file that cannot be written is a failure of that client only.  Return the
+If a file cannot be written, continue with the next client.  Return the
 failures, a list of strings, such as: Copilot CLI: Permission denied, FILE"
   (delq nil
         (mapcar (lambda (client)
@@ -389,9 +389,9 @@ failures, a list of strings, such as: Copilot CLI: Permission denied, FILE"
   (expand-file-name name (gemini-companion-client-home client)))
 
 (defun gemini-companion-tools--policy (client)
-  "Return our file of policies of CLIENT and its text, or nil if it has none.
-The value is a cons.  With that file, CLIENT asks no confirmation for our
-questions, and for a rename, which the user reviews in Emacs."
+  "Return (FILE . TEXT) of the policies for CLIENT, or nil if it has none.
+They allow CLIENT to ask questions of Emacs without confirmation, and to
+rename a symbol, which the user reviews in Emacs."
   (pcase (gemini-companion-client-policy
           client gemini-companion-tools--name gemini-companion-tools--server
           (list 'questions gemini-companion-rename-tool))
@@ -417,9 +417,9 @@ questions, and for a rename, which the user reviews in Emacs."
 
 (defun gemini-companion-tools--run (verb clients then &optional failures)
   "Run the command `extensions VERB' of each of CLIENTS, one after another.
-VERB is the string link or uninstall.  A command may take seconds; nothing
-waits for it.  At the end call THEN with a list of strings, the FAILURES
-that are passed and others, each such as: Qwen Code: exit status 1"
+VERB is the string link or uninstall.  A command may take seconds, and Emacs
+does not wait for it.  At the end, call THEN with a list of strings, FAILURES
+and those of the commands, such as: Qwen Code: exit status 1"
   (if (null clients)
       (funcall then (reverse failures))
     (let* ((default-directory (gemini-companion-install-extension-directory))
@@ -444,13 +444,13 @@ that are passed and others, each such as: Qwen Code: exit status 1"
             failures)))))))
 
 (defun gemini-companion-tools--write-policy (client)
-  "Write the rules by which CLIENT may ask read-only questions, and for a rename."
+  "Write the policies that allow CLIENT to ask questions and to rename."
   (pcase-let ((`(,file . ,text) (gemini-companion-tools--policy client)))
     (gemini-companion-text-write-changed file text)))
 
 (defun gemini-companion-tools--delete-policy (client)
-  "Delete the rules that `gemini-companion-tools--write-policy' wrote, if any.
-Delete its directory, too, unless CLIENT has other policies there."
+  "Delete the policies that `gemini-companion-tools--write-policy' wrote, if any.
+Delete their directory unless CLIENT has other policies there."
   (when-let* ((policy (car (gemini-companion-tools--policy client))))
     (gemini-companion-tools--delete-with-directory policy)))
 
@@ -466,7 +466,7 @@ Delete its directory, too, unless CLIENT has other policies there."
                                           (gemini-companion-tools--linkable)
                                           (gemini-companion-tools--notifying))
                                          " or ")))))
-    ;; All is asked before anything is written.
+    ;; The user may decline, so ask before any file is written.
     (pcase-let ((`(,trusted ,answering) (gemini-companion-tools--ask all clients)))
       (make-directory (gemini-companion-install-extension-directory) t)
       (dolist (client answering)
@@ -478,7 +478,7 @@ Delete its directory, too, unless CLIENT has other policies there."
                       #'gemini-companion-tools--write-policy trusted)
                      (gemini-companion-tools--failures
                       #'gemini-companion-tools--link-by-file by-file))))
-        ;; Without a server, the mode calls the method later.
+        ;; Without a server, the mode calls this method later.
         (when (gemini-companion-server-ready-p)
           (gemini-companion-part-ready 'tools 'linked))
         (message "Linking %s..." (gemini-companion-tools--titles all))
@@ -493,10 +493,11 @@ Delete its directory, too, unless CLIENT has other policies there."
   (mapconcat #'gemini-companion-client-title clients ", "))
 
 (defun gemini-companion-tools--ask (all clients)
-  "Ask one question: whether to link ALL, and what else to allow.
-CLIENTS are those of ALL that ask questions of Emacs.  Return a list of the
-clients whose questions need no confirmation, and of those that are answered
-in Emacs; signal a `user-error' if the user declines."
+  "Ask whether to link ALL, and what else to allow, in one question.
+CLIENTS are those of ALL that ask questions of Emacs.  Return a list of two
+lists: the clients whose questions need no confirmation, and the clients whose
+permissions are answered in Emacs.  Signal a `user-error' if the user
+declines."
   (let* ((trusted (seq-filter #'gemini-companion-tools--policy clients))
          (answering
           (seq-filter #'gemini-companion-tools--permission-event clients))
@@ -532,13 +533,14 @@ symbols, which you review.%s  Link %s?"
       (_ (user-error "Nothing was linked")))))
 
 (defun gemini-companion-tools--outcome (clients failed answering)
-  "Return a message about CLIENTS, which were linked but for those that FAILED.
-FAILED is a list of strings.  ANSWERING are the clients that Emacs answers."
+  "Return a message about the links of CLIENTS.
+FAILED is a list of strings about the links that failed.  ANSWERING are the
+clients whose permissions are answered in Emacs."
   (concat
    (if failed
        (concat "Linking failed; " (string-join failed "; "))
      (format "Linked %s" (gemini-companion-tools--titles clients)))
-   ;; It cannot be asked here, in a sentinel: the user may be typing.
+   ;; A sentinel calls this, so it cannot ask: the user may be typing.
    (if-let* ((names (gemini-companion-resume-running clients)))
        (format "; M-x gemini-companion-run-again restarts %s" (string-join names ", "))
      (if failed "" "; restart those that are running"))
@@ -548,13 +550,14 @@ FAILED is a list of strings.  ANSWERING are the clients that Emacs answers."
               "")))
 
 (defun gemini-companion-tools--permission-event (client)
-  "Return the event whose hook may answer what CLIENT asks, a symbol, or nil."
+  "Return the event whose hook may answer permissions of CLIENT, or nil.
+The value is a symbol."
   (car (gemini-companion-client-permission-hook client)))
 
 (defun gemini-companion-tools--other-hook (client)
-  "Return that CLIENT has a hook of the user beside ours, a phrase, or nil.
-If that allows what CLIENT asks, CLIENT runs it whatever Emacs answers, but
-for a refusal."
+  "Return a phrase that CLIENT has a permission hook of the user, or nil.
+If that hook allows what CLIENT asks, CLIENT runs it, unless the answer of
+Emacs is a refusal."
   (when-let* ((event (gemini-companion-tools--permission-event client))
               ((gemini-companion-client-settings-get
                 (gemini-companion-client-settings-files client default-directory)
@@ -563,7 +566,7 @@ for a refusal."
             event (gemini-companion-client-title client))))
 
 (defun gemini-companion-tools--unlink ()
-  "Ask whether to delete the links, the policies and the extension; do it."
+  "Delete the links, the policies and the extension, if the user confirms."
   (unless (y-or-n-p "The extension is linked; delete it and its links? ")
     (user-error "The extension stays linked"))
   (message "Unlinking...")
@@ -587,17 +590,21 @@ for a refusal."
 (cl-defmethod gemini-companion-server-receive
   ((_method (eql 'ask)) kind facts &rest texts)
   "Return a function that answers a question of KIND, maybe later.
-It is about FACTS, a plist, and TEXTS."
+FACTS is a plist about the question, and TEXTS are its texts."
   (lambda (answer)
     (save-match-data
       (gemini-companion-tools--answer kind facts texts answer))))
 
 (defun gemini-companion-tools--answer (kind facts texts answer)
   "Call ANSWER with the answer to a question of KIND, now or later.
-KIND is `review', which a hook asks before an edit; `edited', which one asks
-after it, with the TEXTS before and after; `turn', by which a hook reports
-an `:event'; `permission' and `ended', by which one reports what the CLI
-asks, and that this has ended; `rename'; or one of `gemini-companion-lookup'.
+KIND is one of these:
+`review'      A hook asks before an edit whether to review it.
+`edited'      A hook reports an edit, with the TEXTS before and after.
+`turn'        A hook reports an `:event' of a turn.
+`permission'  A hook reports what the CLI asks.
+`ended'       A hook reports that the question of the CLI has ended.
+`rename'      The model asks to rename a symbol.
+Others        See `gemini-companion-lookup'.
 FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
 `:event', `:client' and `:pids'."
   (pcase-let (((map :path :symbol :line :after :event) facts))
@@ -624,7 +631,7 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
 
 (defun gemini-companion-tools--answer-unless-paused (answer value)
   "Call ANSWER with VALUE, or with a problem if sharing is paused.
-The user may have paused it while a language server looked something up."
+The user may have paused sharing since the question arrived."
   (funcall answer (if gemini-companion-context-paused
                       '(:problem "Sharing is paused in Emacs")
                     value)))
@@ -638,15 +645,15 @@ The user may have paused it while a language server looked something up."
     session))
 
 (defun gemini-companion-tools--edited (facts answer before after)
-  "Follow an edit that a CLI has written; call ANSWER with the new errors.
+  "Record an edit that a CLI has written; call ANSWER with the new errors.
 FACTS names the file and the CLI; BEFORE, nil for a new file, and AFTER
 are its texts."
   (pcase-let* (((map :path :client) facts)
                (session (or (gemini-companion-tools--report facts 'edit)
-                            ;; A CLI may be linked, and not connected.
+                            ;; A linked CLI need not be connected.
                             (list :id (concat "?" client) :client client))))
-    ;; The record of the edit comes first: the revert of its buffer shows that an
-    ;; edit that was undone is there again.
+    ;; Record the edit before the revert: if the edit was undone and is written
+    ;; again, the revert marks it as written.
     (gemini-companion-file-state-record session path before after)
     (gemini-companion-revert path)
     (gemini-companion-errors-after-edit answer path before after)))
@@ -662,7 +669,7 @@ For findings, see `gemini-companion-status-checks'."
       `(note ,(format "%s is not linked" title)
              "M-x gemini-companion-tools unlinks all CLIs; run it again to \
 link them."))
-     ;; The settings here do not count on another host.
+     ;; The local settings do not apply to another host.
      ((and (not (file-remote-p directory))
            (gemini-companion-client-untrusted-p client directory))
       `(note ,(format "%s is linked, but: %s is not trusted, so questions \
@@ -693,7 +700,7 @@ Include those of the part `errors', which starts and stops with this one."
                                                                    directory)))
                (seq-difference
                 (seq-filter #'gemini-companion-tools-linked-p clients)
-                ;; They ask for nothing.
+                ;; These clients never ask for permission.
                 (gemini-companion-tools--reporting)))
        (and (gemini-companion-rules-all)
             (mapcar (lambda (client)
@@ -705,7 +712,7 @@ Include those of the part `errors', which starts and stops with this one."
        (gemini-companion-part-findings 'errors directory)))))
 
 (defun gemini-companion-tools--rules-finding (client directory)
-  "Return the finding about what rules can do with CLIENT in DIRECTORY."
+  "Return the finding about the rules for CLIENT in DIRECTORY."
   (gemini-companion-rules-finding
    client
    (cond ((not (gemini-companion-tools-linked-p client)) nil)
@@ -715,8 +722,8 @@ Include those of the part `errors', which starts and stops with this one."
          (t t))))
 
 (defun gemini-companion-tools--permission-finding (client directory)
-  "Return the finding about what CLIENT in DIRECTORY asks permission for.
-That is whether it is answered in Emacs, and if not, why."
+  "Return the finding about the permissions of CLIENT in DIRECTORY.
+It says whether they are answered in Emacs, and if not, why."
   (let ((title (gemini-companion-client-title client))
         (other (gemini-companion-tools--other-hook client)))
     (cond
@@ -744,7 +751,7 @@ paused, or the project is excluded" title)
      (t `(good ,(format "Permissions of %s are answered in Emacs" title))))))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'tools)) _how)
-  "Start answering questions if the extension exists."
+  "Start answering CLIs if the extension exists."
   (when (gemini-companion-install-extension-p)
     (gemini-companion-tools--write-extension)
     (gemini-companion-tools--watch-rules t)
@@ -755,7 +762,7 @@ paused, or the project is excluded" title)
     (gemini-companion-server-call 'tools-update t)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'tools)))
-  "Stop answering questions."
+  "Stop answering CLIs."
   (gemini-companion-tools--watch-rules nil)
   (gemini-companion-part-stop 'rename)
   (gemini-companion-part-stop 'permission)
@@ -772,10 +779,10 @@ After each edit, the new errors that Eglot, Flymake or Flycheck finds
 are reported to a linked CLI.  Its model may ask for the references and
 the definition of a symbol, and for the diagnostics of a file.
 
-An extension is written into `gemini-companion-install-directory',
-and a link to it for each CLI that is installed; a CLI finds it when
-it starts next; `gemini-companion-run-again' restarts those that run.
-The same command deletes both."
+Linking writes an extension into `gemini-companion-install-directory',
+and a link to it for each installed CLI.  A CLI reads the link when it
+starts; `gemini-companion-run-again' restarts running CLIs.  If the CLIs
+are linked, this command deletes the extension and the links."
   (interactive)
   (when (get-process "gemini-companion-link")
     (user-error "CLIs are still being linked or unlinked; wait for the message"))

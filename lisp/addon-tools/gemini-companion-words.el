@@ -7,8 +7,8 @@
 
 ;; Find the files of a project that contain a word, by a text search of Git.  A
 ;; language server does not report that it has read only some of the files: jedi stops
-;; after 30 files, and clangd answers while it builds its index.  Files that contain
-;; the word, but are missing in its answer, show that.
+;; after 30 files, and clangd answers while it builds its index.  If its answer lacks
+;; files that contain the word, it may be incomplete.
 
 ;;; Code:
 

@@ -84,7 +84,7 @@
          `(((error "No such symbol") . "failed: No such symbol")
            ((:documentChanges [(:kind "rename" :oldUri "file:///a")])
             . "rename or delete files")
-           ((:changes (:jdt://a.class [,edit])) . "not a file")))
+           ((:changes (:jdt://a.class [,edit])) . "than a file")))
       (should (string-suffix-p message
                                (gemini-companion-test-refusal
                                  (gemini-companion-eglot-changes result)))))))

@@ -99,7 +99,7 @@ answers it, or returns why not."
      (with-temp-buffer
        (let* ((kill-buffer-query-functions nil)
               (inhibit-message t)
-              (gemini-companion-keys-settle-seconds 0.05)
+              (gemini-companion-keys-stable-seconds 0.05)
               (gemini-companion-keys-taken-seconds 0.3)
               (inhibit-read-only t)
               (process (gemini-companion-test-start-cat))

@@ -567,7 +567,7 @@ It is the `process', and asks the `permission'."
     ;; Nothing is looked for any more.
     (should-not (seq-some (lambda (timer)
                             (eq (timer--function timer)
-                                #'gemini-companion-permission--look-for-ends))
+                                #'gemini-companion-permission--poll-ends))
                           timer-list))))
 
 (ert-deftest gemini-companion-permission-ends-when-a-cli-that-is-not-connected-is-ready ()

@@ -49,7 +49,7 @@
       (gemini-companion-permission-test-see plan)
       (should (derived-mode-p 'gemini-companion-plan-mode))
       (should (string-search "\n\n# Search\n\n1. One.\n2. Two.\n" (buffer-string)))
-      (should (string-search "after yolo, that is yolo" (buffer-string)))
+      (should (string-search "yolo" (buffer-string)))
       (should-not (gemini-companion-plan-test-marked))
       (gemini-companion-request-answer plan '(refuse . "no")))
     (gemini-companion-permission-test-see
@@ -225,7 +225,7 @@ Revise the plan and present it again."
             (cl-letf (((symbol-function 'sit-for) #'always))
               (ert-with-message-capture messages
                 (gemini-companion-request-show start)
-                (should (string-search "accepts all edits" messages))))
+                (should (string-search "first choice" messages))))
             (should (eq terminal (window-buffer))))
         (kill-buffer terminal)))))
 
