@@ -50,9 +50,12 @@
                (:constructor gemini-companion-weave--make (lines step))
                (:copier nil))
   "The record of a file.
-LINES is a vector of `gemini-companion-weave-line's, and STEP a number
-that is greater after each recorded write."
-  lines step)
+LINES is a vector.  A line that no CLI and no others have touched is a string;
+the others are `gemini-companion-weave-line's.  STEP is a number that is greater
+after each recorded write."
+  lines step
+  (there nil :documentation "The value of `gemini-companion-weave--there' once
+it was computed."))
 
 (cl-defstruct (gemini-companion-weave-hunk
                (:noinline t)
@@ -86,8 +89,10 @@ user has undone HUNK."
                (:noinline t)
                (:constructor gemini-companion-weave--line (text marks when))
                (:copier nil))
-  "A line with TEXT, and its MARKS, the last one first.
-WHEN are the steps at which it came, went, came again, the last one first."
+  "A line that was written or removed, with TEXT and its MARKS, the last one first.
+WHEN are the steps at which it came, went, came again, the last one first.
+Lines of one hunk share their MARKS, so that whoever goes through the lines
+computes what follows from the marks once for a run of lines."
   text marks when)
 
 (cl-defstruct (gemini-companion-weave-change
@@ -110,6 +115,33 @@ It is one object for all such lines.")
 (defconst gemini-companion-weave--base-when '(0)
   "When a line was there that no CLI has touched.")
 
+;; These are asked for each line of a file, some times: an accessor of a struct, which
+;; is a call, would take most of the time.
+
+(defsubst gemini-companion-weave--text (line)
+  "Return the text of LINE."
+  (if (stringp line) line (aref line 1)))
+
+(defsubst gemini-companion-weave--marks (line)
+  "Return the marks of LINE."
+  (if (stringp line) gemini-companion-weave--base (aref line 2)))
+
+(defsubst gemini-companion-weave--when (line)
+  "Return when LINE was there."
+  (if (stringp line) gemini-companion-weave--base-when (aref line 3)))
+
+(defsubst gemini-companion-weave--hunk-of (mark)
+  "Return the hunk of MARK."
+  (aref mark 1))
+
+(defsubst gemini-companion-weave--adds-p (mark)
+  "Return non-nil if MARK says that its hunk has added the line."
+  (aref mark 2))
+
+(defsubst gemini-companion-weave--off (mark)
+  "Return the slot OFF of MARK."
+  (aref mark 3))
+
 (defconst gemini-companion-weave-context 3
   "How many lines around a removed line tell whether its place is there.")
 
@@ -118,9 +150,20 @@ It is one object for all such lines.")
 
 ;;;; Marks
 
+(defun gemini-companion-weave--by-run (function)
+  "Return a function as FUNCTION, which takes marks, for lines one after another.
+FUNCTION is called once for a run of lines that share their marks."
+  (let ((last nil)
+        (value nil))
+    (lambda (marks)
+      (unless (eq marks last)
+        (setq value (funcall function marks)
+              last marks))
+      value)))
+
 (defun gemini-companion-weave--decider (marks)
   "Return the last one of MARKS that is on, or nil."
-  (while (and marks (gemini-companion-weave-mark-off (car marks)))
+  (while (and marks (gemini-companion-weave--off (car marks)))
     (setq marks (cdr marks)))
   (car marks))
 
@@ -128,26 +171,26 @@ It is one object for all such lines.")
   "Return non-nil if a line with MARKS is there."
   (or (eq marks gemini-companion-weave--base)
       (let ((mark (gemini-companion-weave--decider marks)))
-        (and mark (gemini-companion-weave-mark-adds mark)))))
+        (and mark (gemini-companion-weave--adds-p mark)))))
 
 (defun gemini-companion-weave--reviewed-p (marks)
   "Return non-nil if a line with MARKS is there if only reviewed hunks count."
   (or (eq marks gemini-companion-weave--base)
       (progn
         (while (and marks
-                    (or (gemini-companion-weave-mark-off (car marks))
+                    (or (gemini-companion-weave--off (car marks))
                         (not (gemini-companion-weave-hunk-reviewed
-                              (gemini-companion-weave-mark-hunk (car marks))))))
+                              (gemini-companion-weave--hunk-of (car marks))))))
           (setq marks (cdr marks)))
-        (and marks (gemini-companion-weave-mark-adds (car marks))))))
+        (and marks (gemini-companion-weave--adds-p (car marks))))))
 
 (defun gemini-companion-weave--edit (mark)
   "Return the edit of MARK, or nil if it is a mark of others."
-  (gemini-companion-weave-hunk-edit (gemini-companion-weave-mark-hunk mark)))
+  (gemini-companion-weave-hunk-edit (gemini-companion-weave--hunk-of mark)))
 
 (defun gemini-companion-weave--gone-p (marks)
   "Return non-nil if others have removed a line with MARKS and all around it."
-  (not (or (gemini-companion-weave-mark-adds (car marks))
+  (not (or (gemini-companion-weave--adds-p (car marks))
            (gemini-companion-weave--edit (car marks)))))
 
 (defun gemini-companion-weave--of-edits-p (marks)
@@ -162,16 +205,16 @@ The place of the line may be gone since."
        (let ((mark (gemini-companion-weave--decider
                     (if (gemini-companion-weave--gone-p marks) (cdr marks) marks))))
          (and mark
-              (not (gemini-companion-weave-mark-adds mark))
+              (not (gemini-companion-weave--adds-p mark))
               (gemini-companion-weave--edit mark)
-              (gemini-companion-weave-mark-hunk mark)))))
+              (gemini-companion-weave--hunk-of mark)))))
 
 (defun gemini-companion-weave--with-off (mark off)
   "Return MARK with OFF in that slot."
-  (if (eq off (gemini-companion-weave-mark-off mark))
+  (if (eq off (gemini-companion-weave--off mark))
       mark
-    (gemini-companion-weave--mark (gemini-companion-weave-mark-hunk mark)
-                                  (gemini-companion-weave-mark-adds mark)
+    (gemini-companion-weave--mark (gemini-companion-weave--hunk-of mark)
+                                  (gemini-companion-weave--adds-p mark)
                                   off)))
 
 (defun gemini-companion-weave--switched (marks)
@@ -183,8 +226,8 @@ has removed the line is on again."
         (done nil))
     (while (and marks (not done))
       (let* ((mark (pop marks))
-             (off (gemini-companion-weave-mark-off mark))
-             (adds (gemini-companion-weave-mark-adds mark)))
+             (off (gemini-companion-weave--off mark))
+             (adds (gemini-companion-weave--adds-p mark)))
         (cond
          ((not (eq (eq (and adds t) want) (and off t)))
           (push mark passed))
@@ -207,84 +250,69 @@ has removed the line is on again."
 
 (defun gemini-companion-weave--changed (line marks step)
   "Return LINE with MARKS since STEP."
-  (let ((when (gemini-companion-weave-line-when line)))
+  (let ((when (gemini-companion-weave--when line)))
     (gemini-companion-weave--line
-     (gemini-companion-weave-line-text line)
+     (gemini-companion-weave--text line)
      marks
      (if (eq (null (gemini-companion-weave--there-p marks))
              (null (gemini-companion-weave--there-p
-                    (gemini-companion-weave-line-marks line))))
+                    (gemini-companion-weave--marks line))))
          when
        (cons step when)))))
 
 (defun gemini-companion-weave--met-p (one other)
   "Return non-nil if ONE and OTHER were there at the same time.
 Then the order of these two lines counts."
-  (let ((a (gemini-companion-weave-line-when one))
-        (b (gemini-companion-weave-line-when other)))
+  (let ((a (gemini-companion-weave--when one))
+        (b (gemini-companion-weave--when other)))
     (if (or (and (null (cdr a)) (null (cdr b)))
             (equal a b))
         t
-      (let ((to (if (cl-oddp (length a)) most-positive-fixnum (pop a)))
+      (let ((to (if (= 1 (% (length a) 2)) most-positive-fixnum (pop a)))
+            (b-there (= 1 (% (length b) 2)))
             (met nil))
         (while (and a (not met))
           (let* ((from (pop a))
                  (rest b)
-                 (other-to (if (cl-oddp (length rest)) most-positive-fixnum (pop rest))))
+                 (other-to (if b-there most-positive-fixnum (pop rest))))
             (while (and rest (not met))
-              (setq met (and (< (pop rest) to) (< from other-to))
+              (setq met (and (< (car rest) to) (< from other-to))
+                    rest (cdr rest)
                     other-to (pop rest))))
           (setq to (pop a)))
         met))))
 
-;;;; Writing
+;;;; The text of a weave
 
-(cl-defstruct (gemini-companion-weave--write
-               (:noinline t)
-               (:constructor gemini-companion-weave--make-write)
-               (:copier nil))
-  "One step from OLD, a vector of lines, to the next.
-EDIT, or others if that is nil, have made TEXT, a vector of strings.  AT has the
-index in OLD for each line of TEXT that is there already, and IN-TEXT is the reverse.
-NEW has the number of the region for each line of TEXT that was not there, and
-REMOVED that of each line of OLD that is not there any more.  HUNKS has a hunk for
-each region, and LASTS the last line removed there.
+(defun gemini-companion-weave--there (lines)
+  "Return the texts of those of LINES that are there, and where the others are.
+The value is a cons of a vector and a list of (FROM . TO), ranges of indices in
+order."
+  (let* ((count (length lines))
+         (texts (make-vector count nil))
+         (n 0)
+         (missing nil)
+         (there-p (gemini-companion-weave--by-run #'gemini-companion-weave--there-p)))
+    (dotimes (i count)
+      (let ((line (aref lines i)))
+        (cond ((stringp line)
+               (aset texts n line)
+               (setq n (1+ n)))
+              ((funcall there-p (gemini-companion-weave--marks line))
+               (aset texts n (gemini-companion-weave--text line))
+               (setq n (1+ n)))
+              ((eql i (cdar missing))
+               (setcdr (car missing) (1+ i)))
+              (t
+               (push (cons i (1+ i)) missing)))))
+    (cons (if (= n count) texts (substring texts 0 n))
+          (nreverse missing))))
 
-RESULT has the COUNT lines so far.  HOW says of each whether it is `new', `back',
-`removed' or nil, and BEFORE has what it was if others have removed it or brought
-it back."
-  old text step edit at in-text new removed hunks lasts
-  result how before (count 0) changed)
-
-(defun gemini-companion-weave--rewrite (lines text step &optional edit first regions)
-  "Return LINES after TEXT was made of them at STEP, and the new hunks.
-The value is a cons.  If EDIT is nil, others have done that; else the numbers of
-its hunks are from FIRST on.  REGIONS are where both differ, if known."
-  (let* ((old (gemini-companion-weave--indices lines))
-         (regions (or regions
-                      (gemini-companion-lines-compare
-                       (gemini-companion-weave--texts-at lines old) text))))
-    (if (null regions)
-        (list lines)
-      (let* ((size (+ (length lines) (length text)))
-             (write (gemini-companion-weave--make-write
-                     :old lines :text text :step step :edit edit
-                     :at (make-vector (length text) nil)
-                     :new (make-vector (length text) nil)
-                     :in-text (make-vector (length lines) nil)
-                     :removed (make-vector (length lines) nil)
-                     :result (make-vector size nil)
-                     :how (make-vector size nil)
-                     :before (make-vector size nil))))
-        (gemini-companion-weave--set-regions write old regions (or first 0))
-        (gemini-companion-weave--put-all write)
-        (unless edit
-          (gemini-companion-weave--redo-as-a-whole write)
-          (gemini-companion-weave--mark-gone write)
-          (gemini-companion-weave--undo-as-a-whole write))
-        (cons (substring (gemini-companion-weave--write-result write) 0
-                         (gemini-companion-weave--write-count write))
-              (append (gemini-companion-weave--write-hunks write) nil))))))
+(defun gemini-companion-weave--there-of (weave)
+  "Return the value of `gemini-companion-weave--there' for the lines of WEAVE."
+  (or (gemini-companion-weave-there weave)
+      (setf (gemini-companion-weave-there weave)
+            (gemini-companion-weave--there (gemini-companion-weave-lines weave)))))
 
 (defun gemini-companion-weave--indices (lines)
   "Return the indices of those of LINES that are there, a vector."
@@ -292,285 +320,544 @@ its hunks are from FIRST on.  REGIONS are where both differ, if known."
         (count 0))
     (dotimes (i (length lines))
       (when (gemini-companion-weave--there-p
-             (gemini-companion-weave-line-marks (aref lines i)))
+             (gemini-companion-weave--marks (aref lines i)))
         (aset indices count i)
         (setq count (1+ count))))
     (substring indices 0 count)))
 
-(defun gemini-companion-weave--texts-at (lines indices)
-  "Return the texts of those of LINES at INDICES, both vectors."
-  (let ((texts (make-vector (length indices) nil)))
-    (dotimes (k (length indices))
-      (aset texts k (gemini-companion-weave-line-text (aref lines (aref indices k)))))
-    texts))
+;;;; Writing
 
-(defun gemini-companion-weave--set-regions (write old regions first)
-  "Set the slots of WRITE that say which lines stay, from REGIONS.
-OLD are the indices of the lines that are there, and FIRST is the number of the
-first hunk."
-  (let* ((edit (gemini-companion-weave--write-edit write))
-         (at (gemini-companion-weave--write-at write))
-         (in-text (gemini-companion-weave--write-in-text write))
-         (new (gemini-companion-weave--write-new write))
-         (removed (gemini-companion-weave--write-removed write))
-         (others (gemini-companion-weave--hunk
-                  nil (gemini-companion-weave--write-step write) t))
-         (hunks nil)
+;; Where a text differs from the known one, the lines between two untouched ones are
+;; a gap.  Untouched lines were there with all others, so only inside of a gap the
+;; order of lines is free.  Only the gaps are computed; what is outside of them is
+;; copied.
+
+(cl-defstruct (gemini-companion-weave--write
+               (:noinline t)
+               (:constructor gemini-companion-weave--make-write)
+               (:copier nil))
+  "One step from OLD, a vector of lines, to the next.
+EDIT, or others if that is nil, have made it at STEP.  RESULT has the lines of
+after; HOW and BEFORE are vectors about those from the index START on.  HOW says
+of each whether it is `new', `back', `removed' or nil, and BEFORE has what it
+was if others have removed it or brought it back.  CHANGED are the indices of
+those that are back or removed.  STAYS is non-nil if a line of the text was
+there before, and is still."
+  old edit step result how before (start 0) changed stays)
+
+(cl-defstruct (gemini-companion-weave--gap
+               (:noinline t)
+               (:constructor gemini-companion-weave--make-gap)
+               (:copier nil))
+  "A part of WRITE: the lines from index FROM to TO become those of TEXT.
+OLD are these lines, and TEXT is a vector of strings.  All other indices are
+relative to these.  REGIONS are lists (FROM TO NEW-FROM NEW-TO): where the lines
+that are there differ from TEXT.
+
+AT has the index in OLD for each line of TEXT that is there already, and IN-TEXT
+is the reverse.  NEW has the number of the region for each line of TEXT that was
+not there, and REMOVED that of each line of OLD that is not there any more.  HUNKS
+has a hunk for each region, and LASTS the last line removed there.
+
+RESULT, HOW and BEFORE are vectors as those of WRITE; the first COUNT elements
+count."
+  write from to old text regions at in-text new removed hunks lasts
+  result how before (count 0))
+
+(defun gemini-companion-weave--rewrite (weave text step &optional edit first regions)
+  "Return the lines of WEAVE after TEXT was made of them at STEP, and new hunks.
+The value is a cons.  If EDIT is nil, others have done that; else the numbers of
+its hunks are from FIRST on.  REGIONS are where both differ, if known."
+  (let* ((lines (gemini-companion-weave-lines weave))
+         (there (gemini-companion-weave--there-of weave))
+         (regions (or regions
+                      (gemini-companion-lines-compare (car there) text))))
+    (if (null regions)
+        (list lines)
+      (let* ((write (gemini-companion-weave--make-write
+                     :old lines :edit edit :step step))
+             (gaps (gemini-companion-weave--gaps write (cdr there) regions text))
+             (hunks (gemini-companion-weave--set-hunks
+                     gaps (and edit
+                               (lambda (number)
+                                 (gemini-companion-weave--hunk
+                                  edit (+ (or first 0) number))))
+                     (gemini-companion-weave--hunk nil step t))))
+        (mapc #'gemini-companion-weave--fill gaps)
+        (gemini-companion-weave--assemble write gaps)
+        (unless edit
+          (setf (gemini-companion-weave--write-stays write)
+                (< (cl-loop for region in regions
+                            sum (- (gemini-companion-lines-region-new-end region)
+                                   (gemini-companion-lines-region-new region)))
+                   (length text)))
+          (gemini-companion-weave--redo-as-a-whole write)
+          (gemini-companion-weave--mark-gone write)
+          (gemini-companion-weave--undo-as-a-whole write))
+        (cons (gemini-companion-weave--write-result write) hunks)))))
+
+(defun gemini-companion-weave--gaps (write missing regions text)
+  "Return the gaps of WRITE in order, a list.
+MISSING are the ranges of lines that are not there, and REGIONS are where the
+others differ from TEXT."
+  (let* ((lines (gemini-companion-weave--write-old write))
+         (count (length lines))
+         (shift 0)
+         (limit 0)
+         (gaps nil)
+         ;; The gap that is not complete: where it begins in both, its regions, and
+         ;; the end of the last one in TEXT.
+         (from nil)
+         (new-from nil)
+         (own nil)
+         (new-end nil))
+    (cl-flet ((index (k)
+                (while (and missing (<= (caar missing) (+ k shift)))
+                  (setq shift (+ shift (- (cdar missing) (caar missing))))
+                  (pop missing))
+                (+ k shift))
+              (there-p (i)
+                (gemini-companion-weave--there-p
+                 (gemini-companion-weave--marks (aref lines i))))
+              (relative (range)
+                (pcase-let ((`(,a ,b ,c ,d) range))
+                  (list (- a from) (- b from) (- c new-from) (- d new-from)))))
+      (cl-flet ((complete ()
+                  (when own
+                    (let ((to limit)
+                          (new-to new-end))
+                      (while (and (< to count) (not (stringp (aref lines to))))
+                        (when (there-p to)
+                          (setq new-to (1+ new-to)))
+                        (setq to (1+ to)))
+                      (push (gemini-companion-weave--make-gap
+                             :write write :from from :to to
+                             :old (substring lines from to)
+                             :text (substring text new-from new-to)
+                             :regions (mapcar #'relative (nreverse own)))
+                            gaps)
+                      (setq own nil)))))
+        (dolist (region regions)
+          (let* ((old (gemini-companion-lines-region-old region))
+                 (old-end (gemini-companion-lines-region-old-end region))
+                 (new (gemini-companion-lines-region-new region))
+                 (start (index old))
+                 (end (if (< old old-end) (1+ (index (1- old-end))) start))
+                 (p start)
+                 (stay 0))
+            (while (and (< limit p) (not (stringp (aref lines (1- p)))))
+              (setq p (1- p))
+              (when (there-p p)
+                (setq stay (1+ stay))))
+            (unless (and own (= p limit))
+              (complete)
+              (setq from p
+                    new-from (- new stay)))
+            (setq limit end
+                  new-end (gemini-companion-lines-region-new-end region))
+            (push (list start end new new-end) own)))
+        (complete)))
+    (nreverse gaps)))
+
+(defun gemini-companion-weave--set-hunks (gaps make others)
+  "Set the hunks of GAPS, and return them.
+MAKE is a function that returns a new hunk with a number, or nil: then all of
+them are OTHERS."
+  (let ((number 0)
+        (all nil))
+    (dolist (gap gaps)
+      (setf (gemini-companion-weave--gap-hunks gap)
+            (vconcat (mapcar (lambda (_)
+                               (let ((hunk (if make (funcall make number) others)))
+                                 (setq number (1+ number))
+                                 (push hunk all)
+                                 hunk))
+                             (gemini-companion-weave--gap-regions gap)))))
+    (nreverse all)))
+
+(defun gemini-companion-weave--fill (gap)
+  "Set the slots of GAP that say which lines stay, and its lines of after."
+  (let* ((old (gemini-companion-weave--gap-old gap))
+         (text (gemini-companion-weave--gap-text gap))
+         (size (+ (length old) (length text)))
+         (at (make-vector (length text) nil))
+         (in-text (make-vector (length old) nil))
+         (new (make-vector (length text) nil))
+         (removed (make-vector (length old) nil))
          (lasts nil)
          (number 0)
          (i 0)
-         (j 0))
-    (cl-flet ((stay-until (end)
-                (while (< i end)
-                  (aset at j (aref old i))
-                  (aset in-text (aref old i) j)
-                  (setq i (1+ i)
-                        j (1+ j)))))
-      (dolist (region regions)
-        (let ((from (gemini-companion-lines-region-old region))
-              (to (gemini-companion-lines-region-old-end region))
-              (new-to (gemini-companion-lines-region-new-end region)))
-          (stay-until from)
-          (push (and (< i to) (aref old (1- to))) lasts)
-          (push (if edit
-                    (gemini-companion-weave--hunk edit (+ first number))
-                  others)
-                hunks)
-          (while (< i to)
-            (aset removed (aref old i) number)
-            (setq i (1+ i)))
-          (while (< j new-to)
-            (aset new j number)
-            (setq j (1+ j)))
-          (setq number (1+ number))))
+         (j 0)
+         (marks-there-p (gemini-companion-weave--by-run
+                         #'gemini-companion-weave--there-p)))
+    (cl-flet* ((there-p (line)
+                 (or (stringp line)
+                     (funcall marks-there-p (gemini-companion-weave--marks line))))
+               (stay-until (end)
+                 (while (< i end)
+                   (when (there-p (aref old i))
+                     (aset at j i)
+                     (aset in-text i j)
+                     (setq j (1+ j)))
+                   (setq i (1+ i)))))
+      (pcase-dolist (`(,from ,to ,_ ,new-to) (gemini-companion-weave--gap-regions gap))
+        (stay-until from)
+        (push (and (< from to) (1- to)) lasts)
+        (while (< i to)
+          (when (there-p (aref old i))
+            (aset removed i number))
+          (setq i (1+ i)))
+        (while (< j new-to)
+          (aset new j number)
+          (setq j (1+ j)))
+        (setq number (1+ number)))
       (stay-until (length old)))
-    (setf (gemini-companion-weave--write-hunks write) (vconcat (nreverse hunks))
-          (gemini-companion-weave--write-lasts write) (vconcat (nreverse lasts)))))
+    (setf (gemini-companion-weave--gap-at gap) at
+          (gemini-companion-weave--gap-in-text gap) in-text
+          (gemini-companion-weave--gap-new gap) new
+          (gemini-companion-weave--gap-removed gap) removed
+          (gemini-companion-weave--gap-lasts gap) (vconcat (nreverse lasts))
+          (gemini-companion-weave--gap-result gap) (make-vector size nil))
+    (unless (gemini-companion-weave--write-edit (gemini-companion-weave--gap-write gap))
+      (setf (gemini-companion-weave--gap-how gap) (make-vector size nil)
+            (gemini-companion-weave--gap-before gap) (make-vector size nil)))
+    (gemini-companion-weave--put-gap gap)))
 
-(defun gemini-companion-weave--put (write line &optional how before)
-  "Add LINE to the result of WRITE; for HOW and BEFORE, see there."
-  (let ((n (gemini-companion-weave--write-count write)))
-    (aset (gemini-companion-weave--write-result write) n line)
-    (when how
-      (aset (gemini-companion-weave--write-how write) n how)
-      (when (memq how '(back removed))
-        (push n (gemini-companion-weave--write-changed write))))
-    (when before
-      (aset (gemini-companion-weave--write-before write) n before))
-    (setf (gemini-companion-weave--write-count write) (1+ n))))
-
-(defun gemini-companion-weave--put-all (write)
-  "Put the lines of WRITE, between two lines that no CLI has touched at a time.
-Those were there with all others, so the order is free only between them."
-  (let* ((old (gemini-companion-weave--write-old write))
-         (at (gemini-companion-weave--write-at write))
-         (count (length at))
-         (from 0)
-         (new-from 0)
-         (j 0))
-    (while (<= j count)
-      (let ((i (if (= j count) (length old) (aref at j))))
-        (when (and i
-                   (or (= j count)
-                       (eq gemini-companion-weave--base
-                           (gemini-companion-weave-line-marks (aref old i)))))
-          (when (or (< from i) (< new-from j))
-            (gemini-companion-weave--put-gap write from i new-from j))
-          (when (< j count)
-            (gemini-companion-weave--put write (aref old i)))
-          (setq from (1+ i)
-                new-from (1+ j))))
-      (setq j (1+ j)))))
-
-(defun gemini-companion-weave--put-gap (write from to new-from new-to)
-  "Put the lines of WRITE with indices from FROM to TO.
-The text has those from NEW-FROM to NEW-TO there."
-  (let* ((at (gemini-companion-weave--write-at write))
-         (text (gemini-companion-weave--write-text write))
-         (step (gemini-companion-weave--write-step write))
-         (new (gemini-companion-weave--write-new write))
-         (hunks (gemini-companion-weave--write-hunks write))
-         (lasts (gemini-companion-weave--write-lasts write))
-         (order (vconcat (number-sequence from (1- to))))
-         (order (if (cl-loop for j from new-from below new-to thereis (aref new j))
-                    (gemini-companion-weave--with-returning write order new-from new-to)
-                  order))
-         (places (gemini-companion-weave--places order from))
-         (limits (make-vector (- new-to new-from) nil))
-         (limit (length order))
-         (done 0))
-    (cl-loop for j downfrom (1- new-to) to new-from
-             do (when (aref at j)
-                  (setq limit (aref places (- (aref at j) from))))
-             (aset limits (- j new-from) limit))
-    (cl-flet ((put-until (end)
-                (while (< done end)
-                  (gemini-companion-weave--put-old write (aref order done))
-                  (setq done (1+ done)))))
-      (cl-loop for j from new-from below new-to
-               for limit = (aref limits (- j new-from))
-               do (if (aref at j)
-                      (put-until (1+ limit))
-                    (let ((last (aref lasts (aref new j))))
-                      ;; After those in whose place it is.
-                      (when last
-                        (put-until (min limit (1+ (aref places (- last from))))))
-                      (gemini-companion-weave--put
-                       write
-                       (gemini-companion-weave--line
-                        (aref text j)
-                        (list (gemini-companion-weave--mark
-                               (aref hunks (aref new j)) t))
-                        (list step))
-                       'new))))
-      (put-until (length order)))))
-
-(defun gemini-companion-weave--places (order from)
-  "Return the position in ORDER of each line from index FROM on, a vector."
-  (let ((places (make-vector (length order) nil)))
-    (dotimes (p (length order))
-      (aset places (- (aref order p) from) p))
-    places))
-
-(defun gemini-companion-weave--put-old (write i)
-  "Put the line with the index I of WRITE."
+(defun gemini-companion-weave--assemble (write gaps)
+  "Set the result of WRITE from its GAPS, and from what is between these."
   (let* ((old (gemini-companion-weave--write-old write))
          (edit (gemini-companion-weave--write-edit write))
-         (line (aref old i))
-         (marks (gemini-companion-weave-line-marks line))
-         (j (aref (gemini-companion-weave--write-in-text write) i))
-         (number (if j
-                     (aref (gemini-companion-weave--write-new write) j)
-                   (aref (gemini-companion-weave--write-removed write) i))))
-    (if (null number)
-        (gemini-companion-weave--put write line)
-      (let ((after (if edit
-                       (cons (gemini-companion-weave--mark
-                              (aref (gemini-companion-weave--write-hunks write) number)
-                              (and j t))
-                             marks)
-                     (gemini-companion-weave--switched marks))))
-        ;; A line that no CLI has touched is forgotten, unless it tells the place of
-        ;; one that a CLI has.
-        (when (or j edit
-                  (gemini-companion-weave--of-edits-p after)
-                  (gemini-companion-weave--near-p old i))
-          (gemini-companion-weave--put
-           write
-           (gemini-companion-weave--changed line after
-                                            (gemini-companion-weave--write-step write))
-           (if j 'back 'removed)
-           (and (null edit) line)))))))
+         (end 0)
+         (at 0)
+         (result nil)
+         (how nil)
+         (before nil)
+         (changed nil))
+    (dolist (gap gaps)
+      (let* ((from (gemini-companion-weave--gap-from gap))
+             (count (gemini-companion-weave--gap-count gap))
+             (own (gemini-companion-weave--gap-how gap)))
+        (push (substring old end from) result)
+        (setq at (+ at (- from end)))
+        (push (substring (gemini-companion-weave--gap-result gap) 0 count) result)
+        (unless edit
+          (if (null how)
+              (setf (gemini-companion-weave--write-start write) from)
+            (push (make-vector (- from end) nil) how)
+            (push (make-vector (- from end) nil) before))
+          (push (substring own 0 count) how)
+          (push (substring (gemini-companion-weave--gap-before gap) 0 count) before)
+          (dotimes (n count)
+            (unless (memq (aref own n) '(nil new))
+              (push (+ at n) changed))))
+        (setq at (+ at count)
+              end (gemini-companion-weave--gap-to gap))))
+    (push (substring old end) result)
+    (cl-flet ((joined (pieces)
+                ;; Copy nothing if there is one only, as in a file that was reindented.
+                (let ((pieces (remove [] (nreverse pieces))))
+                  (if (and pieces (null (cdr pieces)))
+                      (car pieces)
+                    (apply #'vconcat pieces)))))
+      (setf (gemini-companion-weave--write-result write) (joined result)
+            (gemini-companion-weave--write-how write) (joined how)
+            (gemini-companion-weave--write-before write) (joined before)
+            (gemini-companion-weave--write-changed write) changed))))
+
+(defsubst gemini-companion-weave--at (vector start p)
+  "Return the element of VECTOR about the index P, or nil if it has none.
+VECTOR is about the indices from START on."
+  (let ((n (- p start)))
+    (and (<= 0 n) (< n (length vector)) (aref vector n))))
+
+(defun gemini-companion-weave--how (write p)
+  "Return how the line with the index P has come into the result of WRITE."
+  (gemini-companion-weave--at (gemini-companion-weave--write-how write)
+                              (gemini-companion-weave--write-start write)
+                              p))
+
+(defun gemini-companion-weave--before (write p)
+  "Return what the line with the index P in the result of WRITE was, or nil.
+It is non-nil if others have removed the line or brought it back."
+  (gemini-companion-weave--at (gemini-companion-weave--write-before write)
+                              (gemini-companion-weave--write-start write)
+                              p))
+
+(defun gemini-companion-weave--put-gap (gap)
+  "Put the lines of GAP into its result: those that it had, and those that are new."
+  (let* ((text (gemini-companion-weave--gap-text gap))
+         (new (gemini-companion-weave--gap-new gap))
+         (lasts (gemini-companion-weave--gap-lasts gap))
+         (result (gemini-companion-weave--gap-result gap))
+         (how (gemini-companion-weave--gap-how gap))
+         (step (gemini-companion-weave--write-step
+                (gemini-companion-weave--gap-write gap)))
+         ;; Lines of one hunk share their marks.
+         (marks (vconcat (mapcar (lambda (hunk)
+                                   (list (gemini-companion-weave--mark hunk t)))
+                                 (gemini-companion-weave--gap-hunks gap))))
+         (order (gemini-companion-weave--with-returning
+                 gap (gemini-companion-weave--numbers
+                      (length (gemini-companion-weave--gap-old gap)))))
+         (at (gemini-companion-weave--gap-at gap))
+         (places (gemini-companion-weave--places order))
+         (limits (make-vector (length text) nil))
+         (limit (length order))
+         (put-old (gemini-companion-weave--put-old gap))
+         (done 0)
+         (count 0))
+    (cl-loop for j downfrom (1- (length text)) to 0
+             do (when (aref at j)
+                  (setq limit (aref places (aref at j))))
+             (aset limits j limit))
+    (cl-flet ((put-until (end)
+                (while (< done end)
+                  (setq count (funcall put-old (aref order done) count)
+                        done (1+ done)))))
+      (dotimes (j (length text))
+        (let ((limit (aref limits j)))
+          (if (aref at j)
+              (put-until (1+ limit))
+            (let ((last (aref lasts (aref new j))))
+              ;; After those in whose place it is.
+              (when last
+                (put-until (min limit (1+ (aref places last)))))
+              (aset result count
+                    (gemini-companion-weave--line
+                     (aref text j) (aref marks (aref new j)) (list step)))
+              (when how
+                (aset how count 'new))
+              (setq count (1+ count))))))
+      (put-until (length order)))
+    (setf (gemini-companion-weave--gap-count gap) count)))
+
+(defun gemini-companion-weave--put-old (gap)
+  "Return a function that puts a line of GAP with an index I into its result.
+Its other argument is how many lines there are, and its value how many there are
+then."
+  (let* ((old (gemini-companion-weave--gap-old gap))
+         (new (gemini-companion-weave--gap-new gap))
+         (in-text (gemini-companion-weave--gap-in-text gap))
+         (removed (gemini-companion-weave--gap-removed gap))
+         (result (gemini-companion-weave--gap-result gap))
+         (how (gemini-companion-weave--gap-how gap))
+         (before (gemini-companion-weave--gap-before gap))
+         (from (gemini-companion-weave--gap-from gap))
+         (write (gemini-companion-weave--gap-write gap))
+         (lines (gemini-companion-weave--write-old write))
+         (edit (gemini-companion-weave--write-edit write))
+         (step (gemini-companion-weave--write-step write))
+         (last nil)
+         (after nil)
+         (turned nil)
+         (of-edits nil)
+         (last-number nil)
+         (last-when nil)
+         (when-after nil))
+    (lambda (i count)
+      (let* ((line (aref old i))
+             (j (aref in-text i))
+             (number (if j (aref new j) (aref removed i)))
+             (marks (gemini-companion-weave--marks line)))
+        (if (null number)
+            (progn
+              (aset result count line)
+              (1+ count))
+          ;; Lines with the same marks share those of after.
+          (unless (and (eq marks last) (eq number last-number))
+            (setq last marks
+                  last-number number
+                  after (if edit
+                            (cons (gemini-companion-weave--mark
+                                   (aref (gemini-companion-weave--gap-hunks gap) number)
+                                   (and j t))
+                                  marks)
+                          (gemini-companion-weave--switched marks))
+                  turned (not (eq (null (gemini-companion-weave--there-p marks))
+                                  (null (gemini-companion-weave--there-p after))))
+                  of-edits (gemini-companion-weave--of-edits-p after)))
+          ;; A line that no CLI has touched is forgotten, unless it tells the place of
+          ;; one that a CLI has.
+          (if (not (or j edit of-edits
+                       (gemini-companion-weave--near-p lines (+ i from))))
+              count
+            (aset result count
+                  (gemini-companion-weave--line
+                   (gemini-companion-weave--text line)
+                   after
+                   (let ((when (gemini-companion-weave--when line)))
+                     (cond ((not turned) when)
+                           ((eq when last-when) when-after)
+                           (t (setq last-when when
+                                    when-after (cons step when)))))))
+            (unless edit
+              (aset how count (if j 'back 'removed))
+              (aset before count line))
+            (1+ count)))))))
 
 (defun gemini-companion-weave--near-p (lines i)
   "Return non-nil if a CLI has changed a line of LINES near the index I."
-  (cl-loop for k from (max 0 (- i gemini-companion-weave-context))
-           to (min (1- (length lines)) (+ i gemini-companion-weave-context))
-           thereis (gemini-companion-weave--of-edits-p
-                    (gemini-companion-weave-line-marks (aref lines k)))))
+  (let ((k (max 0 (- i gemini-companion-weave-context)))
+        (end (min (length lines) (+ i gemini-companion-weave-context 1)))
+        (near nil))
+    (while (and (< k end) (not near))
+      (let ((line (aref lines k)))
+        (setq near (and (not (stringp line))
+                        (gemini-companion-weave--of-edits-p
+                         (gemini-companion-weave--marks line)))
+              k (1+ k))))
+    near))
+
+(defun gemini-companion-weave--numbers (count)
+  "Return a vector of the first COUNT numbers, from 0 on."
+  (let ((numbers (make-vector count 0)))
+    (dotimes (n count)
+      (aset numbers n n))
+    numbers))
+
+(defun gemini-companion-weave--places (order)
+  "Return the position in ORDER of each line, a vector."
+  (let ((places (make-vector (length order) nil)))
+    (dotimes (p (length order))
+      (aset places (aref order p) p))
+    places))
 
 ;;;; Lines that come back
 
-(defun gemini-companion-weave--with-returning (write order new-from new-to)
-  "Return ORDER with the lines that are back moved to where the text has them.
-Record in WRITE which of its lines from NEW-FROM to NEW-TO these are."
-  (let* ((at (gemini-companion-weave--write-at write))
-         (in-text (gemini-companion-weave--write-in-text write))
-         (from (if (equal order []) 0 (seq-min order)))
-         (dead (gemini-companion-weave--dead write order))
-         (fresh (gemini-companion-weave--fresh write new-from new-to)))
-    (unless (or (null dead) (null fresh))
+(defun gemini-companion-weave--with-returning (gap order)
+  "Return ORDER with the lines of GAP that are back moved to where its text is.
+Record in GAP which lines of its text these are."
+  (let* ((at (gemini-companion-weave--gap-at gap))
+         (in-text (gemini-companion-weave--gap-in-text gap))
+         (size (length order))
+         (alike (gemini-companion-weave--alike gap order)))
+    (when alike
       ;; Most come back in order: these are found in one pass.
-      (let ((places (gemini-companion-weave--places order from))
-            (nexts (make-vector (- new-to new-from) (length order)))
-            (next (length order))
-            (j new-from)
+      (let ((nexts (make-vector (length at) size))
+            (next size)
+            (j 0)
             (last -1)
             (found nil))
-        (cl-loop for k downfrom (1- new-to) to new-from
+        (cl-loop for k downfrom (1- (length at)) to 0
                  do (when (aref at k)
-                      (setq next (aref places (- (aref at k) from))))
-                 (aset nexts (- k new-from) next))
-        (pcase-dolist (`(,i . ,new) (gemini-companion-weave--pairs write dead fresh))
-          (while (< j new)
-            (when (aref at j)
-              (setq last (aref places (- (aref at j) from))))
-            (setq j (1+ j)))
-          (when (< last (aref places (- i from)) (aref nexts (- new new-from)))
-            (push (cons i new) found)))
-        (pcase-dolist (`(,i . ,new) found)
-          (aset at new i)
-          (aset in-text i new)))
+                      (setq next (aref at k)))
+                 (aset nexts k next))
+        (gemini-companion-weave--map-pairs
+         gap alike
+         (lambda (i new)
+           (while (< j new)
+             (when (aref at j)
+               (setq last (aref at j)))
+             (setq j (1+ j)))
+           (when (< last i (aref nexts new))
+             (push i found)
+             (push new found))))
+        (while found
+          (let ((new (pop found))
+                (i (pop found)))
+            (aset at new i)
+            (aset in-text i new))))
       ;; Lines of different times may be in another order.
       (let ((more t))
         (while more
           (setq more nil
-                dead (seq-take (gemini-companion-weave--dead write order)
-                               gemini-companion-weave--most-moved)
-                fresh (seq-take (gemini-companion-weave--fresh write new-from new-to)
-                                gemini-companion-weave--most-moved))
-          (when (and dead fresh)
-            (pcase-dolist (`(,i . ,j) (gemini-companion-weave--pairs write dead fresh))
-              (let ((moved (gemini-companion-weave--moved write order i j
-                                                          new-from new-to)))
-                (when moved
-                  (setq order moved
-                        more t)
-                  (aset at j i)
-                  (aset in-text i j))))))))
+                alike (gemini-companion-weave--alike
+                       gap order gemini-companion-weave--most-moved))
+          (when alike
+            (gemini-companion-weave--map-pairs
+             gap alike
+             (lambda (i j)
+               (let ((moved (gemini-companion-weave--moved gap order i j)))
+                 (when moved
+                   (setq order moved
+                         more t)
+                   (aset at j i)
+                   (aset in-text i j)))))))))
     order))
 
-(defun gemini-companion-weave--dead (write order)
-  "Return those indices of ORDER, a list, whose lines WRITE has not in its text.
-Those that it removes are left out."
-  (let ((in-text (gemini-companion-weave--write-in-text write))
-        (removed (gemini-companion-weave--write-removed write)))
-    (cl-loop for i across order
-             unless (or (aref in-text i) (aref removed i))
-             collect i)))
+(defun gemini-companion-weave--alike (gap order &optional most)
+  "Return the lines of GAP that may be back, and the new ones that they may be.
+The first ones are those in ORDER that are neither in the text of GAP nor removed
+there.  The value is a cons of vectors of indices, or nil if there are none.  If
+MOST is non-nil, only the first MOST lines of each are returned."
+  (let* ((in-text (gemini-companion-weave--gap-in-text gap))
+         (removed (gemini-companion-weave--gap-removed gap))
+         (at (gemini-companion-weave--gap-at gap))
+         (most (or most most-positive-fixnum))
+         (missing (cl-loop with left = most
+                           for i across order
+                           unless (or (aref in-text i) (aref removed i))
+                           collect i and do (setq left (1- left))
+                           until (= 0 left)))
+         (fresh (and missing
+                     (cl-loop with left = most
+                              for j from 0
+                              for i across at
+                              unless i
+                              collect j and do (setq left (1- left))
+                              until (= 0 left)))))
+    (when fresh
+      ;; Comparing many lines takes long: leave out those that are in one only.
+      (if (<= (* (length missing) (length fresh))
+              gemini-companion-lines-most-cells)
+          (cons (vconcat missing) (vconcat fresh))
+        (gemini-companion-weave--in-both gap missing fresh)))))
 
-(defun gemini-companion-weave--fresh (write new-from new-to)
-  "Return which lines of the text of WRITE from NEW-FROM to NEW-TO are new."
-  (let ((at (gemini-companion-weave--write-at write))
-        (new (gemini-companion-weave--write-new write)))
-    (cl-loop for j from new-from below new-to
-             when (and (aref new j) (null (aref at j)))
-             collect j)))
+(defun gemini-companion-weave--in-both (gap missing fresh)
+  "Return those of MISSING and FRESH that have an equal line among the others.
+Both are indices of GAP; for the value, see `gemini-companion-weave--alike'."
+  (let ((old (gemini-companion-weave--gap-old gap))
+        (text (gemini-companion-weave--gap-text gap))
+        (texts (make-hash-table :test 'equal :size (length missing)))
+        (found nil))
+    (dolist (i missing)
+      (puthash (gemini-companion-weave--text (aref old i)) 'missing texts))
+    (dolist (j fresh)
+      (when (gethash (aref text j) texts)
+        (puthash (aref text j) 'both texts)
+        (push j found)))
+    (when found
+      (cons (vconcat (seq-filter
+                      (lambda (i)
+                        (eq 'both
+                            (gethash (gemini-companion-weave--text (aref old i))
+                                     texts)))
+                      missing))
+            (vconcat (nreverse found))))))
 
-(defun gemini-companion-weave--pairs (write dead fresh)
-  "Return which lines DEAD of WRITE and FRESH of its text are alike.
-All are indices.  The value is a list of conses in order."
-  (let* ((dead (vconcat dead))
-         (fresh (vconcat fresh))
-         (text (gemini-companion-weave--write-text write))
-         (pairs nil)
+(defun gemini-companion-weave--map-pairs (gap alike function)
+  "Call FUNCTION with the indices of each two equal lines of GAP, in order.
+For ALIKE, see `gemini-companion-weave--alike'."
+  (let* ((old (gemini-companion-weave--gap-old gap))
+         (text (gemini-companion-weave--gap-text gap))
+         (missing (car alike))
+         (fresh (cdr alike))
          (i 0)
          (j 0))
     (cl-flet ((pair-until (end)
                 (while (< i end)
-                  (push (cons (aref dead i) (aref fresh j)) pairs)
+                  (funcall function (aref missing i) (aref fresh j))
                   (setq i (1+ i)
                         j (1+ j)))))
       (dolist (region (gemini-companion-lines-compare
-                       (gemini-companion-weave--texts-at
-                        (gemini-companion-weave--write-old write) dead)
+                       (vconcat (mapcar (lambda (k)
+                                          (gemini-companion-weave--text (aref old k)))
+                                        missing))
                        (vconcat (mapcar (lambda (k) (aref text k)) fresh))))
         (pair-until (gemini-companion-lines-region-old region))
         (setq i (gemini-companion-lines-region-old-end region)
               j (gemini-companion-lines-region-new-end region)))
-      (pair-until (length dead)))
-    (nreverse pairs)))
+      (pair-until (length missing)))))
 
-(defun gemini-companion-weave--moved (write order i j new-from new-to)
-  "Return ORDER with the line I of WRITE where the line J of the text is.
-NEW-FROM and NEW-TO are as in `gemini-companion-weave--with-returning'.  I may
-pass lines that were never there with it, and takes those along that were, and
-are not now.  Return nil if that is impossible."
-  (let* ((old (gemini-companion-weave--write-old write))
-         (at (gemini-companion-weave--write-at write))
-         (in-text (gemini-companion-weave--write-in-text write))
-         (before (cl-loop for k downfrom (1- j) to new-from thereis (aref at k)))
-         (after (cl-loop for k from (1+ j) below new-to thereis (aref at k)))
+(defun gemini-companion-weave--moved (gap order i j)
+  "Return ORDER with the line I of GAP where the line J of its text is.
+I may pass lines that were never there with it, and takes those along that were,
+and are not now.  Return nil if that is impossible."
+  (let* ((old (gemini-companion-weave--gap-old gap))
+         (at (gemini-companion-weave--gap-at gap))
+         (in-text (gemini-companion-weave--gap-in-text gap))
+         (before (cl-loop for k downfrom (1- j) to 0 thereis (aref at k)))
+         (after (cl-loop for k from (1+ j) below (length at) thereis (aref at k)))
          (position (seq-position order i #'eql))
          (low (if before (seq-position order before #'eql) -1))
          (high (if after (seq-position order after #'eql) (length order)))
@@ -602,37 +889,60 @@ are not now.  Return nil if that is impossible."
 
 ;;;; What others do to a hunk, or to its place
 
+(defun gemini-companion-weave--turned-hunks (write predicate)
+  "Return the hunks of marks that others have turned in WRITE.
+PREDICATE is called with a mark before and after."
+  (let* ((result (gemini-companion-weave--write-result write))
+         (befores (gemini-companion-weave--write-before write))
+         (start (gemini-companion-weave--write-start write))
+         (last-was nil)
+         (last-is nil)
+         (hunks nil))
+    (dolist (p (gemini-companion-weave--write-changed write))
+      (when-let* ((before (gemini-companion-weave--at befores start p)))
+        (let ((was (gemini-companion-weave--marks before))
+              (is (gemini-companion-weave--marks (aref result p))))
+          (unless (and (eq was last-was) (eq is last-is))
+            (setq last-was was
+                  last-is is)
+            (cl-loop for one in (reverse was)
+                     for other in (reverse is)
+                     when (and (gemini-companion-weave--edit one)
+                               (funcall predicate one other))
+                     do (cl-pushnew (gemini-companion-weave--hunk-of one) hunks))))))
+    hunks))
+
 (defun gemini-companion-weave--redo-as-a-whole (write)
   "Turn hunks on again as a whole of which WRITE has brought back an added line."
-  (let* ((result (gemini-companion-weave--write-result write))
-         (how (gemini-companion-weave--write-how write))
-         (before (gemini-companion-weave--write-before write))
-         (places (gemini-companion-weave--write-changed write))
-         (back nil))
-    (dolist (p places)
-      (when (eq 'back (aref how p))
-        (cl-loop for was in (reverse (gemini-companion-weave-line-marks (aref before p)))
-                 for is in (reverse (gemini-companion-weave-line-marks (aref result p)))
-                 when (and (gemini-companion-weave-mark-adds was)
-                           (gemini-companion-weave-mark-off was)
-                           (not (gemini-companion-weave-mark-off is))
-                           (gemini-companion-weave--edit was))
-                 do (cl-pushnew (gemini-companion-weave-mark-hunk was) back))))
+  (let ((result (gemini-companion-weave--write-result write))
+        (back (gemini-companion-weave--turned-hunks
+               write
+               (lambda (was is)
+                 (and (gemini-companion-weave--adds-p was)
+                      (gemini-companion-weave--off was)
+                      (not (gemini-companion-weave--off is))))))
+        (last nil)
+        (again nil))
     (when back
-      (dolist (p places)
-        (when (eq 'removed (aref how p))
-          (let* ((line (aref before p))
-                 (marks (gemini-companion-weave-line-marks line))
-                 (again (cl-loop
-                         for mark in marks
-                         for turned = (and (gemini-companion-weave-mark-off mark)
-                                           (not (gemini-companion-weave-mark-adds mark))
-                                           (memq (gemini-companion-weave-mark-hunk mark)
-                                                 back)
-                                           (gemini-companion-weave--replaced marks mark))
-                         when (and turned
-                                   (not (gemini-companion-weave--there-p turned)))
-                         return turned)))
+      (dolist (p (gemini-companion-weave--write-changed write))
+        (when (eq 'removed (gemini-companion-weave--how write p))
+          (let* ((line (gemini-companion-weave--before write p))
+                 (marks (gemini-companion-weave--marks line)))
+            (unless (eq marks last)
+              (setq last marks
+                    again (cl-loop
+                           for mark in marks
+                           for turned = (and (gemini-companion-weave--off mark)
+                                             (not (gemini-companion-weave--adds-p
+                                                   mark))
+                                             (memq (gemini-companion-weave--hunk-of
+                                                    mark)
+                                                   back)
+                                             (gemini-companion-weave--replaced
+                                              marks mark))
+                           when (and turned
+                                     (not (gemini-companion-weave--there-p turned)))
+                           return turned)))
             (when again
               (aset result p
                     (gemini-companion-weave--changed
@@ -650,103 +960,173 @@ are not now.  Return nil if that is impossible."
   "Turn hunks off as a whole that others have undone in WRITE.
 They have brought back what it had removed, and nothing of it is there."
   (let* ((result (gemini-companion-weave--write-result write))
-         (before (gemini-companion-weave--write-before write))
-         (count (gemini-companion-weave--write-count write))
-         (undone nil))
-    (dolist (p (gemini-companion-weave--write-changed write))
-      (when (aref before p)
-        (cl-loop for was in (reverse (gemini-companion-weave-line-marks (aref before p)))
-                 for is in (reverse (gemini-companion-weave-line-marks (aref result p)))
-                 when (and (not (gemini-companion-weave-mark-adds was))
-                           (not (gemini-companion-weave-mark-off was))
-                           (gemini-companion-weave-mark-off is)
-                           (gemini-companion-weave--edit was))
-                 do (cl-pushnew (gemini-companion-weave-mark-hunk was) undone))))
+         (undone (gemini-companion-weave--turned-hunks
+                  write
+                  (lambda (was is)
+                    (and (not (gemini-companion-weave--adds-p was))
+                         (not (gemini-companion-weave--off was))
+                         (gemini-companion-weave--off is)))))
+         (decider (gemini-companion-weave--by-run #'gemini-companion-weave--decider)))
     (when undone
-      (dotimes (p count)
-        (let ((marks (gemini-companion-weave-line-marks (aref result p))))
-          (unless (eq marks gemini-companion-weave--base)
-            (when-let* ((mark (gemini-companion-weave--decider marks)))
-              (setq undone (delq (gemini-companion-weave-mark-hunk mark) undone)))))))
+      (cl-loop for line across result
+               while undone
+               do (unless (stringp line)
+                    (when-let* ((mark (funcall decider
+                                               (gemini-companion-weave--marks
+                                                line))))
+                      (setq undone (delq (gemini-companion-weave--hunk-of mark)
+                                         undone))))))
     (when undone
-      (let ((hunks (gemini-companion-weave--set undone)))
-        (dotimes (p count)
-          (aset result p
-                (gemini-companion-weave--line-without
-                 (aref result p) hunks
-                 (gemini-companion-weave--write-step write))))))))
+      (setf (gemini-companion-weave--write-result write)
+            (gemini-companion-weave--without
+             result undone (gemini-companion-weave--write-step write))))))
 
 (defun gemini-companion-weave--mark-gone (write)
   "Mark what a CLI has removed where its place is not in WRITE of others.
 So it is if another branch is checked out.  Unmark it if the place is back."
   (when (gemini-companion-weave--write-changed write)
     (let* ((result (gemini-companion-weave--write-result write))
-           (how (gemini-companion-weave--write-how write))
-           (before (gemini-companion-weave--write-before write))
-           (step (gemini-companion-weave--write-step write))
+           (count (length result))
+           (hows (gemini-companion-weave--write-how write))
+           (befores (gemini-companion-weave--write-before write))
+           (start (gemini-companion-weave--write-start write))
            (candidates (vector nil nil))
            (known (make-vector 4 nil))
            (any-back (cl-loop for p in (gemini-companion-weave--write-changed write)
-                              thereis (eq 'back (aref how p)))))
-      (dotimes (p (gemini-companion-weave--write-count write))
-        (let* ((line (aref result p))
-               (marks (gemini-companion-weave-line-marks line)))
-          (when (and (not (eq marks gemini-companion-weave--base))
-                     (not (gemini-companion-weave--there-p marks))
-                     (or (aref before p) (gemini-companion-weave--removed-by marks)))
-            (let* ((gone (and (gemini-companion-weave--gone-p marks) t))
-                   (these (or (aref candidates (if gone 1 0))
-                              (aset candidates (if gone 1 0)
-                                    (gemini-companion-weave--candidates write gone))))
-                   (around (append
-                            (gemini-companion-weave--around write these known p -1 gone)
-                            (gemini-companion-weave--around write these known p 1 gone))))
-              (cond
-               (gone
-                (when (if around (memq 'back around) any-back)
-                  (aset result p (gemini-companion-weave--line
-                                  (gemini-companion-weave-line-text line)
-                                  (cdr marks)
-                                  (gemini-companion-weave-line-when line)))))
-               ((if around
-                    (cl-loop for one in around always (eq one 'removed))
-                  (not (gemini-companion-weave--any-stays-p write)))
-                ;; What removes the place removes the line, and not what did so before.
-                (let ((line (or (aref before p) line)))
-                  (aset before p nil)
-                  (aset result p
-                        (gemini-companion-weave--changed
-                         line
+                              thereis (eq 'back (gemini-companion-weave--how write p))))
+           ;; Non-nil after an untouched line: the place of what follows is there.
+           (safe nil)
+           ;; The run of lines with the same marks, and what is to be done with them.
+           (run-from 0)
+           (run-to 0)
+           (run-action nil)
+           (there-p (gemini-companion-weave--by-run #'gemini-companion-weave--there-p))
+           (removed-by (gemini-companion-weave--by-run
+                        #'gemini-companion-weave--removed-by))
+           (gone-p (gemini-companion-weave--by-run #'gemini-companion-weave--gone-p))
+           (with-gone (gemini-companion-weave--by-run
+                       (lambda (marks)
                          (cons (gemini-companion-weave--mark
-                                (gemini-companion-weave--hunk nil step t) nil)
-                               (gemini-companion-weave-line-marks line))
-                         step))))))))))))
+                                (gemini-companion-weave--hunk
+                                 nil (gemini-companion-weave--write-step write) t)
+                                nil)
+                               marks)))))
+      (dotimes (p count)
+        (let ((line (aref result p)))
+          (if (stringp line)
+              (setq safe t)
+            (unless (< p run-to)
+              (setq run-from p
+                    run-to (gemini-companion-weave--run-end write p)
+                    run-action nil))
+            (let* ((marks (gemini-companion-weave--marks line))
+                   (there (funcall there-p marks))
+                   (how (gemini-companion-weave--at hows start p))
+                   (by (funcall removed-by marks))
+                   (gone (funcall gone-p marks)))
+              (when (and (not there)
+                         (or by (gemini-companion-weave--at befores start p))
+                         (or gone (not safe)))
+                (let ((action
+                       (if (and run-action
+                                (<= (+ run-from gemini-companion-weave-context) p)
+                                (< p (- run-to gemini-companion-weave-context)))
+                           run-action
+                         (gemini-companion-weave--place-action
+                          write candidates known p gone any-back))))
+                  (when (<= (+ run-from gemini-companion-weave-context) p)
+                    (setq run-action action))
+                  (pcase action
+                    ('back
+                     (aset result p (gemini-companion-weave--line
+                                     (gemini-companion-weave--text line)
+                                     (cdr marks)
+                                     (gemini-companion-weave--when line))))
+                    ('gone
+                     (gemini-companion-weave--set-gone write p with-gone)))))
+              (unless (or (eq how 'new) by (not (or how there)))
+                (setq safe nil)))))))))
 
-(defun gemini-companion-weave--any-stays-p (write)
-  "Return non-nil if a line of the text of WRITE was there before."
-  (let ((at (gemini-companion-weave--write-at write))
-        (new (gemini-companion-weave--write-new write)))
-    (cl-loop for j below (length at)
-             thereis (and (aref at j) (null (aref new j))))))
+(defun gemini-companion-weave--run-end (write p)
+  "Return the end of the run of lines from P on in the result of WRITE.
+They have the same marks, came at the same steps, and in the same way."
+  (let* ((result (gemini-companion-weave--write-result write))
+         (line (aref result p))
+         (marks (gemini-companion-weave--marks line))
+         (when (gemini-companion-weave--when line))
+         (hows (gemini-companion-weave--write-how write))
+         (start (gemini-companion-weave--write-start write))
+         (how (gemini-companion-weave--at hows start p))
+         (end (1+ p))
+         (other nil))
+    (while (and (< end (length result))
+                (setq other (aref result end))
+                (not (stringp other))
+                (eq marks (gemini-companion-weave--marks other))
+                (eq how (gemini-companion-weave--at hows start end))
+                (equal when (gemini-companion-weave--when other)))
+      (setq end (1+ end)))
+    end))
+
+(defun gemini-companion-weave--place-action (write candidates known p gone any-back)
+  "Return what becomes of the line with the index P in the result of WRITE.
+It is not there.  The value is `back' if it is GONE and its place is back,
+`gone' if its place is not there any more, or `stays'.  ANY-BACK is non-nil if
+some line is back.  For CANDIDATES and KNOWN, see `gemini-companion-weave--around'."
+  (let* ((slot (if gone 1 0))
+         (these (or (aref candidates slot)
+                    (aset candidates slot
+                          (gemini-companion-weave--candidates write gone))))
+         (around (append
+                  (gemini-companion-weave--around write these known p -1 gone)
+                  (gemini-companion-weave--around write these known p 1 gone))))
+    (cond (gone (if (if around (memq 'back around) any-back) 'back 'stays))
+          ((if around
+               (cl-loop for one in around always (eq one 'removed))
+             (not (gemini-companion-weave--write-stays write)))
+           'gone)
+          (t 'stays))))
+
+(defun gemini-companion-weave--set-gone (write p with-gone)
+  "Mark the line with the index P in the result of WRITE as gone with its place.
+WITH-GONE returns the marks then.  What removes the place removes the line, and
+not what did so before."
+  (let* ((result (gemini-companion-weave--write-result write))
+         (before (gemini-companion-weave--before write p))
+         (line (or before (aref result p))))
+    (when before
+      (aset (gemini-companion-weave--write-before write)
+            (- p (gemini-companion-weave--write-start write))
+            nil))
+    (aset result p
+          (gemini-companion-weave--changed
+           line
+           (funcall with-gone (gemini-companion-weave--marks line))
+           (gemini-companion-weave--write-step write)))))
 
 (defun gemini-companion-weave--candidates (write gone)
   "Return which lines of the result of WRITE can tell the place of another.
 GONE is non-nil if that place is gone.  The value is a cons: a vector of their
 positions, and a vector of how many there are before each line."
   (let* ((result (gemini-companion-weave--write-result write))
-         (how (gemini-companion-weave--write-how write))
-         (count (gemini-companion-weave--write-count write))
+         (count (length result))
          (positions (make-vector count nil))
          (ranks (make-vector count 0))
-         (n 0))
+         (n 0)
+         (hows (gemini-companion-weave--write-how write))
+         (start (gemini-companion-weave--write-start write))
+         (there-p (gemini-companion-weave--by-run #'gemini-companion-weave--there-p))
+         (removed-by (gemini-companion-weave--by-run
+                      #'gemini-companion-weave--removed-by)))
     (dotimes (p count)
       (aset ranks p n)
-      (let ((marks (gemini-companion-weave-line-marks (aref result p)))
-            (this (aref how p)))
-        (when (or (and (eq marks gemini-companion-weave--base) (not (eq this 'new)))
-                  (and (not (eq this 'new))
-                       (or gone this (gemini-companion-weave--there-p marks))
-                       (not (gemini-companion-weave--removed-by marks))))
+      (let ((line (aref result p)))
+        (when (or (stringp line)
+                  (let ((marks (gemini-companion-weave--marks line))
+                        (how (gemini-companion-weave--at hows start p)))
+                    (and (not (eq how 'new))
+                         (or gone how (funcall there-p marks))
+                         (not (funcall removed-by marks)))))
           (aset positions n p)
           (setq n (1+ n)))))
     (cons (substring positions 0 n) ranks)))
@@ -765,56 +1145,71 @@ around them."
                   (t rank)))
          (result (gemini-companion-weave--write-result write))
          (line (aref result p))
-         (marks (gemini-companion-weave-line-marks line))
+         (marks (gemini-companion-weave--marks line))
          (by (gemini-companion-weave--decider (if gone (cdr marks) marks)))
-         (by (and by (gemini-companion-weave-mark-hunk by))))
+         (by (and by (gemini-companion-weave--hunk-of by))))
     (when (and (<= 0 k) (< k (length positions)))
       (let* ((slot (+ (if (< step 0) 0 1) (if gone 2 0)))
-             (when (gemini-companion-weave-line-when line))
-             (start k)
-             (found nil))
-        (if (pcase (aref known slot)
-              (`(,last ,last-by ,last-when . ,answer)
-               (when (and (eql last k) (eq last-by by) (equal last-when when))
-                 (setq found answer)
-                 t)))
-            found
-          (let ((count 0))
-            (while (and (<= 0 k) (< k (length positions))
-                        (< count gemini-companion-weave-context))
-              (let* ((q (aref positions k))
-                     (other (aref result q))
-                     (how (aref (gemini-companion-weave--write-how write) q))
-                     (first (gemini-companion-weave-mark-hunk
-                             (car (last (gemini-companion-weave-line-marks other))))))
-                (cond ((gemini-companion-weave--met-p other line)
-                       (cl-pushnew (or how 'there) found)
-                       (setq count (1+ count)))
-                      ((or (and by (eq by first))
-                           (and (null how) (gemini-companion-weave-hunk-edit first)))
-                       (cl-pushnew (or how 'there) found))))
-              (setq k (+ k step))))
-          (aset known slot (cons start (cons by (cons when found))))
-          found)))))
+             (when (gemini-companion-weave--when line)))
+        (pcase (aref known slot)
+          ((and `(,last ,last-by ,last-when . ,answer)
+                (guard (and (eql last k) (eq last-by by) (equal last-when when))))
+           answer)
+          (_
+           (let ((found (gemini-companion-weave--around-from
+                         write positions k step line by)))
+             (aset known slot (cons k (cons by (cons when found))))
+             found)))))))
+
+(defun gemini-companion-weave--around-from (write positions k step line by)
+  "Return how those lines of WRITE are that tell the place of LINE.
+They are at POSITIONS from the index K on, by STEP.  BY is the hunk that has
+removed LINE, or nil."
+  (let ((result (gemini-companion-weave--write-result write))
+        (hows (gemini-companion-weave--write-how write))
+        (start (gemini-companion-weave--write-start write))
+        (count 0)
+        (found nil)
+        ;; The last line that was not there with LINE; the same is not asked again.
+        (last-marks nil)
+        (last-when nil)
+        (last-how nil))
+    (while (and (<= 0 k) (< k (length positions))
+                (< count gemini-companion-weave-context))
+      (let* ((q (aref positions k))
+             (other (aref result q))
+             (marks (gemini-companion-weave--marks other))
+             (when (gemini-companion-weave--when other))
+             (how (gemini-companion-weave--at hows start q)))
+        (cond
+         ((and (eq marks last-marks) (eq how last-how) (equal when last-when)))
+         ((gemini-companion-weave--met-p other line)
+          (cl-pushnew (or how 'there) found)
+          (setq count (1+ count)))
+         (t
+          (setq last-marks marks
+                last-when when
+                last-how how)
+          (let ((first (gemini-companion-weave--hunk-of (car (last marks)))))
+            (when (or (and by (eq by first))
+                      (and (null how) (gemini-companion-weave-hunk-edit first)))
+              (cl-pushnew (or how 'there) found)))))
+        (setq k (+ k step))))
+    found))
 
 ;;;; Recording
 
 (defun gemini-companion-weave-start (text)
-  "Return the weave of a file with TEXT, a vector of lines, before any edit."
-  (gemini-companion-weave--make
-   (vconcat (mapcar (lambda (line)
-                      (gemini-companion-weave--line line gemini-companion-weave--base
-                                                    gemini-companion-weave--base-when))
-                    text))
-   1))
+  "Return the weave of a file with TEXT, a vector of lines, before any edit.
+TEXT must not be modified after that."
+  (gemini-companion-weave--make text 1))
 
 (defun gemini-companion-weave-look (weave now)
   "Return WEAVE as it is with the text NOW, a vector of lines.
 The value is not to be recorded: it is WEAVE itself if NOW is the text that is
 known."
   (let ((lines (car (gemini-companion-weave--rewrite
-                     (gemini-companion-weave-lines weave) now
-                     (gemini-companion-weave-step weave)))))
+                     weave now (gemini-companion-weave-step weave)))))
     (if (eq lines (gemini-companion-weave-lines weave))
         weave
       (gemini-companion-weave--make lines (gemini-companion-weave-step weave)))))
@@ -828,26 +1223,26 @@ the hunks that made it are reviewed, but for those that touch what was not.
 REGIONS are the hunks that the user was shown: a list of
 `gemini-companion-lines-region's between BEFORE and ACCEPTED, or AFTER."
   (let* ((step (gemini-companion-weave-step weave))
-         (lines (gemini-companion-weave-lines (gemini-companion-weave-look weave before)))
+         (look (gemini-companion-weave-look weave before))
          (hunks nil))
     (when accepted
       (let* ((left (gemini-companion-weave--set
-                    (cl-loop for change in (gemini-companion-weave--changes lines)
+                    (cl-loop for change in (gemini-companion-weave-changes look)
                              append (gemini-companion-weave-change-hunks change))))
-             (made (gemini-companion-weave--rewrite lines accepted (1+ step)
+             (made (gemini-companion-weave--rewrite look accepted (1+ step)
                                                     edit 0 regions))
              (touching nil))
-        (setq lines (car made)
+        (setq step (+ 2 step)
+              look (gemini-companion-weave--make (car made) step)
               hunks (cdr made)
-              regions nil
-              step (+ 2 step))
-        (pcase-dolist (`(,_ ,_ . ,here) (gemini-companion-weave--spans lines))
+              regions nil)
+        (pcase-dolist (`(,_ ,_ . ,here) (gemini-companion-weave--spans (car made)))
           (when (seq-some (lambda (hunk) (gethash hunk left)) here)
             (setq touching (append here touching))))
         (dolist (hunk hunks)
           (setf (gemini-companion-weave-hunk-reviewed hunk)
                 (not (memq hunk touching))))))
-    (let ((made (gemini-companion-weave--rewrite lines after (1+ step) edit
+    (let ((made (gemini-companion-weave--rewrite look after (1+ step) edit
                                                  (length hunks) regions)))
       (cons (gemini-companion-weave--make (car made) (+ 2 step))
             (append hunks (cdr made))))))
@@ -867,7 +1262,7 @@ line."
     (cl-flet* ((line-at (i) (aref lines (aref indices i)))
                (own-p (i)
                  (let ((mark (gemini-companion-weave--decider
-                              (gemini-companion-weave-line-marks (line-at i)))))
+                              (gemini-companion-weave--marks (line-at i)))))
                    (and (gemini-companion-weave--edit mark) mark)))
                (put (i texts)
                  (setq adopted t)
@@ -875,8 +1270,8 @@ line."
                        (mapcar (lambda (text)
                                  (gemini-companion-weave--line
                                   text
-                                  (gemini-companion-weave-line-marks (line-at i))
-                                  (gemini-companion-weave-line-when (line-at i))))
+                                  (gemini-companion-weave--marks (line-at i))
+                                  (gemini-companion-weave--when (line-at i))))
                                texts))))
       (dolist (region (gemini-companion-lines-compare before after))
         (let* ((from (gemini-companion-lines-region-old region))
@@ -889,7 +1284,7 @@ line."
                        (cl-loop for i from from below to
                                 for mark = (own-p i)
                                 collect (and mark
-                                             (gemini-companion-weave-mark-hunk mark)))
+                                             (gemini-companion-weave--hunk-of mark)))
                        #'eq)))
           (cond
            ;; Line by line, also where lines of nobody are between them.
@@ -925,7 +1320,9 @@ That concerns those of HUNKS only that are there in the text NOW."
          (rewritten (lambda (these)
                       (gemini-companion-weave--make
                        (car (gemini-companion-weave--rewrite
-                             (gemini-companion-weave--restored weave these step)
+                             (gemini-companion-weave--make
+                              (gemini-companion-weave--restored weave these step)
+                              step)
                              now step))
                        (1+ step))))
          (states (gemini-companion-weave-states (funcall rewritten hunks))))
@@ -935,17 +1332,12 @@ That concerns those of HUNKS only that are there in the text NOW."
 
 (defun gemini-companion-weave--restored (weave hunks step)
   "Return the lines of WEAVE with the marks of HUNKS on since STEP, if undone."
-  (let ((set (gemini-companion-weave--set hunks)))
-    (vconcat
-     (mapcar
-      (lambda (line)
-        (gemini-companion-weave--marked-again
-         line set step
-         (lambda (mark)
-           (if (eq 'undone (gemini-companion-weave-mark-off mark))
-               (gemini-companion-weave--with-off mark nil)
-             mark))))
-      (gemini-companion-weave-lines weave)))))
+  (gemini-companion-weave--marked-again
+   (gemini-companion-weave-lines weave) hunks step
+   (lambda (mark)
+     (if (eq 'undone (gemini-companion-weave--off mark))
+         (gemini-companion-weave--with-off mark nil)
+       mark))))
 
 ;;;; Memory
 
@@ -954,12 +1346,12 @@ That concerns those of HUNKS only that are there in the text NOW."
   (let ((bytes 0))
     (cl-loop for line across (gemini-companion-weave-lines weave)
              do (setq bytes
-                      ;; A string and the line have headers, a mark takes four words.
-                      (+ bytes 88 (string-bytes (gemini-companion-weave-line-text line))
-                         (if (eq gemini-companion-weave--base
-                                 (gemini-companion-weave-line-marks line))
+                      (+ bytes 40 (string-bytes (gemini-companion-weave--text line))
+                         ;; A line has a header, and a mark takes four words.
+                         (if (stringp line)
                              0
-                           (* 64 (length (gemini-companion-weave-line-marks line)))))))
+                           (+ 64 (* 64 (length (gemini-companion-weave--marks
+                                                line))))))))
     bytes))
 
 ;;;; Texts
@@ -974,53 +1366,60 @@ That concerns those of HUNKS only that are there in the text NOW."
   "Return non-nil if one of MARKS is of a hunk in SET."
   (and (not (eq marks gemini-companion-weave--base))
        (cl-loop for mark in marks
-                thereis (gethash (gemini-companion-weave-mark-hunk mark) set))))
+                thereis (gethash (gemini-companion-weave--hunk-of mark) set))))
 
-(defun gemini-companion-weave--line-without (line set step)
-  "Return LINE with the marks of the hunks in SET off since STEP."
-  (gemini-companion-weave--marked-again
-   line set step
-   (lambda (mark) (gemini-companion-weave--with-off mark 'undone))))
-
-(defun gemini-companion-weave--marked-again (line set step change)
-  "Return LINE with other marks of the hunks in SET since STEP.
+(defun gemini-companion-weave--marked-again (lines hunks step change)
+  "Return LINES with other marks of HUNKS since STEP.
 CHANGE is called with each of them, and returns the mark in its place.  A line
-without such a mark is returned as it is."
-  (let ((marks (gemini-companion-weave-line-marks line)))
-    (if (not (gemini-companion-weave--any-of-p marks set))
-        line
-      (gemini-companion-weave--changed
-       line
-       (mapcar (lambda (mark)
-                 (if (gethash (gemini-companion-weave-mark-hunk mark) set)
-                     (funcall change mark)
-                   mark))
-               marks)
-       step))))
+without such a mark stays as it is."
+  (let* ((set (gemini-companion-weave--set hunks))
+         (again (gemini-companion-weave--by-run
+                 (lambda (marks)
+                   (if (not (gemini-companion-weave--any-of-p marks set))
+                       marks
+                     (mapcar (lambda (mark)
+                               (if (gethash (gemini-companion-weave--hunk-of mark) set)
+                                   (funcall change mark)
+                                 mark))
+                             marks))))))
+    (vconcat
+     (mapcar (lambda (line)
+               (if (stringp line)
+                   line
+                 (let* ((marks (gemini-companion-weave--marks line))
+                        (after (funcall again marks)))
+                   (if (eq marks after)
+                       line
+                     (gemini-companion-weave--changed line after step)))))
+             lines))))
 
 (defun gemini-companion-weave--without (lines hunks step)
   "Return LINES with the marks of HUNKS off since STEP."
-  (let ((set (gemini-companion-weave--set hunks)))
-    (vconcat (mapcar (lambda (line)
-                       (gemini-companion-weave--line-without line set step))
-                     lines))))
+  (gemini-companion-weave--marked-again
+   lines hunks step
+   (lambda (mark) (gemini-companion-weave--with-off mark 'undone))))
 
 (defun gemini-companion-weave--texts (lines reviewed from to)
   "Return the texts of those of LINES from FROM to TO that are there, a list.
 If REVIEWED is non-nil, only reviewed hunks count."
-  (cl-loop for p from from below to
-           for line = (aref lines p)
-           for marks = (gemini-companion-weave-line-marks line)
-           when (if reviewed
-                    (gemini-companion-weave--reviewed-p marks)
-                  (gemini-companion-weave--there-p marks))
-           collect (gemini-companion-weave-line-text line)))
+  (let ((there-p (gemini-companion-weave--by-run
+                  (if reviewed
+                      #'gemini-companion-weave--reviewed-p
+                    #'gemini-companion-weave--there-p))))
+    (cl-loop for p from from below to
+             for line = (aref lines p)
+             if (stringp line)
+             collect line
+             else when (funcall there-p (gemini-companion-weave--marks line))
+             collect (gemini-companion-weave--text line))))
 
 (defun gemini-companion-weave-text (look &optional reviewed)
-  "Return the text of LOOK, a vector of lines.
+  "Return the text of LOOK, a vector of lines, which is not to be modified.
 If REVIEWED is non-nil, that is the text without what was not reviewed."
-  (let ((lines (gemini-companion-weave-lines look)))
-    (vconcat (gemini-companion-weave--texts lines reviewed 0 (length lines)))))
+  (if reviewed
+      (let ((lines (gemini-companion-weave-lines look)))
+        (vconcat (gemini-companion-weave--texts lines t 0 (length lines))))
+    (car (gemini-companion-weave--there-of look))))
 
 (defun gemini-companion-weave-text-without (look hunks)
   "Return the text of LOOK without HUNKS, a vector of lines."
@@ -1033,11 +1432,11 @@ If REVIEWED is non-nil, that is the text without what was not reviewed."
 (defun gemini-companion-weave--identity (line)
   "Return what LINE is known by, compared by `eq', in this weave and later ones.
 A line that came later has the time of that in a cons of its own.  One that was
-there before the first edit is itself while no CLI and no others touch it."
-  (let ((when (gemini-companion-weave-line-when line)))
-    (if (eq when gemini-companion-weave--base-when)
-        line
-      (last when))))
+there before the first edit has a string of its own."
+  (let ((came (last (gemini-companion-weave--when line))))
+    (if (eq came gemini-companion-weave--base-when)
+        (gemini-companion-weave--text line)
+      came)))
 
 (defun gemini-companion-weave-identities (weave index count)
   "Return what the COUNT lines of WEAVE's text at INDEX are known by, a list.
@@ -1072,8 +1471,8 @@ the lines is not there, or if others are between them."
 (defun gemini-companion-weave--left (marks)
   "Return the hunks of MARKS that are on and not reviewed."
   (cl-loop for mark in marks
-           for hunk = (gemini-companion-weave-mark-hunk mark)
-           unless (or (gemini-companion-weave-mark-off mark)
+           for hunk = (gemini-companion-weave--hunk-of mark)
+           unless (or (gemini-companion-weave--off mark)
                       (gemini-companion-weave-hunk-reviewed hunk))
            collect hunk))
 
@@ -1083,9 +1482,9 @@ the lines is not there, or if others are between them."
       (and (gemini-companion-weave--there-p marks)
            (gemini-companion-weave--reviewed-p marks)
            (cl-loop for mark in marks
-                    always (or (gemini-companion-weave-mark-off mark)
+                    always (or (gemini-companion-weave--off mark)
                                (gemini-companion-weave-hunk-reviewed
-                                (gemini-companion-weave-mark-hunk mark)))))))
+                                (gemini-companion-weave--hunk-of mark)))))))
 
 (defun gemini-companion-weave--spans (lines)
   "Return where LINES have something to review: a list of (START END . HUNKS).
@@ -1093,20 +1492,28 @@ What is between two lines of a hunk belongs to it."
   (let ((found nil)
         (seen (make-hash-table :test 'eq))
         (p 0)
-        (count (length lines)))
-    (cl-flet ((marks-at (q) (gemini-companion-weave-line-marks (aref lines q))))
+        (count (length lines))
+        (marks-settled-p (gemini-companion-weave--by-run
+                          #'gemini-companion-weave--settled-p)))
+    (cl-flet ((settled-p (line)
+                (or (stringp line)
+                    (funcall marks-settled-p (gemini-companion-weave--marks line)))))
       (while (< p count)
-        (if (gemini-companion-weave--settled-p (marks-at p))
+        (if (settled-p (aref lines p))
             (setq p (1+ p))
           (let ((start p)
+                (last nil)
                 (hunks nil))
             (while (and (< p count)
-                        (not (gemini-companion-weave--settled-p (marks-at p))))
-              (unless (gemini-companion-weave--gone-p (marks-at p))
-                (dolist (hunk (gemini-companion-weave--left (marks-at p)))
-                  (unless (memq hunk hunks)
-                    (push hunk hunks))))
-              (setq p (1+ p)))
+                        (not (settled-p (aref lines p))))
+              (let ((marks (gemini-companion-weave--marks (aref lines p))))
+                (unless (or (eq marks last)
+                            (gemini-companion-weave--gone-p marks))
+                  (dolist (hunk (gemini-companion-weave--left marks))
+                    (unless (memq hunk hunks)
+                      (push hunk hunks))))
+                (setq last marks
+                      p (1+ p))))
             (when hunks
               ;; Where the first span with one of these hunks begins.
               (let ((first start))
@@ -1168,9 +1575,11 @@ What is between two lines of a hunk belongs to it."
 
 (defun gemini-companion-weave--count (lines from to)
   "Return how many of LINES from FROM to TO are there."
-  (cl-loop for p from from below to
-           count (gemini-companion-weave--there-p
-                  (gemini-companion-weave-line-marks (aref lines p)))))
+  (let ((there-p (gemini-companion-weave--by-run #'gemini-companion-weave--there-p)))
+    (cl-loop for p from from below to
+             for line = (aref lines p)
+             count (or (stringp line)
+                       (funcall there-p (gemini-companion-weave--marks line))))))
 
 (defun gemini-companion-weave--common (a b)
   "Return how many strings the lists A and B have in common at the beginning."
@@ -1178,44 +1587,56 @@ What is between two lines of a hunk belongs to it."
 
 (defun gemini-companion-weave--edits-in (lines from to)
   "Return the edits by which LINES from FROM to TO differ from what was reviewed."
-  (let ((edits nil))
+  (let ((edits nil)
+        (last nil))
     (cl-loop for p from from below to
-             for marks = (gemini-companion-weave-line-marks (aref lines p))
-             unless (eq (null (gemini-companion-weave--there-p marks))
-                        (null (gemini-companion-weave--reviewed-p marks)))
+             for marks = (gemini-companion-weave--marks (aref lines p))
+             unless (or (eq marks last)
+                        (eq (null (gemini-companion-weave--there-p marks))
+                            (null (gemini-companion-weave--reviewed-p marks))))
              do (cl-pushnew (gemini-companion-weave--edit
                              (gemini-companion-weave--decider marks))
-                            edits))
+                            edits)
+             do (setq last marks))
     edits))
 
 (defun gemini-companion-weave--extents (lines)
   "Return a table of where each hunk has marks in LINES: lists (FROM TO LOST).
 LOST is non-nil if a line that the hunk added is not there."
-  (let ((extents (make-hash-table :test 'eq)))
-    (dotimes (p (length lines))
-      (let ((marks (gemini-companion-weave-line-marks (aref lines p))))
-        (unless (eq marks gemini-companion-weave--base)
-          (let ((there (gemini-companion-weave--there-p marks)))
-            (dolist (mark marks)
-              (let* ((hunk (gemini-companion-weave-mark-hunk mark))
-                     (extent (or (gethash hunk extents)
-                                 (puthash hunk (list p p nil) extents))))
-                (setcar (cdr extent) (1+ p))
-                (unless (or there (not (gemini-companion-weave-mark-adds mark)))
-                  (setcar (cddr extent) t))))))))
+  (let* ((extents (make-hash-table :test 'eq))
+         (p 0)
+         (extents-of
+          (gemini-companion-weave--by-run
+           (lambda (marks)
+             (let ((there (gemini-companion-weave--there-p marks)))
+               (mapcar (lambda (mark)
+                         (let* ((hunk (gemini-companion-weave--hunk-of mark))
+                                (extent (or (gethash hunk extents)
+                                            (puthash hunk (list p p nil) extents))))
+                           (unless (or there
+                                       (not (gemini-companion-weave--adds-p mark)))
+                             (setcar (cddr extent) t))
+                           extent))
+                       marks))))))
+    (while (< p (length lines))
+      (let ((line (aref lines p)))
+        (unless (stringp line)
+          (dolist (extent (funcall extents-of (gemini-companion-weave--marks line)))
+            (setcar (cdr extent) (1+ p)))))
+      (setq p (1+ p)))
     extents))
 
 (defun gemini-companion-weave--wider (lines from to low high)
   "Return FROM and TO with what is beside them in LINES and is not of before.
 LOW and HIGH are as far as that goes.  The value is a cons."
   (cl-flet ((beside-p (p)
-              (let ((marks (gemini-companion-weave-line-marks (aref lines p))))
+              (let ((marks (gemini-companion-weave--marks (aref lines p))))
                 (and (not (eq marks gemini-companion-weave--base))
                      (or (and (null (cdr marks))
-                              (not (gemini-companion-weave-mark-off (car marks)))
+                              (not (gemini-companion-weave--off (car marks)))
                               (null (gemini-companion-weave--edit (car marks)))
-                              (not (eq (gemini-companion-weave-mark-hunk (car marks))
-                                       (gemini-companion-weave-mark-hunk
+                              (not (eq (gemini-companion-weave--hunk-of (car marks))
+                                       (gemini-companion-weave--hunk-of
                                         (car gemini-companion-weave--base)))))
                          (not (or (gemini-companion-weave--there-p marks)
                                   (gemini-companion-weave--reviewed-p marks))))))))
@@ -1228,24 +1649,26 @@ LOW and HIGH are as far as that goes.  The value is a cons."
 (defun gemini-companion-weave-left (weave &optional edit)
   "Return the hunks of WEAVE that are on somewhere and were not reviewed.
 If EDIT is non-nil, return only its hunks."
-  (let ((hunks nil))
+  (let ((hunks nil)
+        (last gemini-companion-weave--base))
     (cl-loop for line across (gemini-companion-weave-lines weave)
-             for marks = (gemini-companion-weave-line-marks line)
-             unless (eq marks gemini-companion-weave--base)
+             for marks = (gemini-companion-weave--marks line)
+             unless (eq marks last)
              do (dolist (hunk (gemini-companion-weave--left marks))
                   (when (or (null edit) (eq edit (gemini-companion-weave-hunk-edit hunk)))
-                    (cl-pushnew hunk hunks))))
+                    (cl-pushnew hunk hunks)))
+             do (setq last marks))
     hunks))
 
 (defun gemini-companion-weave-hunk-at-end (weave)
   "Return the hunk that wrote the last line of WEAVE, or removed one behind it.
 Return nil if that was none of an edit."
   (cl-loop for p downfrom (1- (length (gemini-companion-weave-lines weave))) to 0
-           for marks = (gemini-companion-weave-line-marks
+           for marks = (gemini-companion-weave--marks
                         (aref (gemini-companion-weave-lines weave) p))
            for mark = (gemini-companion-weave--decider marks)
            when (and mark (gemini-companion-weave--edit mark))
-           return (gemini-companion-weave-mark-hunk mark)
+           return (gemini-companion-weave--hunk-of mark)
            until (gemini-companion-weave--there-p marks)))
 
 (defun gemini-companion-weave-conflicts (look hunks)
@@ -1262,15 +1685,19 @@ See `gemini-companion-weave-conflicts'."
         (found nil)
         (p from)
         (count (length lines)))
-    (cl-flet* ((marks-at (q) (gemini-companion-weave-line-marks (aref lines q)))
-               (of-p (q) (gemini-companion-weave--any-of-p (marks-at q) set)))
+    (let ((of-p (gemini-companion-weave--by-run
+                 (lambda (marks)
+                   (gemini-companion-weave--any-of-p marks set))))
+          (near-p (gemini-companion-weave--by-run
+                   (lambda (marks)
+                     (or (gemini-companion-weave--any-of-p marks set)
+                         (not (gemini-companion-weave--there-p marks)))))))
       (while (< p to)
-        (if (not (of-p p))
+        (if (not (funcall of-p (gemini-companion-weave--marks (aref lines p))))
             (setq p (1+ p))
           (let ((start p))
             (while (and (< p count)
-                        (or (of-p p)
-                            (not (gemini-companion-weave--there-p (marks-at p)))))
+                        (funcall near-p (gemini-companion-weave--marks (aref lines p))))
               (setq p (1+ p)))
             (pcase-let ((`(,from . ,to)
                          (gemini-companion-weave--wider lines start p 0 count)))
@@ -1284,26 +1711,30 @@ See `gemini-companion-weave-conflicts'."
   "Return the conflicts of the hunks in SET in LINES from FROM to TO."
   (let ((lost nil)
         (works nil)
-        (both nil))
+        (both nil)
+        (last nil))
     (cl-loop
      for p from from below to
-     for marks = (gemini-companion-weave-line-marks (aref lines p))
-     for now = (gemini-companion-weave--there-p marks)
-     for after = (gemini-companion-weave--there-p
-                  (seq-remove (lambda (mark)
-                                (gethash (gemini-companion-weave-mark-hunk mark) set))
-                              marks))
-     for decider = (gemini-companion-weave--decider marks)
-     for by = (and decider (gemini-companion-weave-mark-hunk decider))
-     do (unless (or now (gethash by set))
-          (dolist (mark marks)
-            (when (and (gemini-companion-weave-mark-adds mark)
-                       (gethash (gemini-companion-weave-mark-hunk mark) set))
-              (cl-pushnew (gemini-companion-weave-mark-hunk mark) lost))))
-     (unless (eq (null now) (null after))
-       (cl-pushnew by works))
-     (when after
-       (setq both t)))
+     for marks = (gemini-companion-weave--marks (aref lines p))
+     unless (eq marks last)
+     do (let* ((now (gemini-companion-weave--there-p marks))
+               (after (gemini-companion-weave--there-p
+                       (seq-remove (lambda (mark)
+                                     (gethash (gemini-companion-weave--hunk-of mark)
+                                              set))
+                                   marks)))
+               (decider (gemini-companion-weave--decider marks))
+               (by (and decider (gemini-companion-weave--hunk-of decider))))
+          (unless (or now (gethash by set))
+            (dolist (mark marks)
+              (when (and (gemini-companion-weave--adds-p mark)
+                         (gethash (gemini-companion-weave--hunk-of mark) set))
+                (cl-pushnew (gemini-companion-weave--hunk-of mark) lost))))
+          (unless (eq (null now) (null after))
+            (cl-pushnew by works))
+          (when after
+            (setq both t)))
+     do (setq last marks))
     (and both (seq-intersection lost works #'eq))))
 
 (defun gemini-companion-weave-changes-without (look hunks)
@@ -1327,14 +1758,14 @@ mixed if others have removed lines since that the undo had brought back."
     (gemini-companion-weave--changes-to
      lines with with
      (cl-loop for line across lines
-              for marks = (gemini-companion-weave-line-marks line)
+              for marks = (gemini-companion-weave--marks line)
               unless (gemini-companion-weave--there-p marks)
               append (cl-loop
                       for mark in marks
-                      for hunk = (gemini-companion-weave-mark-hunk mark)
+                      for hunk = (gemini-companion-weave--hunk-of mark)
                       when (and (gethash hunk set)
-                                (eq 'undone (gemini-companion-weave-mark-off mark))
-                                (not (gemini-companion-weave-mark-adds mark)))
+                                (eq 'undone (gemini-companion-weave--off mark))
+                                (not (gemini-companion-weave--adds-p mark)))
                       collect hunk)))))
 
 (defun gemini-companion-weave--changes-to (lines after decided mixed)
@@ -1360,23 +1791,24 @@ change with one of the hunks MIXED is mixed."
        for line across lines
        for other across after
        for by across decided
-       for now = (gemini-companion-weave--there-p
-                  (gemini-companion-weave-line-marks line))
+       for now = (or (stringp line)
+                     (gemini-companion-weave--there-p
+                      (gemini-companion-weave--marks line)))
        for then = (if (eq line other)
                       now
                     (gemini-companion-weave--there-p
-                     (gemini-companion-weave-line-marks other)))
+                     (gemini-companion-weave--marks other)))
        do
        (if (eq (null now) (null then))
            (when now
              (end-change))
          (setq start (or start n))
-         (cl-pushnew (gemini-companion-weave-mark-hunk
+         (cl-pushnew (gemini-companion-weave--hunk-of
                       (gemini-companion-weave--decider
-                       (gemini-companion-weave-line-marks by)))
+                       (gemini-companion-weave--marks by)))
                      own)
          (when then
-           (push (gemini-companion-weave-line-text line) back)))
+           (push (gemini-companion-weave--text line) back)))
        (when now
          (setq n (1+ n))))
       (end-change))
@@ -1407,12 +1839,12 @@ changed since, by others or by hunks of other edits, is left out."
            (memq (gemini-companion-weave--edit mark) edits))
          (reviewed-p (mark)
            (and (of-edits-p mark)
-                (not (gemini-companion-weave-mark-off mark))
+                (not (gemini-companion-weave--off mark))
                 (gemini-companion-weave-hunk-reviewed
-                 (gemini-companion-weave-mark-hunk mark))))
+                 (gemini-companion-weave--hunk-of mark))))
          (undone-p (mark)
            (and (of-edits-p mark)
-                (eq 'undone (gemini-companion-weave-mark-off mark))))
+                (eq 'undone (gemini-companion-weave--off mark))))
          (end-run ()
            (pcase run
              (`(,state ,start ,hunks ,without ,with)
@@ -1422,7 +1854,7 @@ changed since, by others or by hunks of other edits, is left out."
            (setq run nil)))
       (cl-loop
        for line across (gemini-companion-weave-lines look)
-       for marks = (gemini-companion-weave-line-marks line)
+       for marks = (gemini-companion-weave--marks line)
        for now = (gemini-companion-weave--there-p marks)
        do (let* ((touched (and (not (eq marks gemini-companion-weave--base))
                                (not (gemini-companion-weave--gone-p marks))
@@ -1447,8 +1879,8 @@ changed since, by others or by hunks of other edits, is left out."
                 (setq run (list state n nil nil nil)))
               (dolist (mark marks)
                 (when (if (eq state 'undone) (undone-p mark) (reviewed-p mark))
-                  (cl-pushnew (gemini-companion-weave-mark-hunk mark) (nth 2 run))))
-              (let ((text (gemini-companion-weave-line-text line)))
+                  (cl-pushnew (gemini-companion-weave--hunk-of mark) (nth 2 run))))
+              (let ((text (gemini-companion-weave--text line)))
                 (when (if (eq state 'undone) now without)
                   (push text (nth 3 run)))
                 (when (and (eq state 'undone) with)
@@ -1463,16 +1895,16 @@ changed since, by others or by hunks of other edits, is left out."
 (defun gemini-companion-weave-of-others (look)
   "Return the indices of the lines of LOOK that others have added, in order.
 Lines that were there before the first edit are none of them."
-  (let ((base (gemini-companion-weave-mark-hunk (car gemini-companion-weave--base)))
+  (let ((base (gemini-companion-weave--hunk-of (car gemini-companion-weave--base)))
         (found nil)
         (n 0))
     (cl-loop for line across (gemini-companion-weave-lines look)
-             for marks = (gemini-companion-weave-line-marks line)
+             for marks = (gemini-companion-weave--marks line)
              do (when (gemini-companion-weave--there-p marks)
                   (unless (eq marks gemini-companion-weave--base)
                     (let ((decider (gemini-companion-weave--decider marks)))
                       (unless (or (gemini-companion-weave--edit decider)
-                                  (eq base (gemini-companion-weave-mark-hunk decider)))
+                                  (eq base (gemini-companion-weave--hunk-of decider)))
                         (push n found))))
                   (setq n (1+ n))))
     (nreverse found)))
@@ -1484,30 +1916,32 @@ Lines that were there before the first edit are none of them."
 A value is `there', `partly', `undone' by the user, `gone' if others have
 removed its lines or brought back what it had removed, or `superseded' if later
 edits have changed all."
-  (let ((seen (make-hash-table :test 'eq)))
+  (let ((seen (make-hash-table :test 'eq))
+        (last gemini-companion-weave--base))
     (cl-loop
      for line across (gemini-companion-weave-lines look)
-     for marks = (gemini-companion-weave-line-marks line)
-     unless (eq marks gemini-companion-weave--base)
+     for marks = (gemini-companion-weave--marks line)
+     unless (eq marks last)
      do
      (let ((decider (gemini-companion-weave--decider marks))
            (gone (gemini-companion-weave--gone-p marks)))
        (dolist (mark marks)
          (when (gemini-companion-weave--edit mark)
-           (let* ((hunk (gemini-companion-weave-mark-hunk mark))
-                  (off (gemini-companion-weave-mark-off mark))
+           (let* ((hunk (gemini-companion-weave--hunk-of mark))
+                  (off (gemini-companion-weave--off mark))
                   (how (cond
                         ((eq off 'undone) 'undone)
-                        ((or off (and gone (gemini-companion-weave-mark-adds mark)))
+                        ((or off (and gone (gemini-companion-weave--adds-p mark)))
                          'gone)
                         (gone nil)
                         ((not (eq mark decider)) 'superseded)
                         ((not (eq (null (gemini-companion-weave--there-p
                                          (remq mark marks)))
-                                  (null (gemini-companion-weave-mark-adds mark))))
+                                  (null (gemini-companion-weave--adds-p mark))))
                          'there)))
                   (old (gethash hunk seen)))
-             (puthash hunk (if how (cl-adjoin how old) old) seen))))))
+             (puthash hunk (if how (cl-adjoin how old) old) seen)))))
+     do (setq last marks))
     (maphash (lambda (hunk how)
                (puthash hunk
                         (cond ((memq 'there how)
@@ -1525,14 +1959,14 @@ edits have changed all."
   "Return non-nil if the text of LOOK is as with HUNK, whoever has written that."
   (let ((found nil))
     (and (cl-loop for line across (gemini-companion-weave-lines look)
-                  for marks = (gemini-companion-weave-line-marks line)
+                  for marks = (gemini-companion-weave--marks line)
                   always (or (eq marks gemini-companion-weave--base)
                              (cl-loop
                               for mark in marks
                               always
-                              (or (not (eq hunk (gemini-companion-weave-mark-hunk mark)))
+                              (or (not (eq hunk (gemini-companion-weave--hunk-of mark)))
                                   (and (setq found t)
-                                       (eq (null (gemini-companion-weave-mark-adds mark))
+                                       (eq (null (gemini-companion-weave--adds-p mark))
                                            (null (gemini-companion-weave--there-p
                                                   marks))))))))
          found)))

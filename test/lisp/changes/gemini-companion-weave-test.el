@@ -24,7 +24,7 @@
   (let ((seen (make-hash-table :test 'eq))
         (hunks nil))
     (cl-loop for line across (gemini-companion-weave-lines weave)
-             for marks = (gemini-companion-weave-line-marks line)
+             for marks = (gemini-companion-weave--marks line)
              unless (eq marks gemini-companion-weave--base)
              do (dolist (mark marks)
                   (let* ((hunk (gemini-companion-weave-mark-hunk mark))
@@ -62,7 +62,7 @@ In LOOK, they are on top of others that were not reviewed."
       (let ((now nil))
         (cl-loop
          for line across (gemini-companion-weave-lines look)
-         for marks = (gemini-companion-weave-line-marks line)
+         for marks = (gemini-companion-weave--marks line)
          when (and (cdr marks) (not (gemini-companion-weave--gone-p marks)))
          do (cl-loop for (hunk . under) on (gemini-companion-weave--left marks)
                      when (and (gethash hunk wanted)
