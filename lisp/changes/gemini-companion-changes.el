@@ -556,10 +556,7 @@ KEY is its key."
          (conversion (gemini-companion-changes--converted
                       (gemini-companion-changes-seen-facts seen) changes)))
     (dolist (change changes)
-      (setf (gemini-companion-weave-change-edits change)
-            (seq-filter (lambda (written)
-                          (memq written (gemini-companion-weave-change-edits change)))
-                        (gemini-companion-changes-file-edits record))))
+      (gemini-companion-changes--sort-edits record change))
     (gemini-companion-changes-set-visited record buffer changes)
     (if conversion
         (cons conversion changes)
@@ -821,34 +818,81 @@ Return `some' if some of them do, or else nil."
                      record (gemini-companion-changes-buffer record))))
     (gemini-companion-changes-seen-weave seen)))
 
-(defun gemini-companion-changes-kept-and-undone (record edits)
-  "Return what EDITS, some of RECORD, have written that is kept or undone.
-The value is a list of `gemini-companion-weave-decided's, in order.  What is
-beside or in a change that is left is not among them."
+(defun gemini-companion-changes-kept-and-undone (record)
+  "Return what CLIs have written to RECORD's file that is kept or undone.
+The value is a list of `gemini-companion-weave-decided's, in order, whose edits
+are the last one first.  Those of one turn do not overlap.  What is beside or
+in a change that is left is not among them."
   (when-let* ((look (gemini-companion-changes--look-now record)))
     (let* ((left (seq-remove #'gemini-companion-changes-conversion
                              (gemini-companion-changes-file-known record)))
            (edit (gemini-companion-changes-file-edit record))
            (buffer (gemini-companion-changes-buffer record))
-           (decided
-            (seq-remove
-             (lambda (one)
-               (seq-some (lambda (change)
-                           (and (< (gemini-companion-lines-change-start one)
-                                   (gemini-companion-lines-change-end change))
-                                (< (gemini-companion-lines-change-start change)
-                                   (gemini-companion-lines-change-end one))))
-                         left))
-             (gemini-companion-weave-decided look edits))))
-      (gemini-companion-changes-set-visited record buffer decided)
-      (when buffer
-        (with-current-buffer buffer
-          (when (gemini-companion-edit-texts-visited-coding edit)
-            (dolist (one decided)
-              (cl-callf2 mapcar
-                  (apply-partially #'gemini-companion-edit-texts-as-visited edit)
-                (gemini-companion-weave-decided-with one))))))
-      decided)))
+           (all (seq-remove
+                 (lambda (one)
+                   (seq-some (apply-partially #'gemini-companion-changes--overlap-p one)
+                             left))
+                 (gemini-companion-weave-decided look))))
+      (dolist (one all)
+        (gemini-companion-changes--sort-edits record one))
+      (let ((decided (gemini-companion-changes--apart all)))
+        (gemini-companion-changes-set-visited record buffer decided)
+        (when buffer
+          (with-current-buffer buffer
+            (when (gemini-companion-edit-texts-visited-coding edit)
+              (dolist (one decided)
+                (cl-callf2 mapcar
+                    (apply-partially #'gemini-companion-edit-texts-as-visited edit)
+                  (gemini-companion-weave-decided-with one))))))
+        decided))))
+
+(defun gemini-companion-changes--sort-edits (record change)
+  "Let the edits of CHANGE of RECORD be in order, the last one first."
+  (setf (gemini-companion-weave-change-edits change)
+        (seq-filter (lambda (written)
+                      (memq written (gemini-companion-weave-change-edits change)))
+                    (gemini-companion-changes-file-edits record))))
+
+(defun gemini-companion-changes--overlap-p (one other)
+  "Return non-nil if the changes ONE and OTHER have a line of the text in common."
+  (and (< (gemini-companion-lines-change-start one)
+          (gemini-companion-lines-change-end other))
+       (< (gemini-companion-lines-change-start other)
+          (gemini-companion-lines-change-end one))))
+
+(defun gemini-companion-changes--apart (decided)
+  "Return DECIDED in order, where what is kept is cut where its turn has it undone.
+So it is if a turn has written lines twice, and the second edit is undone."
+  (let ((undone (seq-filter (lambda (one)
+                              (eq 'undone (gemini-companion-weave-decided-state one)))
+                            decided)))
+    (dolist (one decided)
+      (unless (memq one undone)
+        (dolist (other undone)
+          (when (and (gemini-companion-changes--overlap-p one other)
+                     (eq (gemini-companion-changes-turn one)
+                         (gemini-companion-changes-turn other)))
+            (if (< (gemini-companion-lines-change-start one)
+                   (gemini-companion-lines-change-start other))
+                (setf (gemini-companion-lines-change-end one)
+                      (gemini-companion-lines-change-start other))
+              (setf (gemini-companion-lines-change-start one)
+                    (min (gemini-companion-lines-change-end one)
+                         (gemini-companion-lines-change-end other))))))))
+    (seq-sort-by #'gemini-companion-lines-change-start #'<
+                 (seq-remove
+                  (lambda (one)
+                    (and (null (gemini-companion-lines-change-lines one))
+                         (null (gemini-companion-weave-decided-with one))
+                         (= (gemini-companion-lines-change-start one)
+                            (gemini-companion-lines-change-end one))))
+                  decided))))
+
+(defun gemini-companion-changes-turn (change)
+  "Return the newest turn that has written a line of CHANGE, or nil.
+That is the one in which CHANGE is counted."
+  (when-let* ((edit (car (gemini-companion-weave-change-edits change))))
+    (gemini-companion-edit-turn edit)))
 
 (defun gemini-companion-changes-of-others (record)
   "Return the indices of the lines of RECORD's file that no CLI has written.
@@ -860,8 +904,7 @@ Those that were there before the first edit are none of them."
   "Return non-nil if CHANGE is one of RECORD, left or decided, at the last look."
   (member change
           (if (gemini-companion-weave-decided-p change)
-              (gemini-companion-changes-kept-and-undone
-               record (gemini-companion-weave-change-edits change))
+              (gemini-companion-changes-kept-and-undone record)
             (gemini-companion-changes-file-known record))))
 
 (defun gemini-companion-changes-unkeep-change (record decided)

@@ -1827,29 +1827,46 @@ STATE is `kept', and the text now has it, or `undone'; then LINES are those that
 the text has there now, and WITH are those that it would have with the hunks."
   state with)
 
-(defun gemini-companion-weave-decided (look edits)
-  "Return what the hunks of EDITS that were reviewed or undone did to LOOK.
-The value is a list of `gemini-companion-weave-decided's, in order.  What was
-changed since, by others or by hunks of other edits, is left out."
+;; A line can be kept as one hunk has it, and a later hunk of it be undone: what is kept
+;; and what is undone are found separately.
+(defun gemini-companion-weave-decided (look)
+  "Return what hunks that were reviewed or undone did to LOOK.
+The value is a list of `gemini-companion-weave-decided's: those that are
+kept, in order, and those that are undone, in order.  Several hunks at one
+position are one of them.  What others have changed since is left out."
+  (append (gemini-companion-weave--decided-runs look 'kept)
+          (gemini-companion-weave--decided-runs look 'undone)))
+
+(defun gemini-companion-weave--decided-runs (look state)
+  "Return what hunks with STATE, `kept' or `undone', did to LOOK, in order."
   (let ((run nil)
         (found nil)
         (n 0))
     (cl-labels
-        ((of-edits-p (mark)
-           (memq (gemini-companion-weave--edit mark) edits))
-         (reviewed-p (mark)
-           (and (of-edits-p mark)
-                (not (gemini-companion-weave--off mark))
-                (gemini-companion-weave-hunk-reviewed
-                 (gemini-companion-weave--hunk-of mark))))
-         (undone-p (mark)
-           (and (of-edits-p mark)
-                (eq 'undone (gemini-companion-weave--off mark))))
+        ((decided-p (mark)
+           (and (gemini-companion-weave--edit mark)
+                (if (eq state 'undone)
+                    (eq 'undone (gemini-companion-weave--off mark))
+                  (and (not (gemini-companion-weave--off mark))
+                       (gemini-companion-weave-hunk-reviewed
+                        (gemini-companion-weave--hunk-of mark))))))
+         ;; Whether the line would be there if the decision was the other one.
+         (otherwise-p (marks)
+           (gemini-companion-weave--there-p
+            (if (eq state 'undone)
+                (mapcar (lambda (mark)
+                          (if (decided-p mark)
+                              (gemini-companion-weave--with-off mark nil)
+                            mark))
+                        marks)
+              (seq-remove #'decided-p marks))))
          (end-run ()
            (pcase run
-             (`(,state ,start ,hunks ,without ,with)
+             (`(,start ,hunks ,lines ,with)
               (push (gemini-companion-weave--decided
-                     start n (nreverse without) hunks edits state (nreverse with))
+                     start n (nreverse lines) hunks
+                     (seq-uniq (mapcar #'gemini-companion-weave-hunk-edit hunks) #'eq)
+                     state (nreverse with))
                     found)))
            (setq run nil)))
       (cl-loop
@@ -1858,33 +1875,20 @@ changed since, by others or by hunks of other edits, is left out."
        for now = (gemini-companion-weave--there-p marks)
        do (let* ((touched (and (not (eq marks gemini-companion-weave--base))
                                (not (gemini-companion-weave--gone-p marks))
-                               (seq-some #'of-edits-p marks)))
-                 (with (and touched
-                            (gemini-companion-weave--there-p
-                             (mapcar (lambda (mark)
-                                       (if (undone-p mark)
-                                           (gemini-companion-weave--with-off mark nil)
-                                         mark))
-                                     marks))))
-                 (without (and touched
-                               (gemini-companion-weave--there-p
-                                (seq-remove #'reviewed-p marks))))
-                 (state (and touched
-                             (cond ((not (eq (null now) (null with))) 'undone)
-                                   ((not (eq (null now) (null without))) 'kept)))))
+                               (seq-some #'decided-p marks)))
+                 (otherwise (and touched (otherwise-p marks))))
             (cond
-             (state
-              (unless (eq state (car run))
-                (end-run)
-                (setq run (list state n nil nil nil)))
+             ((and touched (not (eq (null now) (null otherwise))))
+              (unless run
+                (setq run (list n nil nil nil)))
               (dolist (mark marks)
-                (when (if (eq state 'undone) (undone-p mark) (reviewed-p mark))
-                  (cl-pushnew (gemini-companion-weave--hunk-of mark) (nth 2 run))))
+                (when (decided-p mark)
+                  (cl-pushnew (gemini-companion-weave--hunk-of mark) (nth 1 run))))
               (let ((text (gemini-companion-weave--text line)))
-                (when (if (eq state 'undone) now without)
-                  (push text (nth 3 run)))
-                (when (and (eq state 'undone) with)
-                  (push text (nth 4 run)))))
+                (when (if (eq state 'undone) now otherwise)
+                  (push text (nth 2 run)))
+                (when (and (eq state 'undone) otherwise)
+                  (push text (nth 3 run)))))
              ;; A line that is not there separates nothing.
              (now (end-run)))
             (when now

@@ -199,24 +199,28 @@ one.  RIGHT is at the right edge."
   (propertize text 'face 'shadow))
 
 (defun gemini-companion-overview-draw--lines (files)
-  "Return the numbers of lines of FILES, rows, such as \"+3 -1\", or nil."
+  "Return the numbers of lines of FILES, rows, such as \"+3 -1\", or nil.
+A line is counted once, in the newest turn that has written it."
   (let ((added 0) (removed 0) (unknown nil))
     (dolist (row files)
-      (if (gemini-companion-overview-draw--recorded-p row)
-          (progn
-            (dolist (change (append (gemini-companion-overview-row-left row)
-                                    (gemini-companion-overview-row-decided row)))
-              (let ((undone (and (gemini-companion-weave-decided-p change)
-                                 (eq 'undone (gemini-companion-weave-decided-state
-                                              change))))
-                    (now (- (gemini-companion-lines-change-end change)
-                            (gemini-companion-lines-change-start change))))
-                (cl-incf removed (if undone
-                                     now
-                                   (length (gemini-companion-lines-change-lines change))))
-                (cl-incf added (if undone
-                                   (length (gemini-companion-weave-decided-with change))
-                                 now)))))
+      (cond
+       ((gemini-companion-overview-draw--recorded-p row)
+        (dolist (change (append (gemini-companion-overview-row-left row)
+                                (gemini-companion-overview-row-decided row)))
+          (let ((undone (and (gemini-companion-weave-decided-p change)
+                             (eq 'undone (gemini-companion-weave-decided-state
+                                          change))))
+                (now (- (gemini-companion-lines-change-end change)
+                        (gemini-companion-lines-change-start change))))
+            (cl-incf removed (if undone
+                                 now
+                               (length (gemini-companion-lines-change-lines change))))
+            (cl-incf added (if undone
+                               (length (gemini-companion-weave-decided-with change))
+                             now)))))
+       ;; The newer turn counts them.
+       ((gemini-companion-overview-row-newer row))
+       (t
         (condition-case nil
             (let ((edit (gemini-companion-overview-row-edit row)))
               (gemini-companion-edit-hunks edit)
@@ -224,9 +228,17 @@ one.  RIGHT is at the right edge."
                 (cl-incf added (gemini-companion-hunk-counts-added counts))
                 (cl-incf removed (gemini-companion-hunk-counts-removed counts))))
           ;; The text before was not kept, or the program diff fails.
-          (error (setq unknown t)))))
+          (error (setq unknown t))))))
     (unless unknown
       (gemini-companion-hunk-lines added removed))))
+
+(defun gemini-companion-overview-draw--lines-of-file (row)
+  "Return the numbers of lines of ROW, a file; \"?\" if they are unknown.
+Return nil if only a newer turn counts them."
+  (if (and (gemini-companion-overview-row-newer row)
+           (not (gemini-companion-overview-draw--recorded-p row)))
+      nil
+    (or (gemini-companion-overview-draw--lines (list row)) "?")))
 
 ;;;; Rows
 
@@ -536,7 +548,7 @@ Return nil if only drawing it tells that."
      (concat before
              (gemini-companion-overview-draw--columns
               state (if (member state '("unasked" "unwritten")) 'warning 'shadow)
-              (or (gemini-companion-overview-draw--lines (list row)) "?")))
+              (gemini-companion-overview-draw--lines-of-file row)))
      name
      :flexible (gemini-companion-overview-draw--joined
                 (append warnings (gemini-companion-overview-draw--remarks row)))
@@ -614,7 +626,8 @@ Return nil if only drawing it tells that."
                          (lambda (change)
                            (mapcar #'gemini-companion-edit-turn
                                    (gemini-companion-weave-change-edits change)))
-                         (gemini-companion-overview-row-left row))
+                         (append (gemini-companion-overview-row-left row)
+                                 (gemini-companion-overview-row-decided row)))
                         #'eq))))
     (when others
       (concat "also "

@@ -57,8 +57,8 @@ or nil."
 (defvar gemini-companion-overview-row--looks
   (make-hash-table :test 'eq :weakness 'key)
   "Table from records to what was computed of them last.
-The values are lists of a version, see `gemini-companion-changes-version',
-and of conses of a turn and what is decided of it.")
+The values are conses of a version, see `gemini-companion-changes-version',
+and of what is kept and undone, or t if that was not computed.")
 
 ;;;; Records
 
@@ -68,28 +68,21 @@ The value is as in `gemini-companion-overview-row--looks'."
   (let ((look (gethash record gemini-companion-overview-row--looks)))
     (unless (and look (equal (car look) (gemini-companion-changes-version record)))
       (gemini-companion-changes-look record)
-      (setq look (puthash record (list (gemini-companion-changes-version record))
+      (setq look (puthash record (cons (gemini-companion-changes-version record) t)
                           gemini-companion-overview-row--looks)))
     look))
 
-(defun gemini-companion-overview-row--decided (record turn)
-  "Return what is kept and undone of what TURN has written to RECORD's file."
-  (let* ((look (gemini-companion-overview-row--look record))
-         (known (assq turn (cdr look))))
-    (unless known
-      (setq known (cons turn
-                        (gemini-companion-changes-kept-and-undone
-                         record
-                         (seq-filter (lambda (edit)
-                                       (eq turn (gemini-companion-edit-turn edit)))
-                                     (gemini-companion-changes-file-edits record)))))
-      (setcdr look (cons known (cdr look))))
-    (cdr known)))
+(defun gemini-companion-overview-row--decided (record)
+  "Return what is kept and undone in RECORD's file."
+  (let ((look (gemini-companion-overview-row--look record)))
+    (when (eq t (cdr look))
+      (setcdr look (gemini-companion-changes-kept-and-undone record)))
+    (cdr look)))
 
-(defun gemini-companion-overview-row--turn-of-change (change)
-  "Return the newest turn that has written a line of CHANGE, or nil."
-  (when-let* ((edit (car (gemini-companion-weave-change-edits change))))
-    (gemini-companion-edit-turn edit)))
+(defun gemini-companion-overview-row--of-turn (turn changes)
+  "Return those of CHANGES that are counted in TURN."
+  (seq-filter (lambda (change) (eq turn (gemini-companion-changes-turn change)))
+              changes))
 
 (defun gemini-companion-overview-row-version (row)
   "Return a value that differs, by `equal', after a change of ROW's file."
@@ -298,11 +291,8 @@ RECORD is that of the file, or nil.  EDITS are those of TURN, the last one
 first.  NAME is nil if they were not written."
   (let* ((edit (car edits))
          (_ (and record (gemini-companion-overview-row--look record)))
-         (known (and record (gemini-companion-changes-file-known record)))
-         (left (seq-filter
-                (lambda (change)
-                  (eq turn (gemini-companion-overview-row--turn-of-change change)))
-                known)))
+         (left (and record (gemini-companion-changes-file-known record)))
+         (decided (and record (gemini-companion-overview-row--decided record))))
     (gemini-companion-overview-row
      :key (if name
               (list 'file (gemini-companion-turn-began turn) name)
@@ -313,19 +303,18 @@ first.  NAME is nil if they were not written."
      :path (if record
                (gemini-companion-changes-path record)
              (gemini-companion-edit-file edit))
-     :left left
-     :decided (and record (gemini-companion-overview-row--decided record turn))
-     :newer (gemini-companion-overview-row--newer turn known))))
+     :left (gemini-companion-overview-row--of-turn turn left)
+     :decided (gemini-companion-overview-row--of-turn turn decided)
+     :newer (gemini-companion-overview-row--newer turn (append left decided)))))
 
 (defun gemini-companion-overview-row--newer (turn changes)
-  "Return the newest turn in which those of CHANGES are counted that are of TURN.
-Return nil if all of these are counted in TURN."
+  "Return the newest turn in which CHANGES are counted that TURN has written, too.
+Return nil if all that TURN has written is counted in it."
   (car (seq-sort-by
         #'gemini-companion-turn-began #'>
         (delq nil
               (mapcar (lambda (change)
-                        (let ((newest (gemini-companion-overview-row--turn-of-change
-                                       change)))
+                        (let ((newest (gemini-companion-changes-turn change)))
                           (and newest
                                (not (eq newest turn))
                                (seq-some (lambda (edit)

@@ -71,4 +71,199 @@
                                    groups)
                            (lambda (a b) (string< (car a) (car b)))))))))
 
+(defun gemini-companion-overview-row-test-lines (row)
+  "Return the numbers of lines that are drawn for ROW, a list of two."
+  (let ((text (substring-no-properties
+               (gemini-companion-overview-draw-heading row "" 200))))
+    (if (string-match "\\+\\([0-9]+\\) .\\([0-9]+\\)" text)
+        (list (string-to-number (match-string 1 text))
+              (string-to-number (match-string 2 text)))
+      (list 0 0))))
+
+(defun gemini-companion-overview-row-test-sum (rows)
+  "Return the sums of the numbers of lines that are drawn for ROWS."
+  (apply #'cl-mapcar #'+ '(0 0)
+         (mapcar #'gemini-companion-overview-row-test-lines rows)))
+
+(defun gemini-companion-overview-row-test-sums (rows records)
+  "Check that the numbers of ROWS, those of level 1, add up.
+RECORDS are those of all files."
+  (dolist (cli rows)
+    (let ((left 0))
+      (dolist (turn (gemini-companion-overview-row-rows cli))
+        (let ((files (gemini-companion-overview-row-files turn)))
+          (cl-incf left (gemini-companion-overview-row-count-left turn))
+          (should (equal (gemini-companion-overview-row-test-lines turn)
+                         (gemini-companion-overview-row-test-sum files)))
+          (should (= (gemini-companion-overview-row-count-left turn)
+                     (apply #'+ (mapcar (lambda (file)
+                                          (length (gemini-companion-overview-row-left
+                                                   file)))
+                                        files))))))
+      (should (= left (gemini-companion-overview-row-count-left cli)))))
+  (should (= (or (gemini-companion-changes-left) 0)
+             (apply #'+ (mapcar #'gemini-companion-overview-row-count-left rows))))
+  (dolist (record records)
+    (let ((files (seq-filter (lambda (file)
+                               (eq record (gemini-companion-overview-row-record file)))
+                             (seq-mapcat #'gemini-companion-overview-row-files rows))))
+      ;; Each change is in one row.
+      (should (gemini-companion-overview-row-test-same-p
+               (seq-mapcat #'gemini-companion-overview-row-left files)
+               (gemini-companion-changes-file-known record)))
+      (should (gemini-companion-overview-row-test-same-p
+               (seq-mapcat #'gemini-companion-overview-row-decided files)
+               (gemini-companion-changes-kept-and-undone record)))
+      ;; Each line is in one of those that are kept, and in one that is undone.
+      (dolist (state '(kept undone))
+        (let ((end 0))
+          (dolist (one (seq-sort-by
+                        #'gemini-companion-lines-change-start #'<
+                        (seq-filter
+                         (lambda (one)
+                           (eq state (gemini-companion-weave-decided-state one)))
+                         (seq-mapcat #'gemini-companion-overview-row-decided files))))
+            (should (<= end (gemini-companion-lines-change-start one)))
+            (setq end (gemini-companion-lines-change-end one)))))
+      ;; What is drawn in one diff does not overlap.
+      (dolist (file files)
+        (let ((end 0))
+          (dolist (one (seq-sort-by
+                        #'gemini-companion-lines-change-start #'<
+                        (append (gemini-companion-overview-row-left file)
+                                (gemini-companion-overview-row-decided file))))
+            (should (<= end (gemini-companion-lines-change-start one)))
+            (setq end (gemini-companion-lines-change-end one))))))))
+
+(defun gemini-companion-overview-row-test-same-p (some others)
+  "Return non-nil if the changes SOME are OTHERS, in any order."
+  (and (= (length some) (length others))
+       (seq-every-p (lambda (one) (member one others)) some)))
+
+(defun gemini-companion-overview-row-test-written (lines random)
+  "Return LINES as a CLI may change them; RANDOM returns numbers below a limit."
+  (let ((lines (copy-sequence lines)))
+    (dotimes (_ (1+ (funcall random 3)))
+      (let* ((at (funcall random (length lines)))
+             (tail (nthcdr at lines)))
+        (pcase (funcall random 4)
+          (0 (when (cddr lines)
+               (setq lines (append (seq-take lines at) (cdr tail)))))
+          (1 (setq lines (append (seq-take lines at)
+                                 (list (format "new %d" (funcall random 1000)))
+                                 tail)))
+          (_ (setcar tail (format "line %d" (funcall random 1000)))))))
+    lines))
+
+(defun gemini-companion-overview-row-test-run (seed)
+  "Write, keep, undo, and take back by chance with SEED, and check the numbers."
+  (let* ((state seed)
+         (random (lambda (limit)
+                   (setq state (mod (+ 12345 (* 1103515245 state)) 2147483648))
+                   (mod (/ state 65536) limit)))
+         (base (mapcar #'number-to-string (number-sequence 1 12)))
+         (text (lambda (lines) (concat (string-join lines "\n") "\n"))))
+    (gemini-companion-overview-test-with `(("a" ,(funcall text base))
+                                           ("b" ,(funcall text base)))
+      (let ((others (list session (list :id "two" :pid 22 :client "qwen"
+                                        :directory directory))))
+        (gemini-companion-server-receive 'sessions-update others)
+        (dotimes (_ 4)
+          (let ((cli (nth (funcall random 2) others)))
+            (gemini-companion-state-report cli 'prompt "Do it")
+            (dotimes (_ (1+ (funcall random 2)))
+              (let ((file (if (= 0 (funcall random 2)) "a" "b")))
+                (gemini-companion-test-writes
+                 file
+                 (funcall text (gemini-companion-overview-row-test-written
+                                (split-string (gemini-companion-text-read file) "\n" t)
+                                random))
+                 cli (= 0 (funcall random 4)))))
+            (gemini-companion-state-report cli 'end nil))
+          (dotimes (_ 4)
+            (let* ((rows (gemini-companion-overview-rows directory))
+                   (files (seq-filter #'gemini-companion-overview-row-left
+                                      (seq-mapcat #'gemini-companion-overview-row-files
+                                                  rows)))
+                   (file (and files (nth (funcall random (length files)) files)))
+                   (change (and file
+                                (let ((left (gemini-companion-overview-row-left file)))
+                                  (nth (funcall random (length left)) left)))))
+              (gemini-companion-overview-row-test-sums
+               rows (gemini-companion-changes-files 'all))
+              (condition-case nil
+                  (pcase (funcall random 4)
+                    ((and 0 (guard change))
+                     (gemini-companion-decision-with "keep"
+                       (gemini-companion-changes-keep
+                        (gemini-companion-overview-row-record file) (list change))))
+                    ((and 1 (guard change))
+                     (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                       (gemini-companion-decision-with "undo"
+                         (gemini-companion-walk-undo
+                          (list (list (gemini-companion-overview-row-record file)
+                                      change))))))
+                    (2 (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                         (gemini-companion-decision-undo)))
+                    (3 (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                         (gemini-companion-decision-redo))))
+                (user-error nil)))))
+        (gemini-companion-overview-row-test-sums
+         (gemini-companion-overview-rows directory)
+         (gemini-companion-changes-files 'all))
+        ;; All kept: the numbers are those of all that was written.
+        (pcase-dolist (`(,record . ,changes)
+                       (seq-mapcat #'gemini-companion-overview-row-groups
+                                   (gemini-companion-overview-rows directory)))
+          (gemini-companion-changes-keep record changes))
+        (let ((rows (gemini-companion-overview-rows directory)))
+          (gemini-companion-overview-row-test-sums
+           rows (gemini-companion-changes-files 'all))
+          (should-not (gemini-companion-changes-left)))))))
+
+(ert-deftest gemini-companion-overview-row-has-numbers-that-add-up ()
+  (dotimes (n 4)
+    (ert-info ((format "Seed %d" n))
+      (gemini-companion-overview-row-test-run n))))
+
+(ert-deftest gemini-companion-overview-row-counts-a-kept-change-in-its-newest-turn ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
+    (gemini-companion-state-report session 'prompt "First")
+    (gemini-companion-test-writes "a" "1\ntwo\n3\n" session)
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Second")
+    (gemini-companion-test-writes "a" "1\nzwei\n3\n" session)
+    (cl-flet ((check (left decided)
+                (let* ((cli (car (gemini-companion-overview-rows directory)))
+                       (files (gemini-companion-overview-row-files cli)))
+                  (should (equal `((,left . ,decided) (0 . 0))
+                                 (mapcar (lambda (file)
+                                           (cons (length
+                                                  (gemini-companion-overview-row-left file))
+                                                 (length
+                                                  (gemini-companion-overview-row-decided
+                                                   file))))
+                                         files)))
+                  (should (equal '((1 1) (0 0))
+                                 (mapcar #'gemini-companion-overview-row-test-lines
+                                         files)))
+                  (should (string-match-p
+                           "also [0-9]" (gemini-companion-overview-draw-heading
+                                         (car files) "" 100)))
+                  (should (string-match-p
+                           "in [0-9]" (gemini-companion-overview-draw-heading
+                                       (cadr files) "" 100)))
+                  (caar (gemini-companion-overview-row-groups cli)))))
+      (let ((record (check 1 0)))
+        (gemini-companion-decision-with "keep"
+          (gemini-companion-changes-keep record
+                                         (gemini-companion-changes-file-known record)))
+        (check 0 1)
+        (gemini-companion-decision-undo)
+        (check 1 0)
+        (gemini-companion-decision-with "undo"
+          (gemini-companion-walk-undo
+           (list (cons record (gemini-companion-changes-file-known record)))))
+        (check 0 1)))))
+
 ;;; gemini-companion-overview-row-test.el ends here
