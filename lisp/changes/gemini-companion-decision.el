@@ -13,7 +13,10 @@
 ;;
 ;; A command calls `gemini-companion-decision-with'.  What it keeps, undoes and deletes
 ;; is reported by `gemini-companion-changes-decided'.  The undo of a file on another
-;; host, which is written later, is not recorded.
+;; host, which is written later, is not recorded.  What makes sense only as a whole,
+;; such as the undo of a rename, is done by
+;; `gemini-companion-decision-with-all': if one file fails, the files before get their
+;; text back, also when the decision is taken back or redone.
 
 ;;; Code:
 
@@ -21,23 +24,24 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-file-state)
-(require 'gemini-companion-label)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-weave)
+(require 'map)
 
 ;;;; State
 
 (cl-defstruct (gemini-companion-decision
                (:noinline t)
-               (:constructor gemini-companion-decision--make (label steps))
+               (:constructor gemini-companion-decision--make (label steps whole))
                (:copier nil))
   "What one command has kept, undone and deleted.
 LABEL is a text about that for the user.  STEPS are the arguments of
-`gemini-companion-changes-decided', lists, the first one first."
-  label steps)
+`gemini-companion-changes-decided', lists, the first one first.  If WHOLE
+is non-nil, all of them are taken back or redone, or none."
+  label steps whole)
 
 (defconst gemini-companion-decision--most 50
   "How many decisions are recorded.")
@@ -58,17 +62,43 @@ as well."
   (declare (indent 1) (debug t))
   `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label)))
 
-(defun gemini-companion-decision--call (body label)
-  "Call BODY, and record what it decides with the value of LABEL, a function."
-  (let* ((steps nil)
-         (gemini-companion-changes-decided-functions
-          (cons (lambda (&rest step) (push step steps))
-                gemini-companion-changes-decided-functions)))
-    (unwind-protect (funcall body)
+(defmacro gemini-companion-decision-with-all (label &rest body)
+  "Evaluate BODY, and record what was undone by it as one decision, or do nothing.
+If BODY signals an error, or the user quits, take back what it has done, and
+signal that.  For LABEL and the value, see `gemini-companion-decision-with'."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label) t))
+
+(defun gemini-companion-decision--call (body label &optional whole)
+  "Call BODY, and record what it decides with the value of LABEL, a function.
+If WHOLE is non-nil, BODY has to do all, or what it has done is taken back."
+  (let ((steps nil)
+        (ended nil))
+    (unwind-protect
+        (let ((gemini-companion-changes-decided-functions
+               (cons (lambda (&rest step) (push step steps))
+                     gemini-companion-changes-decided-functions))
+              (inhibit-quit (or whole inhibit-quit)))
+          (prog1 (funcall body)
+            (setq ended t)))
+      (when (and whole (not ended))
+        (setq steps (gemini-companion-decision--put-back steps t)))
       (when steps
         (gemini-companion-decision--push
-         (gemini-companion-decision--make (funcall label) (nreverse steps)))
+         (gemini-companion-decision--make (funcall label) (nreverse steps)
+                                          (and whole ended)))
         (setq gemini-companion-decision--taken-back nil)))))
+
+(defun gemini-companion-decision--put-back (steps back)
+  "Take STEPS back if BACK is non-nil, else redo them, as another one has failed.
+STEPS are in the order in which that is to happen.  Return those for which it
+is impossible."
+  (let ((inhibit-quit t))
+    (seq-filter (lambda (step)
+                  (condition-case nil
+                      (ignore (apply #'gemini-companion-decision--step back step))
+                    ((error quit) t)))
+                steps)))
 
 (defun gemini-companion-decision--push (decision)
   "Record DECISION as the last one."
@@ -81,17 +111,23 @@ as well."
 (defun gemini-companion-decision--take (decision back)
   "Take DECISION back if BACK is non-nil, else redo it, and report that.
 Return it with those steps that were taken back or redone, or nil if there are
-none.  If the user objects, the other steps are done all the same."
-  (let ((done nil)
-        (skipped nil)
-        (problems nil)
-        (steps (gemini-companion-decision-steps decision)))
-    (dolist (step (if back (reverse steps) steps))
+none.  If the user objects, the other steps are done all the same.  If DECISION
+is whole, no step is, and that is an error, unless a file is missing."
+  (let* ((done nil)
+         (skipped nil)
+         (whole (gemini-companion-decision-whole decision))
+         (problems (and whole (gemini-companion-decision--missing decision)))
+         (steps (gemini-companion-decision-steps decision)))
+    (dolist (step (unless problems (if back (reverse steps) steps)))
       (condition-case problem
           (if (apply #'gemini-companion-decision--step back step)
               (push step done)
             (push step skipped))
-        (user-error (push (error-message-string problem) problems))))
+        ((error quit)
+         (cond (whole (gemini-companion-decision--give-up done back problem))
+               ((eq 'user-error (car problem))
+                (push (error-message-string problem) problems))
+               (t (signal (car problem) (cdr problem)))))))
     (message "%s: %s%s%s"
              (if back "Taken back" "Redone")
              (if done (gemini-companion-decision-label decision) "nothing")
@@ -104,7 +140,39 @@ none.  If the user objects, the other steps are done all the same."
     (and done
          (gemini-companion-decision--make
           (gemini-companion-decision-label decision)
-          (if back done (nreverse done))))))
+          (if back done (nreverse done))
+          whole))))
+
+(defun gemini-companion-decision--edit (step)
+  "Return the edit of the file of STEP."
+  (pcase-let ((`(,_ ,record ,_ . ,(map :edit)) step))
+    (if record (gemini-companion-changes-file-edit record) edit)))
+
+(defun gemini-companion-decision--missing (decision)
+  "Return problems, texts, about the files of DECISION that are missing.
+DECISION has deleted none."
+  (cl-loop for step in (gemini-companion-decision-steps decision)
+           for edit = (gemini-companion-decision--edit step)
+           unless (gemini-companion-text-attributes
+                   (if-let* ((record (nth 1 step)))
+                       (gemini-companion-changes-path record)
+                     (gemini-companion-edit-file edit)))
+           collect (format "%s was deleted or renamed since"
+                           (gemini-companion-edit-name edit))))
+
+(defun gemini-companion-decision--give-up (done back problem)
+  "Signal a `user-error' about PROBLEM, a condition, of a step of a decision.
+Before that, put back DONE, the steps before it, the last one first: if BACK is
+non-nil, redo them."
+  (let ((left (gemini-companion-decision--put-back done (not back))))
+    (user-error "%s: %s"
+                (concat (if back "Nothing taken back" "Nothing redone")
+                        (and left " but in ")
+                        (mapconcat (lambda (step)
+                                     (gemini-companion-edit-name
+                                      (gemini-companion-decision--edit step)))
+                                   left ", "))
+                (error-message-string problem))))
 
 (cl-defun gemini-companion-decision--step
     (back kind record hunks &key edit file before after modes)

@@ -651,8 +651,20 @@ If one of them cannot be undone, none is."
         (what (gemini-companion-request-change group)))
     (mapc #'gemini-companion-undo-check edits)
     (when (y-or-n-p (format "Undo %s? " what))
-      (gemini-companion-decision-with (concat "undo of " what)
-        (gemini-companion-overview--undo-all edits (length edits) nil)))))
+      (unwind-protect
+          (condition-case problem
+              (gemini-companion-decision-with-all (concat "undo of " what)
+                (dolist (edit edits)
+                  (gemini-companion-undo-edit edit nil #'ignore)))
+            (error
+             (user-error "%s: %s"
+                         (gemini-companion-overview--undone
+                          (seq-count #'gemini-companion-undo-unwritten edits)
+                          (length edits))
+                         (error-message-string problem))))
+        (gemini-companion-overview--refresh))
+      (message "%s" (gemini-companion-overview--undone (length edits)
+                                                       (length edits))))))
 
 (defun gemini-companion-overview--undo-edit (edit hunk)
   "Undo EDIT as a whole, or its HUNK if that is non-nil, if the user agrees."
@@ -721,12 +733,16 @@ PROBLEMS are those of the previous ones."
                       (gemini-companion-undo-edit (pop edits) nil go-on)
                     (error (funcall add (error-message-string problem))))))
     (when ended
-      (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
-        (with-current-buffer buffer
-          (gemini-companion-page-refresh)))
+      (gemini-companion-overview--refresh)
       (message "%s%s"
                (gemini-companion-overview--undone (- count (length problems)) count)
                (mapconcat (apply-partially #'concat "; ") problems "")))))
+
+(defun gemini-companion-overview--refresh ()
+  "Draw the overview again, if it exists."
+  (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
+    (with-current-buffer buffer
+      (gemini-companion-page-refresh))))
 
 (defun gemini-companion-overview--undone (done count)
   "Return a text that DONE of COUNT edits were undone."

@@ -226,6 +226,18 @@ Return the question, or nil if none is asked."
                                    (gemini-companion-overview-accept)))))
         (should (gemini-companion-renames-open))))))
 
+(defmacro gemini-companion-rename-test-failing (fails &rest body)
+  "Evaluate BODY, where writes fail if FAILS, given a file and a text, is true."
+  (declare (indent 1) (debug t))
+  `(let ((write (symbol-function 'gemini-companion-text-write))
+         (fails ,fails))
+     (cl-letf (((symbol-function 'gemini-companion-text-write)
+                (lambda (file &optional text)
+                  (if (funcall fails (file-name-nondirectory file) text)
+                      (signal 'file-error '("No space left on device"))
+                    (funcall write file text)))))
+       ,@body)))
+
 ;; Either edit is undone with the other, or none is.
 (ert-deftest gemini-companion-rename-is-undone-as-one ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
@@ -244,6 +256,12 @@ Return the question, or nil if none is asked."
             (should-not asked)
             (should (string-search "uno" (gemini-companion-rename-test-text "b.py")))
             (rename-file "other.py" "a.py")
+            (gemini-companion-rename-test-failing
+                (lambda (file _) (equal file "b.py"))
+              (should (string-search "Nothing undone: b.py cannot be undone"
+                                     (gemini-companion-test-refusal (undo)))))
+            (should (equal "def uno():\n    pass\n"
+                           (gemini-companion-rename-test-text "a.py")))
             (undo)
             (should (string-match-p "\\`Undo rename one .+ uno, 3 places in 2 files\\? \\'"
                                     (car asked)))
@@ -319,18 +337,6 @@ Return the question, or nil if none is asked."
                                         :reason)))
               (should-not (gemini-companion-renames-open))))
         (gemini-companion-remove-comments 'all)))))
-
-(defmacro gemini-companion-rename-test-failing (fails &rest body)
-  "Evaluate BODY, where writes fail if FAILS, given a file and a text, is true."
-  (declare (indent 1) (debug t))
-  `(let ((write (symbol-function 'gemini-companion-text-write))
-         (fails ,fails))
-     (cl-letf (((symbol-function 'gemini-companion-text-write)
-                (lambda (file &optional text)
-                  (if (funcall fails (file-name-nondirectory file) text)
-                      (signal 'file-error '("No space left on device"))
-                    (funcall write file text)))))
-       ,@body)))
 
 (ert-deftest gemini-companion-rename-writes-all-files-or-none ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files

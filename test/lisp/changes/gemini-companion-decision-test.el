@@ -167,5 +167,89 @@
           (should (equal (list gemini-companion-test-lines "B\n") (funcall texts))))
       (gemini-companion-part-stop 'decision))))
 
+;; The second file is not writable while `full' is non-nil, and none is if it is `all'
+;; and one was written.
+(ert-deftest gemini-companion-decision-is-done-taken-back-and-redone-by-all-or-none ()
+  (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+    (let* ((edits (list (gemini-companion-test-writes
+                         "a" gemini-companion-decision-test-text session)
+                        (gemini-companion-test-writes "b" "C\n" session)))
+           (before (list gemini-companion-test-lines "B\n"))
+           (after (list gemini-companion-decision-test-text "C\n"))
+           (texts (lambda ()
+                    (mapcar #'gemini-companion-test-file-text '("a" "b"))))
+           (undo (lambda (edits)
+                   (gemini-companion-decision-with-all "undo of 2 edits"
+                     (mapc #'gemini-companion-undo-edit edits))))
+           (write (symbol-function 'gemini-companion-text-write))
+           (full nil))
+      (unwind-protect
+          (cl-letf (((symbol-function 'gemini-companion-text-write)
+                     (lambda (file &optional text)
+                       (when (and full (equal "b" (file-name-nondirectory file)))
+                         (signal 'file-error '("No space left on device")))
+                       (funcall write file text))))
+            (cl-flet ((fails (files function &rest arguments)
+                        (setq full t)
+                        (should (string-match-p
+                                 "b cannot be \\(?:undone\\|written\\) (No space left on device)"
+                                 (gemini-companion-test-refusal
+                                   (apply function arguments))))
+                        (should (equal files (funcall texts)))
+                        (gemini-companion-changes-look-at-edits edits)
+                        (dolist (edit edits)
+                          (should (eq (if (equal files after) 'automatic 'reverted)
+                                      (gemini-companion-edit-status edit))))
+                        (setq full nil)))
+              (fails after undo edits)
+              (should (string-search "No keep or undo to take back"
+                                     (gemini-companion-test-refusal
+                                       (gemini-companion-decision-undo))))
+              (funcall undo edits)
+              (should (equal before (funcall texts)))
+              (fails before #'gemini-companion-decision-undo)
+              ;; It can be tried again.
+              (gemini-companion-decision-undo)
+              (should (equal after (funcall texts)))
+              (fails after #'gemini-companion-decision-redo)
+              (gemini-companion-decision-redo)
+              (should (equal before (funcall texts)))
+              ;; Without a file, it would be the next one for ever.
+              (delete-file "a")
+              (should (equal "Taken back: nothing; a was deleted or renamed since"
+                             (gemini-companion-decision-test-said
+                              #'gemini-companion-decision-undo)))
+              (should (equal "B\n" (gemini-companion-test-file-text "b")))
+              (should (string-search "No keep or undo to take back"
+                                     (gemini-companion-test-refusal
+                                       (gemini-companion-decision-undo))))))
+        (gemini-companion-part-stop 'decision)))))
+
+;; What was undone in the file that cannot be written any more is a decision.
+(ert-deftest gemini-companion-decision-records-what-cannot-be-put-back ()
+  (gemini-companion-test-with-changes '(("a" "A\n") ("b" "B\n"))
+    (let* ((edits (list (gemini-companion-test-writes "a" "C\n" session)
+                        (gemini-companion-test-writes "b" "D\n" session)))
+           (write (symbol-function 'gemini-companion-text-write))
+           (left 1))
+      (unwind-protect
+          (progn
+            (cl-letf (((symbol-function 'gemini-companion-text-write)
+                       (lambda (file &optional text)
+                         (when (< (cl-decf left) 0)
+                           (signal 'file-error '("No space left on device")))
+                         (funcall write file text))))
+              (should (string-search
+                       "b cannot be undone"
+                       (gemini-companion-test-refusal
+                         (gemini-companion-decision-with-all "undo of 2 edits"
+                           (mapc #'gemini-companion-undo-edit edits))))))
+            (should (equal '("A\n" "D\n")
+                           (mapcar #'gemini-companion-test-file-text '("a" "b"))))
+            (gemini-companion-decision-undo)
+            (should (equal '("C\n" "D\n")
+                           (mapcar #'gemini-companion-test-file-text '("a" "b")))))
+        (gemini-companion-part-stop 'decision)))))
+
 (provide 'gemini-companion-decision-test)
 ;;; gemini-companion-decision-test.el ends here
