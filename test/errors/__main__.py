@@ -371,7 +371,7 @@ def checkers() -> dict[str, list[str]]:
         "typescript": tsc,
         "clangd": ["sh", "-c", clangd],
         "gopls": ["env", *(f"{k}={v}" for k, v in environment().items()),
-                  "go", "build", "./..."],
+                  "go", "build", "-gcflags=-e", "./..."],
     }  # fmt: skip
 
 
@@ -386,6 +386,7 @@ def judge_renames(name: str, tools: Tools, count: int) -> renames.Score:
         project = scratch.project
         files = sorted(x for x in project.rglob("*.*") if x.suffix in STATEMENTS)
         wanted = renames.make(project, files, count)
+        renames.put_behind_emoji(wanted)
         plan = {
             "project": str(project),
             "command": server.command,
@@ -408,12 +409,14 @@ def main_of_renames(names: list[str], count: int) -> int:
         times = sorted(score.times) or [0]
         row = (
             f"{name:14}{version:6}{score.renamed:7}{score.refused:8}{score.files:6}"
-            f"{score.left:5}{score.broken:7}{score.wrong:6}"
+            f"{score.left:5}{score.broken:7}{score.listed:7}{score.missed:7}"
+            f"{score.wrong:6}"
             f"{times[len(times) // 2]:8.2f}{times[len(times) * 95 // 100]:7.2f}"
         )
         print(row, flush=True)
         rows.append((row, score))
-    print("server        Emacs renamed refused files left broken wrong   p50 s  p95 s")
+    print("server        Emacs renamed refused files left broken listed missed"
+          " wrong   p50 s  p95 s")  # fmt: skip
     print("\n".join(row for row, _ in rows))
     return any(score.wrong or not score.renamed for _, score in rows)
 
