@@ -501,34 +501,39 @@ declines."
   (let* ((trusted (seq-filter #'gemini-companion-tools--policy clients))
          (answering
           (seq-filter #'gemini-companion-tools--permission-event clients))
-         (more (delq nil
-                     (list (and trusted
-                                (format "allows these questions and renames of %s \
-without confirmation"
-                                        (gemini-companion-tools--titles trusted)))
-                           (and answering
-                                (format "answers in Emacs what %s asks permission for"
-                                        (gemini-companion-tools--titles answering)))))))
+         (tools (and trusted
+                     (format "allows %s to ask and rename without confirmation"
+                             (gemini-companion-tools--titles trusted))))
+         (answers (and answering
+                       (format "answers in Emacs what %s asks permission for"
+                               (gemini-companion-tools--titles answering))))
+         (both (and tools answers)))
     ;; The echo area shows five lines of a terminal of 80 columns and 24 lines.
     (pcase (car (read-multiple-choice
                  (format "A linked CLI shows here what it asks.  %s get \
-the new errors after an edit, and may ask about shared files; %s may rename \
+the errors of an edit and may ask about shared files; %s may rename \
 symbols, which you review.%s  Link %s?"
                          (gemini-companion-clients-titles
                           (append (gemini-companion-tools--linkable)
                                   (gemini-companion-tools--reporting)))
                          (gemini-companion-clients-titles
                           (gemini-companion-tools--linkable))
-                         (if more
-                             (format "  \"All\" %s." (string-join more ", and "))
-                           "")
+                         (cond (both (format "  \"Tools\" %s; \"all\" also %s."
+                                             tools answers))
+                               ((or tools answers)
+                                (format "  \"All\" %s." (or tools answers)))
+                               (t ""))
                          (gemini-companion-tools--titles all))
                  `((?y "yes" "Link them, and allow nothing else.")
-                   ,@(and more
-                          `((?a "all" ,(concat "Link them.  This "
-                                               (string-join more ", and ") "."))))
+                   ,@(when both
+                       `((?t "tools" ,(format "Link them.  This %s." tools))))
+                   ,@(when (or tools answers)
+                       `((?a "all" ,(format "Link them.  This %s."
+                                            (string-join (delq nil (list tools answers))
+                                                         ", and ")))))
                    (?n "no" "Link nothing."))))
       (?y '(nil nil))
+      (?t (list trusted nil))
       (?a (list trusted answering))
       (_ (user-error "Nothing was linked")))))
 

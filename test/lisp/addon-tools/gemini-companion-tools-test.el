@@ -130,6 +130,31 @@ character or quit, whether to unlink them by t or nil."
       (delete-directory gemini-companion-install-directory)
       (should (equal before (gemini-companion-tools-test-files directory))))))
 
+;; Gemini CLI has the first, Qwen Code the second.
+(ert-deftest gemini-companion-tools-asks-one-question-about-both-permissions ()
+  :tags '(pure)
+  (gemini-companion-tools-test-with-home
+    (pcase-dolist (`(,key ,policy ,answers) '((?y nil nil) (?t t nil) (?a t t)))
+      (ert-info ((string key))
+        (gemini-companion-tools-test-call key)
+        (should (eq policy (file-exists-p ".gemini/policies/gemini-companion.toml")))
+        (should (eq answers (gemini-companion-tools-answers-p "qwen")))
+        (gemini-companion-tools-test-call t)))
+    ;; With one of these CLIs, "all" is that.
+    (pcase-dolist (`(,gone . ,keys) '((nil ?y ?t ?a ?n) ("qwen" ?y ?a ?n)
+                                      ("gemini" ?y ?n)))
+      (when gone
+        (delete-file gone))
+      (cl-letf (((symbol-function 'read-multiple-choice)
+                 (lambda (prompt choices &rest _)
+                   ;; What the user reads ends with the words for the keys.
+                   (should (< (length (format "%s ([%s], [?]): " prompt
+                                              (mapconcat #'cadr choices "], [")))
+                              (* 5 79)))
+                   (should (equal keys (mapcar #'car choices)))
+                   '(?n))))
+        (should-error (gemini-companion-tools) :type 'user-error)))))
+
 (ert-deftest gemini-companion-tools-links-the-others-where-one-cannot-be-linked ()
   :tags '(pure)
   (gemini-companion-tools-test-with-home
