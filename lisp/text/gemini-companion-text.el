@@ -288,13 +288,19 @@ Signal a `user-error' if diff3 fails."
   "Call FUNCTION, from a hook of the user, with ARGS; return nil.
 Report an error of FUNCTION.  It cannot exit from the caller, or switch the
 buffer of the caller."
-  (catch 'gemini-companion-text-call
-    (unwind-protect
-        (condition-case-unless-debug err
-            (save-current-buffer (apply function args))
-          ((error quit) (message "A hook failed: %S" err)))
-      ;; FUNCTION may throw to a tag outside of the caller.
-      (throw 'gemini-companion-text-call nil))))
+  (let ((ended nil))
+    (catch 'gemini-companion-text-call
+      (unwind-protect
+          (progn
+            (condition-case-unless-debug err
+                (save-current-buffer (apply function args))
+              ((error quit) (message "A hook failed: %S" err)))
+            (setq ended t))
+        ;; FUNCTION may throw to a tag outside of the caller.  Emacs forgets C-g,
+        ;; typed while `inhibit-quit' is non-nil, if a form here throws.
+        (unless ended
+          (throw 'gemini-companion-text-call nil))))
+    nil))
 
 ;;;; Names
 
