@@ -26,6 +26,7 @@
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-slices)
 (require 'gemini-companion-text)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-weave)
@@ -110,38 +111,56 @@ is impossible."
 
 (defun gemini-companion-decision--take (decision back)
   "Take DECISION back if BACK is non-nil, else redo it, and report that.
-Return it with those steps that were taken back or redone, or nil if there are
-none.  If the user objects, the other steps are done all the same.  If DECISION
-is whole, no step is, and that is an error, unless a file is missing."
-  (let* ((done nil)
-         (skipped nil)
+Return two decisions: one with those steps that were taken back or redone, and
+one with those that are left, as the user has stopped in between.  One without
+steps is nil.  If the user objects, the other steps are done all the same.  If
+DECISION is whole, none is left, or none done, and that is an error, unless a
+file is missing."
+  (let* ((label (gemini-companion-decision-label decision))
          (whole (gemini-companion-decision-whole decision))
+         (steps (gemini-companion-decision-steps decision))
+         (in-order (if back (reverse steps) steps))
+         (done nil)
+         (skipped 0)
          (problems (and whole (gemini-companion-decision--missing decision)))
-         (steps (gemini-companion-decision-steps decision)))
-    (dolist (step (unless problems (if back (reverse steps) steps)))
-      (condition-case problem
-          (if (apply #'gemini-companion-decision--step back step)
-              (push step done)
-            (push step skipped))
-        ((error quit)
-         (cond (whole (gemini-companion-decision--give-up done back problem))
-               ((eq 'user-error (car problem))
-                (push (error-message-string problem) problems))
-               (t (signal (car problem) (cdr problem)))))))
-    (message "%s: %s%s%s"
+         (take (lambda (step)
+                 (if (apply #'gemini-companion-decision--step back step)
+                     (push step done)
+                   (cl-incf skipped))))
+         (left nil)
+         (of (lambda (steps reversed)
+               (and steps
+                    (gemini-companion-decision--make
+                     label (if reversed (reverse steps) steps) whole)))))
+    (cond (problems)
+          (whole
+           (dolist (step in-order)
+             (condition-case problem
+                 (funcall take step)
+               ((error quit)
+                (gemini-companion-decision--give-up done back problem)))))
+          (t
+           (setq left (gemini-companion-slices-do
+                       (if back "Taking back" "Redoing") in-order
+                       (lambda (step)
+                         (condition-case problem
+                             (funcall take step)
+                           (user-error
+                            (push (error-message-string problem) problems))))))))
+    (message "%s: %s%s%s%s"
              (if back "Taken back" "Redone")
-             (if done (gemini-companion-decision-label decision) "nothing")
-             (if skipped
-                 (format (ngettext "; %d was so already" "; %d were so already"
-                                   (length skipped))
-                         (length skipped))
+             (cond ((null done) "nothing")
+                   (left (format "%d of %d files of %s" (length done) (length steps)
+                                 label))
+                   (t label))
+             (if (< 0 skipped)
+                 (format (ngettext "; %d was so already" "; %d were so already" skipped)
+                         skipped)
                "")
-             (mapconcat (apply-partially #'concat "; ") (nreverse problems) ""))
-    (and done
-         (gemini-companion-decision--make
-          (gemini-companion-decision-label decision)
-          (if back done (nreverse done))
-          whole))))
+             (mapconcat (apply-partially #'concat "; ") (nreverse problems) "")
+             (if left "; stopped" ""))
+    ;; The last step that was taken back is the first one to be redone.
+    (list (funcall of done (not back)) (funcall of left back))))
 
 (defun gemini-companion-decision--edit (step)
   "Return the edit of the file of STEP."
@@ -248,32 +267,38 @@ EDIT is in the file then if BACK is non-nil."
   "Take back the last keep or undo that you did outside of the file's buffer.
 The files may be visited or not; a new file that was deleted comes back.  What
 was taken back in the file already is passed by.  Where lines have changed
-since, both are shown, and you are asked."
+since, both are shown, and you are asked.  \\[keyboard-quit] stops between two
+files."
   (interactive)
   (let ((decision (or (pop gemini-companion-decision--done)
                       (user-error "No keep or undo to take back")))
         (ended nil))
     (unwind-protect
-        (let ((taken (gemini-companion-decision--take decision t)))
+        (pcase-let ((`(,taken ,left) (gemini-companion-decision--take decision t)))
           (setq ended t)
           (when taken
-            (push taken gemini-companion-decision--taken-back)))
+            (push taken gemini-companion-decision--taken-back))
+          (when left
+            (push left gemini-companion-decision--done)))
       ;; The user has quit.
       (unless ended
         (push decision gemini-companion-decision--done)))))
 
 ;;;###autoload
 (defun gemini-companion-decision-redo ()
-  "Redo the last keep or undo that `gemini-companion-decision-undo' took back."
+  "Redo the last keep or undo that `gemini-companion-decision-undo' took back.
+\\[keyboard-quit] stops between two files."
   (interactive)
   (let ((decision (or (pop gemini-companion-decision--taken-back)
                       (user-error "No keep or undo to redo")))
         (ended nil))
     (unwind-protect
-        (let ((redone (gemini-companion-decision--take decision nil)))
+        (pcase-let ((`(,redone ,left) (gemini-companion-decision--take decision nil)))
           (setq ended t)
           (when redone
-            (gemini-companion-decision--push redone)))
+            (gemini-companion-decision--push redone))
+          (when left
+            (push left gemini-companion-decision--taken-back)))
       (unless ended
         (push decision gemini-companion-decision--taken-back)))))
 

@@ -168,11 +168,15 @@ Return nil if its coding system does not have all of its characters."
 A remote file is not."
   (let ((file (gemini-companion-names-file)))
     (and file
-         (null (gemini-companion-names-of-copy file))
-         (gemini-companion-edit-texts-keepable-p file)
-         (let ((file-name-handler-alist nil))
-           (file-writable-p file))
+         (gemini-companion-undo--writable-p file)
          file)))
+
+(defun gemini-companion-undo--writable-p (file)
+  "Return non-nil if FILE is not remote, and its bytes can be written."
+  (and (null (gemini-companion-names-of-copy file))
+       (gemini-companion-edit-texts-keepable-p file)
+       (let ((file-name-handler-alist nil))
+         (file-writable-p file))))
 
 (defun gemini-companion-undo--saved-bytes ()
   "Return the bytes of the file of the current buffer, if these are its text.
@@ -294,6 +298,39 @@ impossible, signal an error after the rest."
                     why))
       (and new t))))
 
+(defun gemini-companion-undo-in-file (record changes)
+  "Undo CHANGES, some of those of RECORD at the last look, in its file.
+No buffer visits it.  Return nil, and change nothing, if a buffer is needed for
+that: to convert the file, to read or write it by a handler, or to ask."
+  (let* ((file (gemini-companion-changes-path record))
+         (edit (gemini-companion-changes-file-edit record))
+         (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+         (seen (gemini-companion-changes-seen record nil))
+         (old (and seen
+                   (gemini-companion-undo--writable-p file)
+                   (null (find-file-name-handler file 'insert-file-contents))
+                   (not (stringp (file-locked-p file)))
+                   (gemini-companion-text-bytes file)))
+         (text (and old (gemini-companion-edit-texts-decode edit old)))
+         (encode (lambda (text)
+                   (encode-coding-string text (gemini-companion-edit-coding edit)))))
+    (when (and text
+               (not (seq-some #'gemini-companion-changes-conversion changes))
+               (equal old (funcall encode text))
+               (equal (gemini-companion-changes-seen-lines seen)
+                      (gemini-companion-changes-lines-of-bytes record old)))
+      (let* ((without (gemini-companion-changes-with-end
+                       (gemini-companion-lines-undo-in-text changes text) text
+                       (gemini-companion-undo--format-without seen hunks)))
+             (new (funcall encode without)))
+        (when (equal without (gemini-companion-edit-texts-decode edit new))
+          (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
+                              (gemini-companion-lines-split text))
+          (gemini-companion-undo-write file old new)
+          (gemini-companion-changes-set-undone record hunks seen)
+          (gemini-companion-changes-decided 'undone record hunks :before old :after new)
+          t)))))
+
 (defun gemini-companion-undo--format-without (seen hunks)
   "Return the format of the text of SEEN without HUNKS."
   (gemini-companion-facts-format
@@ -399,10 +436,11 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
         (when mixed
           (gemini-companion-undo--show buffer
                                        (gemini-companion-lines-change-start mixed))
-          (unless (y-or-n-p (format "Lines of %s have changed since; %s all the same? "
-                                    (gemini-companion-edit-name
-                                     (gemini-companion-changes-file-edit record))
-                                    (if undone "undo" "bring them back")))
+          (unless (with-local-quit
+                    (y-or-n-p (format "Lines of %s have changed since; %s all the same? "
+                                      (gemini-companion-edit-name
+                                       (gemini-companion-changes-file-edit record))
+                                      (if undone "undo" "bring them back"))))
             (user-error "Not changed"))
           (unless (eq seen (gemini-companion-changes-seen record buffer))
             (user-error "%s has changed meanwhile"

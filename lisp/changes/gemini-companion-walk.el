@@ -23,6 +23,7 @@
 (require 'gemini-companion-names)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
+(require 'gemini-companion-slices)
 (require 'gemini-companion-text)
 (require 'gemini-companion-undo)
 (require 'gemini-companion-unified-draw)
@@ -260,6 +261,17 @@ If the file is none that can be visited, return why, a predicate."
                  (gemini-companion-changes-file-name record))
                 (gemini-companion-changes-look record)
               "is another file now"))))))
+
+(defun gemini-companion-walk--look (record)
+  "Look at the file of RECORD, which no buffer visits, and return its changes.
+If there is no such file, return why, a predicate."
+  (let ((file (gemini-companion-changes-path record)))
+    (cond ((gemini-companion-text-unreadable-reason file))
+          ((null (gemini-companion-text-attributes file)) "was deleted or renamed")
+          ((not (equal (gemini-companion-changes-file-name record)
+                       (gemini-companion-text-true-name file)))
+           "is another file now")
+          (t (gemini-companion-changes-look record)))))
 
 (defun gemini-companion-walk--go (back &optional at others prefix suffix)
   "Go to the next change, and report it.
@@ -570,13 +582,13 @@ MARKERS are as in `gemini-companion-walk--done'."
     (format (ngettext "%d change" "%d changes" count) count)))
 
 (defun gemini-companion-walk--check-undo (record changes)
-  "Signal an error if CHANGES of RECORD cannot be undone, or the user objects.
-The current buffer visits the file."
+  "Signal an error if CHANGES of RECORD cannot be undone, or the user objects."
   (unless (gemini-companion-walk--all-new-p record changes)
     (let ((name (gemini-companion-edit-name
-                 (gemini-companion-changes-file-edit record))))
-      (when-let* ((why (or (gemini-companion-revert-obstacle (current-buffer))
-                           (and (not (buffer-modified-p))
+                 (gemini-companion-changes-file-edit record)))
+          (buffer (gemini-companion-changes-buffer record)))
+      (when-let* ((why (or (and buffer (gemini-companion-revert-obstacle buffer))
+                           (and (not (and buffer (buffer-modified-p buffer)))
                                 (gemini-companion-undo-obstacle
                                  (gemini-companion-changes-file-name record))))))
         (user-error "%s %s" name why))
@@ -587,12 +599,81 @@ undo all the same? " name))))
 
 (defun gemini-companion-walk-undo (groups &optional agreed)
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
-These are visited, and not displayed; for unsaved text, see
+For AGREED, and what is visited, see `gemini-companion-walk-undo-groups'.
+Return what was done, a text."
+  (car (gemini-companion-walk-undo-groups groups agreed)))
+
+(defun gemini-companion-walk-undo-groups (groups &optional agreed)
+  "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
+A single file is visited, and not displayed; of several, those that no buffer
+visits are only written.  For unsaved text, see
 `gemini-companion-undo-in-buffer'.  If one cannot be changed, or the user
-objects, none is.  If AGREED is non-nil, the user has agreed that new files
-are deleted.  Return what was done, a text."
-  (pcase-dolist (`(,record . ,changes) groups)
-    (pcase (gemini-companion-walk-visit record)
+objects, none is.  The user can stop between two files.  If AGREED is
+non-nil, the user has agreed that new files are deleted.  Return a cons of what
+was done, a text, and of the GROUPS that were undone."
+  (let ((several (cdr groups))
+        (undone nil)
+        (texts nil)
+        (problems nil)
+        (left nil))
+    (dolist (group groups)
+      (gemini-companion-walk--check-group group several))
+    (setq left
+          (gemini-companion-slices-do
+           "Undoing" groups
+           (lambda (group)
+             (condition-case problem
+                 (progn
+                   ;; Its CLI may have written it meanwhile.
+                   (when undone
+                     (gemini-companion-walk--check-current group several))
+                   (push (gemini-companion-walk--undo-in-file (car group) (cdr group)
+                                                              agreed several)
+                         texts)
+                   (push group undone))
+               (user-error
+                (unless several
+                  (signal (car problem) (cdr problem)))
+                (push (error-message-string problem) problems))))))
+    (cons (if several
+              (concat (gemini-companion-walk--undone undone texts)
+                      (mapconcat (apply-partially #'concat "; ") (reverse problems) "")
+                      (gemini-companion-walk-stopped left))
+            (car texts))
+          (nreverse undone))))
+
+(defun gemini-companion-walk-stopped (left)
+  "Return the end of a message, that files are LEFT as the user has stopped."
+  (if left
+      (format (ngettext "; stopped, %d file is as it was" "; stopped, %d files are as they were"
+                        (length left))
+              (length left))
+    ""))
+
+(defun gemini-companion-walk--undone (groups texts)
+  "Return a text that GROUPS were undone; TEXTS are those about each."
+  (let ((unsaved (seq-count (apply-partially #'string-suffix-p ", not saved") texts)))
+    (if (null groups)
+        "Nothing undone"
+      (format (ngettext "Undid %s in %d file%s" "Undid %s in %d files%s" (length groups))
+              (gemini-companion-walk-count groups) (length groups)
+              (cond ((= 0 unsaved) "")
+                    ((= unsaved (length groups)) ", not saved")
+                    (t (format ", %d not saved" unsaved)))))))
+
+(defun gemini-companion-walk--check-group (group several)
+  "Signal an error if GROUP, (RECORD . CHANGES), cannot be undone.
+Visit its file, unless SEVERAL is non-nil and no buffer visits it."
+  (gemini-companion-walk--check-current group several)
+  (gemini-companion-walk--check-undo (car group) (cdr group)))
+
+(defun gemini-companion-walk--check-current (group several)
+  "Signal an error unless the changes of GROUP are those that the user has seen.
+For SEVERAL, see `gemini-companion-walk--check-group'."
+  (pcase-let ((`(,record . ,changes) group))
+    (pcase (if (and several (null (gemini-companion-changes-buffer record)))
+               (gemini-companion-walk--look record)
+             (gemini-companion-walk-visit record))
       ((and why (pred stringp))
        (user-error "%s %s"
                    (gemini-companion-edit-name
@@ -603,29 +684,21 @@ are deleted.  Return what was done, a text."
                          changes)
       (user-error "%s has changed meanwhile; look at it again"
                   (gemini-companion-edit-name
-                   (gemini-companion-changes-file-edit record))))
-    (with-current-buffer (gemini-companion-changes-buffer record)
-      (gemini-companion-walk--check-undo record changes)))
-  (let ((done (mapcar (pcase-lambda (`(,record . ,changes))
-                        (with-current-buffer (gemini-companion-changes-buffer record)
-                          (gemini-companion-walk--undo-in-file record changes agreed)))
-                      groups)))
-    (if (cdr done)
-        (let ((unsaved (seq-count (apply-partially #'string-suffix-p ", not saved")
-                                  done)))
-          (format "Undid %s in %d files%s"
-                  (gemini-companion-walk-count groups) (length done)
-                  (cond ((= 0 unsaved) "")
-                        ((= unsaved (length done)) ", not saved")
-                        (t (format ", %d not saved" unsaved)))))
-      (car done))))
+                   (gemini-companion-changes-file-edit record))))))
 
-(defun gemini-companion-walk--undo-in-file (record changes agreed)
-  "Undo CHANGES of RECORD in its buffer, or delete the file if it was new.
-For AGREED, see `gemini-companion-walk-undo'.  Return what was done."
+(defun gemini-companion-walk--undo-in-file (record changes agreed several)
+  "Undo CHANGES of RECORD in its file, or delete the file if it was new.
+AGREED is as of `gemini-companion-walk-undo-groups'.  SEVERAL is non-nil if
+this is one of several files.  Return what was done."
   (if (gemini-companion-walk--all-new-p record changes)
       (gemini-companion-walk--delete record agreed)
-    (let ((saved (gemini-companion-undo-in-buffer record changes)))
+    (let ((saved (or (and several
+                          (null (gemini-companion-changes-buffer record))
+                          (gemini-companion-undo-in-file record changes))
+                     (progn
+                       (gemini-companion-walk-visit record)
+                       (with-current-buffer (gemini-companion-changes-buffer record)
+                         (gemini-companion-undo-in-buffer record changes))))))
       (format "Undid %s of %s%s"
               (gemini-companion-walk-count (list (cons record changes)))
               (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
@@ -634,11 +707,11 @@ For AGREED, see `gemini-companion-walk-undo'.  Return what was done."
 
 (defun gemini-companion-walk--all-new-p (record changes)
   "Return non-nil if nothing would be left of RECORD's file without CHANGES.
-The file was new, and the current buffer visits it."
+The file was new."
   (and (gemini-companion-changes-file-new record)
        (= 0 (length (gemini-companion-lines-without
                      changes (gemini-companion-lines-split
-                              (gemini-companion-revert-text (current-buffer))))))))
+                              (or (gemini-companion-changes-text record) "")))))))
 
 (defun gemini-companion-walk--delete (record agreed)
   "Delete the file of RECORD, which was new, after asking; return a message.
@@ -648,10 +721,12 @@ If AGREED is non-nil, the user was asked."
          (name (gemini-companion-edit-name edit)))
     (cond ((gemini-companion-names-of-copy file)
            (user-error "%s was new; delete it on its host" name))
-          ((not (and (not (buffer-modified-p))
-                     (gemini-companion-edit-texts-in-file-p edit)))
+          ((or (gemini-companion-revert-unsaved file)
+               (not (gemini-companion-edit-texts-in-file-p edit)))
            (user-error "%s was new and has changed since; delete it by hand" name))
-          ((not (or agreed (y-or-n-p (format "%s was new; delete it? " name))))
+          ((not (or agreed
+                    (with-local-quit
+                      (y-or-n-p (format "%s was new; delete it? " name)))))
            (user-error "Not undone")))
     (gemini-companion-undo-delete
      file (gemini-companion-text-bytes file) record

@@ -35,6 +35,7 @@
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-session)
+(require 'gemini-companion-slices)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
@@ -547,12 +548,17 @@ A change that is kept is left again.  Several files are asked for."
          (groups (gemini-companion-overview--groups row))
          (place (gemini-companion-overview-page-place)))
     (when (gemini-companion-overview--agreed-p "Keep" groups)
-      (gemini-companion-decision-with
-          (concat "keep of " (gemini-companion-walk-count groups))
-        (pcase-dolist (`(,record . ,changes) groups)
-          (gemini-companion-changes-keep record changes)))
-      (gemini-companion-overview-page-after
-       place row (concat "Kept " (gemini-companion-walk-count groups))))))
+      (let ((left nil))
+        (cl-flet ((count ()
+                    (gemini-companion-walk-count (seq-difference groups left #'eq))))
+          (gemini-companion-decision-with (concat "keep of " (count))
+            (setq left (gemini-companion-slices-do
+                        "Keeping" groups
+                        (pcase-lambda (`(,record . ,changes))
+                          (gemini-companion-changes-keep record changes)))))
+          (gemini-companion-overview-page-after
+           place row (concat "Kept " (count)
+                             (gemini-companion-walk-stopped left))))))))
 
 (defun gemini-companion-overview-keep-file (&optional turn)
   "Keep what is left of the file at point, or of its TURN with a prefix argument."
@@ -619,10 +625,11 @@ with them, after asking."
                                   "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
          (place (gemini-companion-overview-page-place)))
     (when (gemini-companion-overview--agreed-p "Undo" groups)
-      (gemini-companion-overview-page-after
-       place row (gemini-companion-decision-with
-                     (concat "undo of " (gemini-companion-walk-count groups))
-                   (gemini-companion-walk-undo groups (and (cdr groups) t)))))))
+      (let ((done nil))
+        (gemini-companion-decision-with
+            (concat "undo of " (gemini-companion-walk-count (cdr done)))
+          (setq done (gemini-companion-walk-undo-groups groups (and (cdr groups) t))))
+        (gemini-companion-overview-page-after place row (car done))))))
 
 (defun gemini-companion-overview-undo-file (&optional turn)
   "Undo what is left of the file at point, or of its TURN with a prefix argument.
@@ -717,16 +724,36 @@ If one of them cannot be undone, none is."
                                          " (%d delete new files)" new)
                                new))))
         (gemini-companion-decision-with (format "undo of %d edits" count)
-          (gemini-companion-overview--undo-all edits count nil))))))
+          (gemini-companion-overview--undo-all edits count))))))
 
-(defun gemini-companion-overview--undo-all (edits count problems)
-  "Undo EDITS, the last ones of COUNT, one after another.
-PROBLEMS are those of the previous ones."
+(defun gemini-companion-overview--undo-all (edits count)
+  "Undo EDITS, COUNT of them, one after another, and report that.
+The user can stop between two files.  Those of remote files, which end later,
+come after the others."
+  (let* ((remote (seq-filter (lambda (edit)
+                               (gemini-companion-names-of-copy
+                                (gemini-companion-edit-file edit)))
+                             edits))
+         (problems nil)
+         (left (gemini-companion-slices-do
+                "Undoing" (seq-difference edits remote #'eq)
+                (lambda (edit)
+                  (condition-case problem
+                      (gemini-companion-undo-edit edit nil #'ignore)
+                    (error (push (error-message-string problem) problems)))))))
+    (gemini-companion-overview--undo-remote (and (null left) remote) count
+                                            (nreverse problems)
+                                            (and left (append left remote)))))
+
+(defun gemini-companion-overview--undo-remote (edits count problems left)
+  "Undo EDITS of remote files, the last ones of COUNT, one after another.
+PROBLEMS are those of the previous ones, and LEFT are those that are not undone
+as the user has stopped.  Report that at the end."
   (let* ((add (lambda (problem)
                 (setq problems (append problems (ensure-list problem)))))
          (go-on (lambda (problem)
                   (funcall add problem)
-                  (gemini-companion-overview--undo-all edits count problems)))
+                  (gemini-companion-overview--undo-remote edits count problems left)))
          (ended t))
     (while (and edits ended)
       (setq ended (condition-case problem
@@ -734,9 +761,11 @@ PROBLEMS are those of the previous ones."
                     (error (funcall add (error-message-string problem))))))
     (when ended
       (gemini-companion-overview--refresh)
-      (message "%s%s"
-               (gemini-companion-overview--undone (- count (length problems)) count)
-               (mapconcat (apply-partially #'concat "; ") problems "")))))
+      (message "%s%s%s"
+               (gemini-companion-overview--undone
+                (- count (length problems) (length left)) count)
+               (mapconcat (apply-partially #'concat "; ") problems "")
+               (if left "; stopped" "")))))
 
 (defun gemini-companion-overview--refresh ()
   "Draw the overview again, if it exists."

@@ -628,4 +628,57 @@ ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
               (gemini-companion-test-write "a" text)
               (funcall done t))))))))
 
+(defmacro gemini-companion-overview-test-stopping (hook &rest body)
+  "Run BODY, and type \\`C-g' once as HOOK is run."
+  (declare (indent 1) (debug t))
+  `(let* ((stopped nil)
+          (stop (lambda (&rest _)
+                  (when (and inhibit-quit (not stopped))
+                    (setq stopped t
+                          quit-flag t)))))
+     (unwind-protect
+         (progn
+           (add-hook ',hook stop)
+           ,@body)
+       (remove-hook ',hook stop))))
+
+(ert-deftest gemini-companion-overview-stops-between-two-files ()
+  (gemini-companion-overview-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (dolist (file '("a" "b" "c"))
+      (gemini-companion-test-writes file "X\n" session))
+    (gemini-companion-turn-page)
+    (cl-flet ((texts ()
+                (mapcar #'gemini-companion-text-read '("a" "b" "c"))))
+      (gemini-companion-overview-test-stopping gemini-companion-changes-undo-functions
+        (should (string-prefix-p
+                 "Undid 1 change in 1 file; stopped, 2 files are as they were"
+                 (gemini-companion-overview-test-keys "C-u U" 'yes))))
+      (should (equal '("X\n" "X\n" "C\n") (texts)))
+      ;; No file is visited for that.
+      (should-not (seq-some #'get-file-buffer '("a" "b" "c")))
+      (should (equal "Taken back: undo of 1 change"
+                     (gemini-companion-overview-test-keys "C-_")))
+      (should (equal '("X\n" "X\n" "X\n") (texts)))
+      (should (string-prefix-p "Undid 3 changes in 3 files"
+                               (gemini-companion-overview-test-keys "C-u U" 'yes)))
+      (should (equal '("A\n" "B\n" "C\n") (texts)))
+      (gemini-companion-overview-test-stopping gemini-companion-changes-functions
+        (should (string-prefix-p "Taken back: 1 of 3 files of undo of 3 changes; stopped"
+                                 (gemini-companion-overview-test-keys "C-_"))))
+      (should (= 1 (seq-count (apply-partially #'equal "X\n") (texts))))
+      ;; The rest is taken back, and all is redone, one after another.
+      (gemini-companion-overview-test-keys "C-_")
+      (should (equal '("X\n" "X\n" "X\n") (texts)))
+      (gemini-companion-decision-redo)
+      (gemini-companion-decision-redo)
+      (should (equal '("A\n" "B\n" "C\n") (texts)))
+      (gemini-companion-decision-undo)
+      (gemini-companion-decision-undo))
+    (gemini-companion-page-refresh)
+    (gemini-companion-overview-test-stopping gemini-companion-changes-functions
+      (should (string-prefix-p "Kept 1 change; stopped, 2 files are as they were"
+                               (gemini-companion-overview-test-keys "C-u K" 'yes))))
+    (should (= 2 (gemini-companion-test-left)))))
+
 ;;; gemini-companion-overview-test.el ends here

@@ -1,0 +1,47 @@
+;;; gemini-companion-slices.el --- Long work that the user can stop  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A command that writes many files does so one after another.  In between, Emacs
+;; displays the progress and handles what processes have sent.  C-g stops the command
+;; between two files, never within one.
+
+;;; Code:
+
+(defvar gemini-companion-slices--seconds 0.1
+  "Seconds of work after which progress is displayed.")
+
+(defun gemini-companion-slices-do (what items function)
+  "Call FUNCTION with each of ITEMS in order, and let the user stop in between.
+WHAT is a text for the progress, such as \"Undoing\".  Return those of ITEMS that
+are left when the user has stopped, or nil if all are done.
+
+Processes may change anything between two calls: FUNCTION has to check that.  If
+it asks the user, it does so in `with-local-quit'.  A single item is done as if
+this function was not here: the user can quit."
+  (if (null (cdr items))
+      (progn (mapc function items) nil)
+    (let ((count (length items))
+          (since (float-time))
+          (done 0)
+          (inhibit-quit t))
+      (while (and items (not quit-flag))
+        (funcall function (pop items))
+        (setq done (1+ done))
+        (when (and items
+                   (not quit-flag)
+                   (< gemini-companion-slices--seconds (- (float-time) since)))
+          (let ((message-log-max nil))
+            (message "%s: %d of %d files; C-g stops" what done count))
+          (redisplay)
+          (accept-process-output nil 0)
+          (setq since (float-time))))
+      ;; The user has stopped this, and nothing else.
+      (setq quit-flag nil)
+      items)))
+
+(provide 'gemini-companion-slices)
+;;; gemini-companion-slices.el ends here
