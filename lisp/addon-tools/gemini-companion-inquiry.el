@@ -24,10 +24,8 @@
 ;;;; Keys
 
 (defvar gemini-companion-inquiry-mode-map
-  (let ((map (make-sparse-keymap)))
-    ;; The keys of permissions would allow and refuse.
-    (set-keymap-parent map special-mode-map)
-    (gemini-companion-commands-bind map 'inquiry))
+  ;; Not that of permissions, whose keys allow and refuse.
+  (gemini-companion-commands-special-map 'inquiry)
   "Keys in the buffer of a question of the model.")
 
 ;;;; State

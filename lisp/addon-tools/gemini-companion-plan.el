@@ -33,10 +33,8 @@
 ;;;; Keys
 
 (defvar gemini-companion-plan-mode-map
-  (let ((map (make-sparse-keymap)))
-    ;; The keys of permissions would allow and refuse.
-    (set-keymap-parent map special-mode-map)
-    (gemini-companion-commands-bind map 'plan))
+  ;; Not that of permissions, whose keys allow and refuse.
+  (gemini-companion-commands-special-map 'plan)
   "Keys in the buffer of a plan.")
 
 ;;;; State

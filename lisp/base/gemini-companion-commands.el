@@ -235,6 +235,12 @@ for a command."
             (label (cons label command))
             (t command)))))
 
+(defun gemini-companion-commands-special-map (context)
+  "Return a new keymap with the keys of CONTEXT, and those of `special-mode'."
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    (gemini-companion-commands-bind map context)))
+
 (defun gemini-companion-commands-state (name)
   "Return the state NAME in the current buffer, or nil after a user error.
 See `gemini-companion-commands-value'."
