@@ -140,10 +140,11 @@ The arguments are those of `gemini-companion-changes-decided'.")
 
 (defun gemini-companion-changes-decided (kind record hunks &rest details)
   "Report that the user has decided on HUNKS of RECORD.
-KIND is `kept', `unkept', `undone' or `deleted', if the file was deleted.
-RECORD is nil for an edit without one.  DETAILS are a plist: `:file', the
-file that was written or deleted, its bytes `:before' and `:after', its
-`:modes', and the `:edit' if that was undone."
+KIND is `kept', `unkept', `undone' or `deleted', if the file was deleted; or
+`excluded' or `restored', for a hunk of a proposal.  RECORD is nil for an edit
+without one, and for a proposal.  DETAILS are a plist: `:file', the file that
+was written or deleted, its bytes `:before' and `:after', its `:modes', the
+`:edit' if that was undone or is the proposal, and the `:hunk' of that."
   (apply #'run-hook-with-args 'gemini-companion-changes-decided-functions
          kind record hunks details))
 

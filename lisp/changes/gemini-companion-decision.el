@@ -23,7 +23,9 @@
 (require 'cl-lib)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-edit)
+(require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-file-state)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-part)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-slices)
@@ -38,10 +40,11 @@
                (:noinline t)
                (:constructor gemini-companion-decision--make (label steps whole))
                (:copier nil))
-  "What one command has kept, undone and deleted.
+  "What one command has kept, undone, deleted and excluded.
 LABEL is a text about that for the user.  STEPS are the arguments of
-`gemini-companion-changes-decided', lists, the first one first.  If WHOLE
-is non-nil, all of them are taken back or redone, or none."
+`gemini-companion-changes-decided', lists, the first one first; it is nil for
+an answer, which was sent to a CLI and cannot be taken back.  If WHOLE is non-nil,
+all of them are taken back or redone, or none."
   label steps whole)
 
 (defconst gemini-companion-decision--most 50
@@ -100,6 +103,12 @@ is impossible."
                       (ignore (apply #'gemini-companion-decision--step back step))
                     ((error quit) t)))
                 steps)))
+
+(defun gemini-companion-decision-sent (label)
+  "Record that an answer was sent, which cannot be taken back.
+LABEL is a text about it for the user, such as \"acceptance of notes.md\"."
+  (gemini-companion-decision--push (gemini-companion-decision--make label nil nil))
+  (setq gemini-companion-decision--taken-back nil))
 
 (defun gemini-companion-decision--push (decision)
   "Record DECISION as the last one."
@@ -194,11 +203,14 @@ non-nil, redo them."
                 (error-message-string problem))))
 
 (cl-defun gemini-companion-decision--step
-    (back kind record hunks &key edit file before after modes)
+    (back kind record hunks &key edit hunk file before after modes)
   "Take a step back if BACK is non-nil, else redo it; return nil if it is so.
-KIND, RECORD, HUNKS, EDIT, FILE, BEFORE, AFTER and MODES are the arguments of
-`gemini-companion-changes-decided'."
+KIND, RECORD, HUNKS, EDIT, HUNK, FILE, BEFORE, AFTER and MODES are the arguments
+of `gemini-companion-changes-decided'."
   (pcase kind
+    ((or 'excluded 'restored)
+     (gemini-companion-decision--set-excluded edit hunk
+                                              (eq (null back) (eq kind 'excluded))))
     ('deleted
      (if back
          (progn
@@ -230,6 +242,20 @@ KIND, RECORD, HUNKS, EDIT, FILE, BEFORE, AFTER and MODES are the arguments of
     (gemini-companion-changes-set-kept record others kept)
     (gemini-companion-changes-look record)
     t))
+
+(defun gemini-companion-decision--set-excluded (edit hunk excluded)
+  "Let HUNK of EDIT, a proposal, be EXCLUDED, or not; return nil if it is so."
+  (let ((name (gemini-companion-edit-name edit)))
+    (unless (gemini-companion-edit-open-p edit)
+      (user-error "The answer to %s was sent and cannot be taken back" name))
+    (unless (member hunk (gemini-companion-edit-hunks edit))
+      (user-error "The proposal of %s has changed since" name))
+    (unless (eq (and excluded t)
+                (and (member hunk (gemini-companion-hunk-excluded
+                                   (gemini-companion-edit-proposal-buffer edit)))
+                     t))
+      (gemini-companion-edit-hunks-toggle edit hunk)
+      t)))
 
 (defun gemini-companion-decision--bytes (edit from to back)
   "Write the bytes TO to the file of EDIT, which has no record and the bytes FROM.
@@ -264,7 +290,7 @@ EDIT is in the file then if BACK is non-nil."
 
 ;;;###autoload
 (defun gemini-companion-decision-undo ()
-  "Take back the last keep or undo that you did outside of the file's buffer.
+  "Take back the last keep, undo or exclusion outside of the file's buffer.
 The files may be visited or not; a new file that was deleted comes back.  What
 was taken back in the file already is passed by.  Where lines have changed
 since, both are shown, and you are asked.  \\[keyboard-quit] stops between two
@@ -273,6 +299,10 @@ files."
   (let ((decision (or (pop gemini-companion-decision--done)
                       (user-error "No keep or undo to take back")))
         (ended nil))
+    ;; The next undo is that of the command before it.
+    (unless (gemini-companion-decision-steps decision)
+      (user-error "The %s was sent and cannot be taken back"
+                  (gemini-companion-decision-label decision)))
     (unwind-protect
         (pcase-let ((`(,taken ,left) (gemini-companion-decision--take decision t)))
           (setq ended t)

@@ -60,7 +60,10 @@ The values are `open' or `folded'.")
 (defvar gemini-companion-overview-page-going-to nil
   "The row to which a command goes, or nil.  It and its turn stay unfolded.")
 
-(defvar gemini-companion-overview-page-sign-map (make-sparse-keymap)
+(defvar gemini-companion-overview-page-sign-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [mouse-1] 'gemini-companion-overview--click-sign)
+    map)
   "Keymap of the sign before a row that can be folded.")
 
 ;;;; Rows at point

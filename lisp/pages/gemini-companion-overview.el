@@ -63,9 +63,6 @@
       (define-key map (number-to-string level) #'gemini-companion-overview--level)))
   "Keys in the overview.")
 
-(define-key gemini-companion-overview-page-sign-map [mouse-1]
-            #'gemini-companion-overview--click-sign)
-
 ;;;; State
 
 (defvar gemini-companion-overview-quiet-seconds 1
@@ -803,7 +800,8 @@ What else waits is only shown: its answer needs its own buffer."
        (funcall function (car (gemini-companion-overview-row-edits row)))
        (unless (seq-some #'gemini-companion-edit-open-p
                          (gemini-companion-overview-row-edits row))
-         (gemini-companion-overview--after-answer)))
+         (gemini-companion-overview--after-answer
+          verb (gemini-companion-overview-row-edits row))))
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ((or 'waiting 'cli 'turn)
        (let ((edits (gemini-companion-overview--proposals row)))
@@ -816,14 +814,18 @@ What else waits is only shown: its answer needs its own buffer."
            (dolist (edit edits)
              (when (gemini-companion-edit-open-p edit)
                (funcall function edit)))
-           (gemini-companion-overview--after-answer))))
+           (gemini-companion-overview--after-answer verb edits))))
       ((guard (gemini-companion-overview--unrecorded-p row))
        (user-error "This review has ended already: %s"
                    (gemini-companion-edit-status (gemini-companion-overview-row-edit row))))
       (_ (user-error "This was written already; %s" hint)))))
 
-(defun gemini-companion-overview--after-answer ()
-  "Go to the next proposal, or else to the row above; never to another question."
+(defun gemini-companion-overview--after-answer (verb edits)
+  "Go to the next proposal, or else to the row above; never to another question.
+EDITS were answered by VERB, \"Accept\" or \"Reject\"."
+  (gemini-companion-decision-sent
+   (format "%s of %s" (if (equal verb "Accept") "acceptance" "rejection")
+           (gemini-companion-edit-hunks-files edits)))
   (when-let* ((buffer (get-buffer gemini-companion-overview-page-buffer)))
     (with-current-buffer buffer
       (gemini-companion-page-refresh)
@@ -920,9 +922,10 @@ rejected together.  What else a CLI asks is shown in its own buffer."
       ((and 'request (guard (not (gemini-companion-overview-row-proposes-p row))))
        (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ((or 'request 'proposal 'cli 'turn)
-       (gemini-companion-overview--proposals row)
-       (call-interactively #'gemini-companion-edit-reject-with-reason)
-       (gemini-companion-overview--after-answer))
+       (let ((edits (gemini-companion-overview--proposals row)))
+         (call-interactively #'gemini-companion-edit-reject-with-reason)
+         (unless (seq-some #'gemini-companion-edit-open-p edits)
+           (gemini-companion-overview--after-answer "Reject" edits))))
       (_ (user-error "No proposal here; u undoes what was written")))))
 
 (defun gemini-companion-overview-exclude ()
@@ -931,11 +934,22 @@ rejected together.  What else a CLI asks is shown in its own buffer."
   (gemini-companion-overview--check-key)
   (pcase (gemini-companion-overview-page-kind)
     ('proposal
-     (unless (get-text-property (point) 'gemini-companion-hunk)
-       (user-error "No hunk here; n goes to the next one"))
-     (gemini-companion-review-toggle-hunk))
+     (gemini-companion-overview--exclude-hunk
+      (gemini-companion-overview-row-edit (gemini-companion-overview-page-row))
+      (or (get-text-property (point) 'gemini-companion-hunk)
+          (user-error "No hunk here; n goes to the next one"))))
     ((or 'file 'turn 'cli) (user-error "This was written already; u undoes it"))
     (_ (user-error "No proposal here"))))
+
+(defun gemini-companion-overview--exclude-hunk (edit hunk)
+  "Exclude HUNK of EDIT, which is at point, or restore it."
+  (let ((excluded (member hunk (gemini-companion-hunk-excluded
+                                (gemini-companion-edit-proposal-buffer edit)))))
+    (gemini-companion-decision-with
+        (if excluded "restoring of 1 hunk" "exclusion of 1 hunk")
+      (gemini-companion-review-toggle-hunk)
+      (gemini-companion-changes-decided (if excluded 'restored 'excluded) nil nil
+                                        :edit edit :hunk hunk))))
 
 (defun gemini-companion-overview-edit ()
   "Edit the proposal at point in its review, or visit the file at point."

@@ -681,4 +681,31 @@ ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
                                (gemini-companion-overview-test-keys "C-u K" 'yes))))
     (should (= 2 (gemini-companion-test-left)))))
 
+(ert-deftest gemini-companion-overview-takes-back-an-exclusion-but-no-answer ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (let ((edit (gemini-companion-test-open
+                 "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" 3 session)))
+      (cl-flet ((excluded ()
+                  (length (gemini-companion-hunk-excluded
+                           (gemini-companion-edit-proposal-buffer edit)))))
+        (gemini-companion-list)
+        (gemini-companion-overview-test-go-to "one")
+        (gemini-companion-overview-test-keys "x")
+        (should (= 1 (excluded)))
+        (should (equal "Taken back: exclusion of 1 hunk"
+                       (gemini-companion-overview-test-keys "C-_")))
+        (should (= 0 (excluded)))
+        (gemini-companion-decision-redo)
+        (should (= 1 (excluded)))
+        (gemini-companion-overview-test-keys "a")
+        (should-not (gemini-companion-edit-open-p edit))
+        (should (equal '(user-error
+                         "The acceptance of a was sent and cannot be taken back")
+                       (should-error (gemini-companion-decision-undo)
+                                     :type 'user-error)))
+        ;; The exclusion was sent with it.
+        (should (string-match-p "The answer to a.* was sent"
+                                (gemini-companion-overview-test-keys "C-_")))))))
+
 ;;; gemini-companion-overview-test.el ends here
