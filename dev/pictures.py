@@ -254,7 +254,7 @@ def ediff(scene: Scene, picture: Path) -> None:
     scene.take(picture)
 
 
-def edits(scene: Scene, picture: Path) -> None:
+def waiting(scene: Scene, picture: Path) -> None:
     """Write ``picture`` of what waits: a proposal with a comment, a file accepted."""
     # The prompt is known then.
     scene.link()
@@ -328,7 +328,7 @@ def changes(scene: Scene, picture: Path) -> None:
     subprocess.run(["convert", *both], check=True)
 
 
-def page(scene: Scene, picture: Path) -> None:
+def overview(scene: Scene, picture: Path) -> None:
     """Write ``picture`` of what a turn without reviews has left, with a comment."""
     scene.link()
     scene.start()
@@ -438,11 +438,11 @@ PICTURES: dict[str, tuple[Callable[[Scene, Path], None], tuple[int, int]]] = {
     "demo.gif": (demo, SIZE),
     "unified.png": (unified, SIZE),
     "review.png": (ediff, (164, 30)),
-    "list.png": (edits, (100, 32)),
+    "waiting.png": (waiting, (100, 32)),
     "status.png": (status, (100, 20)),
     "errors.png": (errors, (100, 30)),
     "changes.png": (changes, (84, 18)),
-    "page.png": (page, (100, 36)),
+    "overview.png": (overview, (100, 36)),
     "permission.png": (permission, (128, 26)),
 }
 

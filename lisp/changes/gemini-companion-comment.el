@@ -42,6 +42,20 @@
   "Face of comments on lines."
   :group 'gemini-companion-reviews)
 
+;; The colors that a text terminal has are more distinct.
+(defface gemini-companion-comment-block
+  '((((type tty) (class color) (min-colors 256) (background light))
+     :background "#ffffd7" :extend t)
+    (((type tty) (class color) (min-colors 256) (background dark))
+     :background "#303030" :extend t)
+    (((class color) (min-colors 256) (background light))
+     :background "#fdf6e3" :extend t)
+    (((class color) (min-colors 256) (background dark))
+     :background "#2f2b1d" :extend t)
+    (t :extend t))
+  "Face of the background of comments in the overview and in reviews."
+  :group 'gemini-companion-reviews)
+
 (defface gemini-companion-comment-sent
   '((t :inherit (italic shadow)))
   "Face of comments on lines that were sent to the CLI."
@@ -525,11 +539,17 @@ Those on lines that are folded are at the top, with the numbers."
                                  (gemini-companion-comment--shown place))
                            "\n")
                    properties))
-    (add-text-properties
-     beg (point)
-     (list 'face (gemini-companion-comment--face (cdr place))
-           'line-prefix nil 'wrap-prefix "     "
-           'gemini-companion-change nil))))
+    (add-text-properties beg (point) (gemini-companion-comment--block (cdr place)))
+    (put-text-property beg (point) 'gemini-companion-change nil)))
+
+(defun gemini-companion-comment--block (comment)
+  "Return text properties that make COMMENT a block with a bar at its left."
+  (let* ((face (list (gemini-companion-comment--face comment)
+                     'gemini-companion-comment-block))
+         (bar (propertize (gemini-companion-text-sign ?\u258E "|") 'face face)))
+    (list 'face face
+          'line-prefix bar
+          'wrap-prefix (concat bar (propertize "     " 'face face)))))
 
 (defun gemini-companion-comment--shown (place)
   "Return the text of PLACE, (KEY . COMMENT), as it is displayed.
@@ -643,13 +663,13 @@ has others there by now, as the file may be gone, their numbers are left out."
                                                        'face 'line-number))
                          'gemini-companion-line number
                          'gemini-companion-old (and (eq 'before (car key)) number))))
-    (insert (propertize (concat "  " (gemini-companion-comment--indented
-                                      (gemini-companion-comment--shown place))
-                                "\n")
-                        'face (gemini-companion-comment--face comment)
-                        'wrap-prefix "     "
-                        'gemini-companion-line
-                        (+ (or first 1) (max 0 (1- (length quoted))))))))
+    (insert (apply #'propertize
+                   (concat "  " (gemini-companion-comment--indented
+                                 (gemini-companion-comment--shown place))
+                           "\n")
+                   'gemini-companion-line
+                   (+ (or first 1) (max 0 (1- (length quoted))))
+                   (gemini-companion-comment--block comment)))))
 
 ;;;; In a buffer
 

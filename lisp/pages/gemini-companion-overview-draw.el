@@ -40,7 +40,12 @@
 ;;;; Customization
 
 (defface gemini-companion-file
-  '((t :inherit bold :overline t :extend t))
+  ;; Without a color of its own, the line would have that of each part of the row.
+  '((((class color) (min-colors 256) (background light))
+     :inherit bold :overline "gray75" :extend t)
+    (((class color) (min-colors 256) (background dark))
+     :inherit bold :overline "gray35" :extend t)
+    (t :inherit bold :extend t))
   "Face of the row of a file in the overview."
   :group 'gemini-companion-reviews)
 
