@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-decision)
 (require 'gemini-companion-errors-test-helper)
 (require 'gemini-companion-overview)
 (require 'gemini-companion-rename)
@@ -357,6 +358,90 @@ Return the question, or nil if none is asked."
       (gemini-companion-rename-test-answer 'allow 'yes))
     (should (equal `((:left (,(expand-file-name "a.py"))))
                    gemini-companion-rename-test-answers))))
+
+;; A file longer than a page needs another one for its new text.
+(ert-deftest gemini-companion-rename-writes-nothing-if-the-disk-is-full ()
+  (let ((disk (file-name-as-directory
+               (file-truename (make-temp-file "gemini-companion-" t))))
+        (long (concat "one # " (make-string 3500 ?x) "\n"
+                      (apply #'concat (make-list 120 "one\n")))))
+    (skip-unless (eql 0 (ignore-errors
+                          (call-process "mount" nil nil nil "-t" "tmpfs"
+                                        "-o" "size=1m" "tmpfs" disk))))
+    (unwind-protect
+        (cl-letf* ((make (symbol-function 'make-temp-file))
+                   ((symbol-function 'make-temp-file)
+                    (lambda (prefix &optional dir &rest more)
+                      ;; The project is on that disk.
+                      (apply make (if (equal prefix "gemini-companion-")
+                                      (concat disk prefix)
+                                    prefix)
+                             dir more))))
+          (gemini-companion-rename-test-with nil
+              `(("a.py" "one\n") ("b.py" ,long))
+            (gemini-companion-rename-test-ask "another_name")
+            (call-process "sh" nil nil nil "-c"
+                          (format "cat /dev/zero > %sfiller" disk))
+            (let ((shown (ert-with-message-capture messages
+                           (gemini-companion-rename-test-answer 'allow 'yes)
+                           messages)))
+              (should (string-search "Nothing was renamed" shown))
+              (should (string-search "No space left" shown)))
+            (should (equal '((:left nil)) gemini-companion-rename-test-answers))
+            (should (equal "one\n" (gemini-companion-rename-test-text "a.py")))
+            (should (equal long (gemini-companion-rename-test-text "b.py")))
+            ;; With space, the same rename is written and undone, but not done again.
+            (delete-file (expand-file-name "filler" disk))
+            (let ((rename (gemini-companion-rename-test-ask "another_name")))
+              (gemini-companion-rename-test-answer 'allow 'yes)
+              (should (string-prefix-p "another_name"
+                                       (gemini-companion-rename-test-text "b.py")))
+              (gemini-companion-decision-with-all "undo"
+                (dolist (edit (gemini-companion-rename-edits rename))
+                  (gemini-companion-undo-edit edit)))
+              (should (equal long (gemini-companion-rename-test-text "b.py")))
+              (call-process "sh" nil nil nil "-c"
+                            (format "cat /dev/zero > %sfiller" disk))
+              (should (string-search "No space left"
+                                     (gemini-companion-test-refusal
+                                       (gemini-companion-decision-undo))))
+              (should (equal "one\n" (gemini-companion-rename-test-text "a.py")))
+              (should (equal long (gemini-companion-rename-test-text "b.py")))
+              (gemini-companion-part-stop 'decision))))
+      (call-process "umount" nil nil nil "-l" disk)
+      (delete-directory disk))))
+
+;; A superuser may write any file but one with this attribute.
+(ert-deftest gemini-companion-rename-writes-nothing-if-a-permission-is-lost ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (cl-flet ((lose (on)
+                (if (zerop (user-uid))
+                    (eql 0 (ignore-errors
+                             (call-process "chattr" nil nil nil (if on "+i" "-i")
+                                           (expand-file-name "b.py"))))
+                  (set-file-modes "b.py" (if on #o400 #o600))
+                  t)))
+      (unless (lose t)
+        (ert-skip "No file can be made read-only"))
+      (lose nil)
+      (unwind-protect
+          (cl-letf* ((write (symbol-function 'gemini-companion-text-write))
+                     ((symbol-function 'gemini-companion-text-write)
+                      (lambda (file &optional text)
+                        ;; All were checked before the first was written.
+                        (when (equal "b.py" (file-name-nondirectory file))
+                          (lose t))
+                        (funcall write file text))))
+            (gemini-companion-rename-test-ask)
+            (should (string-match-p
+                     "Nothing was renamed: .*\\(?:denied\\|not permitted\\)"
+                     (ert-with-message-capture messages
+                       (gemini-companion-rename-test-answer 'allow 'yes)
+                       messages)))
+            (should (equal '((:left nil)) gemini-companion-rename-test-answers)))
+        (lose nil))
+      (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
+        (should (equal text (gemini-companion-rename-test-text file)))))))
 
 (ert-deftest gemini-companion-rename-reports-new-errors-of-the-written-files ()
   (gemini-companion-rename-test-with '("versions")
