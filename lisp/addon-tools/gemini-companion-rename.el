@@ -704,22 +704,49 @@ An error that names what RENAME renames is compared without that name."
 
 ;;;; A rename as a request
 
-(defun gemini-companion-rename--phrase (rename)
-  "Return what RENAME does, such as: rename one → uno, 7 places in 3 files."
-  (let* ((edits (gemini-companion-rename-edits rename))
+(defun gemini-companion-rename--places (rename)
+  "Return how many places RENAME renames."
+  (let ((new (gemini-companion-rename-new rename)))
+    (cl-loop for edit in (gemini-companion-rename-edits rename)
+             sum (- (gemini-companion-rename-count
+                     new (gemini-companion-edit-proposed edit))
+                    (gemini-companion-rename-count
+                     new (gemini-companion-edit-texts-before edit))))))
+
+(defun gemini-companion-rename--phrase (rename &optional columns)
+  "Return what RENAME does, such as: rename one → uno, 7 places in 3 files.
+If COLUMNS is non-nil, that is shorter where it would be wider: words are
+left out first, and then names are shortened in their middle."
+  (let* ((places (gemini-companion-rename--places rename))
+         (number (length (gemini-companion-rename-edits rename)))
+         (files (format (ngettext "%d file" "%d files" number) number))
+         (counts (format (ngettext ", %d place in %s" ", %d places in %s" places)
+                         places files))
+         (arrow (concat " " (gemini-companion-text-sign ?\u2192 "->") " "))
+         (old (gemini-companion-rename-old rename))
          (new (gemini-companion-rename-new rename))
-         (places (cl-loop for edit in edits
-                          sum (- (gemini-companion-rename-count
-                                  new (gemini-companion-edit-proposed edit))
-                                 (gemini-companion-rename-count
-                                  new (gemini-companion-edit-texts-before edit))))))
-    (format "rename %s %s %s, %s in %s"
-            (gemini-companion-rename-old rename)
-            (gemini-companion-text-sign ?\u2192 "->")
-            new
-            (format (ngettext "%d place" "%d places" places) places)
-            (format (ngettext "%d file" "%d files" (length edits))
-                    (length edits)))))
+         (all (list (concat "rename " old arrow new counts)
+                    (concat old arrow new counts)
+                    (format "%s%s%s, %d in %s" old arrow new places files))))
+    (cond ((null columns) (car all))
+          ((seq-find (lambda (text) (<= (string-width text) columns)) all))
+          (t (gemini-companion-rename--shortened
+              old new arrow (format ", %d in %s" places files) columns)))))
+
+(defun gemini-companion-rename--shortened (old new arrow end columns)
+  "Return the names OLD and NEW with ARROW between them, and END, in COLUMNS.
+The names are shortened; a short one leaves its columns to the other."
+  (let* ((room (max 16 (- columns (string-width arrow) (string-width end))))
+         (half (/ room 2))
+         (wide-old (string-width old))
+         (wide-new (string-width new))
+         (for-old (cond ((<= wide-old half) wide-old)
+                        ((<= wide-new half) (- room wide-new))
+                        (t half))))
+    (concat (gemini-companion-names-shown old for-old)
+            arrow
+            (gemini-companion-names-shown new (- room for-old))
+            end)))
 
 (cl-defmethod gemini-companion-request-label ((rename gemini-companion-rename))
   "Return that the CLI proposes RENAME."
@@ -729,9 +756,10 @@ An error that names what RENAME renames is compared without that name."
   "Return the edits of RENAME."
   (gemini-companion-rename-edits rename))
 
-(cl-defmethod gemini-companion-request-change ((rename gemini-companion-rename))
-  "Return what RENAME does."
-  (gemini-companion-rename--phrase rename))
+(cl-defmethod gemini-companion-request-change
+  ((rename gemini-companion-rename) &optional columns)
+  "Return what RENAME does, in COLUMNS if that is non-nil."
+  (gemini-companion-rename--phrase rename columns))
 
 (cl-defmethod gemini-companion-request-insert ((rename gemini-companion-rename))
   "Insert what the language server has not said of RENAME."

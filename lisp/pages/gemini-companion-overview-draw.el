@@ -394,19 +394,23 @@ Return nil if only drawing it tells that."
     (gemini-companion-overview-draw--question row before width)))
 
 (defun gemini-companion-overview-draw--together (row before width)
-  "Return the line of ROW, edits answered together, with BEFORE, for WIDTH."
-  (gemini-companion-overview-draw--line
-   width
-   (concat before (gemini-companion-overview-draw--columns
-                   "proposal" 'bold
-                   (or (gemini-companion-edit-hunks-lines
-                        (gemini-companion-overview-row-edits row))
-                       "?")))
-   ""
-   :flexible (propertize (gemini-companion-request-change
-                          (gemini-companion-overview-row-request row))
-                         'face 'bold)
-   :right (gemini-companion-overview-draw--who row width)))
+  "Return the line of ROW, edits answered together, with BEFORE, for WIDTH.
+What they do matters more than the numbers of lines, and than the CLI."
+  (let* ((request (gemini-companion-overview-row-request row))
+         (lines (or (gemini-companion-edit-hunks-lines
+                     (gemini-companion-overview-row-edits row))
+                    "?"))
+         (first (concat before (gemini-companion-overview-draw--columns
+                                "proposal" 'bold lines)))
+         (right (gemini-companion-overview-draw--who row width))
+         (change (gemini-companion-request-change request))
+         (room (lambda () (- width (string-width first) 2 (string-width right)))))
+    (unless (<= (string-width change) (funcall room))
+      (setq first (concat before (propertize "proposal  " 'face 'bold))
+            right (gemini-companion-overview-draw--who row 0)
+            change (gemini-companion-request-change request (funcall room))))
+    (gemini-companion-overview-draw--line
+     width first "" :flexible (propertize change 'face 'bold) :right right)))
 
 (defun gemini-companion-overview-draw--question (row before width)
   "Return the line of ROW, a question, with BEFORE, for WIDTH columns."

@@ -114,10 +114,11 @@ ANSWER is `allow', `refuse' or a cons (refuse . REASON).  Signal a
 The overview has them below the row of REQUEST, with their hunks."
   nil)
 
-(cl-defgeneric gemini-companion-request-change (_request)
+(cl-defgeneric gemini-companion-request-change (_request &optional _columns)
   "Return what the edits of REQUEST do together, such as: rename a to b.
 That is the row of REQUEST in the overview; see
-`gemini-companion-request-edits'.  They are also undone together."
+`gemini-companion-request-edits'.  They are also undone together.
+With COLUMNS, a number, return a text of at most that width, if one can say it."
   nil)
 
 ;;;; The open requests

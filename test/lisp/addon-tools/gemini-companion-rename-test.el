@@ -191,6 +191,33 @@ Return the question, or nil if none is asked."
       (should (equal "def uno():\n    pass\n"
                      (gemini-companion-rename-test-text "a.py"))))))
 
+(ert-deftest gemini-companion-rename-fits-a-narrow-window ()
+  (gemini-companion-rename-test-with nil
+      '(("a.py" "def get_configuration():\n    pass\n")
+        ("b.py" "from a import get_configuration\n\n\n\nget_configuration()\n"))
+    (let ((rename (gemini-companion-rename-test-ask "load_configuration"
+                                                    "get_configuration")))
+      (cl-letf (((symbol-function 'gemini-companion-text-sign)
+                 (lambda (char _) (string char))))
+        (pcase-dolist
+            (`(,width . ,phrase)
+             '((120 . "rename get_configuration → load_configuration, 3 places in 2 files")
+               (80 . "get_configuration → load_configuration, 3 places in 2 files")
+               (60 . "get_...ation → load...ation, 3 in 2 files")
+               (40 . "...")))
+          (ert-info ((format "%d" width))
+            (gemini-companion-rename-test-in-overview rename
+              (cl-letf (((symbol-function 'gemini-companion-overview-draw-width)
+                         (lambda () width)))
+                (gemini-companion-page-refresh)
+                (gemini-companion-rename-test-go "proposal")
+                (let ((line (buffer-substring-no-properties
+                             (point) (line-end-position))))
+                  (ert-info (line)
+                    (should (string-search phrase line))
+                    (should (string-match-p "[0-9]:[0-9][0-9]\\'" line))
+                    (should (<= (string-width line) width))))))))))))
+
 (ert-deftest gemini-companion-rename-is-accepted-as-it-was-drawn ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
     (let ((rename (gemini-companion-rename-test-ask)))
