@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-auto)
 (require 'gemini-companion-decision)
 (require 'gemini-companion-errors-test-helper)
 (require 'gemini-companion-overview)
@@ -302,6 +303,65 @@ Return the question, or nil if none is asked."
                            (gemini-companion-rename-test-text "b.py")))
             (should (equal "def uno():\n    pass\n"
                            (gemini-companion-rename-test-text "a.py")))))))))
+
+;; Neither before the rename, nor while it is reviewed.
+(ert-deftest gemini-companion-rename-is-never-accepted-automatically ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (unwind-protect
+        (dolist (when '(before after))
+          (gemini-companion-part-start 'auto)
+          (let ((gemini-companion-review-rules '((t . never)))
+                (inhibit-message t))
+            (cl-flet ((accept (rename)
+                        (gemini-companion-auto-accept
+                         (gemini-companion-rename-session rename))))
+              (when (eq when 'before)
+                (accept (gemini-companion-rename--make
+                         :session (gemini-companion-permission-session-of
+                                   (list :client "gemini" :directory directory
+                                         :pids (list nil (emacs-pid)))))))
+              (let ((rename (gemini-companion-rename-test-ask)))
+                (when (eq when 'after)
+                  (accept rename))
+                (should (gemini-companion-auto-on-p
+                         (gemini-companion-rename-session rename)))
+                (gemini-companion-auto-offer 'all)
+                (gemini-companion-auto-apply-rules)
+                (should (equal (list rename) (gemini-companion-renames-open)))
+                (should (seq-every-p #'gemini-companion-edit-open-p
+                                     (gemini-companion-rename-edits rename)))
+                (should (equal "def one():\n    pass\n"
+                               (gemini-companion-rename-test-text "a.py")))
+                (gemini-companion-rename-test-answer 'refuse))))
+          (gemini-companion-part-stop 'auto))
+      (gemini-companion-part-stop 'auto))))
+
+;; After the answer, and after the first file was written.
+(ert-deftest gemini-companion-rename-of-a-file-that-changes-at-the-end-writes-none ()
+  (dolist (moment '(answer write))
+    (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+      (gemini-companion-rename-test-ask)
+      (let ((write (symbol-function 'gemini-companion-text-write))
+            (change (lambda ()
+                      (call-process "sh" nil nil nil "-c" "echo mine >b.py"))))
+        (cl-letf (((symbol-function 'gemini-companion-text-write)
+                   (lambda (file &optional text)
+                     (funcall write file text)
+                     (when (and (eq moment 'write)
+                                (equal "a.py" (file-name-nondirectory file)))
+                       (funcall change))))
+                  ((symbol-function 'y-or-n-p)
+                   (lambda (_)
+                     (when (eq moment 'answer)
+                       (funcall change))
+                     t)))
+          (gemini-companion-request-answer (car (gemini-companion-renames-open))
+                                           'allow)))
+      (should-not (gemini-companion-renames-open))
+      (should (equal '((:left nil)) gemini-companion-rename-test-answers))
+      (should (equal "def one():\n    pass\n"
+                     (gemini-companion-rename-test-text "a.py")))
+      (should (equal "mine\n" (gemini-companion-rename-test-text "b.py"))))))
 
 (ert-deftest gemini-companion-rename-that-is-refused-writes-nothing ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
