@@ -612,7 +612,7 @@ not search this Emacs there, `:searches', the directory that it searches."
                     '(note "it is connected to another editor"
                            "To connect it here, start it in a terminal of this \
 Emacs.")
-                  (gemini-companion-cli-obstacle client directory searches))))
+                  (gemini-companion-cli-finding client directory searches))))
     `(,(if (gemini-companion-sessions) 'note mark)
       ,(concat (format "%s (process %d" (gemini-companion-client-title client)
                        pid)

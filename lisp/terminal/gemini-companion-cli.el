@@ -68,35 +68,36 @@ the program of its name."
 
 (defcustom gemini-companion-run-client nil
   "CLI that `gemini-companion-run' starts.
-It is \"gemini\", \"qwen\", \"copilot\" or \"pi\".  Nil means the one that is
-installed.  If several are, the command asks, and sets this option."
-  :type `(choice (const :tag "The one that is installed" nil)
+It is \"gemini\", \"qwen\", \"copilot\" or \"pi\".  Nil means the installed
+CLI.  If several are installed, the command asks, and sets this option."
+  :type `(choice (const :tag "The installed CLI" nil)
                  ,@gemini-companion-cli--choices)
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-terminal)
 
 ;;;; State
 
-(defvar-local gemini-companion-cli--place nil
+(defvar-local gemini-companion-cli--other-temporary nil
   "Temporary directory in which the CLI in this buffer searches for Emacs.
-It is nil if that is the one of the server, or if the CLI has ended.")
-(put 'gemini-companion-cli--place 'permanent-local t)
+It is nil if the server uses the same one, or if the CLI has ended.")
+(put 'gemini-companion-cli--other-temporary 'permanent-local t)
 
 (defvar gemini-companion-cli--refused nil
-  "Lists (DIRECTORY ROOT): where CLIs search, but in a workspace root.
-See `gemini-companion-server-search-in'.")
+  "Lists (DIRECTORY ROOT) of refused directories for discovery files.
+CLIs search in DIRECTORY, which is in the workspace root ROOT.  See
+`gemini-companion-server-search-in'.")
 
 (defvar-local gemini-companion-cli--failure nil
   "Exit status with which the CLI in this buffer has failed to start, or nil.")
 
 (defvar gemini-companion-cli--waiting nil
-  "Buffers in which a CLI is to start when it can connect.")
+  "Buffers in which a CLI starts once it can connect.")
 
 (defvar gemini-companion-cli--withdrawals nil
-  "Functions that withdraw the hints how to connect a CLI.")
+  "Functions that withdraw the hints about how to connect a CLI.")
 
 (defvar gemini-companion-cli--exported nil
-  "Entries that are in each environment, a list of strings.")
+  "Entries that were added to each environment, a list of strings.")
 
 ;;;; Clients
 
@@ -123,9 +124,9 @@ A CLI that has run counts as installed.  The value has at least one name."
 
 (defun gemini-companion-cli--choose-client (another remote)
   "Return the CLI to start; ask if several are installed.
-Unless ANOTHER is non-nil, do so once, and set the option
-`gemini-companion-run-client' to the answer.  If REMOTE is non-nil, any
-may be installed there."
+Unless ANOTHER is non-nil, ask only once, and set the option
+`gemini-companion-run-client' to the answer.  If REMOTE is non-nil, offer
+all CLIs, since any may be installed on that host."
   (let ((installed (if (and another remote)
                        gemini-companion-clients
                      (gemini-companion-cli-installed))))
@@ -138,7 +139,8 @@ may be installed there."
            (gemini-companion-cli--read-client installed))
           (t
            (let ((client (gemini-companion-cli--read-client installed)))
-             ;; Nothing is saved before the user agrees to the installation.
+             ;; Do not save the answer before the server is installed: the user may
+             ;; decline the installation.
              (when (gemini-companion-install-command)
                (gemini-companion-cli-save 'gemini-companion-run-client client))
              client)))))
@@ -152,13 +154,13 @@ may be installed there."
    'gemini-companion-cli))
 
 (defun gemini-companion-cli-save (option value)
-  "Set OPTION to VALUE, and save that if the user's file can be written."
+  "Set OPTION to VALUE, and save it if the custom file can be written."
   (gemini-companion-log-guarded "Option not saved"
     (customize-save-variable option value)))
 
 (defun gemini-companion-cli--offer-settings (cli)
-  "Ask whether to set what CLI needs and the user has not set.
-Return nil if the user has to edit a settings file first."
+  "Offer to change settings that keep CLI from connecting.
+Return nil if a settings file must be edited first."
   (let ((process-environment (gemini-companion-terminal-cli-environment cli)))
     (seq-every-p (pcase-lambda (`(,_ ,problem ,_ . ,actions))
                    (pcase (car actions)
@@ -178,8 +180,8 @@ Return nil if the user has to edit a settings file first."
 
 (defun gemini-companion-cli-program (name command input then)
   "Run COMMAND with INPUT as a process NAME, without waiting for it.
-At the end call THEN with its output, and with nil or, if it failed, the
-last line of that."
+At the end, call THEN with its output and nil.  If the process fails, call
+THEN with its output and the last line of it."
   (let ((process
          (make-process
           :name name :buffer (generate-new-buffer (format " *%s*" name))
@@ -202,18 +204,18 @@ last line of that."
 
 ;;;; Problems
 
-(defun gemini-companion-cli-obstacle (client directory &optional searched)
+(defun gemini-companion-cli-finding (client directory &optional searched)
   "Return the finding about why a CLI of CLIENT is not connected.
 DIRECTORY is where it runs, or nil if that is unknown.  SEARCHED is the
-directory where it searches for Emacs if there is no discovery file.
-For findings, see `gemini-companion-status-checks'; this one has a remedy."
+directory in which it searches for Emacs, if no discovery file is there.
+The finding has a remedy; see `gemini-companion-status-checks'."
   (or (and searched
-           (gemini-companion-cli--search-obstacle client searched))
+           (gemini-companion-cli--search-finding client searched))
       (and directory
            (seq-find (lambda (finding) (memq (car finding) '(bad note)))
                      (cons
                       (gemini-companion-roots-finding directory)
-                      ;; The settings of a CLI on a remote host are there.
+                      ;; The settings of a CLI on a remote host are on that host.
                       (unless (file-remote-p directory)
                         ;; Only the first setting is needed to connect.
                         (seq-take (gemini-companion-client-settings-findings
@@ -221,8 +223,8 @@ For findings, see `gemini-companion-status-checks'; this one has a remedy."
                                   1)))))
       `(bad nil ,(gemini-companion-client-connect-remedy client))))
 
-(defun gemini-companion-cli--search-obstacle (client directory)
-  "Return the finding about CLIENT, whose search for Emacs is in DIRECTORY."
+(defun gemini-companion-cli--search-finding (client directory)
+  "Return the finding about CLIENT, which searches for Emacs in DIRECTORY."
   (let ((variable (gemini-companion-client-home-variable client))
         (root (cadr (assoc directory gemini-companion-cli--refused
                            (lambda (a b)
@@ -230,8 +232,8 @@ For findings, see `gemini-companion-status-checks'; this one has a remedy."
     (if root
         `(bad ,(format "it searches %s for Emacs, which is in the workspace root %s"
                        directory root)
-              ,(format "Set %s to a directory outside of the workspace roots \
-where it is started, and start it again." variable))
+              ,(format "Set %s to a directory outside of the workspace roots, \
+and start it again." variable))
       `(note ,(format "it searches %s for editors" directory)
              ,(format "Start it with the same %s as Emacs%s." variable
                       (if (gemini-companion-client-temporary-directory client)
@@ -250,7 +252,7 @@ PREVIOUS are the CLIs that were connected before."
   (pcase-dolist ((map :remote :client :directory)
                  (seq-difference (gemini-companion-sessions) previous
                                  #'gemini-companion-session-same-p))
-    ;; The settings of a CLI on another host are files there.
+    ;; The settings of a CLI on another host are on that host.
     (unless remote
       ;; A CLI without the first setting would not connect.
       (dolist (finding (cdr (gemini-companion-client-settings-findings
@@ -268,12 +270,12 @@ Signal a `user-error' if the answer is no, or if no command connects it.
 The add-on for remote hosts has the methods of these generic functions.")
 
 (cl-defgeneric gemini-companion-cli-host-connect (host directory then)
-  "Connect HOST for a CLI in DIRECTORY, which is there.
+  "Connect HOST for a CLI in DIRECTORY of that host.
 Call THEN later with the workspace root and nil, or with nil and a sentence
-if that is not possible.")
+about why no CLI can connect.")
 
 (cl-defgeneric gemini-companion-cli-host-rejoin (host)
-  "Connect HOST again, as the user has displayed the terminal of a CLI there.")
+  "Reconnect HOST, as the user has displayed the terminal of a CLI there.")
 
 (cl-defgeneric gemini-companion-cli-host-command (host root command)
   "Return the local command for COMMAND in ROOT on HOST, in a terminal.
@@ -282,10 +284,10 @@ Both commands are lists of strings.")
 ;;;; CLIs
 
 (defun gemini-companion-cli-wanted (number)
-  "Return the CLI that the user means in the current buffer.
-In a terminal, that is its CLI; elsewhere, the one of the project, whether
-it runs or not.  NUMBER, a raw prefix argument, chooses one of several in
-a directory; a list stands for one more, of any client."
+  "Return the CLI of the current buffer, running or not.
+In the terminal of a CLI, it is that CLI; elsewhere, the CLI of the project.
+NUMBER, a raw prefix argument, chooses one of several CLIs in a directory.  If
+NUMBER is a list, return a new CLI, and ask for its client."
   (let* ((here (or gemini-companion-terminal-cli (gemini-companion-cli--new)))
          (exec-path (gemini-companion-terminal-cli-path here)))
     (gemini-companion-terminal-cli-with
@@ -297,7 +299,7 @@ a directory; a list stands for one more, of any client."
      'resume nil)))
 
 (defun gemini-companion-cli--another (here)
-  "Return one more CLI in the directory of HERE; ask for its client."
+  "Return a new CLI in the directory of the CLI HERE; ask for its client."
   (let ((cli (gemini-companion-terminal-cli-with
               here
               'client (gemini-companion-cli--choose-client
@@ -306,10 +308,9 @@ a directory; a list stands for one more, of any client."
      cli 'number (gemini-companion-cli-free-number cli))))
 
 (defun gemini-companion-cli--usual (here number)
-  "Return the CLI with NUMBER in the directory of HERE.
-Without NUMBER, keep that of HERE, which is 1 by default.  The client is
-that of HERE, or else the one of a CLI that runs there, or else the one
-that the user chooses."
+  "Return the CLI with NUMBER in the directory of the CLI HERE.
+NUMBER is by default the number of HERE, or 1.  The client is that of HERE,
+or of a CLI that runs in the directory, or else the user chooses it."
   (gemini-companion-terminal-cli-with
    here
    'client (or (gemini-companion-terminal-cli-client here)
@@ -319,8 +320,8 @@ that the user chooses."
    'number (or number (gemini-companion-terminal-cli-number here) 1)))
 
 (defun gemini-companion-cli--running-client (here)
-  "Return the client of the first running CLI in the directory of HERE.
-The one that the user has chosen for all projects comes first."
+  "Return the client of a CLI that runs in the directory of the CLI HERE, or nil.
+Prefer `gemini-companion-run-client', then the order of the clients."
   (seq-find (lambda (client)
               (gemini-companion-cli-live-buffer
                (gemini-companion-terminal-cli-with
@@ -329,10 +330,10 @@ The one that the user has chosen for all projects comes first."
                             gemini-companion-clients))))
 
 (defun gemini-companion-cli--new ()
-  "Return a CLI for the current buffer, which is not the terminal of one.
-Its directory is the root of a project, or that of the buffer.  Until the
-workspace root of a remote directory is known, that directory stands for
-it.  The CLI has neither client nor number."
+  "Return a CLI for the current buffer, which is not the terminal of a CLI.
+Its directory is the root of the project, or else that of the buffer.  On a
+remote host, it is the workspace root, or that of the buffer until the root
+is known.  The CLI has neither client nor number."
   (pcase-let ((`(,name ,there ,root)
                (when (file-remote-p default-directory)
                  (gemini-companion-part-use
@@ -354,7 +355,7 @@ Signal an error if the directory of the buffer does not exist."
   (let* ((project (project-current))
          (home (expand-file-name "~/"))
          (root (and project (expand-file-name (project-root project))))
-         ;; A home under version control is no workspace root.
+         ;; A home directory under version control is no workspace root.
          (directory (if (or (null root) (equal root home))
                         (expand-file-name default-directory)
                       root)))
@@ -364,8 +365,8 @@ Signal an error if the directory of the buffer does not exist."
     directory))
 
 (defun gemini-companion-cli--buffer (cli)
-  "Return the buffer of CLI, or of another one for which that stands, or nil.
-They have the same client, directory and number."
+  "Return the buffer of a CLI like CLI, or nil.
+It has the same client, directory and number."
   (seq-find
    (lambda (buffer)
      (when-let* ((other (buffer-local-value 'gemini-companion-terminal-cli buffer)))
@@ -385,7 +386,8 @@ They have the same client, directory and number."
          buffer)))
 
 (defun gemini-companion-cli-free-number (cli)
-  "Return the lowest number that no other CLI like CLI has."
+  "Return the lowest number that no running CLI has.
+Only CLIs with the client and the directory of CLI are compared."
   (let ((number 1))
     (while (gemini-companion-cli-live-buffer
             (gemini-companion-terminal-cli-with cli 'number number))
@@ -410,9 +412,9 @@ They have the same client, directory and number."
             (if (eql number 1) "" (format " (%d)" number)))))
 
 (defun gemini-companion-cli-check (cli)
-  "Signal an error if there is no program of CLI, or no terminal.
-On a remote host, that is a program which connects the host.  Ask whether
-to start CLI in a directory from which it cannot connect."
+  "Signal an error if the program of CLI, or a terminal, is missing.
+For a remote host, the program is the one that connects it.  Ask whether to
+start CLI in a directory from which it cannot connect."
   (pcase-let* (((cl-struct gemini-companion-terminal-cli
                            client directory remote path)
                 cli)
@@ -424,8 +426,8 @@ to start CLI in a directory from which it cannot connect."
                     (gemini-companion-client-title client)))
       (gemini-companion-cli-host-agree remote))
     (unless (gemini-companion-terminal-function)
-      (user-error "Emacs has no terminal on Windows; start the CLI in a window \
-of its own, in %s" (abbreviate-file-name directory)))
+      (user-error "Emacs has no terminal on Windows; start the CLI in another \
+window, in %s" (abbreviate-file-name directory)))
     (unless (or remote (executable-find program))
       (user-error "Cannot find the program %s; install it (npm install -g \
 %s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
@@ -437,7 +439,7 @@ of its own, in %s" (abbreviate-file-name directory)))
                 (gemini-companion-cli--in-root-p directory)
                 (y-or-n-p (format "%s is not a workspace root, so no CLI can \
 connect; start one? " (abbreviate-file-name directory))))
-      (user-error "Switch to a buffer of a project to start the CLI there"))))
+      (user-error "Not started; switch to a buffer of a project"))))
 
 (defun gemini-companion-cli--in-root-p (directory)
   "Return non-nil if DIRECTORY is, or would be, in a workspace root."
@@ -447,14 +449,14 @@ connect; start one? " (abbreviate-file-name directory))))
 ;;;; Start
 
 (defun gemini-companion-cli-show-buffer (cli)
-  "Select and return an empty buffer for CLI; use its previous one, if any."
+  "Select and return an empty buffer for CLI; reuse its previous one, if any."
   (let ((buffer (or (gemini-companion-cli--buffer cli)
                     (generate-new-buffer (gemini-companion-cli-buffer-name cli)))))
     (gemini-companion-terminal-show buffer)
     (set-buffer buffer)
     (when (derived-mode-p 'gemini-companion-resume-mode)
       (rename-buffer (gemini-companion-cli-buffer-name cli) 'unique))
-    ;; vterm keeps its mode by a function on this hook.
+    ;; With a function on this hook, vterm prevents a change of the major mode.
     (kill-local-variable 'change-major-mode-hook)
     (special-mode)                      ; a term in Emacs 28 needs a keymap
     (setq buffer-read-only nil)
@@ -470,11 +472,11 @@ connect; start one? " (abbreviate-file-name directory))))
 
 (defun gemini-companion-cli--start-waiting (&optional problem)
   "Start the CLIs that wait for the server, in their buffers.
-If PROBLEM, why none can start, is non-nil, show it there instead."
+If no CLI can start, PROBLEM is the reason, which the buffers show instead."
   (dolist (buffer gemini-companion-cli--waiting)
     (cond ((not (buffer-live-p buffer))
            (cl-callf2 remq buffer gemini-companion-cli--waiting))
-          ;; A remote host calls `gemini-companion-cli--start-in' itself.
+          ;; Connecting the remote host calls `gemini-companion-cli--start-in'.
           ((gemini-companion-terminal-cli-remote
             (buffer-local-value 'gemini-companion-terminal-cli buffer)))
           (problem
@@ -483,39 +485,39 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
            (gemini-companion-cli--start-once-found buffer)))))
 
 (defun gemini-companion-cli--start-once-found (buffer)
-  "Start the CLI that waits in BUFFER, when it can find this Emacs.
-With another temporary directory than the server, as envrc or direnv may
-set it, that is when there is a discovery file, too."
+  "Start the CLI that waits in BUFFER once it can find this Emacs.
+If its temporary directory differs from that of the server, as with envrc or
+direnv, wait until there is a discovery file in it."
   (with-current-buffer buffer
-    (setq gemini-companion-cli--place
-          (gemini-companion-cli--other-place gemini-companion-terminal-cli)))
-  (if (buffer-local-value 'gemini-companion-cli--place buffer)
-      (gemini-companion-cli--update-places
+    (setq gemini-companion-cli--other-temporary
+          (gemini-companion-cli--find-temporary gemini-companion-terminal-cli)))
+  (if (buffer-local-value 'gemini-companion-cli--other-temporary buffer)
+      (gemini-companion-cli--update-discovery
        (lambda ()
-         ;; Emacs may have tried again, with another server.
+         ;; A replaced server may call this a second time.
          (when (memq buffer gemini-companion-cli--waiting)
            (gemini-companion-cli--start-in buffer nil nil))))
     (gemini-companion-cli--start-in buffer nil nil)))
 
-(defun gemini-companion-cli--other-place (cli)
-  "Return the temporary directory in which CLI is to find Emacs, or nil.
-It is nil if the server has a discovery file there anyway, or if the
-client searches in a directory of another kind."
+(defun gemini-companion-cli--find-temporary (cli)
+  "Return the temporary directory of CLI if it differs from that of the server.
+Return nil if the server has written the discovery file in it, or if the client
+does not search in a temporary directory."
   (pcase-let* (((cl-struct gemini-companion-terminal-cli client directory) cli)
                (file (cadr (assoc client
                                   (plist-get (gemini-companion-server-info)
                                              :discovery))))
-               (place (gemini-companion-cli--temporary-directory
-                       (gemini-companion-cli-environment cli) directory)))
+               (temporary (gemini-companion-cli--temporary-directory
+                           (gemini-companion-cli-environment cli) directory)))
     (when (and (gemini-companion-client-temporary-directory client)
                (not (and file
                          (equal (file-truename
                                  (gemini-companion-cli--search-directory
-                                  client place))
+                                  client temporary))
                                 (file-truename
                                  (directory-file-name
                                   (file-name-directory file)))))))
-      place)))
+      temporary)))
 
 (defun gemini-companion-cli--temporary-directory (environment directory)
   "Return the temporary directory in ENVIRONMENT, for a CLI in DIRECTORY.
@@ -529,33 +531,36 @@ The CLIs find it as os.tmpdir() of Node.js does."
                           (append values '("/tmp")))))
     (directory-file-name (expand-file-name value directory))))
 
-(defun gemini-companion-cli--search-directory (client place)
-  "Return the directory of discovery files for CLIENT in PLACE.
-PLACE is a temporary directory."
-  (expand-file-name (gemini-companion-client-temporary-directory client) place))
+(defun gemini-companion-cli--search-directory (client temporary)
+  "Return the directory of discovery files for CLIENT.
+It is in TEMPORARY, a temporary directory."
+  (expand-file-name (gemini-companion-client-temporary-directory client)
+                    temporary))
 
-(defun gemini-companion-cli--update-places (&optional then)
-  "Have the server write discovery files where the CLIs here search.
+(defun gemini-companion-cli--update-discovery (&optional then)
+  "Call the server to write the discovery files for all CLIs in this Emacs.
 Then call THEN, if it is non-nil and there is a server."
   (gemini-companion-server-search-in
-   (seq-uniq (delq nil (mapcar (apply-partially #'buffer-local-value
-                                                'gemini-companion-cli--place)
-                               (buffer-list))))
+   (seq-uniq
+    (delq nil (mapcar (apply-partially #'buffer-local-value
+                                       'gemini-companion-cli--other-temporary)
+                      (buffer-list))))
    (lambda (refused)
      (setq gemini-companion-cli--refused refused)
      (when then
        (funcall then)))))
 
-(defun gemini-companion-cli--leave-place ()
-  "Remove the discovery file for the CLI here, which ends, unless others need it."
-  (when gemini-companion-cli--place
-    (setq gemini-companion-cli--place nil)
-    (gemini-companion-cli--update-places)))
+(defun gemini-companion-cli--remove-discovery ()
+  "Remove the discovery file for the CLI of this buffer, which ends.
+Keep it if other CLIs need it."
+  (when gemini-companion-cli--other-temporary
+    (setq gemini-companion-cli--other-temporary nil)
+    (gemini-companion-cli--update-discovery)))
 
 (defun gemini-companion-cli--start-in (buffer root problem)
   "Start the CLI that waits in BUFFER, or show PROBLEM if it is non-nil.
-ROOT is the workspace root in its remote host, if any.  This is called
-when the server, or the host, is ready, or cannot be reached."
+ROOT is the workspace root on its remote host, if any.  This is called when
+the server or the host is ready or has failed."
   (setq gemini-companion-cli--waiting
         (remq buffer gemini-companion-cli--waiting))
   (when (buffer-live-p buffer)
@@ -579,13 +584,13 @@ when the server, or the host, is ready, or cannot be reached."
 
 (defun gemini-companion-cli--start ()
   "Start the CLI of this buffer in a terminal, and watch its process.
-Return nil, or the text of an error.  The function of the user that starts
-a terminal may signal any error, and a program may not be executable."
+Return nil, or the message of an error: a program may not be executable, and
+the terminal function of the user may signal any error."
   (condition-case-unless-debug err
       (let ((cli gemini-companion-terminal-cli))
         (gemini-companion-cli--start-terminal cli)
-        (add-hook 'kill-buffer-hook #'gemini-companion-cli--leave-place nil t)
-        ;; A terminal outside of Emacs has no process here.
+        (add-hook 'kill-buffer-hook #'gemini-companion-cli--remove-discovery nil t)
+        ;; A terminal outside of Emacs has no process in this buffer.
         (when-let* ((process (get-buffer-process (current-buffer))))
           (gemini-companion-cli--follow process cli))
         nil)
@@ -610,33 +615,33 @@ For a CLI on a remote host, it is a local command that runs it there."
   (pcase-let* (((cl-struct gemini-companion-terminal-cli
                            client resume remote root)
                 cli)
-               (own (append (gemini-companion-cli-command client)
-                            (and resume
-                                 (gemini-companion-client-resume-arguments
-                                  client resume)))))
+               (command (append (gemini-companion-cli-command client)
+                                (and resume
+                                     (gemini-companion-client-resume-arguments
+                                      client resume)))))
     (if remote
-        (gemini-companion-cli-host-command remote root own)
-      own)))
+        (gemini-companion-cli-host-command remote root command)
+      command)))
 
 (defun gemini-companion-cli--follow (process cli)
   "Watch PROCESS, in which CLI has started, until it ends."
   (process-put process 'gemini-companion-started (float-time))
-  ;; Before its first start, a CLI had no directory for its discovery file.
+  ;; The first start of a CLI creates the directory for its discovery file.
   (unless (gemini-companion-terminal-cli-remote cli)
     (gemini-companion-server-call
      'cli-started (gemini-companion-terminal-cli-client cli)))
   (gemini-companion-terminal-watch)
   (add-function :around (process-sentinel process)
                 #'gemini-companion-cli--sentinel)
-  ;; A CLI may take that long to connect.
+  ;; A CLI may take 20 seconds to connect.
   (run-at-time 20 nil #'gemini-companion-cli--hint process))
 
 (defun gemini-companion-cli--export (entries)
-  "Put ENTRIES before the environments, in place of the exported ones.
-The first entry for a variable counts.  Environments are the default one
-and the ones of buffers, which packages such as envrc and mise make."
+  "Prepend ENTRIES to each environment, and remove the exported entries.
+The first entry for a variable counts.  The environments are the default value
+and the buffer-local ones of packages such as envrc and mise."
   (let ((change (lambda (environment)
-                  ;; Only our own strings go: the user may have equal ones.
+                  ;; Entries of the user may be equal, and must stay.
                   (append entries
                           (seq-difference environment
                                           gemini-companion-cli--exported
@@ -651,8 +656,8 @@ and the ones of buffers, which packages such as envrc and mise make."
 
 (defun gemini-companion-cli-environment (cli)
   "Return the environment of CLI, a list of strings as `process-environment'."
-  ;; The terminal of Emacs itself sets them.  In tmux, Gemini CLI ignores that
-  ;; a background is white.
+  ;; These variables are those of the terminal in which Emacs runs.  With TMUX,
+  ;; Gemini CLI ignores a white background.
   (append '("TMUX" "TMUX_PANE" "STY")
           gemini-companion-cli--exported
           (if (gemini-companion-terminal-cli-remote cli)
@@ -665,8 +670,8 @@ and the ones of buffers, which packages such as envrc and mise make."
 
 (defun gemini-companion-cli--hint (process)
   "Show how to connect the CLI of PROCESS, unless it is connected.
-Wait until the user pauses and has answered what the CLI asks.  A timer
-calls this some time after the start of the CLI."
+Wait until the user is idle and the CLI asks no question.  A timer calls this
+some time after the start of the CLI."
   (when (and (process-live-p process)
              (gemini-companion-server-ready-p)
              (not (memq (process-buffer process)
@@ -682,7 +687,7 @@ calls this some time after the start of the CLI."
 (defun gemini-companion-cli--hint-text ()
   "Return a message about the CLI of this buffer, which is not connected."
   (let* ((cli gemini-companion-terminal-cli)
-         (finding (gemini-companion-cli-obstacle
+         (finding (gemini-companion-cli-finding
                    (gemini-companion-terminal-cli-client cli)
                    (gemini-companion-terminal-cli-directory cli)
                    (gemini-companion-cli--refused-search))))
@@ -692,13 +697,14 @@ calls this some time after the start of the CLI."
             (substitute-command-keys "\\[gemini-companion-status]"))))
 
 (defun gemini-companion-cli--refused-search ()
-  "Return the directory in which the CLI here cannot find Emacs, or nil.
-No discovery file is there, as it is in a workspace root."
-  (when-let* ((place gemini-companion-cli--place)
+  "Return the directory in which the CLI of this buffer cannot find Emacs, or nil.
+The server refuses to write a discovery file there, as the directory is in a
+workspace root."
+  (when-let* ((temporary gemini-companion-cli--other-temporary)
               (directory (gemini-companion-cli--search-directory
                           (gemini-companion-terminal-cli-client
                            gemini-companion-terminal-cli)
-                          place)))
+                          temporary)))
     (and (assoc directory gemini-companion-cli--refused)
          directory)))
 
@@ -708,9 +714,9 @@ No discovery file is there, as it is in a workspace root."
     (funcall (pop gemini-companion-cli--withdrawals))))
 
 (defun gemini-companion-cli--asks-p ()
-  "Return non-nil if the CLI here asks for trust, a sign-in or the like.
-It does if one of about its last 15 lines shows that.
-One that has displayed nothing yet may be about to ask."
+  "Return non-nil if the CLI of this buffer asks for trust, a sign-in or the like.
+Search the last 15 lines for the question.  A CLI that has displayed nothing yet
+may be about to ask."
   (save-excursion
     (goto-char (point-max))
     (skip-chars-backward " \t\n")
@@ -723,8 +729,9 @@ One that has displayed nothing yet may be about to ask."
 ;;;; End
 
 (defun gemini-companion-cli--sentinel (sentinel process event)
-  "Call SENTINEL, that of the terminal, and show the end of a CLI.
-PROCESS and EVENT are as for SENTINEL."
+  "Call SENTINEL, and show that the CLI has ended.
+SENTINEL is the sentinel of the terminal, and PROCESS and EVENT are its
+arguments."
   ;; vterm would kill the buffer, with the error message of the CLI.
   (let ((vterm-kill-buffer-on-exit nil)
         (buffer (process-buffer process)))
@@ -747,13 +754,13 @@ PROCESS and EVENT are as for SENTINEL."
                      #'gemini-companion-cli--sentinel))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (remove-hook 'kill-buffer-hook #'gemini-companion-cli--leave-place t)))
+      (remove-hook 'kill-buffer-hook #'gemini-companion-cli--remove-discovery t)))
   (gemini-companion-terminal-release 'all))
 
 (defun gemini-companion-cli--start-failure (process)
-  "Return the exit status of PROCESS, a CLI, if that has failed to start.
-A shell and env exit with 126 or 127 if they cannot run a program; a CLI
-may do so for the last command in it, but not within seconds."
+  "Return the exit status of PROCESS, a CLI, if it has failed to start.
+A shell and env exit with 126 or 127 if they cannot run a program.  A CLI may
+exit with the status of the last command in it, but not within ten seconds."
   (let ((status (process-exit-status process)))
     (and (eq 'exit (process-status process))
          (memq status '(126 127))
@@ -761,13 +768,13 @@ may do so for the last command in it, but not within seconds."
          status)))
 
 (defun gemini-companion-cli--end (reason)
-  "Make this buffer one of a CLI that has ended, for REASON, a string.
-The header line has REASON, and keys that start the CLI again."
-  (gemini-companion-cli--leave-place)
+  "Mark this buffer as that of a CLI that has ended, for REASON, a string.
+The header line shows REASON, and the keys that start the CLI again."
+  (gemini-companion-cli--remove-discovery)
   (setq-local minor-mode-overriding-map-alist
               (list (cons t gemini-companion-terminal-ended-map)))
   (setq buffer-read-only t)
-  ;; Evil has its own meaning for the keys.
+  ;; In other states, Evil binds these keys.
   (when (bound-and-true-p evil-local-mode)
     (evil-emacs-state))
   (setq header-line-format
@@ -782,7 +789,7 @@ The header line has REASON, and keys that start the CLI again."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'cli)) _directory)
-  "Return problems of CLIs that have failed to start, with their last lines."
+  "Return the findings about CLIs that have failed to start."
   (mapcan (lambda (buffer)
             (with-current-buffer buffer
               (when gemini-companion-cli--failure
@@ -812,8 +819,8 @@ The header line has REASON, and keys that start the CLI again."
                                             (current-buffer))))))
 
 (defun gemini-companion-cli--last-lines ()
-  "Return the last lines that the CLI in this buffer has printed, at most four.
-What the terminal adds about the end of the process is left out."
+  "Return the last four lines, at most, that the CLI in this buffer has printed.
+Omit the line of the terminal about the end of the process."
   (last (seq-remove (apply-partially #'string-match-p
                                      "\\`Process .* \\(?:exited\\|finished\\)")
                     (split-string (buffer-substring-no-properties
@@ -822,8 +829,8 @@ What the terminal adds about the end of the process is left out."
         4))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'cli)))
-  "Watch the terminals of the CLIs that connect, and check their settings.
-A hint how to connect is withdrawn."
+  "Watch the terminals of connected CLIs, and check their settings.
+Withdraw the hints about how to connect."
   '((gemini-companion-session-changed-functions gemini-companion-terminal-watch)
     (gemini-companion-session-changed-functions
      gemini-companion-cli--withdraw-hints)
@@ -842,11 +849,11 @@ A hint how to connect is withdrawn."
          (gemini-companion-clients-append
           #'gemini-companion-client-container-entries))))
   (gemini-companion-terminal-watch)
-  ;; The mode may have been off.
+  ;; The CLIs may have started before the mode was turned off and on again.
   (when (seq-some (apply-partially #'buffer-local-value
-                                   'gemini-companion-cli--place)
+                                   'gemini-companion-cli--other-temporary)
                   (buffer-list))
-    (gemini-companion-cli--update-places))
+    (gemini-companion-cli--update-discovery))
   (gemini-companion-cli--start-waiting))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'cli)))
@@ -861,12 +868,12 @@ A hint how to connect is withdrawn."
 
 (defun gemini-companion-run (&optional number)
   "Switch to the CLI of this project, or start it in a terminal.
-It starts in the root of the project, when the server is ready; the
-mode is turned on for that.  `gemini-companion-run-client' is the
-CLI to start.  NUMBER, the prefix argument, is the number of the CLI
-if there are several in the project; \\[universal-argument] alone starts
-one more, of any kind.  In a buffer on another host, the CLI runs
-there.  If that CLI is in a selected side window, the window is hidden."
+It starts in the root of the project, once the server is ready; the mode
+is turned on if necessary.  `gemini-companion-run-client' is the CLI to
+start.  NUMBER, the prefix argument, chooses a CLI if there are several
+in the project; \\[universal-argument] alone starts a new CLI of any kind.
+In a buffer on another host, the CLI runs there.  If the CLI is in the
+selected window, and that is a side window, the window is hidden."
   (interactive "P")
   (let* ((cli (gemini-companion-cli-wanted number))
          (buffer (gemini-companion-cli-live-buffer cli)))
@@ -878,7 +885,7 @@ there.  If that CLI is in a selected side window, the window is hidden."
            (gemini-companion-quit-window))
           (t
            (gemini-companion-terminal-show buffer)
-           ;; A CLI that was suspended has no shell here that continues it.
+           ;; No shell would continue a CLI that was suspended.
            (when (process-live-p (get-buffer-process buffer))
              (continue-process buffer))
            (when-let* ((name (gemini-companion-terminal-cli-remote cli))
@@ -886,7 +893,7 @@ there.  If that CLI is in a selected side window, the window is hidden."
              (gemini-companion-cli-host-rejoin name))))))
 
 (defun gemini-companion-cli-launch (cli)
-  "Start CLI, in an empty buffer, once there is a server.
+  "Start CLI in an empty buffer, once the server is ready.
 Turn the mode on, and connect the remote host of CLI, if necessary."
   (pcase-let (((cl-struct gemini-companion-terminal-cli client remote there) cli))
     (when (and (or (bound-and-true-p gemini-companion-mode) (gemini-companion-mode 1))

@@ -26,15 +26,15 @@
 ;;;; Customization
 
 (defcustom gemini-companion-run-editor nil
-  "Non-nil means that the editor key of a CLI opens its prompt in this Emacs.
-So does the key that edits a plan.  That is for CLIs that
-`gemini-companion-run' starts on this host, while the server of Emacs runs;
-see the command `server-start'.  Takes effect when a CLI is started."
+  "Non-nil means the editor key of a CLI opens its prompt in this Emacs.
+The key that edits a plan opens the plan.  This works for CLIs that
+`gemini-companion-run' starts on this host while `server-mode' is on.
+It takes effect when a CLI is started."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-terminal)
 
-;;;; The script
+;;;; Script
 
 (defconst gemini-companion-editor--script "\
 #!/bin/sh
@@ -52,8 +52,8 @@ exec sh -c \"${GEMINI_COMPANION_VISUAL:-vi} \\\"\\$@\\\"\" editor \"$@\"
   "Text of the script, which gets the names of files as arguments.")
 
 (defun gemini-companion-editor--file ()
-  "Return the name of the script, which is written if it is not there.
-Return nil if its name has a space, which Gemini CLI takes for its end."
+  "Return the name of the script; write the script if necessary.
+Return nil if the name has a space, at which Gemini CLI would split it."
   (let ((file (expand-file-name "editor" gemini-companion-install-directory)))
     (unless (string-match-p "[ \t]" file)
       (unless (and (file-exists-p file)
@@ -68,8 +68,8 @@ Return nil if its name has a space, which Gemini CLI takes for its end."
 ;;;; Environment
 
 (defun gemini-companion-editor--server ()
-  "Return the option of emacsclient for the server of this Emacs, or nil.
-Return nil if it does not run."
+  "Return the option of emacsclient for the server of this Emacs.
+Return nil if no server runs."
   (when (and (bound-and-true-p server-process)
              (process-live-p server-process))
     (if server-use-tcp
@@ -84,8 +84,8 @@ Return nil if it does not run."
         (and (file-executable-p beside) beside))))
 
 (defun gemini-companion-editor--plan (client)
-  "Return a pattern of the shell for the plans of CLIENT, or an empty string.
-There, a star matches slashes as well, so the last glob fits all of them."
+  "Return a shell pattern for the plans of CLIENT, or an empty string.
+In a case pattern, a star matches slashes, so the last glob matches all plans."
   (let ((glob (car (last (gemini-companion-client-plan-files client)))))
     (if glob
         (concat (gemini-companion-client-home client) glob)

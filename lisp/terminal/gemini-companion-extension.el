@@ -24,10 +24,10 @@
 ;;;; Customization
 
 (defcustom gemini-companion-offer-extension t
-  "Non-nil means to offer the extension of a CLI that cannot connect without it.
-`gemini-companion-run' does so when it starts Pi.  The answer no sets the
-option to nil, and so does \\[gemini-companion-extension] when it removes an
-extension.  The same command installs it again."
+  "Non-nil means offer the extension of a CLI that cannot connect without it.
+`gemini-companion-run' offers it when it starts Pi.  If you answer no, or
+if \\[gemini-companion-extension] removes the extension, the option is set
+to nil.  The same command installs the extension again."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-terminal)
@@ -56,8 +56,8 @@ FILE is an absolute name, and TEXT the contents in this version of the package."
           (cdr (gemini-companion-client-extension client))))
 
 (defun gemini-companion-extension-fingerprint (client)
-  "Return a string that only this version of the extension of CLIENT has.
-The extension itself makes it of its files when it is loaded."
+  "Return a hash of the files of the extension of CLIENT in this package.
+The extension computes and reports the hash of its files when it is loaded."
   (let ((texts (mapcar #'cdr (gemini-companion-extension--files client))))
     (substring (secure-hash 'sha256 (encode-coding-string (string-join texts) 'utf-8))
                0 16)))
@@ -81,10 +81,10 @@ A running CLI continues to use the version that it has loaded."
                  (reverse (gemini-companion-extension--files client)))
     (gemini-companion-text-write-changed file text)))
 
-(defun gemini-companion-extension--renew ()
+(defun gemini-companion-extension--update ()
   "Update the installed extensions that differ from those of this package."
   (dolist (client (gemini-companion-extension--clients))
-    (gemini-companion-log-guarded "Renewing an extension"
+    (gemini-companion-log-guarded "Updating an extension"
       (when (and (gemini-companion-extension-installed-p client)
                  (not (gemini-companion-extension--current-p client)))
         (gemini-companion-extension--write client)))))
@@ -99,7 +99,7 @@ A running CLI continues to use the version that it has loaded."
      (user-error "Extension of %s not installed: %s"
                  (gemini-companion-client-title client)
                  (error-message-string problem))))
-  (message "Extension installed; type %s in a %s that runs"
+  (message "Extension installed; type %s in a running %s"
            (gemini-companion-client-reload-command client)
            (gemini-companion-client-title client)))
 
@@ -108,16 +108,16 @@ A running CLI continues to use the version that it has loaded."
   (let ((directory (gemini-companion-extension-directory client)))
     (pcase-dolist (`(,file . ,_) (gemini-companion-extension--files client))
       (delete-file file))
-    ;; Files of the user stay, and so does the directory.
+    ;; A directory with files of the user stays.
     (ignore-error file-error
       (delete-directory directory))
     (gemini-companion-extension--decline)
-    (message "Extension removed; a %s that runs keeps it until %s"
+    (message "Extension removed; a running %s uses it until you type %s"
              (gemini-companion-client-title client)
              (gemini-companion-client-reload-command client))))
 
 (defun gemini-companion-extension--decline ()
-  "Save that extensions are not to be offered."
+  "Set and save the option so that extensions are not offered."
   (gemini-companion-log-guarded "Option not saved"
     (customize-save-variable 'gemini-companion-offer-extension nil)))
 
@@ -131,7 +131,7 @@ A running CLI continues to use the version that it has loaded."
 
 (defun gemini-companion-extension-offer (client)
   "Offer the extension of CLIENT, which is about to start, if it needs one.
-The user is asked once; the CLI starts whatever the answer is."
+Ask the user only once.  The CLI starts whatever the answer is."
   (when (and gemini-companion-offer-extension
              (gemini-companion-client-extension client)
              (not (gemini-companion-extension-installed-p client)))
@@ -150,13 +150,13 @@ For findings, see `gemini-companion-status-checks'."
         (install (apply-partially #'gemini-companion-extension--install client)))
     (cond
      ((not (gemini-companion-extension-installed-p client))
-      `(note ,(format "%s lacks the extension by which it connects" title)
+      `(note ,(format "%s lacks the extension that connects it" title)
              "M-x gemini-companion-extension installs and removes it."
              ("Install" . ,install)))
      ((not (gemini-companion-extension--current-p client))
       `(bad ,(format "%s differs from the extension of this package" directory)
             "If it cannot be written, see the event log."
-            ("Renew" . ,install)))
+            ("Update" . ,install)))
      (t `(good ,(format "%s has the extension, in %s" title directory))))))
 
 (defun gemini-companion-extension--session-findings (session)
@@ -180,8 +180,8 @@ reviews" (string-join replaced " and ") name)
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'extension)) _how)
-  "Renew the extensions, as this package may be newer."
-  (gemini-companion-extension--renew))
+  "Update the extensions, as this package may be newer."
+  (gemini-companion-extension--update))
 
 (cl-defmethod gemini-companion-part-findings ((_part (eql 'extension)) _directory)
   "Return the findings about the extensions of CLIs that are used."
@@ -205,8 +205,8 @@ reviews" (string-join replaced " and ") name)
 (defun gemini-companion-extension (client)
   "Install the extension by which CLIENT connects, or remove it; ask first.
 CLIENT is the name of a CLI, by default the one that needs an extension:
-Pi.  Its files are copied into the directory of CLIENT, and renewed when
-this package is updated."
+Pi.  The files are copied into the directory of CLIENT, and updated with
+this package."
   (interactive
    (list (let ((clients (gemini-companion-extension--clients)))
            (if (cdr clients)

@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; A location, such as app/bill.py:26 or @app/bill.py in the terminal of a CLI, is
-;; visited by a key or a click.  Only files in the project of the CLI are recognized.
-;; The text on the screen is searched at the key or click, so that output is not
-;; slowed down in any kind of terminal.
+;; Visit a location in the terminal of a CLI, such as app/bill.py:26 or @app/bill.py,
+;; by a key or a click.  Only files in the project of the CLI are recognized.  The
+;; screen is searched only after the key or click, so that the output of the terminal
+;; is not slowed down.
 
 ;;; Code:
 
@@ -29,9 +29,9 @@
                (:noinline t)
                (:constructor gemini-companion-location--make)
                (:copier nil))
-  "A place in a file of the project of a CLI.
-FILE is an absolute name for Emacs, LINE and COLUMN are numbers from 1, or
-nil if they were not given, and TEXT is what the CLI has written."
+  "A location in a file of the project of a CLI.
+FILE is an absolute name for Emacs.  LINE and COLUMN are numbers from 1, or
+nil if the text does not have them.  TEXT is the text on the screen."
   file line column text)
 
 ;;;; Text
@@ -40,25 +40,25 @@ nil if they were not given, and TEXT is what the CLI has written."
   (concat "\\(\\(?:\\\\.\\|[^\\ \t\n\"'`(){}<>|:;,*?!#\u2500-\u257f]\\)+\\)"
           "\\(?:" "[:#(]L?\\([0-9]+\\)\\(?::\\([0-9]+\\)\\)?"
           "\\|" "[\"'`]?, line \\([0-9]+\\)" "\\)?")
-  "Regexp for what may be a location.
-Its groups are the name, the line, the column, and the line as Python
-writes it: \"a.py\", line 3.  Lines of boxes end a name.")
+  "Regexp for a text that may be a location.
+Its groups are the name, the line, the column, and the line in the format of
+Python: \"a.py\", line 3.  Characters that draw boxes end a name.")
 
 (defconst gemini-companion-location--border "[ \t\u2500-\u257f|]*"
-  "Regexp for characters beside the text of a row, such as the border of a box.")
+  "Regexp for the characters on a side of the text of a row: blanks and borders.")
 
 (defun gemini-companion-location--in (text column directory)
   "Return the location around COLUMN of TEXT, or nil.
 COLUMN is the index of a character.  DIRECTORY is the directory of the CLI."
   (let ((start 0)
-        (found nil))
-    (while (and (not found)
+        (location nil))
+    (while (and (not location)
                 (string-match gemini-companion-location--regexp text start)
                 (<= (match-beginning 0) column))
       (setq start (match-end 0))
       (when (< column (match-end 0))
-        (setq found (gemini-companion-location--of-match text directory))))
-    found))
+        (setq location (gemini-companion-location--of-match text directory))))
+    location))
 
 (defun gemini-companion-location--of-match (text directory)
   "Return the location of the match data in TEXT, or nil if it is not valid.
@@ -67,7 +67,7 @@ DIRECTORY is the directory of the CLI."
          (name (match-string 1 text))
          (line (or (match-string 2 text) (match-string 4 text)))
          (column (match-string 3 text)))
-    ;; Other words would often be files, too: test, or build.
+    ;; Plain words, such as test or build, are often names of files.
     (when (or line (string-match-p "\\`@.\\|/\\|.\\.." name))
       (when-let* ((file (seq-some
                          (lambda (name)
@@ -80,9 +80,9 @@ DIRECTORY is the directory of the CLI."
          :text whole)))))
 
 (defun gemini-companion-location--names (name)
-  "Return the names that NAME, the first group of a match, may stand for.
-The CLIs write an @ before some, brackets around others, and a full stop
-behind; in a name, a space has a backslash."
+  "Return the file names that NAME, the first group of a match, may mean.
+There may be an @ before the name, brackets around it, or a full stop after
+it; a space in the name has a backslash."
   (let* ((plain (replace-regexp-in-string "\\\\\\(.\\)" "\\1" name))
          (bare (replace-regexp-in-string "\\`[[@]+\\|[].]+\\'" "" plain)))
     (seq-remove #'string-empty-p
@@ -120,7 +120,7 @@ host."
 
 (defun gemini-companion-location-at (position)
   "Return the location at POSITION of the current buffer, or nil.
-One that does not fit into its row continues in the next one."
+A location may continue in the next row."
   (save-excursion
     (goto-char position)
     (let* ((directory (gemini-companion-location--directory))
@@ -146,9 +146,9 @@ One that does not fit into its row continues in the next one."
                 directory))))))
 
 (defun gemini-companion-location--longer (text column end directory)
-  "Return the location around COLUMN of TEXT, if it ends behind END, or nil.
-TEXT is a row and the next one, and END where the row ends there.  For
-DIRECTORY, see `gemini-companion-location--in'."
+  "Return the location around COLUMN of TEXT if it ends after END, or nil.
+TEXT is a row and the next one, and END the index at which the first row
+ends.  For DIRECTORY, see `gemini-companion-location--in'."
   (when-let* ((location (gemini-companion-location--in text column directory))
               ((< end (match-end 0))))
     location))
@@ -166,9 +166,9 @@ DIRECTORY, see `gemini-companion-location--in'."
                             "" (gemini-companion-location--row)))
 
 (defun gemini-companion-location--on-screen ()
-  "Return the locations in the selected window, the last one first."
+  "Return the locations in the selected window, the lowest one first."
   (let ((end (window-end nil t))
-        (found nil))
+        (locations nil))
     (save-excursion
       (goto-char (window-start))
       (while (re-search-forward gemini-companion-location--regexp end t)
@@ -176,10 +176,10 @@ DIRECTORY, see `gemini-companion-location--in'."
               (after (point)))
           (when-let* ((location (save-match-data
                                   (gemini-companion-location-at beginning))))
-            (push location found))
+            (push location locations))
           (goto-char after))))
     (cl-delete-duplicates
-     found :from-end t
+     locations :from-end t
      :key (lambda (location)
             (list (gemini-companion-location-file location)
                   (gemini-companion-location-line location)))
@@ -189,7 +189,7 @@ DIRECTORY, see `gemini-companion-location--in'."
 
 (defun gemini-companion-location--visit (location)
   "Show LOCATION in another window, and select it."
-  ;; Visiting may ask.
+  ;; Visiting a file may ask, so do that before windows change.
   (let ((buffer (find-file-noselect (gemini-companion-location-file location)))
         (line (gemini-companion-location-line location)))
     (gemini-companion-windows-at-once
@@ -226,9 +226,9 @@ DIRECTORY, see `gemini-companion-location--in'."
 
 (defun gemini-companion-visit-location ()
   "Go to the file and line at point in this terminal.
-If there is none at point, as while a CLI runs, go to the one on the
-screen; if there are several, ask, and suggest the last one.  Only files
-in the project of the CLI count."
+If there is none at point, as while a CLI runs, go to the location on
+the screen.  If there are several, ask; the default is the lowest one.
+Only files in the project of the CLI are recognized."
   (interactive)
   (let* ((here (gemini-companion-location-at (point)))
          (all (and (not here) (gemini-companion-location--on-screen))))
@@ -242,15 +242,15 @@ in the project of the CLI count."
   "Go to the file and line at CLICK, an event in a terminal.
 If there is none, do what the terminal does at a click."
   (interactive "e")
-  (let* ((place (event-start click))
-         (position (posn-point place))
-         (location (and (null (posn-area place))
+  (let* ((start (event-start click))
+         (position (posn-point start))
+         (location (and (null (posn-area start))
                         (number-or-marker-p position)
-                        (with-current-buffer (window-buffer (posn-window place))
+                        (with-current-buffer (window-buffer (posn-window start))
                           (gemini-companion-location-at position)))))
     (if location
         (progn
-          (select-window (posn-window place))
+          (select-window (posn-window start))
           (gemini-companion-location--visit location))
       (let ((command (let ((minor-mode-overriding-map-alist nil))
                        (key-binding (vector click)))))

@@ -36,7 +36,7 @@
 ;;;; List
 
 (defun gemini-companion-resume--entry (conversation)
-  "Return an entry of the list for CONVERSATION, a list (ID TIME WORDS).
+  "Return the row of the list for CONVERSATION, a list (ID TIME WORDS).
 See `gemini-companion-client-conversations'."
   (pcase-let ((`(,id ,time ,words) conversation))
     (list id (vector time (gemini-companion-names-shown
@@ -60,8 +60,8 @@ See `gemini-companion-client-conversations'."
          (apply-partially #'gemini-companion-resume--show (current-buffer)))))))
 
 (defun gemini-companion-resume--show (buffer output problem)
-  "Show the conversations in OUTPUT of a CLI in BUFFER, if it is live.
-PROBLEM is why the CLI has failed, or nil."
+  "Display the conversations in OUTPUT of a CLI in BUFFER, if it is live.
+If the CLI has failed, PROBLEM is the reason, else nil."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (setq tabulated-list-entries
@@ -78,7 +78,7 @@ PROBLEM is why the CLI has failed, or nil."
               "%s cannot list its conversations: %s" problem))
             (t
              (gemini-companion-resume--say
-              "%s has no conversation to resume; %s begins one"
+              "%s has no conversations; %s begins one"
               (substitute-command-keys "\\[gemini-companion-run]")))))))
 
 (defun gemini-companion-resume--say (format &rest arguments)
@@ -98,7 +98,7 @@ ARGUMENTS are further arguments of FORMAT."
 \\{gemini-companion-resume-mode-map}"
   :interactive nil
   (setq tabulated-list-format [("When" 17 nil)
-                               ("Conversation (RET resumes it, g lists again)" 0 nil)]
+                               ("Conversation (RET resumes it, g refreshes)" 0 nil)]
         tabulated-list-padding 1)
   (setq-local desktop-save-buffer #'gemini-companion-terminal-desktop
               revert-buffer-function
@@ -119,8 +119,8 @@ ARGUMENTS are further arguments of FORMAT."
 (defun gemini-companion-resume--restore (file name entry)
   "Return a buffer NAME in which a CLI can be resumed, or nil.
 ENTRY is what `gemini-companion-terminal-desktop' has saved for that CLI.
-For another terminal, call the user's handler, if any, with FILE, NAME and
-ENTRY.  This is a value of `desktop-buffer-mode-handlers'."
+For another terminal, call the handler of the user, if any, with FILE, NAME
+and ENTRY.  This is a value of `desktop-buffer-mode-handlers'."
   (let ((directory (and (eq :client (car-safe entry))
                         (plist-get entry :directory))))
     (cond
@@ -141,14 +141,14 @@ ENTRY.  This is a value of `desktop-buffer-mode-handlers'."
                :number (plist-get entry :number)
                :environment process-environment
                :path exec-path))
-        ;; Modes of a terminal, which the desktop names, would take the keys.
+        ;; The desktop would turn on minor modes of a terminal, which bind keys.
         (setq-local desktop-minor-mode-handlers
                     (append (mapcar (lambda (mode) (cons mode #'ignore))
                                     (seq-filter #'local-variable-if-set-p
                                                 minor-mode-list))
                             desktop-minor-mode-handlers))
         (gemini-companion-resume--say
-         "%s ran here; g lists its conversations, to resume one")
+         "%s ran here; g lists its conversations")
         (current-buffer))))))
 
 ;;;; Restart
@@ -176,7 +176,7 @@ include.  CLIs on other hosts are omitted."
 
 (defun gemini-companion-resume--conversation-p (buffer)
   "Return non-nil if the CLI in the terminal BUFFER has a conversation.
-One that is not connected may have one of which Emacs does not know."
+Return nil if the CLI is not connected, as Emacs does not know then."
   (seq-some (lambda (session)
               (and (eq buffer (gemini-companion-session-terminal session))
                    (gemini-companion-session-turn session)))
@@ -191,7 +191,7 @@ One that is not connected may have one of which Emacs does not know."
                    (bound-and-true-p desktop-buffer-mode-handlers))))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'resume)))
-  "Restore no terminals of CLIs from a desktop."
+  "Stop restoring the terminals of CLIs from a desktop."
   (setq desktop-buffer-mode-handlers
         (seq-difference (bound-and-true-p desktop-buffer-mode-handlers)
                         gemini-companion-resume--desktop-handlers)))
@@ -208,20 +208,21 @@ One that is not connected may have one of which Emacs does not know."
                 (user-error "No conversation at point; type g to list them")))))
 
 (defun gemini-companion-run-again ()
-  "Restart the CLIs in terminals of this Emacs, each after a question.
-A CLI reads its links, extensions and settings only when it starts.  One with
-a conversation resumes that, or asks which one to resume; its turn ends, and
-its open proposals are closed.  Those on other hosts are left alone."
+  "Restart the CLIs in terminals of this Emacs; ask about each of them.
+A CLI reads its links, extensions and settings only when it starts.  Its
+turn ends, and its open proposals are closed.  If it has a conversation, it
+resumes that, or asks which one to resume.  CLIs on other hosts are not
+restarted."
   (interactive)
   (let ((buffers (or (gemini-companion-resume--terminals)
                      (user-error "No CLI runs in a terminal of this Emacs"))))
     (dolist (buffer buffers)
       (let ((cli (buffer-local-value 'gemini-companion-terminal-cli buffer))
             (resume (and (gemini-companion-resume--conversation-p buffer) t)))
-        (when (and (y-or-n-p (format "End %s, and start it again%s? "
+        (when (and (y-or-n-p (format "Restart %s%s? "
                                      (gemini-companion-cli-name cli)
                                      (if resume " with its conversation" "")))
-                   ;; It may have exited meanwhile.
+                   ;; The CLI may have exited meanwhile.
                    (process-live-p (get-buffer-process buffer)))
           (delete-process (get-buffer-process buffer))
           (gemini-companion-cli-launch
@@ -230,7 +231,7 @@ its open proposals are closed.  Those on other hosts are left alone."
 (defun gemini-companion-resume (&optional number)
   "List the conversations of the CLI of this project, to resume one.
 NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
-CLI is running, the conversation is resumed in one more."
+CLI is running, the conversation is resumed in a new one."
   (interactive "P")
   (let ((cli (gemini-companion-cli-wanted number)))
     (when (gemini-companion-terminal-cli-remote cli)

@@ -31,7 +31,7 @@
   "Functions called when a CLI has ended a turn.
 Each is called with the session, the true names of the files that the CLI
 has written in that turn, and the first line of the prompt, or nil if that
-is unknown.  They are called by a timer, not while the CLI is read."
+is unknown.  A timer calls them."
   :type 'hook
   :group 'gemini-companion
   :package-version '(gemini-companion . "0.1.0"))
@@ -131,7 +131,7 @@ SESSION, or one that shows no state.  SESSION need not be connected."
                 ((zerop (gemini-companion-state--count process))))
       (gemini-companion-state--title-of process session))))
 
-(defun gemini-companion-state-questions ()
+(defun gemini-companion-state--questions ()
   "Return the open questions in terminals."
   (delq nil (mapcar #'gemini-companion-state--question
                     gemini-companion-state--records)))
@@ -236,7 +236,7 @@ Ignore questions, which are made from the record.  A member of
               (record (gemini-companion-state--of
                        (gemini-companion-request-session request))))
     (when (gemini-companion-edit-p request)
-      (gemini-companion-state--forget-report record request))
+      (gemini-companion-state--reset-report record request))
     (gemini-companion-state--update record)))
 
 (defun gemini-companion-state--begin-for-edit (session)
@@ -250,7 +250,7 @@ The window title may show the turn only after its first edit.  A member of
             (gemini-companion-state--titled record))
       (gemini-companion-state--begin record nil))))
 
-(defun gemini-companion-state--forget-report (record edit)
+(defun gemini-companion-state--reset-report (record edit)
   "Reset the reported state of RECORD if the decision about EDIT ends it.
 The CLI does not report the end of a turn or a question in this case."
   (pcase (gemini-companion-edit-decision edit)
@@ -468,12 +468,12 @@ prompt."
 
 (cl-defmethod gemini-companion-request-label
   ((question gemini-companion-state-question))
-  "Return that the CLI of QUESTION asks in its terminal, and why."
+  "Return the phrase that a CLI asks in its terminal, with the cause of QUESTION."
   (gemini-companion-state--with-cause "asks in its terminal" question))
 
 (cl-defmethod gemini-companion-request-notice
   ((question gemini-companion-state-question))
-  "Return that the CLI of QUESTION asks, and the key to go there."
+  "Return a message that the CLI of QUESTION asks, with the key to go there."
   (concat (gemini-companion-session-name
            (gemini-companion-state-question-session question))
           " " (gemini-companion-request-label question)
@@ -481,8 +481,8 @@ prompt."
 
 (cl-defmethod gemini-companion-request-in-header
   ((question gemini-companion-state-question))
-  "Return why the CLI of QUESTION asks, or nil if that is not known.
-The question itself is to be seen in the terminal."
+  "Return the phrase with the cause of QUESTION, or nil if that is unknown.
+The terminal displays the question itself."
   (and (gemini-companion-state-question-cause question)
        (gemini-companion-state--with-cause "asks" question)))
 
@@ -516,7 +516,7 @@ question."
      gemini-companion-state--sessions-changed)
     (gemini-companion-turn-arrival-functions gemini-companion-state--begin-for-edit)
     (gemini-companion-request-functions gemini-companion-state--request-changed)
-    (gemini-companion-request-list-functions gemini-companion-state-questions)))
+    (gemini-companion-request-list-functions gemini-companion-state--questions)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'state)))
   "Stop following the CLIs."

@@ -47,10 +47,10 @@
   "Terminal in which `gemini-companion-run' starts a CLI.
 Nil means the first of vterm, eat and term that is installed.
 
-A function is called with the command, a list of strings.  The current
-buffer is empty, is displayed already, and has the directory and the
-environment to use.  The function makes that buffer a terminal that runs
-the command, or starts a terminal outside of Emacs."
+A function is called with the command, a list of strings, in an empty,
+displayed buffer with the directory and the environment to use.  The
+function turns that buffer into a terminal that runs the command, or
+starts a terminal outside of Emacs."
   :type '(choice (const :tag "The first that is installed" nil)
                  (const :tag "vterm" vterm)
                  (const :tag "eat" eat)
@@ -59,9 +59,8 @@ the command, or starts a terminal outside of Emacs."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-side-window nil
-  "Side of the frame where the CLI is shown, or nil for any window.
-At a side, `gemini-companion-run' hides the window if it is the
-selected one."
+  "Side of the frame for the window of a CLI, or nil for any window.
+If the side window is selected, `gemini-companion-run' hides it."
   :type '(choice (const :tag "Any window" nil)
                  (const right) (const left) (const bottom))
   :package-version '(gemini-companion . "0.1.0"))
@@ -102,8 +101,8 @@ of `gemini-companion-clients', such as \"gemini\", and nil until one
 is chosen; NUMBER is 1 for the first such CLI in DIRECTORY.
 
 ENVIRONMENT and PATH are the values of `process-environment' and
-`exec-path' to start it with.  RESUME is the ID of the conversation that
-it resumes, t if it asks for that itself, or nil.
+`exec-path' to start it with.  RESUME is the ID of the conversation to
+resume, t if the CLI asks for the conversation, or nil.
 
 On a remote host, REMOTE is the name of that host, such as
 \"/ssh:host:\", with which DIRECTORY begins; THERE is the directory on
@@ -111,7 +110,8 @@ the host, and ROOT the workspace root there once the host is connected."
   client directory number environment path resume remote there root)
 
 (defvar-local gemini-companion-terminal-cli nil
-  "The CLI in this buffer, a struct, or nil; it may have ended.")
+  "The CLI in this buffer, a `gemini-companion-terminal-cli', or nil.
+It may have ended.")
 ;; The modes of terminals kill all other local variables.
 (put 'gemini-companion-terminal-cli 'permanent-local t)
 
@@ -121,8 +121,8 @@ Input is what Emacs has sent, or the user has typed.")
 (put 'gemini-companion-terminal-sent 'permanent-local t)
 
 (defun gemini-companion-terminal-cli-with (cli &rest changes)
-  "Return a copy of CLI with other values.
-CHANGES are slots and their values, for instance \\='number 2 \\='resume nil."
+  "Return a copy of CLI with CHANGES, slots and their new values.
+For example, CHANGES are \\='number 2 \\='resume nil."
   (let ((copy (gemini-companion-terminal-cli-copy cli)))
     (cl-loop for (slot value) on changes by #'cddr
              do (setf (cl-struct-slot-value 'gemini-companion-terminal-cli
@@ -164,11 +164,11 @@ For example, with line numbers, vterm would display rows that are too wide."
   "Run COMMAND in the current buffer, in a terminal with the selected window."
   (let* ((function (gemini-companion-terminal-function))
          (process-environment
-          `(;; Qwen Code reads it first, and waits only 0.2 s for an answer.
+          `(;; Qwen Code waits for an answer of the terminal for 0.2 s only.
             ,(if (eq 'dark (frame-parameter nil 'background-mode))
                  "COLORFGBG=15;0"
                "COLORFGBG=0;15")
-            ;; All others display 24-bit colors.
+            ;; Only term of Emacs 28 cannot display 24-bit colors.
             ,@(unless (and (eq function #'gemini-companion-terminal--term)
                            (< emacs-major-version 29))
                 '("COLORTERM=truecolor"))
@@ -191,13 +191,13 @@ For example, with line numbers, vterm would display rows that are too wide."
   "Run COMMAND in the current buffer with vterm."
   (require 'vterm)
   (let ((vterm-shell
-         ;; On a text terminal vterm takes the column for Emacs's `$' too.
+         ;; On a text terminal, vterm would use the column that Emacs needs for `$'.
          (format "sh -c %s"
                  (shell-quote-argument
                   (format "stty columns %d; exec %s"
                           (window-max-chars-per-line)
                           (mapconcat #'shell-quote-argument command " ")))))
-        ;; In a narrower window it would draw for 80 columns.
+        ;; In a narrower window, vterm would draw 80 columns.
         (vterm-min-window-width 20))
     (vterm-mode))
   (setq-local vterm-min-window-width 20))
@@ -211,8 +211,8 @@ For example, with line numbers, vterm would display rows that are too wide."
 
 (defun gemini-companion-terminal--term (command)
   "Run COMMAND in the current buffer with term.
-\\`M-x' is for Emacs, as in vterm and eat; so are \\`C-x' and \\`C-c',
-which are sent to the program if they are typed twice."
+\\`M-x', \\`C-x' and \\`C-c' are keys of Emacs, as in vterm and eat; typed
+twice, \\`C-x' and \\`C-c' are sent to the program."
   (require 'term)
   (term-mode)
   ;; CLIs write UTF-8 in any locale.
@@ -220,17 +220,17 @@ which are sent to the program if they are typed twice."
   (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
   (setq-local term-raw-map (copy-keymap term-raw-map))
   (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
-  ;; In the map of term's own prefix key, C-c is sent.
+  ;; The map of term's prefix key C-c sends a second C-c.
   (define-key term-raw-map (kbd "C-x")
     (make-composed-keymap '(keymap (?\C-x . term-send-raw)) ctl-x-map))
   (term-char-mode))
 
-;;;; Showing
+;;;; Display
 
 (defun gemini-companion-terminal-display (buffer &optional function)
   "Display BUFFER, the terminal of a CLI, unless it is visible.
-That is done by FUNCTION, by default `display-buffer', which does not select
-it: keys that are typed for something else must not reach a CLI that asks."
+Call FUNCTION for that, by default `display-buffer', which does not select
+BUFFER: keys that the user types elsewhere must not answer a CLI."
   (let ((split-width-threshold
          ;; The default, 160, would put a CLI below the file in most frames.
          (if (and split-width-threshold (one-window-p t))
@@ -248,7 +248,7 @@ it: keys that are typed for something else must not reach a CLI that asks."
                          (side . ,side)
                          (,(if (eq side 'bottom) 'window-height 'window-width)
                           . 0.4)))))))
-  ;; Emacs would center the cursor of term, and show nothing below it.
+  ;; Otherwise, Emacs would center the cursor of term, with nothing below it.
   (when-let* ((window (get-buffer-window buffer 'visible))
               ((with-current-buffer buffer (derived-mode-p 'term-mode))))
     (set-window-start window (buffer-local-value 'term-home-marker buffer) t)))
@@ -256,7 +256,7 @@ it: keys that are typed for something else must not reach a CLI that asks."
 (defun gemini-companion-terminal-show (buffer)
   "Display BUFFER, the terminal of a CLI, unless it is visible; select it."
   (gemini-companion-terminal-display buffer #'pop-to-buffer)
-  ;; Keys are for the CLI.
+  ;; In insert state, Evil sends keys to the CLI.
   (when (bound-and-true-p evil-local-mode)
     (evil-insert-state)))
 
@@ -271,7 +271,7 @@ Some are suspended while the user copies text or edits a line."
 
 (defun gemini-companion-terminal-process (session)
   "Return the process of the terminal of SESSION if a text can be typed there.
-It cannot if SESSION waits for an answer, which the text would be."
+Return nil if SESSION waits for an answer: the text would be the answer."
   (when-let* (((not (eq 'waiting (gemini-companion-session-state session))))
               (buffer (gemini-companion-session-terminal session))
               (process (get-buffer-process buffer)))
@@ -291,7 +291,7 @@ It cannot if SESSION waits for an answer, which the text would be."
 ;;;; Desktop
 
 (defun gemini-companion-terminal-desktop (_directory)
-  "Return the entry of the current buffer, a CLI, in a desktop file.
+  "Return the entry in a desktop file for the current buffer of a CLI.
 The value is a plist of `:client', `:directory' and `:number', in this
 order, or nil for a CLI on a remote host.  This is the value of
 `desktop-save-buffer'; `gemini-companion-resume' restores the buffer."
@@ -304,7 +304,7 @@ order, or nil for a CLI on a remote host.  This is the value of
 ;;;; Output
 
 (defun gemini-companion-terminal--unwatch (process)
-  "Handle the output of PROCESS no longer."
+  "Stop handling the output of PROCESS."
   (process-put process 'gemini-companion-title nil)
   (process-put process 'gemini-companion-output-rest nil)
   (remove-function (process-filter process) #'gemini-companion-terminal--filter))
@@ -369,9 +369,9 @@ terminal.  This is an advice of the process filter."
            (t output)))))
 
 (defun gemini-companion-terminal--erasing-lines (output)
-  "Return OUTPUT with another sequence for the erasure of a line.
-The term of Emacs 28 to 30 erases only the text after the cursor, and would
-display the beginnings of lines that a CLI has redrawn."
+  "Return OUTPUT with the sequence to erase a line replaced by two others.
+In Emacs 28 to 30, term erases only the text after the cursor, so the
+beginnings of redrawn lines would remain."
   (string-replace "\e[2K" "\e[1K\e[K" output))
 
 (defun gemini-companion-terminal--handle-all (process output)
@@ -395,17 +395,17 @@ An incomplete sequence at the end is saved for the next output."
     (string-join (nreverse plain))))
 
 (defun gemini-companion-terminal--without-questions (output)
-  "Return OUTPUT without questions for the colors, and with titles trimmed.
-Eat would answer the questions for a dark frame, and pad titles."
+  "Return OUTPUT without queries for colors, and with titles trimmed.
+Eat would answer the queries as for a dark frame, and pad titles."
   (replace-regexp-in-string
    "\e]1[01];\\?\\(?:\a\\|\e\\\\\\)\\|\\(\e]0;[^\a\e]*?\\) +\\(\a\\)"
    "\\1\\2" output t))
 
 (defun gemini-companion-terminal--handle (process content)
-  "Act on CONTENT, that of an OSC sequence in the output of PROCESS.
-It begins with the number of a command and a semicolon: 0 and 2 set the
-title, 10 and 11 ask for a color, and 52 copies a text.  Commands of
-other programs than a CLI are left to the terminal."
+  "Handle CONTENT of an OSC sequence in the output of PROCESS.
+CONTENT begins with the number of a command and a semicolon: 0 and 2 set the
+title, 10 and 11 query a color, and 52 copies a text.  Ignore the commands of
+programs that are no CLI."
   (when (and (string-match-p "\\`\\(?:[02]\\|1[01]\\|52\\);" content)
              (gemini-companion-session-has-terminal-p process))
     (cond
@@ -418,7 +418,7 @@ other programs than a CLI are left to the terminal."
      ((string-match "\\`1\\([01]\\);\\?\\'" content)
       (gemini-companion-terminal--answer-color process (match-string 1 content)))
      ((string-match "\\`52;[^;]*;\\(.+\\)\\'" content)
-      ;; eat takes texts to copy by itself.
+      ;; eat itself adds copied texts to the kill ring.
       (unless (with-current-buffer (process-buffer process)
                 (derived-mode-p 'eat-mode))
         (gemini-companion-terminal--copy (match-string 1 content)))))))
@@ -433,7 +433,7 @@ report before it has set its first title."
          (cli (buffer-local-value 'gemini-companion-terminal-cli buffer))
          (client (if cli
                      (gemini-companion-terminal-cli-client cli)
-                   ;; The user has started it in a shell.
+                   ;; The user has started the CLI in a shell.
                    (plist-get (cl-find buffer (gemini-companion-sessions)
                                        :key #'gemini-companion-session-terminal)
                               :client))))
@@ -446,23 +446,22 @@ report before it has set its first title."
 
 (defun gemini-companion-terminal--copy (encoded)
   "Add a text that a CLI has copied to the kill ring.
-ENCODED is the text in UTF-8 and Base64; if it is not valid, it is
-ignored."
+ENCODED is the text in UTF-8 and Base64.  Ignore it if it is invalid."
   (when-let* ((bytes (ignore-errors (base64-decode-string encoded))))
     (kill-new (decode-coding-string bytes 'utf-8))
-    (message "Text that the CLI copied is in the kill ring")))
+    (message "CLI copied a text to the kill ring")))
 
 (defun gemini-companion-terminal--answer-color (process which)
   "Report a color of the frame of PROCESS to it.
-WHICH is the string 0 for the foreground, and 1 for the background.
-Without an answer, a CLI takes the background to be dark, and its text is
-white on white in a light theme."
+WHICH is \"0\" for the foreground, and \"1\" for the background.  Without an
+answer, a CLI assumes a dark background, and displays white text, which is
+invisible in a light theme."
   (let* ((frame (window-frame (get-buffer-window (process-buffer process) t)))
          (foreground (equal which "0"))
          (color (funcall (if foreground #'face-foreground #'face-background)
                          'default frame))
          (dark (eq 'dark (frame-parameter frame 'background-mode)))
-         ;; Emacs may know of a text terminal only whether it is dark.
+         ;; On a text terminal, Emacs may know only whether it is dark.
          (values (or (color-values color frame)
                      (make-list 3 (if (eq foreground dark) #xffff 0)))))
     (gemini-companion-terminal-send
@@ -472,7 +471,7 @@ white on white in a light theme."
 
 (defun gemini-companion-run-escape ()
   "Send Escape to the CLI in this terminal.
-In a text terminal, a single Escape is the beginning of a key of Emacs."
+Typed once in a text terminal, Escape is a prefix of keys of Emacs."
   (interactive)
   (if (gemini-companion-terminal-takes-keys-p)
       (gemini-companion-terminal-send (get-buffer-process (current-buffer)) "\e")

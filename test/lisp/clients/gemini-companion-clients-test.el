@@ -122,7 +122,7 @@
         (should (gemini-companion-ignore-p (expand-file-name "b")))
         (should-not (gemini-companion-ignore-p (expand-file-name "a")))
         (should (equal "Type /connect there."
-                       (nth 2 (gemini-companion-cli-obstacle "fourth" nil))))))))
+                       (nth 2 (gemini-companion-cli-finding "fourth" nil))))))))
 
 (ert-deftest gemini-companion-clients-are-in-the-status ()
   (gemini-companion-client-test-with-fourth

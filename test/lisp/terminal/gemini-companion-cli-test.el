@@ -145,7 +145,7 @@ NUMBER is the prefix argument.  Return the buffer of the CLI."
       (should-not (file-exists-p ".direnv"))
       (with-current-buffer buffer
         (pcase-let ((`(,mark ,text ,remedy)
-                     (gemini-companion-cli-obstacle
+                     (gemini-companion-cli-finding
                       "gemini" directory (concat place "//gemini/ide"))))
           (should (eq 'bad mark))
           (should (string-search (directory-file-name directory) text))
@@ -371,9 +371,9 @@ prompts, the last first, and `saved' what would be saved."
         (`(,remedy . ,bindings)
          '(("npm install -g @google/gemini-cli"
             (gemini-companion-run-commands ("gemini" . "no-such-gemini")))
-           ("start the CLI in a window of its own"
+           ("no terminal on Windows"
             (system-type . windows-nt) (gemini-companion-terminal))
-           ("Switch to a buffer of a project"
+           ("switch to a buffer of a project"
             (default-directory . "/") (project-find-functions))
            ("does not exist; switch to another buffer"
             (default-directory . "/no/such/directory/") (project-find-functions))))

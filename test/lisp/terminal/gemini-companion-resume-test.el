@@ -27,8 +27,7 @@
  2026-11-21 16:49  Add a test and more
  2026-11-21 16:49 *\n")
          ("gemini" "No previous sessions found for this project.\n" 0
-          "Gemini CLI (.*) has no conversation to resume; \
-M-x gemini-companion-run begins one\n")
+          "Gemini CLI (.*) has no conversations; M-x gemini-companion-run .*\n")
          ("qwen" "Usage\nUnknown command\n" 1
           "Qwen Code (.*) cannot list its conversations: Unknown command\n")
          ("gemini" "" 7
