@@ -120,7 +120,7 @@ For the value, see `gemini-companion-changes-see'."
 (defun gemini-companion-undo--notice (edit)
   "Notice at once what CLIs have just written to the file of EDIT.
 Otherwise it would count as written by others."
-  (mapc #'gemini-companion-file-state-awaited-p
+  (mapc #'gemini-companion-file-state-detect-write
         (gemini-companion-edits-of-file (gemini-companion-edit-true-name edit))))
 
 (defun gemini-companion-undo-unwritten (edit)
@@ -267,6 +267,7 @@ the file what the undo has left."
   "Return why the file with TRUE-NAME is not to be written now, or nil.
 The value is the predicate of a sentence about the file."
   (let ((edits (gemini-companion-edits-of-file true-name)))
+    (mapc #'gemini-companion-file-state-detect-write edits)
     (cond ((seq-some #'gemini-companion-edit-open-p edits)
            "has a proposal that awaits an answer; answer that first")
           ((seq-some #'gemini-companion-file-state-awaited-p edits)
@@ -303,33 +304,36 @@ impossible, signal an error after the rest."
 No buffer visits it.  Return nil, and change nothing, if a buffer is needed for
 that: to convert the file, to read or write it by a handler, or to ask."
   (let* ((file (gemini-companion-changes-path record))
-         (edit (gemini-companion-changes-file-edit record))
          (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
          (seen (gemini-companion-changes-seen record nil))
          (old (and seen
                    (gemini-companion-undo--writable-p file)
                    (null (find-file-name-handler file 'insert-file-contents))
                    (not (stringp (file-locked-p file)))
-                   (gemini-companion-text-bytes file)))
-         (text (and old (gemini-companion-edit-texts-decode edit old)))
-         (encode (lambda (text)
-                   (encode-coding-string text (gemini-companion-edit-coding edit)))))
+                   (gemini-companion-edit-texts-with
+                    (gemini-companion-changes-file-edit record)
+                    (gemini-companion-text-bytes file))))
+         (text (and old (gemini-companion-content-text old))))
     (when (and text
                (not (seq-some #'gemini-companion-changes-conversion changes))
-               (equal old (funcall encode text))
+               (equal old (gemini-companion-content-encoded old text))
                (equal (gemini-companion-changes-seen-lines seen)
-                      (gemini-companion-changes-lines-of-bytes record old)))
-      (let* ((without (gemini-companion-changes-with-end
-                       (gemini-companion-lines-undo-in-text changes text) text
-                       (gemini-companion-undo--format-without seen hunks)))
-             (new (funcall encode without)))
-        (when (equal without (gemini-companion-edit-texts-decode edit new))
-          (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
-                              (gemini-companion-lines-split text))
-          (gemini-companion-undo-write file old new)
-          (gemini-companion-changes-set-undone record hunks seen)
-          (gemini-companion-changes-decided 'undone record hunks :before old :after new)
-          t)))))
+                      (gemini-companion-changes-lines-of-content old)))
+      (let ((new (gemini-companion-content-encoded
+                  old
+                  (gemini-companion-changes-with-end
+                   (gemini-companion-lines-undo-in-text changes text) text
+                   (gemini-companion-undo--format-without seen hunks)))))
+        (when (gemini-companion-content-known-p new)
+          (let ((before (gemini-companion-content-bytes old))
+                (after (gemini-companion-content-bytes new)))
+            (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
+                                (gemini-companion-lines-split text))
+            (gemini-companion-undo-write file before after)
+            (gemini-companion-changes-set-undone record hunks seen)
+            (gemini-companion-changes-decided 'undone record hunks
+                                              :before before :after after)
+            t))))))
 
 (defun gemini-companion-undo--format-without (seen hunks)
   "Return the format of the text of SEEN without HUNKS."
@@ -749,7 +753,7 @@ a remote one, nil, and call DONE later."
              (gemini-companion-revert-replace-text text))
            (funcall end))
           ((gemini-companion-names-of-copy file)
-           (gemini-companion-watch-look file)
+           (gemini-companion-watch-detect file)
            (gemini-companion-watch-wrote file text)
            (gemini-companion-names-write
             file old text

@@ -5,9 +5,10 @@
 
 ;;; Commentary:
 
-;; `gemini-companion-edit-hunks' is the only comparison of the texts of an edit: all
-;; that displays an edit, or counts its lines, uses these hunks.  While the edit is
-;; open, the user may exclude hunks from the proposal, which are marked there; see
+;; Compare the texts of an edit, count its lines, and exclude hunks.  Everything that
+;; displays an edit, or counts its lines, uses the hunks of
+;; `gemini-companion-edit-hunks', the only comparison.  While the edit is open, the
+;; user may exclude hunks from the proposal, which are marked there; see
 ;; gemini-companion-hunk.el.
 
 ;;; Code:
@@ -27,8 +28,9 @@
 
 (defun gemini-companion-edit-hunks (edit)
   "Return the hunks of EDIT, a list of `gemini-companion-hunk's.
-Signal an error if its texts are unknown or cannot be compared.  Excluded
-hunks that are not among them are restored."
+Compare the texts if they have changed since the last comparison, and restore
+excluded hunks that no longer exist.  Signal an error if the texts are unknown
+or cannot be compared."
   (let ((state (gemini-companion-edit-texts-state edit)))
     (unless (and state (equal state (gemini-companion-edit-compared edit)))
       (gemini-companion-edit-texts-call
@@ -44,18 +46,18 @@ hunks that are not among them are restored."
              (gemini-companion-edit-hunks--restore edit hunks old))))))
     (gemini-companion-edit-known-hunks edit)))
 
-;;;; Characters that are lost
+;;;; Lost characters
 
 ;; A CLI may lose characters of a file that is not UTF-8: it could not read them,
 ;; or cannot write them in the coding system of the file.
 (defun gemini-companion-edit-hunks--lost-in (edit text)
-  "Return how many characters of TEXT the CLI of EDIT does not write as they are."
+  "Return the number of characters of TEXT that the CLI of EDIT would replace."
   (let ((coding (gemini-companion-edit-texts-coding edit)))
     (gemini-companion-coding-lost text (unless (eq 'utf-8-unix coding) coding))))
 
 (defun gemini-companion-edit-hunks--count-lost (edit old new)
-  "Return how many characters are lost in the buffer NEW that OLD has, for EDIT.
-That is 0 for a file in UTF-8."
+  "Return the number of characters that EDIT loses, from buffer OLD to buffer NEW.
+It is 0 for a file in UTF-8."
   (if (or (gemini-companion-edit-texts-shown-in edit)
           (not (eq 'utf-8-unix (gemini-companion-edit-texts-coding edit))))
       (max 0 (- (gemini-companion-edit-hunks--lost-in
@@ -69,8 +71,8 @@ That is 0 for a file in UTF-8."
     0))
 
 (defun gemini-companion-edit-hunks-lost-count (edit)
-  "Return how many characters the CLI of EDIT would replace by others.
-That is for its proposal as it was compared last, without excluded hunks."
+  "Return the number of characters that the CLI of EDIT would replace by others.
+The number is for the proposal at the last comparison, without excluded hunks."
   (let ((lost (gemini-companion-edit-lost edit))
         (proposal (gemini-companion-edit-proposal-buffer edit)))
     (if (or (= 0 lost) (not (gemini-companion-edit-open-p edit)))
@@ -81,12 +83,12 @@ That is for its proposal as it was compared last, without excluded hunks."
                            (gemini-companion-edit-hunks--lost-in edit new)))))
       (max 0 lost))))
 
-;;;; How much changes
+;;;; Amount of change
 
 (defun gemini-companion-edit-hunks-counts (edit)
   "Return the `gemini-companion-hunk-counts' of EDIT, or nil if it has no hunks.
-They are those of the last comparison.  Hunks that were reverted count as
-excluded ones, unless all were."
+The counts are those of the last comparison.  Undone hunks count as excluded,
+unless all hunks were undone."
   (when-let* ((hunks (gemini-companion-edit-known-hunks edit)))
     (let ((proposal (gemini-companion-edit-proposal-buffer edit))
           (undone (gemini-companion-edit-undone edit)))
@@ -97,8 +99,8 @@ excluded ones, unless all were."
 
 (defun gemini-companion-edit-hunks-lines (edits)
   "Return the numbers of lines that EDITS add and remove, such as \"+3 -1\".
-The texts are compared if that was not done since they changed.  Return nil
-if there are no EDITS, or the hunks of one are unknown."
+Compare texts that have changed since the last comparison.  Return nil if there
+are no EDITS, or the hunks of one of them are unknown."
   (when edits
     (ignore-errors
       (let ((added 0)
@@ -111,8 +113,9 @@ if there are no EDITS, or the hunks of one are unknown."
         (gemini-companion-hunk-lines added removed)))))
 
 (defun gemini-companion-edit-hunks-total (edits)
-  "Return a list of texts, the number of files of EDITS and of their lines.
-Only the lines of edits that were written count, if all are known."
+  "Return a list of texts: the number of files of EDITS, and of changed lines.
+For the lines, count only edits that were written; omit the text if the hunks
+of one are unknown."
   (when-let* ((edits)
               (files (length (seq-group-by #'gemini-companion-edit-true-name
                                            edits))))
@@ -122,7 +125,7 @@ Only the lines of edits that were written count, if all are known."
 
 (defun gemini-companion-edit-hunks-files (edits)
   "Return the names of the files of EDITS, such as \"notes.md, app/bill.py\".
-There are three at most, and then how many more there are."
+List three names at most, and then the number of the others."
   (let* ((names (seq-uniq (mapcar (lambda (edit)
                                     (gemini-companion-edit-name edit 'plain))
                                   edits)))
@@ -153,7 +156,7 @@ EDIT is the current one by default.  For PLAIN, see
 ;;;; Excluded hunks
 
 (defun gemini-companion-edit-hunks--left-p (edit)
-  "Return non-nil if EDIT would have a hunk left without one more of them."
+  "Return non-nil if EDIT has at least two hunks that are not excluded."
   (when-let* ((counts (gemini-companion-edit-hunks-counts edit)))
     (< (1+ (gemini-companion-hunk-counts-excluded counts))
        (gemini-companion-hunk-counts-hunks counts))))
@@ -165,7 +168,7 @@ excluded now.  Ask before excluding the last one."
   (gemini-companion-edit-unsettled edit)
   (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
          (excluded (member hunk (gemini-companion-hunk-excluded proposal))))
-    ;; The bytes would be displayed as if they stayed, and be replaced.
+    ;; The excluded hunk would show the old bytes, but the CLI would replace them.
     (when (and (not excluded)
                (gemini-companion-coding-undecoded-p
                 (gemini-companion-hunk-old-text
@@ -185,7 +188,7 @@ excluded now.  Ask before excluding the last one."
 
 (defun gemini-companion-edit-hunks--restore (edit &optional hunks original)
   "Restore the excluded hunks of EDIT that were edited, and report that.
-With HUNKS of ORIGINAL, restore also those that are not among them."
+With HUNKS of ORIGINAL, also restore those that are not among HUNKS."
   (let ((count (gemini-companion-hunk-prune
                 (gemini-companion-edit-proposal-buffer edit) hunks original)))
     (when (< 0 count)

@@ -5,15 +5,15 @@
 
 ;;; Commentary:
 
-;; The texts before and after an edit are compared as its CLI sees them: decoded
-;; from UTF-8, or as the file is, with plain line ends and, if the CLI restores it,
-;; without a byte order mark.  But what the CLI cannot decode is as the file has it,
-;; so that each character that it replaces is a difference.
+;; Read and compare the texts before and after an edit as its CLI sees them: decoded
+;; in the coding system of the CLI, with plain line ends, and without a byte order
+;; mark if the CLI restores that.  Bytes that the CLI cannot decode stay as they are,
+;; so that each character that the CLI replaces is a difference.
 ;;
-;; The bytes of a file are kept before an edit, if they are not too many.  While
-;; the edit is open, its texts are in two buffers, of which the user may change the
-;; one with the proposal.  Whether a file has a text is asked here, too: a CLI
-;; keeps line ends and a byte order mark, and may write another coding system.
+;; The bytes of a file before an edit are kept, up to a size.  While the edit is open,
+;; its texts are in two buffers, and the user may edit the proposal.  This file also
+;; decides whether a file has the text of an edit: a CLI preserves line ends and a
+;; byte order mark, and may write in another coding system.
 
 ;;; Code:
 
@@ -34,10 +34,10 @@
 
 ;;;; Coding systems
 
-;; The bytes of a file that is not UTF-8 say little about its coding system, and
-;; Qwen Code guesses one; its proposal shows which.
+;; The bytes of a file that is not UTF-8 hardly show its coding system.  Qwen Code
+;; guesses one, which its proposal reveals.
 (defun gemini-companion-edit-texts--coding-of-cli (edit bytes text)
-  "Return the coding system of the file of EDIT, as its CLI takes it.
+  "Return the coding system in which the CLI of EDIT reads the file.
 BYTES are those of the file, which are not UTF-8, and TEXT is a text that
 the CLI has made of them, such as its proposal."
   (if-let* ((codings (gemini-companion-client-codings
@@ -50,7 +50,7 @@ the CLI has made of them, such as its proposal."
     'utf-8-unix))
 
 (defun gemini-companion-edit-texts--coding-of-buffer (edit)
-  "Return the coding system of the buffer of EDIT's file, or nil if it has none."
+  "Return the coding system of the buffer that visits the file of EDIT, or nil."
   (when-let* ((buffer (gemini-companion-names-buffer
                        (gemini-companion-edit-file edit))))
     (gemini-companion-coding-of-buffer buffer)))
@@ -91,39 +91,40 @@ Return nil if there are no such lines."
   "Return the coding system of the current buffer, which visits the file of EDIT.
 Return nil if the CLI reads the file in the same one."
   (let ((coding (gemini-companion-edit-texts-coding edit))
-        (own (gemini-companion-coding-of-buffer (current-buffer))))
-    (unless (or (null own)
-                (eq (coding-system-base own) (coding-system-base coding))
+        (visited (gemini-companion-coding-of-buffer (current-buffer))))
+    (unless (or (null visited)
+                (eq (coding-system-base visited) (coding-system-base coding))
                 (and (eq 'utf-8-unix coding)
-                     ;; A buffer with unsaved text may be in another coding system
-                     ;; than the file.  The file of one without has lines of both, as
-                     ;; after an undo of one hunk: the changes in its other hunks
-                     ;; would count as edited by the user.
+                     ;; With unsaved text, the coding system of the buffer need not
+                     ;; be that of the file.  Without, the file has lines in both
+                     ;; coding systems, as after an undo of one hunk; with nil, the
+                     ;; changes in its other hunks would count as edits by the user.
                      (or (buffer-modified-p)
-                         (eq 'utf-8 (coding-system-type own)))))
-      own)))
+                         (eq 'utf-8 (coding-system-type visited)))))
+      visited)))
 
 (defun gemini-companion-edit-texts-as-visited (edit text)
-  "Return TEXT, of EDIT, as the current buffer has it, which visits its file.
-The CLI may read the file in another coding system than Emacs."
-  (if-let* ((own (gemini-companion-edit-texts-visited-coding edit)))
+  "Return TEXT of EDIT as Emacs decodes it in the current buffer.
+The buffer visits the file of EDIT, which the CLI may read in another coding
+system than Emacs."
+  (if-let* ((visited (gemini-companion-edit-texts-visited-coding edit)))
       (decode-coding-string
-       (encode-coding-string text (gemini-companion-edit-texts-coding edit)) own)
+       (encode-coding-string text (gemini-companion-edit-texts-coding edit)) visited)
     text))
 
 (defun gemini-companion-edit-texts-from-visited (edit text)
-  "Return TEXT of the current buffer as it is for the CLI of EDIT.
-It is the reverse of `gemini-companion-edit-texts-as-visited'."
-  (if-let* ((own (gemini-companion-edit-texts-visited-coding edit)))
+  "Return TEXT of the current buffer as the CLI of EDIT decodes it.
+This is the inverse of `gemini-companion-edit-texts-as-visited'."
+  (if-let* ((visited (gemini-companion-edit-texts-visited-coding edit)))
       (decode-coding-string
-       (encode-coding-string text own) (gemini-companion-edit-texts-coding edit))
+       (encode-coding-string text visited) (gemini-companion-edit-texts-coding edit))
     text))
 
 ;;;; The text before
 
 (defun gemini-companion-edit-texts--plain (edit text)
-  "Return TEXT as the CLI of EDIT sees it.
-It has plain line ends; Qwen Code does not see the byte order mark, either."
+  "Return TEXT as the CLI of EDIT sees it, with plain line ends.
+For Qwen Code, remove the byte order mark."
   (let ((text (string-replace "\r\n" "\n" text)))
     (if (gemini-companion-client-codings
          (gemini-companion-edit-client edit))
@@ -151,15 +152,15 @@ It is read as before EDIT; see `gemini-companion-content'."
     (gemini-companion-content-bytes now)))
 
 (defun gemini-companion-edit-texts-read (edit)
-  "Read the text of the file of EDIT, which is not written yet.
-Record whether it has changed, and update the buffer of the original."
+  "Read the file of EDIT, which its CLI has not written, as the text before.
+Record whether the text has changed, and update the buffer of the original."
   (let ((buffer (gemini-companion-edit-original-buffer edit))
         (bytes (cond ((null (gemini-companion-text-attributes
                              (gemini-companion-edit-file edit)))
                       'none)
                      ((gemini-companion-edit-texts-bytes edit))
                      (t 'unknown))))
-    (gemini-companion-edit-texts--note-change edit bytes)
+    (gemini-companion-edit-texts--record-change edit bytes)
     (setf (gemini-companion-edit-content edit)
           (gemini-companion-edit-texts-content
            edit bytes (gemini-companion-edit-proposed edit)))
@@ -169,11 +170,11 @@ Record whether it has changed, and update the buffer of the original."
          (gemini-companion-edit-texts--read-original edit))
         (set-buffer-modified-p nil)))))
 
-(defun gemini-companion-edit-texts--note-change (edit bytes)
+(defun gemini-companion-edit-texts--record-change (edit bytes)
   "Record in the remarks on EDIT if its file was read before, and has changed.
 BYTES is what it has now, see `gemini-companion-content'.  A file that is too
-large to be kept is read again only if its time has changed, and so has its
-text."
+large to keep counts as changed, as it is read again only if its time has
+changed."
   (let ((previous (gemini-companion-content-bytes
                    (gemini-companion-edit-content edit))))
     (when (and previous
@@ -182,8 +183,8 @@ text."
       (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))))
 
 (defun gemini-companion-edit-texts-before (edit)
-  "Return the text before EDIT, as its CLI sees it, or \"\" of a new file.
-It must have been kept."
+  "Return the text before EDIT, as its CLI sees it, or \"\" for a new file.
+The bytes must be known."
   (if (gemini-companion-edit-new-p edit)
       ""
     (gemini-companion-edit-texts--plain
@@ -191,8 +192,7 @@ It must have been kept."
 
 (defun gemini-companion-edit-texts--read-original (edit)
   "Return the text before EDIT, which is open, for the buffer of the original.
-A file that is too large to be kept is read now, and its coding systems are
-recorded."
+If the file is too large to keep, read it now, and record its coding systems."
   (if (gemini-companion-edit-known-p edit)
       (gemini-companion-edit-texts-before edit)
     (let ((content (gemini-companion-edit-texts-content
@@ -207,12 +207,12 @@ recorded."
 ;;;; The text after
 
 (defun gemini-companion-edit-text (edit)
-  "Return the text that EDIT has written, or that accepting it sends.
-While it is open, that is the proposal as the user has edited it,
-without the excluded hunks.  Once it is rejected, they are shown again,
-as they may have comments."
+  "Return the text that EDIT has written, or that accepting EDIT sends.
+While EDIT is open, that is the proposal as edited by the user, without the
+excluded hunks.  Once EDIT is rejected, the text includes them, since they may
+have comments."
   (or (gemini-companion-edit-after edit)
-      ;; An excluded hunk may have bytes that no CLI can be sent.
+      ;; An excluded hunk may have restored bytes that cannot be sent to a CLI.
       (gemini-companion-coding-sendable
        (funcall (if (eq 'rejected (gemini-companion-edit-decision edit))
                     #'gemini-companion-text-of-buffer
@@ -231,15 +231,16 @@ as they may have comments."
   (and (string-empty-p (gemini-companion-edit-text edit))
        (not (string-empty-p (gemini-companion-edit-proposed edit)))))
 
-(defun gemini-companion-edit-texts-own-p (edit text)
-  "Return non-nil if TEXT is neither empty nor the proposal of EDIT."
+(defun gemini-companion-edit-texts-by-user-p (edit text)
+  "Return non-nil if TEXT is by the user: neither empty nor the proposal of EDIT."
   (not (member text (list "" (gemini-companion-edit-proposed edit)))))
 
 ;;;; Buffers
 
 (defun gemini-companion-edit-texts-make-buffer (edit name text)
-  "Return a new buffer of EDIT with TEXT; NAME has a place for its file.
-It visits no file, so that nothing locks, saves or formats it."
+  "Return a new buffer of EDIT with TEXT, which visits no file.
+So nothing locks, saves or formats it.  NAME is a format for the name of the
+buffer, with the name of the file."
   (with-current-buffer (generate-new-buffer
                         (format name (gemini-companion-edit-name edit 'plain)))
     (setq default-directory
@@ -247,7 +248,7 @@ It visits no file, so that nothing locks, saves or formats it."
                 (file (gemini-companion-edit-file edit)))
             (pcase (gemini-companion-names-of-copy file)
               (`(,name . ,there) (concat name (file-name-directory there)))
-              ;; The nearest directory that exists.
+              ;; The directory of a new file may not exist yet.
               (_ (or (locate-dominating-file file #'file-directory-p) "/")))))
     (let ((inhibit-modification-hooks t)
           (buffer-undo-list t))
@@ -269,7 +270,7 @@ It visits no file, so that nothing locks, saves or formats it."
 
 (defun gemini-companion-edit-texts-call (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT.
-Those of an open edit are the ones of its review; others are temporary.
+If EDIT is open, they are the buffers of its review, otherwise temporary ones.
 Signal a `user-error' if the text before EDIT was not kept."
   (if (gemini-companion-edit-open-p edit)
       (funcall function (gemini-companion-edit-texts-original edit)
@@ -286,15 +287,15 @@ Signal a `user-error' if the text before EDIT was not kept."
           (funcall function old (current-buffer)))))))
 
 (defun gemini-companion-edit-texts-state (edit)
-  "Return a value that differs, by `equal', after a change of EDIT's texts.
-It is nil while the buffer of the original is still to be made."
-  ;; The file may show later that the CLI has written another text.
+  "Return a value that differs, by `equal', once the texts of EDIT have changed.
+Return nil until the buffer of the original exists."
+  ;; This text changes if the file shows later that the CLI has written another one.
   (or (gemini-companion-edit-after edit)
       (when-let* ((original (gemini-companion-edit-original-buffer edit)))
         (mapcar #'buffer-chars-modified-tick
                 (list original (gemini-companion-edit-proposal-buffer edit))))))
 
-;;;; The format of the file
+;;;; File format
 
 (defun gemini-companion-edit-texts-record-format (edit)
   "Record the format in which the CLI of EDIT has just written its file."
@@ -303,16 +304,16 @@ It is nil while the buffer of the original is still to be made."
           (gemini-companion-content-format now))))
 
 (defun gemini-companion-edit-texts-conversion (edit)
-  "Return a text about how the CLI of EDIT has converted its file, or nil."
+  "Return a phrase about how the CLI of EDIT has converted its file, or nil."
   (gemini-companion-format-conversion
    (gemini-companion-content-format (gemini-companion-edit-content edit))
    (gemini-companion-edit-format edit)))
 
-;;;; The text in the file
+;;;; File text
 
 (defun gemini-companion-edit-texts-comparable (text)
-  "Return TEXT with plain line ends, and no byte order mark or last newline.
-A CLI leaves these of a file as they are."
+  "Return TEXT with plain line ends, without byte order mark and last newline.
+A CLI preserves these properties of a file."
   (string-remove-suffix "\n" (gemini-companion-text-normalized text)))
 
 (defun gemini-companion-edit-texts-same-p (a b)
@@ -322,7 +323,7 @@ A CLI leaves these of a file as they are."
 
 (defun gemini-companion-edit-texts-in-file-p (edit &optional text)
   "Return non-nil if the file of EDIT has changed to TEXT, as a CLI writes it.
-By default, that is the text that the edit has written."
+TEXT is by default the text that EDIT has written."
   (when-let* ((bytes (gemini-companion-edit-texts-bytes edit)))
     (gemini-companion-edit-texts-changed-to-p
      edit (or text (gemini-companion-edit-after edit)) bytes)))
@@ -332,8 +333,8 @@ By default, that is the text that the edit has written."
   (and (not (equal bytes (gemini-companion-edit-bytes-before edit)))
        (or (gemini-companion-edit-texts--written-in-p
             text bytes (gemini-companion-edit-texts-coding edit))
-           ;; Before a rewrite of the whole text, nothing showed in which coding
-           ;; system the CLI had read the file; now its text does.
+           ;; If the proposal replaces the whole text, only the written file shows in
+           ;; which coding system the CLI had read it.
            (when-let* ((codings (gemini-companion-client-codings
                                  (gemini-companion-edit-client edit)))
                        ((not (gemini-companion-coding-utf-8-p bytes))))
@@ -353,7 +354,7 @@ By default, that is the text that the edit has written."
        (gemini-companion-coding-as-written now coding)))))
 
 (defun gemini-companion-edit-texts-correct-coding (edit text)
-  "Record in which coding system the CLI of EDIT has written TEXT to its file."
+  "Record the coding system in which the CLI of EDIT has written TEXT."
   (when-let* ((codings (gemini-companion-client-codings
                         (gemini-companion-edit-client edit)))
               (bytes (ignore-error file-error
@@ -363,7 +364,7 @@ By default, that is the text that the edit has written."
               ((not (gemini-companion-edit-texts--written-in-p text bytes coding))))
     (setf (gemini-companion-content-coding (gemini-companion-edit-content edit))
           (gemini-companion-coding-guess bytes text codings (list coding))
-          ;; The hunks are of lines that were decoded otherwise.
+          ;; The known hunks have lines that were decoded in the other coding system.
           (gemini-companion-edit-compared edit) nil)))
 
 (provide 'gemini-companion-edit-texts)

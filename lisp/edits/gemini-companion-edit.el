@@ -116,11 +116,11 @@ is open.")
 first, `gemini-companion-comment's.  `comment' owns them.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (undone nil :documentation "The hunks that were reverted, in order.")
-  (kept nil :documentation "Cons of a time and a text that was not written,
-for `gemini-companion-last-proposal'."))
+  (unsaved-proposal nil :documentation "Cons of a time and a text that was not
+written, for `gemini-companion-last-proposal'."))
 
 (defvar gemini-companion-edit--all nil
-  "The recorded edits, the last one first.")
+  "The recorded edits, the newest first.")
 
 (defvar gemini-companion-edit-functions nil
   "Functions called with an edit and an event, a symbol.
@@ -210,7 +210,7 @@ It is 1 for each 400 kB of its texts."
   "Return EDITS, the last one first, up to a weight of 100.
 Also return older edits that are under review, whose outcome the CLI has not
 received, or that have an unsaved proposal."
-  (let ((unsaved (gemini-companion-edits-kept))
+  (let ((unsaved (gemini-companion-edits-with-unsaved-proposal))
         (capacity 100)
         (remaining nil))
     (dolist (edit edits)
@@ -291,7 +291,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
                                plain))
 
 (defun gemini-companion-edit-title (edit)
-  "Return the name of the program of EDIT's CLI."
+  "Return the title of the CLI of EDIT, such as \"Gemini CLI\"."
   (gemini-companion-session-title (gemini-companion-edit-session edit)))
 
 (defun gemini-companion-edit-client (edit)
@@ -367,15 +367,15 @@ EDIT follow first."
                                #'gemini-companion-text-call edit))))
 
 (defun gemini-companion-edit-set-view (edit view)
-  "Record that EDIT is shown in VIEW, or in none if that is nil.
-This is called by what opens and closes a view, and by nothing else."
+  "Record that EDIT is displayed in VIEW, or in none if VIEW is nil.
+Only the code that opens or closes a view may call this."
   (setf (gemini-companion-edit-view edit) view))
 
 ;;;; Buffers
 
 (defun gemini-companion-edit-adopt (edit)
   "Make the current buffer one of the review of EDIT, with its keys.
-`gemini-companion-edit-adopt-hook' is run there: killing the buffer ends the
+Run `gemini-companion-edit-adopt-hook' there: then killing the buffer ends the
 review."
   (setq gemini-companion-edit-here edit)
   (gemini-companion-log-guarded "Hook of the review"
@@ -399,38 +399,38 @@ review."
 
 ;;;; Texts that were not written
 
-(defun gemini-companion-edit-keep (edit text &optional format)
-  "Keep TEXT, of EDIT, for `gemini-companion-last-proposal'.
-Report that by FORMAT, which has places for the name of the file and a
-key, if it is non-nil."
-  (setf (gemini-companion-edit-kept edit) (cons (float-time) text))
+(defun gemini-companion-edit-keep-proposal (edit text &optional format)
+  "Keep TEXT of EDIT for `gemini-companion-last-proposal'.
+If FORMAT is non-nil, display a message by FORMAT with two strings: the name of
+the file and a key."
+  (setf (gemini-companion-edit-unsaved-proposal edit) (cons (float-time) text))
   (when format
     (message
      format (gemini-companion-edit-name edit 'plain)
      (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
 
-(defun gemini-companion-edit-drop-kept (edit text)
-  "Drop the kept text of EDIT if it is TEXT, which was written."
-  (when (equal text (cdr (gemini-companion-edit-kept edit)))
-    (setf (gemini-companion-edit-kept edit) nil)))
+(defun gemini-companion-edit-drop-unsaved-proposal (edit text)
+  "Drop the unsaved proposal of EDIT if it is TEXT, which was written."
+  (when (equal text (cdr (gemini-companion-edit-unsaved-proposal edit)))
+    (setf (gemini-companion-edit-unsaved-proposal edit) nil)))
 
-(defun gemini-companion-edits-kept ()
-  "Return the ten edits whose texts were kept last, the last one first."
+(defun gemini-companion-edits-with-unsaved-proposal ()
+  "Return up to ten edits with an unsaved proposal, the newest proposal first."
   (seq-take (seq-sort-by (lambda (edit)
-                           (car (gemini-companion-edit-kept edit)))
+                           (car (gemini-companion-edit-unsaved-proposal edit)))
                          #'>
-                         (seq-filter #'gemini-companion-edit-kept
+                         (seq-filter #'gemini-companion-edit-unsaved-proposal
                                      gemini-companion-edit--all))
             10))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'unsaved-proposal)))
   "Return the edits whose texts were not written."
-  (gemini-companion-edits-kept))
+  (gemini-companion-edits-with-unsaved-proposal))
 
 ;;;; An edit as a request
 
 (cl-defmethod gemini-companion-request-label ((edit gemini-companion-edit))
-  "Return that the CLI proposes EDIT, with the name of its file."
+  "Return the phrase that the CLI proposes EDIT, with the name of its file."
   (concat "proposes an edit of " (gemini-companion-edit-name edit 'plain)))
 
 (cl-defmethod gemini-companion-request-in-header ((_ gemini-companion-edit))
@@ -439,14 +439,14 @@ key, if it is non-nil."
 
 (cl-defmethod gemini-companion-request-waits-to-appear-p
   ((edit gemini-companion-edit))
-  "Return non-nil if EDIT is not shown, and can be by itself."
+  "Return non-nil if EDIT is not displayed, but can appear by itself."
   (not (or (gemini-companion-edit-view edit)
            (gemini-companion-edit-group edit)
            (gemini-companion-edit-problem edit))))
 
 (cl-defmethod gemini-companion-request-shown-in-p
   ((edit gemini-companion-edit) buffer)
-  "Return non-nil if BUFFER is one of the review of EDIT, or its terminal."
+  "Return non-nil if BUFFER belongs to the review of EDIT, or is its terminal."
   (or (eq edit (buffer-local-value 'gemini-companion-edit-here buffer))
       (eq buffer (gemini-companion-session-terminal
                   (gemini-companion-edit-session edit)))))
@@ -454,10 +454,11 @@ key, if it is non-nil."
 ;;;; Reading in the minibuffer
 
 (defun gemini-companion-edit-read (edit prompt &rest arguments)
-  "Return what the user types after PROMPT, or nil if EDIT ended meanwhile.
-The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
-`read-string'."
-  ;; Emacs fails if both the current buffer and the frame are gone afterwards.
+  "Return the text that the user types after PROMPT.
+If EDIT ended meanwhile, add the text to the kill ring, and return nil.  PROMPT
+and ARGUMENTS are those of `read-string'."
+  ;; Emacs signals an error if the current buffer and its frame are deleted
+  ;; meanwhile.
   (let ((typed (with-temp-buffer (apply #'read-string prompt arguments))))
     (if (gemini-companion-edit-open-p edit)
         typed
@@ -471,12 +472,13 @@ The text is in the kill ring then.  PROMPT and ARGUMENTS are those of
   '((gemini-companion-request-list-functions gemini-companion-edits-alone)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'edit)))
-  "Drop all edits but the last texts of the user that were not written."
+  "Drop all edits, except those with an unsaved proposal.
+Keep edits whose views are not closed yet."
   (dolist (edit gemini-companion-edit--all)
     (setf (gemini-companion-edit-outcome edit) nil))
   (setq gemini-companion-edit--all
         (seq-union (gemini-companion-edits-ending)
-                   (gemini-companion-edits-kept) #'eq)))
+                   (gemini-companion-edits-with-unsaved-proposal) #'eq)))
 
 (provide 'gemini-companion-edit)
 ;;; gemini-companion-edit.el ends here

@@ -5,16 +5,17 @@
 
 ;;; Commentary:
 
-;; The file state of an edit is nil until it is known whether its CLI has written
-;; the file; a later report may move it again.  Only this file sets it.
+;; Set the file state of each edit: whether its CLI has written the file.  It is nil
+;; until that is known, and a later report may change it.
 ;;
-;; What another program than this Emacs has written to a file is attributed to at
-;; most one edit by its text.  A program may format what a CLI has written, and
-;; Qwen Code merges two edits of a file, so the file may have another text after an
-;; accepted edit was written: then it must have changed where that edit changes it.
+;; A write by another program than this Emacs is attributed by its text to at most one
+;; edit.  A program may format the text that a CLI has written, and Qwen Code merges
+;; two edits of a file.  So after a write of an accepted edit, the file may have
+;; another text, but it must have changed where that edit changes it.
 ;;
-;; gemini-companion-written.el awaits a write, and asks this file whether it was the
-;; expected one.  A linked CLI reports its writes, also those without a review.
+;; gemini-companion-written.el awaits a write, and calls this file to find out whether
+;; it was the expected one.  A linked CLI reports its writes, including those without
+;; a review.
 
 ;;; Code:
 
@@ -34,15 +35,15 @@
                (:noinline t)
                (:constructor gemini-companion-file-state--difference (hunk lines))
                (:copier nil))
-  "A HUNK of two texts, and its LINES in the second one, a list of strings."
+  "A HUNK between two texts, and its LINES in the second one, a list of strings."
   hunk lines)
 
 ;;;; Awaiting a write
 
-(defun gemini-companion-file-state-await (edit decision over)
+(defun gemini-companion-file-state-await (edit decision override)
   "Await the write of EDIT by its CLI after the DECISION about it.
-OVER is nil, or the text that Emacs writes over the one that the CLI writes."
-  ;; A rejected edit may be written, too: a yes in the terminal may cross the
+OVERRIDE is nil, or the text by which Emacs overrides the text of the CLI."
+  ;; Even a rejected edit may be written: a yes in the terminal may cross the
   ;; answer.
   (setf (gemini-companion-edit-awaited edit)
         (gemini-companion-written-await
@@ -50,17 +51,18 @@ OVER is nil, or the text that Emacs writes over the one that the CLI writes."
          (apply-partially #'gemini-companion-file-state--follow edit)
          :keys (and (not (eq decision 'automatic)) num-input-keys)
          :pending (gemini-companion-file-state--others-open-p edit)
-         :over (and over (cons (gemini-companion-edit-proposed edit) over))
+         :override (and override
+                        (cons (gemini-companion-edit-proposed edit) override))
          :lasts (lambda () (not (gemini-companion-file-state--past-p edit))))))
 
 (defun gemini-companion-file-state-forget (edit)
-  "Await no write of EDIT any more, as if it had not ended."
+  "Stop awaiting the write of EDIT, which is opened again."
   (gemini-companion-watch-stop
    (gemini-companion-written-watch (gemini-companion-edit-awaited edit)))
   (setf (gemini-companion-edit-awaited edit) nil))
 
 (defun gemini-companion-file-state--others-open-p (edit)
-  "Return non-nil if another edit of EDIT's turn awaits an answer."
+  "Return non-nil if another edit of the same turn as EDIT awaits an answer."
   (seq-some (lambda (other)
               (and (not (eq edit other))
                    (eq (gemini-companion-edit-turn edit)
@@ -68,17 +70,17 @@ OVER is nil, or the text that Emacs writes over the one that the CLI writes."
             (gemini-companion-edits-open)))
 
 (defun gemini-companion-file-state-follow-answers (request event)
-  "Note for all edits whether their CLIs can have written them, after EVENT.
-A CLI cannot while another edit of the turn is open: Qwen Code writes the
-files of an answer once all its edits have ended.  But once an edit of the
-turn that ended later was written, what is open in it is of another answer.
-A turn that is not reported may last as long as the session; without this,
-each further review in it would put off the report about an edit.
+  "Update whether the CLI of each awaited edit can have written it, after EVENT.
+While another edit of the turn is open, it cannot: Qwen Code writes the files
+of an answer once all edits of the answer have ended.  But if an edit of the
+turn that ended later was written, the open edits are of another answer.
+Otherwise, in an unreported turn, which may last as long as the session, each
+further review would postpone the report about an edit.
 
 For REQUEST and EVENT, see `gemini-companion-request-functions' and
-`gemini-companion-edit-functions'.  Each awaited file is checked twice a
-second, and if this was found out then, the cost of the checks would grow
-with the square of the number of edits."
+`gemini-companion-edit-functions'.  This is computed once for all edits: in
+each check of an awaited file, its cost would grow with the square of the
+number of edits."
   (when (and (gemini-companion-edit-p request)
              (memq event '(opened closed written)))
     (let ((open (make-hash-table :test #'eq))
@@ -102,48 +104,54 @@ with the square of the number of edits."
                          (gethash turn written 0))))))))
 
 (defun gemini-companion-file-state--past-p (edit)
-  "Return non-nil if the turn of EDIT has ended, as far as that is known."
+  "Return non-nil if the turn of EDIT is known to have ended."
   (when-let* ((turn (gemini-companion-session-turn
                      (gemini-companion-edit-session edit))))
     (if (eq turn (gemini-companion-edit-turn edit))
         (and (gemini-companion-turn-ended turn)
-             ;; A turn whose end is only supposed may go on, as after a new
-             ;; connection.
+             ;; The end of a cut turn is a guess: the turn may continue, for
+             ;; example after a reconnection.
              (not (gemini-companion-turn-cut turn)))
       (< (gemini-companion-edit-since edit) (gemini-companion-turn-began turn)))))
 
-(defun gemini-companion-file-state--look (edit)
-  "Notice at once whether the file of EDIT, which has ended, was written."
+(defun gemini-companion-file-state--detect (edit)
+  "Check immediately whether the file of EDIT, which has ended, was written."
   (let ((watch (gemini-companion-written-watch
                 (gemini-companion-edit-awaited edit))))
-    ;; A large file counts as written if it is as at the previous check.
+    ;; A large file is complete if its stamp is the same at two checks.
     (dotimes (_ 2)
       (when (gemini-companion-watch-live-p watch)
-        (gemini-companion-watch-check watch 'look)))))
+        (gemini-companion-watch-check watch 'write)))))
 
 (defun gemini-companion-file-state-end-others (edit)
-  "Notice what became of the edits of EDIT's file that have ended.
-Emacs writes no accepted text over that file for them any more: what comes
-now may be EDIT."
+  "Check the other edits of the file of EDIT that have ended.
+Stop overriding the text of the file for them, as the next write may be EDIT."
   (dolist (other (gemini-companion-edit-others-of-file edit))
     (let ((awaited (gemini-companion-edit-awaited other)))
       (when (gemini-companion-written-live-p awaited)
-        (gemini-companion-file-state--look other)
-        (gemini-companion-written-end-over awaited)))))
+        (gemini-companion-file-state--detect other)
+        (gemini-companion-written-end-override awaited)))))
 
-(defun gemini-companion-file-state-awaited-p (edit)
-  "Return non-nil if EDIT was accepted, and its CLI is still to write its file.
-The file is looked at before that, so the file state may change."
+(defun gemini-companion-file-state-detect-write (edit)
+  "Check immediately whether EDIT was written, if it was accepted.
+This may change the file state."
   (when (and (gemini-companion-edit-accepted-p edit)
              (gemini-companion-edit-awaited edit))
-    (gemini-companion-file-state--look edit)
-    (and (null (gemini-companion-edit-file-state edit))
-         (gemini-companion-written-live-p (gemini-companion-edit-awaited edit)))))
+    (gemini-companion-file-state--detect edit)))
+
+(defun gemini-companion-file-state-awaited-p (edit)
+  "Return non-nil if EDIT was accepted, and its CLI has yet to write its file.
+Before it, call `gemini-companion-file-state-detect-write'."
+  (and (gemini-companion-edit-accepted-p edit)
+       (gemini-companion-edit-awaited edit)
+       (null (gemini-companion-edit-file-state edit))
+       (gemini-companion-written-live-p (gemini-companion-edit-awaited edit))))
 
 (defun gemini-companion-file-state-follows-p (edit)
-  "Return non-nil if an edit of EDIT's file from its turn is not written yet.
-Qwen Code writes the files of an answer at its end, and merges two edits of
-a file only if the user has not changed the second one."
+  "Return non-nil if an accepted edit before EDIT is not written yet.
+Only edits of the same file and turn count.  Qwen Code writes the files of an
+answer at its end, and merges two edits of a file only if the user has not
+changed the second one."
   (and (gemini-companion-edit-open-p edit)
        (seq-some (lambda (other)
                    (and (gemini-companion-edit-accepted-p other)
@@ -154,10 +162,10 @@ a file only if the user has not changed the second one."
                          (gemini-companion-edit-awaited other))))
                  (gemini-companion-edit-others-of-file edit))))
 
-;;;; What was written
+;;;; Writes
 
 (defun gemini-companion-file-state--follow (edit event)
-  "Record what has become of the file of EDIT, which has ended.
+  "Update the file state of EDIT, which has ended, after EVENT.
 EVENT is `changed' if another program has written the file, or `expired' if
 none has in time.  For the value, see REPORT in `gemini-companion-written'."
   (pcase event
@@ -165,15 +173,15 @@ none has in time.  For the value, see REPORT in `gemini-companion-written'."
     ('expired (gemini-companion-file-state--expire edit))))
 
 (defun gemini-companion-file-state--check (edit)
-  "Record whether another program's write of the file of EDIT is that edit.
-Return `found' if it is, `likely' if it may be, or nil."
-  ;; What was refused, and is written in the next turn, is another edit.
+  "Record EDIT as written if the last write of its file may be that edit.
+Return `found' if it is certain, `likely' if it may be, or nil."
+  ;; If a refused text is written in a later turn, that is another edit.
   (when-let* (((or (gemini-companion-edit-accepted-p edit)
                    (gemini-companion-file-state--in-turn-p
                     edit (gemini-companion-edit-session edit))))
               (bytes (or (gemini-companion-edit-texts-bytes edit) 'unknown))
               (how (gemini-companion-file-state--attributed edit bytes)))
-    ;; The user may have reverted the edit before its write was noticed.
+    ;; The user may have undone the edit before its write was detected.
     (unless (and (eq 'likely (car how)) (gemini-companion-edit-file-state edit))
       (gemini-companion-file-state--set-written edit (cdr how))
       (gemini-companion-edit-notify edit 'written))
@@ -181,7 +189,7 @@ Return `found' if it is, `likely' if it may be, or nil."
 
 (defun gemini-companion-file-state--in-turn-p (edit session)
   "Return non-nil if EDIT may be of the current turn of SESSION.
-It may if the CLI has not reported that turn."
+If the CLI has not reported that turn, any edit may be."
   (let ((turn (gemini-companion-session-turn session)))
     (or (null turn)
         (not (gemini-companion-turn-reported turn))
@@ -189,18 +197,18 @@ It may if the CLI has not reported that turn."
 
 (defun gemini-companion-file-state--set-written (edit text)
   "Record that EDIT was written with TEXT, which is one of its texts.
-If that is not the text that was answered, its CLI has ignored the changes of
-the user, which are kept, and that is reported."
+If TEXT is not the text that was answered, the CLI has ignored the edits of the
+user: keep and report them."
   (let ((answered (gemini-companion-edit-after edit)))
     (if (equal text answered)
-        (gemini-companion-edit-drop-kept edit text)
-      (when (gemini-companion-edit-texts-own-p edit answered)
-        (gemini-companion-edit-keep
+        (gemini-companion-edit-drop-unsaved-proposal edit text)
+      (when (gemini-companion-edit-texts-by-user-p edit answered)
+        (gemini-companion-edit-keep-proposal
          edit answered "%s was written without your edits; %s shows them")))
     (gemini-companion-edit-texts-correct-coding edit text)
     (setf (gemini-companion-edit-after edit) text
           (gemini-companion-edit-file-state edit) 'written)
-    ;; The user may have converted the file by the time of a later look.
+    ;; Later, the user may have converted the file.
     (unless (gemini-companion-edit-format edit)
       (gemini-companion-edit-texts-record-format edit))))
 
@@ -209,9 +217,9 @@ the user, which are kept, and that is reported."
   (gemini-companion-file-state--set-written edit (gemini-companion-edit-after edit))
   (gemini-companion-edit-notify edit 'written))
 
-(defun gemini-companion-file-state-note-early-write (edit)
-  "Record whether the CLI of EDIT had written the file when it was refused.
-Qwen Code writes it before it closes the review.  Return non-nil if it had."
+(defun gemini-companion-file-state-record-early-write (edit)
+  "Record EDIT, which was refused, as written if its CLI has written the file.
+Return non-nil if so.  Qwen Code writes the file before it closes the review."
   (when-let* (((gemini-companion-watch-written-p (gemini-companion-edit-watch edit)))
               (bytes (gemini-companion-edit-texts-bytes edit))
               (how (gemini-companion-file-state--attributed edit bytes)))
@@ -219,21 +227,23 @@ Qwen Code writes it before it closes the review.  Return non-nil if it had."
     t))
 
 (defun gemini-companion-file-state--expire (edit)
-  "Record that the CLI of EDIT has not written its file, if that is so."
+  "Record that the CLI of EDIT has not written its file in time.
+Do nothing if EDIT was written, or may have been overwritten at once."
   (let ((accepted (gemini-companion-edit-accepted-p edit)))
     (unless (or (gemini-companion-edit-file-state edit)
                 (and accepted (gemini-companion-file-state--superseded-p edit)))
-      ;; A user who interrupts Gemini CLI leaves a review that it ignores.
+      ;; Once the user has interrupted Gemini CLI, it ignores the review.
       (when accepted
-        (gemini-companion-edit-keep
+        (gemini-companion-edit-keep-proposal
          edit (gemini-companion-edit-after edit)
          "%s was accepted but was not written; %s shows the text"))
       (gemini-companion-file-state-set-unwritten edit))))
 
 (defun gemini-companion-file-state--superseded-p (edit)
-  "Return non-nil if EDIT may have been written, and written over at once.
-Its CLI has then written a later edit of the same turn, or another CLI the
-same text, and the file has changed where EDIT changes it, by no save."
+  "Return non-nil if EDIT may have been written, and overwritten at once.
+Its CLI must have written a later edit of the same turn, or a CLI the same
+text; the file must have changed where EDIT changes it, and this Emacs must
+not have saved it."
   (and (gemini-companion-written-alone-p (gemini-companion-edit-awaited edit))
        (seq-some
         (lambda (other)
@@ -252,30 +262,30 @@ same text, and the file has changed where EDIT changes it, by no save."
 
 (defun gemini-companion-file-state-set-unwritten (edit)
   "Record that the CLI of EDIT does not write its file.
-If the file gets the text all the same, EDIT is written then."
+If the file gets the text later, EDIT is recorded as written."
   (setf (gemini-companion-edit-file-state edit) 'unwritten)
   (gemini-companion-edit-notify edit 'unwritten))
 
 (defun gemini-companion-file-state-set-reverted (edit state &optional undone)
-  "Set the file state STATE of EDIT, of which the hunks UNDONE are reverted.
+  "Set the file state of EDIT to STATE, and its undone hunks to UNDONE.
 STATE is `reverted', `unsaved', `deleted', or `written' if hunks are left.
-Nothing is done if both are so already."
+Do nothing if neither changes."
   (unless (and (eq state (gemini-companion-edit-file-state edit))
                (equal undone (gemini-companion-edit-undone edit)))
     (setf (gemini-companion-edit-file-state edit) state
           (gemini-companion-edit-undone edit) undone)
     (gemini-companion-edit-notify edit 'reverted)))
 
-;;;; Whose text the file has
+;;;; Attribution
 
 (defun gemini-companion-file-state--attributed (edit bytes)
-  "Return how the file of EDIT, which has BYTES, may be as EDIT has written it.
-BYTES is `unknown' if the file is too large.  The value is nil or a cons:
-`found' and the text of EDIT that the file has, or, only for an accepted
-edit, `likely' and the text of EDIT from which the file was made."
+  "Return whether EDIT may have written BYTES, which its file has.
+BYTES is `unknown' if the file is too large.  The value is nil, or one of:
+\(found . TEXT)   The file has TEXT of EDIT.
+\(likely . TEXT)  EDIT was accepted, and the file may be made from TEXT."
   (let* ((known (stringp bytes))
          (exact (and known (gemini-companion-file-state--text-in-file edit bytes)))
-         ;; A CLI that ignores the user's text has written its own.
+         ;; A CLI that ignores the text of the user has written its proposal.
          (text (if (gemini-companion-client-writes-own-text-p
                     (gemini-companion-edit-client edit))
                    (gemini-companion-edit-proposed edit)
@@ -289,7 +299,7 @@ edit, `likely' and the text of EDIT from which the file was made."
              (cons 'likely text))))))
 
 (defun gemini-companion-file-state--text-in-file (edit bytes)
-  "Return the text of EDIT that its file has changed to, or nil.
+  "Return the text of EDIT to which its file has changed, or nil.
 BYTES are those of the file.  The text is the one that was answered, or
 the proposal."
   (seq-find (lambda (text)
@@ -298,9 +308,9 @@ the proposal."
                   (gemini-companion-edit-proposed edit))))
 
 (defun gemini-companion-file-state--of-rival-p (edit bytes exact)
-  "Return non-nil if another edit has written BYTES, which EDIT's file has.
-If EXACT is non-nil, they are a text of EDIT, too; then the other edit counts
-only if it precedes, see `gemini-companion-file-state--precedes-p'."
+  "Return non-nil if another edit has written BYTES, which the file of EDIT has.
+If EXACT is non-nil, EDIT has the same text: then another edit must precede it,
+see `gemini-companion-file-state--precedes-p'."
   (seq-some (lambda (rival)
               (and (or (not exact)
                        (gemini-companion-file-state--precedes-p rival edit))
@@ -308,9 +318,9 @@ only if it precedes, see `gemini-companion-file-state--precedes-p'."
             (gemini-companion-file-state--rivals edit)))
 
 (defun gemini-companion-file-state--rivals (edit)
-  "Return other edits that may have written the file of EDIT, a list.
-They have ended, and their write is awaited, was just noticed, or came
-later."
+  "Return the other edits that may have written the file of EDIT, a list.
+They have ended, and their write is awaited or was just found, or they ended
+later than EDIT."
   (seq-filter (lambda (other)
                 (and (gemini-companion-edit-decision other)
                      (or (gemini-companion-file-state--found-now-p other)
@@ -321,12 +331,12 @@ later."
               (gemini-companion-edit-others-of-file edit)))
 
 (defun gemini-companion-file-state--found-p (edit)
-  "Return non-nil if the write of EDIT was found, maybe some time ago."
+  "Return non-nil if the write of EDIT was found, even if some time ago."
   (when-let* ((awaited (gemini-companion-edit-awaited edit)))
     (gemini-companion-written-found awaited)))
 
 (defun gemini-companion-file-state--found-now-p (edit)
-  "Return non-nil if the file of EDIT is as EDIT was found to have written it."
+  "Return non-nil if the file of EDIT is unchanged since its write was found."
   (when-let* ((awaited (gemini-companion-edit-awaited edit)))
     (gemini-companion-written-found-now-p awaited)))
 
@@ -336,26 +346,33 @@ later."
     (gemini-companion-written-pending-p awaited)))
 
 (defun gemini-companion-file-state--precedes-p (a b)
-  "Return non-nil if a text that the edits A and B have is rather that of A.
-That is so if it was found to be A's already; or if A alone was accepted; or
-if both were, and were not found, and A was before B or does not have to
-wait for other answers.  If both were refused, the last one is written."
-  (let ((later (< (gemini-companion-edit-since b) (gemini-companion-edit-since a))))
+  "Return non-nil if a text that both edits A and B have is attributed to A.
+The first rule that applies decides:
+- A, if the file is unchanged since the write of A was found;
+- the accepted edit, if only one was accepted;
+- the later edit, if none was accepted;
+- not A, if a write of either was found;
+- the edit that is not delayed, if only one is delayed;
+- the earlier edit."
+  (let ((later (< (gemini-companion-edit-since b) (gemini-companion-edit-since a)))
+        (accepted-a (and (gemini-companion-edit-accepted-p a) t))
+        (accepted-b (and (gemini-companion-edit-accepted-p b) t))
+        (delayed-a (and (gemini-companion-file-state--delayed-p a) t))
+        (delayed-b (and (gemini-companion-file-state--delayed-p b) t)))
     (cond ((gemini-companion-file-state--found-now-p a) t)
-          ((not (gemini-companion-edit-accepted-p b))
-           (or (gemini-companion-edit-accepted-p a) later))
-          ((not (gemini-companion-edit-accepted-p a)) nil)
+          ((not (eq accepted-a accepted-b)) accepted-a)
+          ((not accepted-a) later)
           ((or (gemini-companion-file-state--found-p a)
                (gemini-companion-file-state--found-p b))
            nil)
-          ((gemini-companion-file-state--delayed-p a)
-           (and (gemini-companion-file-state--delayed-p b) (not later)))
-          (t (or (gemini-companion-file-state--delayed-p b) (not later))))))
+          ((not (eq delayed-a delayed-b)) delayed-b)
+          (t (not later)))))
 
 (defun gemini-companion-file-state--changed-there-p (edit text bytes)
-  "Return non-nil if the file of EDIT has changed at a difference of TEXT.
-BYTES are those of the file; if it is not known which these are, or the
-previous ones, it has.  It has, too, if TEXT makes no difference."
+  "Return non-nil if the file of EDIT has changed where TEXT differs.
+TEXT is compared with the text before EDIT, as are BYTES, those of the file.
+Return non-nil as well if these bytes or the previous ones are unknown, or if
+TEXT makes no difference."
   (or (symbolp bytes)
       (not (gemini-companion-edit-known-p edit))
       (let* ((before (gemini-companion-edit-texts-before edit))
@@ -368,18 +385,19 @@ previous ones, it has.  It has, too, if TEXT makes no difference."
                       (gemini-companion-edit-texts-with edit bytes)))
              expected)))))
 
-(defun gemini-companion-file-state--any-of-edit-p (edit found expected)
-  "Return non-nil if one of FOUND in EDIT's file may be one of EXPECTED.
-Both are lists of `gemini-companion-file-state--difference's: FOUND are those
-between the text before EDIT and the file, EXPECTED those that EDIT makes.
-One may be an expected one if it is at the same place; but if it has lines of
-another edit, and none of EXPECTED, it is of that one."
+(defun gemini-companion-file-state--any-of-edit-p (edit changes expected)
+  "Return non-nil if one of CHANGES in the file of EDIT may be made by EDIT.
+CHANGES are the differences between the text before EDIT and the file, and
+EXPECTED those that EDIT makes, lists of
+`gemini-companion-file-state--difference's.  A change may be made by EDIT if it
+overlaps one of EXPECTED, unless it has lines of another edit, and none of
+EXPECTED."
   (when-let* ((there (seq-filter
                       (lambda (change)
                         (seq-some (apply-partially
                                    #'gemini-companion-file-state--overlap-p change)
                                   expected))
-                      found)))
+                      changes)))
     (or (seq-some (lambda (change)
                     (gemini-companion-file-state--share-p change expected))
                   there)
@@ -389,9 +407,9 @@ another edit, and none of EXPECTED, it is of that one."
                     there)))))
 
 (defun gemini-companion-file-state--differences-of-others (edit)
-  "Return the differences that other edits of EDIT's file have made, a list.
-Only edits of its turn, or that are still expected, count.  The elements are
-`gemini-companion-file-state--difference's."
+  "Return the differences that other edits of the file of EDIT make, a list.
+Only accepted edits of the same turn, or whose write is awaited, count.  The
+elements are `gemini-companion-file-state--difference's."
   (seq-mapcat
    (lambda (other)
      (when (and (gemini-companion-edit-accepted-p other)
@@ -408,8 +426,8 @@ Only edits of its turn, or that are still expected, count.  The elements are
 ;;;; Differences
 
 (defun gemini-companion-file-state--differences (a b)
-  "Return the hunks between the texts A and B, as a CLI writes them.
-It is a list of `gemini-companion-file-state--difference's."
+  "Return the differences between the texts A and B, as a CLI writes them.
+The value is a list of `gemini-companion-file-state--difference's."
   (let ((a (gemini-companion-edit-texts-comparable a))
         (b (gemini-companion-edit-texts-comparable b)))
     (unless (string= a b)
@@ -422,7 +440,7 @@ It is a list of `gemini-companion-file-state--difference's."
                 (gemini-companion-hunk-compare a b))))))
 
 (defun gemini-companion-file-state--share-p (change others)
-  "Return non-nil if CHANGE has a line of one of OTHERS, except an empty one.
+  "Return non-nil if CHANGE shares a line, not a blank one, with one of OTHERS.
 All are `gemini-companion-file-state--difference's."
   (let ((lines (gemini-companion-file-state--difference-lines change)))
     (seq-some (lambda (other)
@@ -432,24 +450,25 @@ All are `gemini-companion-file-state--difference's."
               others)))
 
 (defun gemini-companion-file-state--overlap-p (a b)
-  "Return non-nil if the differences A and B are at the same old lines.
-One that only adds lines is at the place between two lines."
+  "Return non-nil if the differences A and B touch the same old lines.
+A difference that only adds lines is at the position between two lines."
   (let* ((a (gemini-companion-file-state--difference-hunk a))
          (b (gemini-companion-file-state--difference-hunk b)))
     (gemini-companion-hunk-touch-p
      (gemini-companion-hunk-old a) (gemini-companion-hunk-old-end a)
      (gemini-companion-hunk-old b) (gemini-companion-hunk-old-end b))))
 
-(defun gemini-companion-file-state--puts-back-p (change previous)
-  "Return non-nil if CHANGE puts back lines of PREVIOUS.
-Both are differences from one text, at the same lines of it.  If PREVIOUS has
-no lines there, CHANGE puts that back if it writes nothing for the lines."
+(defun gemini-companion-file-state--restores-p (change previous)
+  "Return non-nil if CHANGE restores the lines of PREVIOUS.
+Both are differences from the same text, which overlap.  If PREVIOUS has only
+blank lines or none, CHANGE restores that if it removes the overlapping lines
+without replacement."
   (if (seq-every-p #'string-blank-p
                    (gemini-companion-file-state--difference-lines previous))
       (let ((change (gemini-companion-file-state--difference-hunk change))
             (previous (gemini-companion-file-state--difference-hunk previous)))
         (<= (gemini-companion-hunk-new-count change)
-            ;; CHANGE may be of other lines, too.
+            ;; CHANGE may include lines beyond the overlap.
             (- (gemini-companion-hunk-old-count change)
                (max 0 (- (min (gemini-companion-hunk-old-end change)
                               (gemini-companion-hunk-old-end previous))
@@ -457,13 +476,13 @@ no lines there, CHANGE puts that back if it writes nothing for the lines."
                               (gemini-companion-hunk-old previous)))))))
     (gemini-companion-file-state--share-p change (list previous))))
 
-;;;; What the CLI does not know
+;;;; Unknown to the CLI
 
 (defun gemini-companion-file-state--unknown-to-cli (edit)
-  "Return the last edit of EDIT's file whose text the CLI may not know, or nil.
-A CLI that writes its own text, over which Emacs has written the one that
-the user has accepted, does not know that one in the same turn, until it
-reads the file again."
+  "Return the previous edit of the file of EDIT if the CLI may not know its text.
+Some CLIs write their proposal, which Emacs overrides by the text that the user
+has accepted.  In the same turn, the CLI does not know that text until it reads
+the file again."
   (when-let* (((gemini-companion-client-writes-own-text-p
                 (gemini-companion-edit-client edit)))
               (last (seq-find #'gemini-companion-edit-written-p
@@ -475,11 +494,11 @@ reads the file again."
     last))
 
 (defun gemini-companion-file-state-undoes-p (edit text)
-  "Return non-nil if TEXT reverts what the user has typed, for the file of EDIT.
-These are lines that the user has made of the CLI's previous edit of the file,
+  "Return non-nil if TEXT, for the file of EDIT, undoes edits by the user.
+These are lines that the user has typed in the previous proposal for the file,
 which the CLI may not know; see `gemini-companion-file-state--unknown-to-cli'.
-That is the case where TEXT puts back what the CLI had written, or what was
-there before; with another text, the CLI has read that of the user."
+TEXT undoes them if it restores the lines of that proposal, or the lines before
+it; with other lines, the CLI must have read the text of the user."
   (when-let* ((last (gemini-companion-file-state--unknown-to-cli edit))
               ((gemini-companion-edit-known-p edit)))
     (let* ((mine (gemini-companion-edit-texts-before edit))
@@ -496,7 +515,7 @@ there before; with another text, the CLI has read that of the user."
                                      #'gemini-companion-file-state--overlap-p change)))
                     (and (seq-some overlaps-p of-user)
                          (seq-some (apply-partially
-                                    #'gemini-companion-file-state--puts-back-p change)
+                                    #'gemini-companion-file-state--restores-p change)
                                    (seq-filter overlaps-p previous)))))
                 (funcall differences text)))))
 
@@ -505,8 +524,8 @@ there before; with another text, the CLI has read that of the user."
 (defun gemini-companion-file-state-record (session file before after)
   "Record that SESSION has written FILE, maybe without a review.
 BEFORE is the previous text of FILE, nil if it did not exist, and AFTER
-the current one.  An edit between these texts, of this turn or not reported
-yet, is not recorded again."
+the current one.  If such an edit is recorded already, record only that it was
+reported and written."
   (let ((edit (or (gemini-companion-file-state--of-write session file before after)
                   (gemini-companion-file-state--record-new session file before
                                                            after))))
@@ -524,7 +543,7 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
      (and (gemini-companion-edit-texts-same-p
            after (gemini-companion-edit-text edit))
           (if (gemini-companion-edit-written-p edit)
-              ;; The report of the prompt of that turn may have been lost.
+              ;; Compare no turns: the report of the prompt may have been lost.
               (not (gemini-companion-edit-reported edit))
             (and (gemini-companion-file-state--in-turn-p edit session)
                  (gemini-companion-edit-known-p edit)
@@ -533,7 +552,7 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
    (gemini-companion-edits-of-file (gemini-companion-text-true-name file))))
 
 (defun gemini-companion-file-state--record-new (session file before after)
-  "Record what SESSION reports as written as a new edit, and return that.
+  "Record a new edit for a write that SESSION reports, and return the edit.
 For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
   (let* ((edit (gemini-companion-edit-make
                 :id (gensym) :session session :file file
@@ -556,8 +575,8 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
   "Return the text BEFORE a write, with the line ends that the file had.
 The CLI reports BEFORE and AFTER, and the file has the text NOW.  If the report
 has plain line ends and no byte order mark, but the file does not, the CLI has
-kept those of the file: then each line of BEFORE has the end that it has now,
-or if it is not there, that of the line in its place."
+preserved those of the file.  Then give each line of BEFORE the end that it has
+in NOW, or if it was removed, the end of the line at its position."
   (let ((old (gemini-companion-lines-split before))
         (new (gemini-companion-lines-split now)))
     (if (and (not (equal after now))

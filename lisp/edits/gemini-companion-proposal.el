@@ -5,14 +5,14 @@
 
 ;;; Commentary:
 
-;; A CLI proposes an edit (`gemini-companion-proposal-open').  A view shows it, and
-;; the user accepts or rejects it; or the CLI closes it, or its file changes.
-;; The decision is set once, by `gemini-companion-proposal--settle', so that an
-;; outcome is sent exactly once; then the view is closed
-;; (`gemini-companion-proposal-finish').
+;; Open, decide and close a proposal.  A CLI proposes an edit
+;; (`gemini-companion-proposal-open').  A view displays it, and the user accepts or
+;; rejects it; or the CLI closes it, or the file gets the proposed text.  The decision
+;; is set once, by `gemini-companion-proposal--settle', so that the outcome is sent
+;; exactly once; then the view is closed (`gemini-companion-proposal-finish').
 ;;
-;; An outcome is kept until the server reports that it was written to the CLI: a
-;; server may crash before that.
+;; An outcome is kept until the server reports that it was written to the CLI, since
+;; the server may crash before that.
 
 ;;; Code:
 
@@ -36,8 +36,8 @@
 ;;;; State
 
 (defvar gemini-companion-proposal-reject-function #'ignore
-  "Function that may reject an edit in its own way, as with a reason.
-It is called with the edit when the user types a key to reject it, and
+  "Function that may reject an edit, for example with a reason.
+It is called with the edit when the user types the key to reject it, and
 returns non-nil if it has rejected the edit.")
 
 ;;;; Opening
@@ -48,10 +48,10 @@ returns non-nil if it has rejected the edit.")
 
 (defun gemini-companion-proposal-open (id session file proposal &optional group)
   "Open an edit that proposes PROPOSAL as the text of FILE.
-ID is an integer that names the edit; SESSION is a plist with the `:id'
-of the CLI.  An open edit of that CLI for that file is replaced; its
-edited text is kept.  GROUP is the request that answers the edit, or nil:
-then ID may be a symbol, and the server does not learn of the edit."
+ID is an integer that names the edit; SESSION is a plist with the `:id' of the
+CLI.  Replace an open edit of that CLI for that file, and keep its text if the
+user has edited it.  GROUP is nil, or the request that answers the edit: then
+ID may be a symbol, and the edit is unknown to the server."
   (let ((previous (cl-find file (gemini-companion-edits-open session)
                            :key #'gemini-companion-edit-file :test #'equal))
         (edit (gemini-companion-edit-make :id id :session session :file file
@@ -77,18 +77,18 @@ then ID may be a symbol, and the server does not learn of the edit."
     (gemini-companion-edit-add edit)
     (when (gemini-companion-file-state-undoes-p edit proposal)
       (push 'undoes (gemini-companion-edit-remarks edit)))
-    ;; The rest is done later: the server is waiting for the answer.
+    ;; Views appear later: the server is waiting for the value of this function.
     (gemini-companion-edit-notify edit 'opened)
     t))
 
 (defun gemini-companion-proposal--file-changed (edit occasion)
-  "Follow a change of the file of EDIT; return nil if that has to wait.
-If the file has the proposed text, dismiss EDIT, else update its view; on
-OCCASION nil, see `gemini-companion-watch-check', only between commands."
+  "Handle a change of the file of EDIT; return nil to try again later.
+If the file has the proposed text, dismiss EDIT.  Otherwise, update its view:
+between two commands if OCCASION is nil, see `gemini-companion-watch-check'."
   (cond ((gemini-companion-edit-texts-in-file-p edit
                                                 (gemini-companion-edit-proposed edit))
          (gemini-companion-proposal--settle edit 'dismissed)
-         (unless (gemini-companion-edit-kept edit)
+         (unless (gemini-companion-edit-unsaved-proposal edit)
            (message "%s already has the proposed text; review closed \
 (if %s still prompts, answer there)"
                     (gemini-companion-edit-name edit)
@@ -99,12 +99,12 @@ OCCASION nil, see `gemini-companion-watch-check', only between commands."
          (gemini-companion-edit-notify edit 'file-changed)
          t)))
 
-;;;; Showing
+;;;; Display
 
 (defun gemini-companion-proposal-show (edit function)
-  "Show EDIT by calling FUNCTION with it, and report whether it is shown.
-FUNCTION opens a view, and records that by `gemini-companion-edit-set-view'.
-If it signals an error, record that as the problem of EDIT."
+  "Call FUNCTION with EDIT to display it, and report the result as an event.
+FUNCTION opens a view, and records it by `gemini-companion-edit-set-view'.
+If FUNCTION signals an error, record it as the problem of EDIT."
   (setf (gemini-companion-edit-problem edit) nil)
   (condition-case problem
       (progn
@@ -121,7 +121,7 @@ If it signals an error, record that as the problem of EDIT."
      (setf (gemini-companion-edit-original-buffer edit) nil
            (gemini-companion-edit-problem edit)
            (concat
-            ;; An error that is none of ours, as in a hook of the user.
+            ;; Other errors come from elsewhere, for example a hook of the user.
             (unless (eq 'user-error (car problem))
               (format "Cannot show the review of %s: "
                       (gemini-companion-edit-name edit)))
@@ -136,7 +136,7 @@ If it signals an error, record that as the problem of EDIT."
     (gemini-companion-edit-notify edit 'hidden)))
 
 (defun gemini-companion-proposal-ask (edit ask)
-  "Return the user's answer about EDIT, the value of calling ASK.
+  "Call ASK, which asks the user about EDIT, and return the answer.
 If EDIT ended meanwhile, report that and return nil."
   (let ((answer (funcall ask)))
     (if (gemini-companion-edit-open-p edit)
@@ -147,27 +147,27 @@ If EDIT ended meanwhile, report that and return nil."
 
 ;;;; Ending
 
-(defun gemini-companion-proposal--settle (edit decision &optional over)
-  "Set the DECISION about EDIT and send its outcome, unless it is dismissed.
-An edit that was settled is not changed.  Its view is still to be closed.
-OVER is nil, or the text that the user has accepted and that Emacs writes
-over what the CLI writes."
+(defun gemini-companion-proposal--settle (edit decision &optional override)
+  "Set the DECISION about EDIT, and send the outcome, unless it is `dismissed'.
+Do nothing if EDIT was decided before.  The caller must close the view.
+OVERRIDE is nil, or the accepted text, by which Emacs overrides the text that
+the CLI writes."
   (when (gemini-companion-edit-open-p edit)
     (gemini-companion-file-state-end-others edit)
-    (gemini-companion-proposal--decide edit decision over)
+    (gemini-companion-proposal--decide edit decision override)
     (gemini-companion-watch-stop (gemini-companion-edit-watch edit))
     (when (memq decision '(dismissed rejected))
       (gemini-companion-proposal--read-refused edit))
     (setf (gemini-companion-edit-since edit) (float-time))
     (gemini-companion-edit-notify edit 'settled)))
 
-(defun gemini-companion-proposal--decide (edit decision over)
+(defun gemini-companion-proposal--decide (edit decision override)
   "Set the DECISION about EDIT, await its write, and send its outcome.
-For OVER, see `gemini-companion-proposal--settle'.  If the outcome cannot be
-sent, or the user quits meanwhile, EDIT stays open, and can be answered again.
-The file of an edit of a group is written by Emacs."
+For OVERRIDE, see `gemini-companion-proposal--settle'.  If the outcome cannot
+be sent, or the user quits meanwhile, EDIT stays open, and can be answered
+again.  Emacs itself writes the file of an edit of a group."
   (unless (gemini-companion-edit-group edit)
-    (gemini-companion-file-state-await edit decision over))
+    (gemini-companion-file-state-await edit decision override))
   (setf (gemini-companion-edit-decision edit) decision
         (gemini-companion-edit-after edit) (gemini-companion-edit-text edit))
   (unless (eq decision 'dismissed)
@@ -179,18 +179,18 @@ The file of an edit of a group is written by Emacs."
           (gemini-companion-proposal--undecide edit))))))
 
 (defun gemini-companion-proposal--undecide (edit)
-  "Make EDIT, whose outcome was not sent, an open one again."
+  "Open EDIT again, whose outcome was not sent."
   (gemini-companion-file-state-forget edit)
   (setf (gemini-companion-edit-decision edit) nil
         (gemini-companion-edit-after edit) nil))
 
 (defun gemini-companion-proposal--read-refused (edit)
-  "Record the text of the file of EDIT, which was refused, if it has changed.
-But if the CLI had written it already, record that, and keep the text before."
-  ;; Copilot CLI may write the file after it was found not to have done that:
-  ;; what it wrote, read as the text before, would make an edit of +0 -0.
+  "Read the text before EDIT, which was refused, if its file has changed.
+But if the CLI has already written the file, only record that."
+  ;; Copilot CLI may write the file after the last check.  If its text were read as
+  ;; the text before, the edit would have no changes.
   (when (and (gemini-companion-watch-touched-p (gemini-companion-edit-watch edit))
-             (not (gemini-companion-file-state-note-early-write edit)))
+             (not (gemini-companion-file-state-record-early-write edit)))
     (gemini-companion-edit-texts-read edit)))
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'close-diff)) id reason)
@@ -199,7 +199,7 @@ But if the CLI had written it already, record that, and keep the text before."
     (gemini-companion-proposal-close edit reason)))
 
 (defun gemini-companion-proposal-close (edit reason)
-  "Dismiss EDIT if it is open, and return the text that it had then.
+  "Dismiss EDIT if it is open, and return its text.
 REASON is `closed' if the CLI closed the review, `exited' if its process
 has exited, `disconnected' if it has not reconnected in time,
 `interrupted' if it no longer asks, and `lost' if the server gave up."
@@ -207,11 +207,11 @@ has exited, `disconnected' if it has not reconnected in time,
               (text (gemini-companion-edit-text edit)))
     (let ((kept (gemini-companion-proposal--keep-edits edit)))
       (when (and (eq reason 'interrupted) (not kept))
-        (gemini-companion-edit-keep edit text))
+        (gemini-companion-edit-keep-proposal edit text))
       (when (and (eq reason 'closed) (gemini-companion-edit-texts-emptied-p edit))
         (message
-         "You emptied the proposal for %s; if you answered yes \
-in the terminal, %s writes its own text"
+         "Empty proposal for %s was not sent; after a yes in the terminal, \
+%s writes its original text"
          (gemini-companion-edit-name edit) (gemini-companion-edit-title edit)))
       (gemini-companion-proposal--settle edit 'dismissed)
       (when (memq reason '(interrupted disconnected))
@@ -231,23 +231,22 @@ in the terminal, %s writes its own text"
 
 (defun gemini-companion-proposal--take (edit decision)
   "Accept EDIT with its text; DECISION is `accepted' or `automatic'."
-  ;; A text of 1 MB would trigger a garbage collection, which takes longer than
-  ;; anything else.
+  ;; A text of 1 MB would trigger a garbage collection, the slowest step of all.
   (gemini-companion-garbage-later
     (let ((text (gemini-companion-edit-text edit)))
       (gemini-companion-edit-texts-read edit)
       (gemini-companion-proposal--settle
        edit decision
-       (when (gemini-companion-edit-texts-own-p edit text)
+       (when (gemini-companion-edit-texts-by-user-p edit text)
          ;; The text of the user is kept until it is written.
-         (gemini-companion-edit-keep edit text)
+         (gemini-companion-edit-keep-proposal edit text)
          (and (gemini-companion-client-writes-own-text-p
                (gemini-companion-edit-client edit)) text))))))
 
 (defun gemini-companion-proposal-settle-in-group (edit decision)
-  "End EDIT of a group, which has been answered by DECISION.
-That is `accepted' if Emacs has written its file, else `rejected'.  A view of
-EDIT that is shown is closed between two commands."
+  "Set the DECISION about EDIT of a group, which the user has answered.
+It is `accepted' if Emacs has written the file, or else `rejected'.  If EDIT has
+a view, that is closed later, between two commands."
   (gemini-companion-proposal--settle edit decision)
   (when (eq decision 'accepted)
     (gemini-companion-file-state-set-written edit))
@@ -255,7 +254,8 @@ EDIT that is shown is closed between two commands."
     (gemini-companion-proposal-finish edit)))
 
 (defun gemini-companion-proposal-offer (edit objection)
-  "Accept EDIT without a review; if OBJECTION is non-nil, only record that."
+  "Accept EDIT without a review, unless OBJECTION is non-nil.
+OBJECTION is the reason for a review, a string, which is recorded."
   (setf (gemini-companion-edit-objection edit) objection)
   (unless objection
     (gemini-companion-proposal--take edit 'automatic)))
@@ -274,9 +274,9 @@ EDIT that is shown is closed between two commands."
   (gemini-companion-edit-notify edit 'closed))
 
 (defun gemini-companion-proposal-settle-all (decision &optional now)
-  "Settle all open edits with DECISION.
-Edits that their CLI proposes again to the next server are dismissed.
-Close their views between two commands, or at once if NOW is non-nil."
+  "Set DECISION for all open edits.
+Dismiss the edits that an extension will propose again to the next server.
+Close the views between two commands, or at once if NOW is non-nil."
   (dolist (edit (gemini-companion-edits-open))
     (gemini-companion-log-guarded "Ending a review"
       (gemini-companion-proposal--keep-edits edit)
@@ -291,9 +291,9 @@ Close their views between two commands, or at once if NOW is non-nil."
 ;;;; Killing a buffer
 
 (defun gemini-companion-proposal--guard ()
-  "End the review of the current buffer, a new one of it, when it is killed.
-This is called by `gemini-companion-edit-adopt-hook'.
-The edit is then rejected; if the user has edited it, that is asked before."
+  "Make killing the current buffer, a new buffer of a review, end the review.
+If the edit is open, it is rejected, after a question if the user has edited
+the proposal.  A member of `gemini-companion-edit-adopt-hook'."
   (add-hook 'kill-buffer-query-functions #'gemini-companion-proposal--kill-p nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-proposal--buffer-killed nil t))
 (put 'gemini-companion-proposal--kill-p 'permanent-local-hook t)
@@ -301,7 +301,7 @@ The edit is then rejected; if the user has edited it, that is asked before."
 
 (defun gemini-companion-proposal--ends-here ()
   "Return the edit whose review ends if this buffer is killed, or nil.
-That is not the edit of an indirect buffer."
+Killing an indirect buffer ends no review."
   (and gemini-companion-edit-here
        (not (buffer-base-buffer))
        (gemini-companion-edit-proposal-buffer gemini-companion-edit-here)
@@ -329,8 +329,9 @@ Ask if the user's text in an open edit would be dropped."
                   "\\[gemini-companion-last-proposal]"))))))
 
 (defun gemini-companion-proposal-drop-p (&optional edit)
-  "Return non-nil if the user's text in EDIT, by default all, may be dropped.
-Ask the user if there is any and a question is possible."
+  "Return non-nil if the edits by the user in the proposal of EDIT may be dropped.
+EDIT is by default each open edit.  If there are edits by the user, ask, unless
+Emacs is not interactive."
   (let ((edited (seq-filter #'gemini-companion-edit-texts-edited-p
                             (if edit
                                 (list edit)
@@ -344,17 +345,18 @@ Ask the user if there is any and a question is possible."
                             edited ", "))))))
 
 (defun gemini-companion-proposal--keep-edits (edit &optional format)
-  "Keep the proposal of EDIT if the user has edited it and left some text.
-Report that by FORMAT, if it was not kept before, and return non-nil."
+  "Keep the proposal of EDIT if the user has edited it, but not emptied it.
+Return non-nil if so, and display a message by FORMAT, as for
+`gemini-companion-edit-keep-proposal', unless that text was kept before."
   (when-let* ((proposal (gemini-companion-edit-proposal-buffer edit))
               ((buffer-live-p proposal))
               (text (gemini-companion-hunk-remaining-text proposal))
-              ((gemini-companion-edit-texts-own-p edit text))
+              ((gemini-companion-edit-texts-by-user-p edit text))
               ;; A yes in the terminal may have written that text.
               ((not (gemini-companion-edit-texts-in-file-p edit text))))
-    (gemini-companion-edit-keep
+    (gemini-companion-edit-keep-proposal
      edit text
-     (unless (equal text (cdr (gemini-companion-edit-kept edit))) format))
+     (unless (equal text (cdr (gemini-companion-edit-unsaved-proposal edit))) format))
     t))
 
 ;;;; Outcomes
@@ -384,12 +386,12 @@ cannot be called.  The server does not know an edit of a group."
 
 (cl-defmethod gemini-companion-server-receive
   ((_method (eql 'outcome-undelivered)) id)
-  "Report an accepted text of the edit ID, which cannot reach its CLI any more."
+  "Warn that the accepted text of the edit ID can no longer reach its CLI."
   (when-let* ((edit (gemini-companion-edit-of-id id))
               ((gemini-companion-edit-outcome edit))
               ((null (gemini-companion-edit-file-state edit)))
               ((gemini-companion-edit-written-p edit)))
-    (gemini-companion-edit-keep edit (gemini-companion-edit-after edit))
+    (gemini-companion-edit-keep-proposal edit (gemini-companion-edit-after edit))
     (gemini-companion-file-state-set-unwritten edit)
     (display-warning
      'gemini-companion
@@ -407,9 +409,10 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
 ;;;; Answers
 
 (defun gemini-companion-proposal--answer (edit verb function answer)
-  "Call FUNCTION with EDIT, or if that is nil, with each open edit at point.
-If there are several edits, ask for confirmation with VERB.  If they belong
-to a group, it gets ANSWER, of `gemini-companion-request-answer', instead."
+  "Call FUNCTION with EDIT, or by default with each open edit at point.
+If there are several edits, ask for confirmation with VERB.  If they belong to
+a group, answer the group by ANSWER instead, see
+`gemini-companion-request-answer'."
   (let ((edits (gemini-companion-edits-to-answer edit))
         (view gemini-companion-edits-view))
     (pcase (cl-remove-duplicates (mapcar #'gemini-companion-edit-group edits)
@@ -417,7 +420,7 @@ to a group, it gets ANSWER, of `gemini-companion-request-answer', instead."
       ('(nil)
        (when (or (null (cdr edits))
                  (y-or-n-p (format "%s %d proposals? " verb (length edits))))
-         ;; An edit may end while a question is asked about another.
+         ;; An edit may end during a question about another edit.
          (dolist (edit edits)
            (when (gemini-companion-edit-open-p edit)
              (funcall function edit)))
@@ -429,20 +432,20 @@ to a group, it gets ANSWER, of `gemini-companion-request-answer', instead."
        (user-error "Several requests here; answer each on its own line")))))
 
 (defun gemini-companion-proposal--accept (edit)
-  "Accept EDIT by a command, unless the user objects when asked.
-Signal a `user-error' if no text is left."
+  "Accept EDIT by a command, unless the user declines a question about it.
+Signal a `user-error' if the text is empty."
   (when (gemini-companion-edit-texts-emptied-p edit)
-    (user-error "An empty text cannot be accepted: the CLI would write \
-its own text; reject the proposal, or leave at least one character"))
+    (user-error "Empty text cannot be accepted, as the CLI would write its \
+original text; reject the proposal, or leave at least one character"))
   (unless (gemini-companion-proposal--refused-p edit)
     (let ((summary (gemini-companion-edit-hunks-summary edit 'plain)))
       (gemini-companion-proposal--take edit 'accepted)
       (gemini-companion-proposal--answered edit (concat "Accepted " summary)))))
 
 (defun gemini-companion-proposal--refused-p (edit)
-  "Return non-nil if the user objects to accepting EDIT.
-Ask only if the CLI would write over a change of the file, or lose characters."
-  ;; A large file counts as written if it is as at the previous check.
+  "Return non-nil if the user declines to accept EDIT.
+Ask only if the CLI would overwrite a change of the file, or lose characters."
+  ;; A large file is complete if its stamp is the same at two checks.
   (dotimes (_ 2)
     (gemini-companion-watch-check (gemini-companion-edit-watch edit) 'command))
   (or (not (gemini-companion-edit-open-p edit))
@@ -454,9 +457,9 @@ Ask only if the CLI would write over a change of the file, or lose characters."
       (gemini-companion-proposal--loss-refused-p edit)))
 
 (defun gemini-companion-proposal--overwrites (edit)
-  "Return a question about what accepting EDIT would overwrite, or nil.
-It has a place for the name of its file.  If the user has merged what the
-CLI does not know into the proposal, that is not overwritten."
+  "Return the question to ask if accepting EDIT would overwrite a change, or nil.
+The value is a format for the name of the file.  A change that is unknown to
+the CLI is not overwritten if the user has merged it into the proposal."
   (cond ((memq 'changed (gemini-companion-edit-remarks edit))
          "%s has changed since the edit was proposed; accept anyway? ")
         ((and (memq 'undoes (gemini-companion-edit-remarks edit))
@@ -474,8 +477,8 @@ CLI does not know into the proposal, that is not overwritten."
              (gemini-companion-edit-true-name edit))))
 
 (defun gemini-companion-proposal--loss-refused-p (edit)
-  "Return non-nil if the user objects to characters that are lost by EDIT.
-Ask once for a file and turn."
+  "Return non-nil if the user declines the loss of characters by EDIT.
+Ask once for each file and turn."
   (ignore-errors (gemini-companion-edit-hunks edit))
   (let ((count (gemini-companion-edit-hunks-lost-count edit)))
     (cond ((or (= 0 count) (gemini-companion-proposal--loss-accepted-p edit))
@@ -495,10 +498,10 @@ Ask once for a file and turn."
           (t t))))
 
 (defun gemini-companion-proposal--answered (edit text)
-  "Close the view of EDIT, which the user has settled; report TEXT in one line.
-If the user is in the review, it may stay until the next takes its place."
-  ;; A prompt in the minibuffer shows the windows of its beginning again in the
-  ;; end, and with them a view that was closed meanwhile.
+  "Close the view of EDIT, which the user has decided; report TEXT in one line.
+If the review is selected, it may stay until the next one replaces it."
+  ;; At its end, the minibuffer restores the windows of its beginning, and with them
+  ;; a view that was closed meanwhile.
   (cond ((active-minibuffer-window) nil)
         ((and real-this-command (gemini-companion-edit-view edit)
               (eq edit gemini-companion-edit-here))
@@ -510,7 +513,7 @@ If the user is in the review, it may stay until the next takes its place."
     (message "%s" (gemini-companion-names-shown text (1- (frame-width))))))
 
 (defun gemini-companion-proposal--rejected (edit)
-  "Return the message that EDIT was rejected, without a period."
+  "Return the message that EDIT was rejected."
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)
           (and (gemini-companion-client-drops-edits-p
                 (gemini-companion-edit-client edit))
@@ -530,9 +533,9 @@ If the user is in the review, it may stay until the next takes its place."
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'proposal)) how)
   "Hand over the edits to a new server, which became ready HOW.
-It gets those whose outcome was not written, with the outcome, and the
-open ones.  A CLI without an answer that a review is open asks in
-its terminal."
+Send the open edits, and those whose outcome was not written, with the outcome.
+Close an open edit whose CLI does not know that there is a review: that CLI asks
+in its terminal."
   (pcase-dolist ((and edit (cl-struct gemini-companion-edit id session file
                                       proposed decision outcome acknowledged))
                  (gemini-companion-edits))
@@ -542,7 +545,7 @@ its terminal."
              (gemini-companion-server-call 'adopt-diff id session file proposed)
              (when outcome
                (gemini-companion-proposal--send edit)))
-            ;; An edit that has ended stays as it is.
+            ;; This does nothing for an edit that has ended.
             (t (gemini-companion-proposal-close edit 'disconnected)))))
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (display-warning
@@ -557,17 +560,17 @@ as their terminals do not take an answer."
 
 (defun gemini-companion-edit-accept (&optional edit)
   "Accept EDIT with the text in its proposal buffer.
-That text is then written to the file.  Without EDIT, take the
-edits at point in the overview; else the review of the current buffer,
-or the one that is shown."
+The CLI then writes that text to the file.  EDIT is by default each edit
+at point in the overview; elsewhere that of the review in the current
+buffer, or of the displayed review."
   (interactive)
   (gemini-companion-proposal--answer edit "Accept"
                                      #'gemini-companion-proposal--accept 'allow))
 
 (defun gemini-companion-edit-reject (&optional edit)
   "Reject EDIT, so that the CLI does not write the file.
-Without EDIT, take the edits at point in the overview, or else the review of
-the current buffer, or the one that is shown; the comments on them
+EDIT is by default each edit at point in the overview; elsewhere that of
+the review in the current buffer, or of the displayed review.  Comments
 are sent as the reason."
   (interactive)
   (gemini-companion-proposal--answer

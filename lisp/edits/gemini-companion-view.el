@@ -60,7 +60,7 @@ Menus call this, so it must not compare texts or display a message.")
 (cl-defgeneric gemini-companion-view-edit-proposal (view)
   "Go to the proposal of VIEW to edit it, or back.")
 
-(cl-defgeneric gemini-companion-view-back (_view)
+(cl-defgeneric gemini-companion-view-edited-label (_view)
   "Return the label of the key that edits the proposal, while it is being edited.
 Return nil if the proposal is displayed beside the other buffers of the view."
   nil)

@@ -32,7 +32,7 @@
                (:constructor gemini-companion-watch--make)
                (:copier nil))
   "A watched file.
-Other files may read the slots FILE, LAST and OWN."
+Other files may read the slots FILE, LAST and SELF-WRITTEN."
   (file nil :documentation "The name of the file, or of the copy of a remote one.")
   (function nil :documentation "See `gemini-companion-watch-start'.")
   (lasting nil :documentation "Non-nil if FILE may be watched for hours; then
@@ -45,7 +45,7 @@ hooks that would check the file recursively.")
   (last nil :documentation "The stamp at the last check.")
   (followed nil :documentation "The stamp of the last change that FUNCTION has
 handled, by returning non-nil; at first, the stamp at the start.")
-  (own nil :documentation "The stamp of the last write by this Emacs, or at
+  (self-written nil :documentation "The stamp of the last write by this Emacs, or at
 the start: another stamp means a write by another program.")
   (hash nil :documentation "Hash of the bytes of the last write by this Emacs,
 or nil: a program that writes the same bytes has not changed the file.")
@@ -93,7 +93,7 @@ ms to half a second."
   (let* ((stamp (gemini-companion-watch-stamp file))
          (watch (gemini-companion-watch--make
                  :file file :function function :lasting lasting
-                 :first stamp :own stamp :last stamp
+                 :first stamp :self-written stamp :last stamp
                  :followed (if changed 'none stamp))))
     (push watch gemini-companion-watch--all)
     ;; If each new watch set the timer again, it might never run.
@@ -154,7 +154,7 @@ Called by the timer."
 OCCASION is the reason for the check:
 - nil: the timer; a command may be in progress;
 - `command': a command is about to begin, and needs the result;
-- `look': Emacs is about to write the file, so earlier writes must be detected;
+- `write': Emacs is about to write the file, so earlier writes must be detected;
 - `read': Emacs has just read the file, and recorded its time in the buffer."
   (unless (gemini-companion-watch-busy watch)
     (setf (gemini-companion-watch-busy watch) t)
@@ -176,7 +176,7 @@ For OCCASION, see `gemini-companion-watch-check'."
     (setf (gemini-companion-watch-last watch) stamp)
     (when (and changed
                (gemini-companion-watch--last-by-emacs-p watch occasion))
-      (gemini-companion-watch--set-own watch))
+      (gemini-companion-watch--set-self-written watch))
     (gemini-companion-log-guarded "Following a file"
       (let ((followed (funcall (gemini-companion-watch-function watch)
                                watch changed occasion)))
@@ -198,7 +198,7 @@ that of the last check; other files are complete at once."
 That includes a program that has written the bytes that Emacs had written
 before.  For OCCASION, see `gemini-companion-watch-check'."
   (and (not (equal (gemini-companion-watch-last watch)
-                   (gemini-companion-watch-own watch)))
+                   (gemini-companion-watch-self-written watch)))
        (or (gemini-companion-watch--same-bytes-p watch)
            (and (not (eq occasion 'read))
                 (gemini-companion-watch--of-buffer-p watch)))))
@@ -241,15 +241,15 @@ the time as well, so do not call this on the occasion `read'."
 Return nil if the file does not exist."
   (let ((stamp (gemini-companion-watch--stamp-now watch)))
     (and stamp
-         (not (equal stamp (gemini-companion-watch-own watch))))))
+         (not (equal stamp (gemini-companion-watch-self-written watch))))))
 
 ;;;; Checks before a write
 
-(defun gemini-companion-watch-look (file)
+(defun gemini-companion-watch-detect (file)
   "Detect writes of other programs to FILE until now.
 Call this before Emacs writes FILE other than by saving its buffer, for which
 there is a hook."
-  (gemini-companion-watch--check-all (gemini-companion-watch--of file) 'look))
+  (gemini-companion-watch--check-all (gemini-companion-watch--of file) 'write))
 
 (defun gemini-companion-watch-visited (occasion)
   "Check the watches of the file that the current buffer visits.
@@ -288,7 +288,7 @@ Return the value of BODY."
   (declare (indent 1) (debug t))
   (let ((name (make-symbol "name")))
     `(let ((,name ,file))
-       (gemini-companion-watch-look ,name)
+       (gemini-companion-watch-detect ,name)
        ;; After a failure, Emacs has written the old bytes again.
        (unwind-protect (progn ,@body)
          (gemini-companion-watch-wrote ,name)))))
@@ -299,12 +299,13 @@ If FILE is the copy of a remote file, BYTES are those that it will have soon."
   (dolist (watch (gemini-companion-watch--of file))
     (if bytes
         (setf (gemini-companion-watch-saved watch) bytes)
-      (gemini-companion-watch--set-own watch))))
+      (gemini-companion-watch--set-self-written watch))))
 
-(defun gemini-companion-watch--set-own (watch)
+(defun gemini-companion-watch--set-self-written (watch)
   "Record that this Emacs has just written the file of WATCH."
   (let ((file (gemini-companion-watch-file watch)))
-    (setf (gemini-companion-watch-own watch) (gemini-companion-watch-stamp file)
+    (setf (gemini-companion-watch-self-written watch)
+          (gemini-companion-watch-stamp file)
           (gemini-companion-watch-hash watch) (gemini-companion-watch--hash file)
           (gemini-companion-watch-saved watch) nil)))
 
@@ -319,7 +320,7 @@ The copy of a remote file gets the saved text later."
       ;; If the times differ, another program has written the file since.
       (when (time-equal-p (visited-file-modtime)
                           (car (gemini-companion-watch-stamp file)))
-        (gemini-companion-watch--set-own watch)))))
+        (gemini-companion-watch--set-self-written watch)))))
 
 ;;;; Life
 
@@ -328,7 +329,7 @@ The copy of a remote file gets the saved text later."
 (defun gemini-companion-watch--before-save ()
   "Detect writes of other programs before Emacs overwrites the file."
   (when gemini-companion-watch--all
-    (gemini-companion-watch-visited 'look)))
+    (gemini-companion-watch-visited 'write)))
 
 (defun gemini-companion-watch--after-save ()
   "Record that this Emacs has written the file of the current buffer."

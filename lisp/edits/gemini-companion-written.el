@@ -26,7 +26,7 @@
   "Number of checks in a minute, the time in which a CLI must write.
 Gemini CLI may take that long to compare long lines before it writes.")
 
-(defconst gemini-companion-written--settled 3
+(defconst gemini-companion-written--complete-seconds 3
   "Seconds without a change after which a file is written completely.")
 
 (cl-defstruct (gemini-companion-written
@@ -48,11 +48,11 @@ edit.")
   (seen nil :documentation "The stamp of the last write that was reported.")
   (found nil :documentation "The stamp of the awaited write, if it was found.")
   (likely nil :documentation "Non-nil if a write may have been the awaited one.")
-  (over nil :documentation "Nil, or (EXPECTED . ACCEPTED): when the CLI has
+  (override nil :documentation "Nil, or (EXPECTED . ACCEPTED): when the CLI has
 written the text EXPECTED, Emacs overrides it by the text ACCEPTED.")
   (lasts nil :documentation "Nil, or a function that returns nil once the text
 must no longer be overridden.")
-  (own nil :documentation "The stamp of the last write by this Emacs, at the
+  (self-written nil :documentation "The stamp of the last write by this Emacs, at the
 start or by an override.  A later write by this Emacs ends the override.")
   (touched nil :documentation "Time of the last write, in seconds, while the
 text may be overridden.")
@@ -71,13 +71,14 @@ REPORT, and REST, keywords and values, are slots of the value."
              (gemini-companion-written--check written changed occasion))
            ;; The CLI may have written FILE before it closed the review.
            'changed))
-    (gemini-companion-written--set-own written)
+    (gemini-companion-written--set-self-written written)
     written))
 
-(defun gemini-companion-written--set-own (written)
+(defun gemini-companion-written--set-self-written (written)
   "Record that writes by Emacs until now do not end the override of WRITTEN."
-  (setf (gemini-companion-written-own written)
-        (gemini-companion-watch-own (gemini-companion-written-watch written))))
+  (setf (gemini-companion-written-self-written written)
+        (gemini-companion-watch-self-written
+         (gemini-companion-written-watch written))))
 
 (defun gemini-companion-written-live-p (written)
   "Return non-nil if WRITTEN, which may be nil, is still awaited."
@@ -95,8 +96,9 @@ REPORT, and REST, keywords and values, are slots of the value."
 (defun gemini-companion-written-alone-p (written)
   "Return non-nil if this Emacs has not written the file since WRITTEN began.
 Overrides of the text of the CLI do not count."
-  (equal (gemini-companion-written-own written)
-         (gemini-companion-watch-own (gemini-companion-written-watch written))))
+  (equal (gemini-companion-written-self-written written)
+         (gemini-companion-watch-self-written
+          (gemini-companion-written-watch written))))
 
 (defun gemini-companion-written-pending-p (written)
   "Return non-nil if the CLI cannot have written the file of WRITTEN yet."
@@ -111,10 +113,10 @@ the CLI has written a later edit, so that it does not wait for the answers."
   (when overtaken
     (setf (gemini-companion-written-overtaken written) t)))
 
-(defun gemini-companion-written-end-over (written)
+(defun gemini-companion-written-end-override (written)
   "End the override of WRITTEN, and report the last write if it was postponed."
-  (when (gemini-companion-written-over written)
-    (setf (gemini-companion-written-over written) nil)
+  (when (gemini-companion-written-override written)
+    (setf (gemini-companion-written-override written) nil)
     (when (gemini-companion-written-postponed written)
       (gemini-companion-written--report written 'changed))))
 
@@ -131,11 +133,11 @@ reverted.  See `gemini-companion-watch-start'."
                     (gemini-companion-watch-may-revert-p occasion)
                     (gemini-companion-revert-free-p occasion))))
     (when (and changed stamp
-               (not (member stamp (list (gemini-companion-watch-own watch)
+               (not (member stamp (list (gemini-companion-watch-self-written watch)
                                         (gemini-companion-written-seen written)))))
       (setf (gemini-companion-written-seen written) stamp)
       (gemini-companion-written--changed written))
-    (gemini-companion-written--settle written)
+    (gemini-companion-written--maybe-end-override written)
     (when free
       (gemini-companion-revert-now (gemini-companion-watch-file watch)
                                    (gemini-companion-written-keys written)))
@@ -148,12 +150,12 @@ reverted.  See `gemini-companion-watch-start'."
 If the text is to be overridden, do so once it is the expected text; until
 then, postpone the report.  Otherwise, report the write."
   (unless (gemini-companion-written--lasts-p written)
-    (gemini-companion-written-end-over written))
-  (if (null (gemini-companion-written-over written))
+    (gemini-companion-written-end-override written))
+  (if (null (gemini-companion-written-override written))
       (gemini-companion-written--report written 'changed)
     (setf (gemini-companion-written-touched written) (float-time)
           (gemini-companion-written-postponed written) t)
-    (when (gemini-companion-written--write-over written)
+    (when (gemini-companion-written--override written)
       (gemini-companion-written--report written 'changed))))
 
 (defun gemini-companion-written--lasts-p (written)
@@ -162,14 +164,14 @@ then, postpone the report.  Otherwise, report the write."
        (or (null (gemini-companion-written-lasts written))
            (funcall (gemini-companion-written-lasts written)))))
 
-(defun gemini-companion-written--settle (written)
+(defun gemini-companion-written--maybe-end-override (written)
   "End the override of WRITTEN once it is not allowed, or the file is complete."
-  (when (and (gemini-companion-written-over written)
+  (when (and (gemini-companion-written-override written)
              (or (not (gemini-companion-written--lasts-p written))
                  (when-let* ((time (gemini-companion-written-touched written)))
-                   (< gemini-companion-written--settled
+                   (< gemini-companion-written--complete-seconds
                       (abs (- (float-time) time))))))
-    (gemini-companion-written-end-over written)))
+    (gemini-companion-written-end-override written)))
 
 (defun gemini-companion-written--report (written event)
   "Report EVENT, and record the answer in WRITTEN."
@@ -186,14 +188,14 @@ After the awaited write, two checks remain, since a CLI may write in two steps.
 While the CLI cannot have written yet, the minute begins again."
   (let ((checks (gemini-companion-written-checks written)))
     (setf (gemini-companion-written-checks written)
-          (cond ((and (not (gemini-companion-written-over written))
+          (cond ((and (not (gemini-companion-written-override written))
                       (or (gemini-companion-written-found written)
                           (gemini-companion-written-likely written)))
                  (1- (min 2 checks)))
                 ((gemini-companion-written-pending-p written)
                  gemini-companion-written--minute)
-                ;; `gemini-companion-written--settle' ends this after some seconds.
-                ((and (gemini-companion-written-over written)
+                ;; The override ends by itself after some seconds.
+                ((and (gemini-companion-written-override written)
                       (gemini-companion-written-touched written))
                  checks)
                 (t (1- checks)))))
@@ -205,12 +207,12 @@ While the CLI cannot have written yet, the minute begins again."
 
 ;;;; The accepted text
 
-(defun gemini-companion-written--write-over (written)
+(defun gemini-companion-written--override (written)
   "Override the text of the file of WRITTEN if it is the expected one.
 Return non-nil on success.  The accepted text gets the line ends of the file.
 If writing fails, for example since the disk is full, report that, and leave
 the file unchanged."
-  (pcase-let* ((`(,expected . ,accepted) (gemini-companion-written-over written))
+  (pcase-let* ((`(,expected . ,accepted) (gemini-companion-written-override written))
                (file (gemini-companion-watch-file
                       (gemini-companion-written-watch written))))
     (condition-case err
@@ -221,7 +223,7 @@ the file unchanged."
             (gemini-companion-watch-writing file
               (gemini-companion-text-rewrite
                file bytes (gemini-companion-text-fit accepted now)))
-            (gemini-companion-written--set-own written)
+            (gemini-companion-written--set-self-written written)
             t))
       (file-error
        (message "Cannot write the accepted text to %s (%s)"

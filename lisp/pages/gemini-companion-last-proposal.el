@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; The command that shows texts of proposals that were edited or accepted and not
-;; written.  `gemini-companion-edit-keep' keeps them.
+;; written.  `gemini-companion-edit-keep-proposal' keeps them.
 
 ;;; Code:
 
@@ -21,7 +21,7 @@ another proposal replaced, or that ended in another way than by your
 answer.  After an interrupt of the CLI, it need not be edited.  Call
 this again there for the text before, up to ten of them."
   (interactive)
-  (let* ((kept (or (gemini-companion-edits-kept)
+  (let* ((kept (or (gemini-companion-edits-with-unsaved-proposal)
                    (user-error "No unwritten proposal to show")))
          (buffer (get-buffer-create "*gemini last proposal*"))
          (shown (and (eq buffer (window-buffer))
@@ -36,7 +36,7 @@ this again there for the text before, up to ten of them."
     (special-mode)
     (setq gemini-companion-edit-here edit)
     (erase-buffer)
-    (insert (cdr (gemini-companion-edit-kept edit)))
+    (insert (cdr (gemini-companion-edit-unsaved-proposal edit)))
     (goto-char (point-min))
     (message "%s, %d of %d"
              (gemini-companion-names-absolute (gemini-companion-edit-file edit))

@@ -256,10 +256,10 @@ excluded."
                            (gemini-companion-edit-proposal-buffer edit)))
                   `((gemini-companion-review-toggle-hunk . ,toggle)
                     (gemini-companion-review-edit . "edit")))
-                 ((and view (gemini-companion-view-back view))
+                 ((and view (gemini-companion-view-edited-label view))
                   `((gemini-companion-review-toggle-hunk)
                     (gemini-companion-review-edit
-                     . ,(gemini-companion-view-back view))))
+                     . ,(gemini-companion-view-edited-label view))))
                  (t
                   `((gemini-companion-review-edit)
                     (gemini-companion-review-toggle-hunk . ,toggle))))))))))

@@ -235,7 +235,7 @@ If LINE is in a hunk, return HUNKS."
                      line 0 (+ (gemini-companion-hunk-new-end last) between) 0))
               (nthcdr (length before) hunks)))))
 
-(cl-defmethod gemini-companion-view-back ((_ gemini-companion-unified-view))
+(cl-defmethod gemini-companion-view-edited-label ((_ gemini-companion-unified-view))
   "Return the label of the key to go back to the diff."
   "back to the diff")
 

@@ -29,6 +29,7 @@
 (defun gemini-companion-undo-test-written (file text session)
   "Accept TEXT for FILE, of SESSION, notice that it is written, return the edit."
   (let ((edit (gemini-companion-test-accept file text 1 session)))
+    (gemini-companion-file-state-detect-write edit)
     (should-not (gemini-companion-file-state-awaited-p edit))
     edit))
 

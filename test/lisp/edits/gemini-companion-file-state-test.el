@@ -345,7 +345,7 @@ It does not find the place of the second one if the user has changed that."
           (should (equal expected (gemini-companion-edit-test-ends one two three)))
           (should (equal (and (eq 'unwritten (nth 1 expected))
                               "1\n2\nmine C\n4\n5\n")
-                         (cdr (gemini-companion-edit-kept two)))))))))
+                         (cdr (gemini-companion-edit-unsaved-proposal two)))))))))
 
 (ert-deftest gemini-companion-file-state-edit-in-the-place-of-another-is-not-written ()
   :tags '(pure)

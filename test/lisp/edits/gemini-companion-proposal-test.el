@@ -32,7 +32,8 @@
         (should-not (gemini-companion-server-receive 'close-diff 1 'closed))
         (should (equal (list (list 1 (if text 'accepted 'rejected) text))
                        outcomes))
-        (should (eq (null text) (null (gemini-companion-edits-kept))))))))
+        (should (eq (null text)
+                    (null (gemini-companion-edits-with-unsaved-proposal))))))))
 
 (ert-deftest gemini-companion-proposal-refuses-to-accept-an-emptied-proposal ()
   (gemini-companion-edit-test-with '(("a" "old\n"))
@@ -162,7 +163,7 @@
               (when written
                 (gemini-companion-test-rewrite "a" written)
                 (gemini-companion-test-eventually
-                  (not (gemini-companion-edits-kept))))
+                  (not (gemini-companion-edits-with-unsaved-proposal))))
               (gemini-companion-test-run-timers)
               (should views)
               (insert more))

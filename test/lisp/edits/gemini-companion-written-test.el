@@ -143,7 +143,7 @@
           (funcall run))
         (should (equal '(accepted) (gemini-companion-edit-test-ends edit)))
         (should (equal "1\nmine B\n3\n" (gemini-companion-test-file-text "a")))
-        (should-not (gemini-companion-edit-kept edit))))))
+        (should-not (gemini-companion-edit-unsaved-proposal edit))))))
 
 (ert-deftest gemini-companion-edit-is-not-written-over-another-or-the-user ()
   (dolist (what '(user edit turn))
@@ -160,6 +160,7 @@
         (gemini-companion-test-rewrite "a" "1\nB\n3\n")
         (funcall run)
         (should (equal "1\nB\n3\n" (gemini-companion-test-file-text "a")))
-        (should (equal "1\nmine B\n3\n" (cdr (gemini-companion-edit-kept edit))))))))
+        (should (equal "1\nmine B\n3\n"
+                       (cdr (gemini-companion-edit-unsaved-proposal edit))))))))
 
 ;;; gemini-companion-written-test.el ends here

@@ -11,7 +11,8 @@
   (gemini-companion-test-with-edits '(("a" "1\n"))
     (should-error (gemini-companion-last-proposal) :type 'user-error)
     (dolist (text '("first\n" "second\n"))
-      (gemini-companion-edit-keep (gemini-companion-test-open "a" text) text))
+      (gemini-companion-edit-keep-proposal
+       (gemini-companion-test-open "a" text) text))
     (save-window-excursion
       (let ((shown (lambda ()
                      (gemini-companion-last-proposal)

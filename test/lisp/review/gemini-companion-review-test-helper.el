@@ -39,7 +39,7 @@ at once."
          (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
          ;; Texts that are kept would outlive the part.
          (dolist (edit (gemini-companion-edits))
-           (setf (gemini-companion-edit-kept edit) nil))
+           (setf (gemini-companion-edit-unsaved-proposal edit) nil))
          (gemini-companion-part-stop 'proposal)
          (gemini-companion-part-stop 'edit)
          (gemini-companion-part-stop 'revert)
