@@ -15,6 +15,7 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-file-state)
+(require 'gemini-companion-marks)
 (require 'gemini-companion-terminal)
 (require 'seq)
 (require 'term)
@@ -115,6 +116,46 @@ has 500 marks."
   (unless (<= 500 (seq-count (lambda (overlay) (overlay-get overlay 'before-string))
                              (overlays-in (point-min) (point-max))))
     (error "The changes are not marked")))
+
+;;;; Looks
+
+(defun bench-commands-look (count)
+  "Return the ms of a processor to look at a file of COUNT lines, a list.
+A CLI has changed each 40th line.  The first figure is after one character was
+typed, the second one after each line was reindented, and the third one after
+that was taken back.  Collecting garbage counts."
+  (let* ((file (make-temp-file "bench-" nil ".txt"))
+         (text (lambda (word indentation)
+                 (mapconcat (lambda (line)
+                              (format "%s%s %d\n" indentation
+                                      (if (zerop (% line 40)) word "line") line))
+                            (number-sequence 1 count) "")))
+         (old (funcall text "old" ""))
+         (new (funcall text "new" ""))
+         (times nil))
+    (with-temp-file file
+      (insert new))
+    (save-window-excursion
+      (with-current-buffer (find-file file)
+        (gemini-companion-file-state-record '(:id "bench") file old new)
+        (dolist (step (list (lambda () (forward-line (/ count 2)) (insert "x"))
+                            (lambda () (erase-buffer) (insert (funcall text "new" "  ")))
+                            (lambda () (erase-buffer) (insert new))))
+          (funcall step)
+          (garbage-collect)
+          (let ((began (bench-commands--cpu)))
+            (gemini-companion-changes-look-at-buffer)
+            (push (* 1000 (- (bench-commands--cpu) began)) times)))
+        (unless (length= gemini-companion-marks-here (/ count 40))
+          (error "Not all changes are left"))
+        (set-buffer-modified-p nil)
+        (kill-buffer)
+        (delete-file file)))
+    (nreverse times)))
+
+(defun bench-commands--cpu ()
+  "Return the seconds that Emacs was on a processor."
+  (float-time (get-internal-run-time)))
 
 ;;;; Reports
 

@@ -15,6 +15,9 @@ sets the title of its window with every 40 KB.
 A key in a buffer with 500 marks of what a CLI has written, each time at another place,
 is compared with a key in one without marks.
 
+What follows an edit, a look at the file, is measured in a file of 20,000 lines, of which a
+CLI has changed 500, beside one of 2,000 lines with 50: ten times is linear.
+
 The last row is the CPU time of one report of a moved point, which computes what is
 shared and sends it, in an Emacs that visits 1,000 files in 50 projects beside one that
 visits 20 files in one: it must not grow with the number of buffers.
@@ -62,6 +65,10 @@ def measure(directory: Path) -> Iterator[Row]:
         what = "key and redisplay, 500 marks (comparator: none), CPU, ms"
         # Each key is typed at another place, so that all lines are drawn again.
         yield row(what, _marks(emacs), Goal(times=2))
+        # A line that is searched for among all others makes it 100 times.
+        for kind, samples in _looks(emacs).items():
+            what = f"look, {kind}, 20,000 lines (comparator: 2,000), CPU, ms"
+            yield row(what, samples, Goal(times=20))
     with ExitStack() as stack:
         sides = {}
         for side, projects in (("ours", 50), ("comparator", 1)):
@@ -74,6 +81,21 @@ def measure(directory: Path) -> Iterator[Row]:
         # One search among all buffers doubles it; one for each file makes it 17 times.
         what = "60th write of a turn, 1,000 buffers (comparator: 20), CPU, ms"
         yield row(what, _buffers(sides, f'writes "{directory}"', 5), Goal(times=4))
+
+
+def _looks(emacs: Editor) -> dict[str, Samples]:
+    """Return the times of looks at a file, by what was done there before."""
+    form = "(bench-commands-look {})"
+    samples = alternate(
+        7,
+        ours=lambda: emacs.ask(form.format(20_000)),
+        comparator=lambda: emacs.ask(form.format(2_000)),
+    )
+    kinds = ("one character typed", "all lines reindented", "reindented back")
+    return {
+        kind: {side: [float(times[n]) for times in samples[side]] for side in SIDES}
+        for n, kind in enumerate(kinds)
+    }
 
 
 def _buffers(sides: dict[str, Editor], form: str, rounds: int = ROUNDS) -> Samples:

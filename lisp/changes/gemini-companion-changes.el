@@ -29,6 +29,7 @@
 (require 'gemini-companion-facts)
 (require 'gemini-companion-file-state)
 (require 'gemini-companion-format)
+(require 'gemini-companion-garbage)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-lines)
 (require 'gemini-companion-log)
@@ -205,9 +206,10 @@ So it is if all of its changes were reviewed."
 (defun gemini-companion-changes--follow (edit event)
   "Record what EDIT has written, if that is the EVENT, and look at its file."
   (when (eq event 'written)
-    (gemini-companion-changes--record edit)
-    (when-let* ((record (gemini-companion-changes--find edit)))
-      (gemini-companion-changes-look record))))
+    (gemini-companion-garbage-later
+      (gemini-companion-changes--record edit)
+      (when-let* ((record (gemini-companion-changes--find edit)))
+        (gemini-companion-changes-look record)))))
 
 (defun gemini-companion-changes--find (edit)
   "Return the record of the file of EDIT, or nil."
@@ -486,6 +488,11 @@ EDIT was accepted in Emacs, which has not saved the file since."
   "Compute the changes of RECORD again from the text now, and return them.
 The value is a list of `gemini-companion-weave-change's, in order, whose edits
 are the last one first.  If the file is gone, or cannot be read, it is nil."
+  (gemini-companion-garbage-later
+    (gemini-companion-changes--look record)))
+
+(defun gemini-companion-changes--look (record)
+  "Do the work of `gemini-companion-changes-look' for RECORD."
   (let* ((buffer (gemini-companion-changes-buffer record))
          (wanted (and (memq record gemini-companion-changes--files)
                       (or (gemini-companion-changes-file-unreviewed record)
