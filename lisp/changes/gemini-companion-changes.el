@@ -64,7 +64,9 @@ the facts before it, a list.")
   (version 0 :documentation "A number that is greater after each write and decision.")
   (unreviewed nil :documentation "Non-nil if a hunk was not reviewed.")
   (known nil :documentation "The changes at the last look, in order.")
-  (stamp nil :documentation "The stamp of the file at the last look.")
+  (stamp nil :documentation "The stamp of the file at the last look at which its
+buffer, if any, was up to date.")
+  (device nil :documentation "The device of the file.")
   (noted nil :documentation "What Emacs has undone or redone since the last look: a
 list of (UNDONE . HUNKS), the last one first.")
   (seen nil :documentation "The last `gemini-companion-changes-seen' of its buffer
@@ -497,9 +499,10 @@ are the last one first.  If the file is gone, or cannot be read, it is nil."
          (wanted (and (memq record gemini-companion-changes--files)
                       (or (gemini-companion-changes-file-unreviewed record)
                           (gemini-companion-changes-file-noted record)))))
-    (setf (gemini-companion-changes-file-stamp record)
-          (gemini-companion-watch-stamp (gemini-companion-changes-path record))
-          (gemini-companion-changes-file-visited record) buffer)
+    (setf (gemini-companion-changes-file-visited record) buffer)
+    (when (gemini-companion-changes--up-to-date-p record buffer)
+      (setf (gemini-companion-changes-file-stamp record)
+            (gemini-companion-changes--stamp record)))
     (when wanted
       (gemini-companion-changes--apply-noted record buffer))
     (let ((seen (and wanted (gemini-companion-changes-seen record buffer))))
@@ -1097,22 +1100,106 @@ Where the file with the old name is still there, the record stays with that."
 
 ;;;; Life
 
-(defun gemini-companion-changes--look-at-end (_session state)
-  "Look at each file with changes that was written or deleted since.
-STATE is that of a CLI: only at the end of its turn, which this may be, is
-each file asked for its stamp.  A CLI may have deleted what was for its turn
-only.  A file that is visited is looked at when its buffer changes."
+;; Notifications of the system are lost where a file is replaced, and polling each file
+;; would keep the machine awake.  So a file is asked when the user turns to it.
+
+(defconst gemini-companion-changes--slow 0.05
+  "Seconds after which a device that has not told the stamp of a file is slow.")
+
+(defvar gemini-companion-changes--slow-devices nil
+  "The devices that were slow, such as those of other hosts.
+They are not asked again without a command.")
+
+(defun gemini-companion-changes--stamp (record)
+  "Return the stamp of the file of RECORD, or the last one if its device is slow."
+  (if (member (gemini-companion-changes-file-device record)
+              gemini-companion-changes--slow-devices)
+      (gemini-companion-changes-file-stamp record)
+    (let* ((path (gemini-companion-changes-path record))
+           (began (float-time))
+           (stamp (gemini-companion-watch-stamp path))
+           (took (- (float-time) began)))
+      (unless (gemini-companion-changes-file-device record)
+        (setf (gemini-companion-changes-file-device record)
+              (when-let* ((attributes (gemini-companion-text-attributes path)))
+                (file-attribute-device-number attributes))))
+      (when (< gemini-companion-changes--slow took)
+        (cl-pushnew (gemini-companion-changes-file-device record)
+                    gemini-companion-changes--slow-devices :test #'equal))
+      stamp)))
+
+(defun gemini-companion-changes--up-to-date-p (record buffer)
+  "Return non-nil if BUFFER has read what the file of RECORD has now.
+BUFFER visits that file, or is nil.  The copy of a remote file has no time that
+the buffer records."
+  (or (null buffer)
+      (gemini-companion-names-of-copy (gemini-companion-changes-path record))
+      (member (gemini-companion-changes-file-device record)
+              gemini-companion-changes--slow-devices)
+      (let ((file-name-handler-alist nil))
+        (verify-visited-file-modtime buffer))))
+
+(defun gemini-companion-changes--compare (record)
+  "Look at the file of RECORD if others have written or deleted it.
+Revert its buffer; if that has unsaved text, report once how to merge it."
+  (let ((stamp (gemini-companion-changes--stamp record)))
+    (unless (equal stamp (gemini-companion-changes-file-stamp record))
+      (setf (gemini-companion-changes-file-stamp record) stamp)
+      (gemini-companion-revert (gemini-companion-changes-path record))
+      (gemini-companion-changes-look record))))
+
+(defun gemini-companion-changes--compare-all ()
+  "Compare each file that is visited, or that has something to review."
+  (dolist (record gemini-companion-changes--files)
+    (when (or (gemini-companion-changes-file-unreviewed record)
+              (gemini-companion-changes-buffer record))
+      (gemini-companion-log-guarded "Comparing a file"
+        (gemini-companion-changes--compare record)))))
+
+(defun gemini-companion-changes--compare-buffer (buffer)
+  "Compare the file of BUFFER, which may have been killed."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (when-let* ((record (gemini-companion-changes--record-here)))
+        (gemini-companion-changes--compare record)))))
+
+(defun gemini-companion-changes--record-here ()
+  "Return the record of the file that the current buffer visits, or nil."
+  (seq-find (lambda (record)
+              (gemini-companion-names-visited-here-p
+               (gemini-companion-changes-file-name record)))
+            gemini-companion-changes--files))
+
+(defun gemini-companion-changes--compare-selected (frame)
+  "Compare the file of the selected window of FRAME, after redisplay."
+  (let ((buffer (window-buffer (frame-selected-window frame))))
+    (when (with-current-buffer buffer (gemini-companion-changes--record-here))
+      (run-with-timer 0 nil #'gemini-companion-changes--compare-buffer buffer))))
+
+(defun gemini-companion-changes--compare-focused ()
+  "Compare all files if Emacs has got the focus, after the event."
+  (when (seq-some (lambda (frame) (eq t (frame-focus-state frame))) (frame-list))
+    (cancel-function-timers #'gemini-companion-changes--compare-all)
+    (run-with-timer 0 nil #'gemini-companion-changes--compare-all)))
+
+(defun gemini-companion-changes--compare-at-end (_session state)
+  "Compare all files at the end of a turn: STATE is the state of a CLI.
+A CLI may have deleted files that it made for its turn only, and agents in the
+background and programs that it has run may have written others."
   (when (eq state 'ready)
-    (dolist (record (gemini-companion-changes-files))
-      (unless (equal (gemini-companion-changes-file-stamp record)
-                     (gemini-companion-watch-stamp
-                      (gemini-companion-changes-path record)))
-        (gemini-companion-changes-look record)))))
+    (gemini-companion-changes--compare-all)))
+
+(cl-defmethod gemini-companion-part-start ((_part (eql 'changes)))
+  "Compare files when Emacs gets the focus."
+  (add-function :after after-focus-change-function
+                #'gemini-companion-changes--compare-focused))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'changes)))
   "Record what CLIs write from now on."
   '((gemini-companion-edit-functions gemini-companion-changes--follow)
-    (gemini-companion-state-functions gemini-companion-changes--look-at-end)
+    (gemini-companion-state-functions gemini-companion-changes--compare-at-end)
+    (window-selection-change-functions gemini-companion-changes--compare-selected)
+    (window-buffer-change-functions gemini-companion-changes--compare-selected)
     (after-save-hook gemini-companion-changes--after-save -100)
     (after-set-visited-file-name-hook gemini-companion-changes--follow-name -100)
     (find-file-hook gemini-companion-changes-look-at-buffer)
@@ -1121,6 +1208,11 @@ only.  A file that is visited is looked at when its buffer changes."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Forget all changes."
+  (remove-function after-focus-change-function
+                   #'gemini-companion-changes--compare-focused)
+  (cancel-function-timers #'gemini-companion-changes--compare-all)
+  (cancel-function-timers #'gemini-companion-changes--compare-buffer)
+  (setq gemini-companion-changes--slow-devices nil)
   (mapc #'gemini-companion-changes--drop gemini-companion-changes--files))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))

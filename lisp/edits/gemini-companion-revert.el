@@ -127,9 +127,10 @@ If FILE is the copy of a remote file, visit the remote file."
   (find-file-noselect (gemini-companion-names-visited file) 'nowarn))
 
 (defun gemini-companion-revert--before-command ()
-  "Revert the current buffer before a command may edit it.
-Otherwise Emacs would ask whether to edit a file that has changed."
-  (unless (or (not (gemini-companion-watch-any-p))
+  "Revert the current buffer before a command may edit it, if a CLI is writing.
+Otherwise Emacs would ask whether to edit a file that has changed.  A file from
+which no CLI expects anything is not asked."
+  (unless (or (not (gemini-companion-watch-here-p))
               ;; Most buffers are current.  Tramp need not be called.
               (let ((file-name-handler-alist nil))
                 (verify-visited-file-modtime (current-buffer))))

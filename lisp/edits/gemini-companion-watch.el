@@ -77,10 +77,6 @@ Follow symbolic links.  Stamps are compared by `equal'."
 
 ;;;; Start and stop
 
-(defun gemini-companion-watch-any-p ()
-  "Return non-nil if any file is watched."
-  gemini-companion-watch--all)
-
 (defun gemini-companion-watch-start (file function &optional changed lasting)
   "Start to check FILE repeatedly, and return the watch.
 Each check calls FUNCTION with three arguments: the watch; a value that is
@@ -272,6 +268,13 @@ For OCCASION, see `gemini-companion-watch-check'."
     (seq-filter (lambda (watch)
                   (equal true-name (gemini-companion-watch-true-name watch)))
                 gemini-companion-watch--all)))
+
+(defun gemini-companion-watch-here-p ()
+  "Return non-nil if the file that the current buffer visits is watched."
+  (seq-some (lambda (watch)
+              (gemini-companion-names-visited-here-p
+               (gemini-companion-watch-true-name watch)))
+            gemini-companion-watch--all))
 
 (defun gemini-companion-watch--here ()
   "Return the watches of the file that the current buffer visits."

@@ -380,7 +380,7 @@ class User:
             return last == before
 
         # The file of an edit that has ended is watched for a minute, by a timer each.
-        emacs.holds("(not (gemini-companion-watch-any-p))", "no file is watched")
+        emacs.holds("(null gemini-companion-watch--all)", "no file is watched")
         # Timers of what has just ended, such as that of a highlight.
         for _ in range(4):
             time.sleep(1)

@@ -880,4 +880,81 @@ Return `right', or `conflict' if a merge had one."
     (message "%S" (list (seq-count (apply-partially #'eq 'right) results)
                         (length results) gemini-companion-changes-test-merged))))
 
+;;;; Files that others write
+
+(defun gemini-companion-changes-test-written (file text seconds)
+  "Write TEXT to FILE as another program, SECONDS later than now."
+  (write-region text nil file nil 'silent)
+  (set-file-times file (time-add nil seconds)))
+
+(defmacro gemini-companion-changes-test-compared (occasion &rest body)
+  "Let another program take back an edit, and run BODY after OCCASION, a form.
+The file is a, with 9 lines, of which the CLI has changed the second one."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-in-changed "1\nzwei\n3\n4\n5\n6\n7\n8\n9\n"
+     (let ((gemini-companion-changes--slow 100))
+       (should (eql 1 (gemini-companion-test-left)))
+       (gemini-companion-changes-test-written "a" gemini-companion-test-lines 10)
+       ,occasion
+       ,@body)))
+
+(ert-deftest gemini-companion-changes-follow-other-programs-at-the-end-of-a-turn ()
+  (gemini-companion-changes-test-compared
+      (gemini-companion-changes--compare-at-end session 'ready)
+    (should (equal gemini-companion-test-lines (buffer-string)))
+    (should-not (gemini-companion-test-left))
+    ;; Again, as if that was rewound.
+    (gemini-companion-changes-test-written
+     "a" (string-replace "2" "zwei" gemini-companion-test-lines) 20)
+    (gemini-companion-changes--compare-at-end session 'ready)
+    (should (eql 1 (gemini-companion-test-left)))))
+
+(ert-deftest gemini-companion-changes-follow-other-programs-when-a-window-is-selected ()
+  (gemini-companion-changes-test-compared
+      (progn
+        (switch-to-buffer (current-buffer))
+        (gemini-companion-changes--compare-selected (selected-frame))
+        ;; Not during redisplay.
+        (should (eql 1 (gemini-companion-test-left)))
+        (sit-for 0)
+        (gemini-companion-changes--compare-buffer (current-buffer)))
+    (should (equal gemini-companion-test-lines (buffer-string)))
+    (should-not (gemini-companion-test-left))))
+
+(ert-deftest gemini-companion-changes-follow-other-programs-in-files-not-visited ()
+  (gemini-companion-changes-test-compared
+      (progn
+        (kill-buffer)
+        (gemini-companion-changes--compare-all))
+    (should-not (gemini-companion-test-left))))
+
+(ert-deftest gemini-companion-changes-report-once-that-unsaved-text-is-stale ()
+  (gemini-companion-changes-test-compared
+      (progn
+        ;; Emacs would ask whether to edit a file that has changed.
+        (set-visited-file-modtime)
+        (goto-char (point-max))
+        (insert "mine\n")
+        (gemini-companion-changes-test-written "a" "1\n" 20))
+    (let ((message (lambda ()
+                     (ert-with-message-capture all
+                       (gemini-companion-changes--compare-all)
+                       all))))
+      (should (string-search "unsaved changes here" (funcall message)))
+      (should (string-suffix-p "mine\n" (buffer-string)))
+      (should (equal "" (funcall message))))
+    (set-buffer-modified-p nil)))
+
+(ert-deftest gemini-companion-changes-ask-no-slow-device-again ()
+  (gemini-companion-changes-test-compared
+      (let ((gemini-companion-changes--slow -1))
+        (gemini-companion-changes--compare-all))
+    (should-not (gemini-companion-test-left))
+    (gemini-companion-changes-test-written
+     "a" (string-replace "2" "zwei" gemini-companion-test-lines) 20)
+    (cl-letf (((symbol-function 'gemini-companion-watch-stamp)
+               (lambda (_) (error "Asked"))))
+      (mapc #'gemini-companion-changes--compare (gemini-companion-changes-files t)))
+    (should-not (gemini-companion-test-left))))
+
 ;;; gemini-companion-changes-test.el ends here
