@@ -603,7 +603,7 @@ TEXT is what it has proposed.  Visit the file a before."
   :tags '(pure)
   (gemini-companion-test-with-changes '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
     (let ((text (apply #'concat (make-list 1000 "0123456789\n")))
-          (gemini-companion-changes--most-bytes 250000))
+          (gemini-companion-changes--most-bytes 150000))
       (dolist (file '("a" "b" "c"))
         (gemini-companion-test-write file text))
       (should (string-search
@@ -626,8 +626,29 @@ TEXT is what it has proposed.  Visit the file a before."
 Lines of before begin with b, those of a CLI with c, and those of others with
 u.  LEFT are the lines that are there without the changes that nobody has
 reviewed, in any order.  CODING is that of the file without these changes,
-NUMBER that of the last line, and SESSIONS are the CLIs."
-  left coding (number 0) sessions)
+NUMBER that of the last line, SESSIONS are the CLIs, and FIRST is the text before
+all."
+  left coding (number 0) sessions first)
+
+(defun gemini-companion-changes-test-away (text)
+  "Let the file a have TEXT and its own one again, and expect as many changes."
+  (unless (buffer-modified-p)
+    (let ((own (gemini-companion-changes-test-text))
+          (left (gemini-companion-test-left)))
+      (gemini-companion-changes-test-on-disk text)
+      (prog1 (when-let* ((record (gemini-companion-changes-here)))
+               (seq-remove #'gemini-companion-changes-conversion
+                           (gemini-companion-changes-file-known record)))
+        (gemini-companion-changes-test-on-disk own)
+        (should (equal left (gemini-companion-test-left)))))))
+
+(defmacro gemini-companion-changes-test-narrowed (&rest body)
+  "Run BODY in the current buffer, which may be narrowed by chance."
+  (declare (indent 0) (debug t))
+  `(save-restriction
+     (when (= 0 (random 2))
+       (narrow-to-region (1+ (random (point-max))) (1+ (random (point-max)))))
+     ,@body))
 
 (defun gemini-companion-changes-test-disk ()
   "Return the coding system of the file a, with line ends and mark."
@@ -774,7 +795,7 @@ write.  Where git has a conflict, nothing is compared."
 (defun gemini-companion-changes-test-step (world)
   "Do something by chance in the current buffer, of the file of WORLD."
   (gemini-companion-changes-test-merges-p)
-  (pcase (random 10)
+  (pcase (random 11)
     ;; A pull, or a formatter: lines of others in a file that is saved.
     (8 (unless (buffer-modified-p)
          (let ((lines (split-string (gemini-companion-changes-test-text) "^" t))
@@ -784,20 +805,12 @@ write.  Where git has a conflict, nothing is compared."
            (setq lines (let ((i (random (length lines))))
                          (append (seq-take lines i) (list new) (nthcdr i lines))))
            (gemini-companion-changes-test-on-disk (apply #'concat lines)))))
-    ;; Another branch, and back.
-    (9 (unless (buffer-modified-p)
-         (let ((text (gemini-companion-changes-test-text))
-               (left (gemini-companion-test-left)))
-           (gemini-companion-changes-test-on-disk
-            (mapconcat (apply-partially #'format "o%d é\n") (number-sequence 1 30)
-                       ""))
-           (let ((record (gemini-companion-changes-here)))
-             (should-not (and record
-                              (seq-remove
-                               #'gemini-companion-changes-conversion
-                               (gemini-companion-changes-file-known record)))))
-           (gemini-companion-changes-test-on-disk text)
-           (should (equal left (gemini-companion-test-left))))))
+    ;; Another branch, and back; or a stash of all, and its pop.
+    (9 (should-not (gemini-companion-changes-test-away
+                    (mapconcat (apply-partially #'format "o%d é\n")
+                               (number-sequence 1 30) ""))))
+    (10 (gemini-companion-changes-test-away
+         (gemini-companion-changes-test-world-first world)))
     ((or 0 1)
      (gemini-companion-changes-test-cli world)
      (when (buffer-modified-p)
@@ -809,17 +822,26 @@ write.  Where git has a conflict, nothing is compared."
     (5 (gemini-companion-changes-test-keep world))
     (6 (when-let* ((record (gemini-companion-changes-here))
                    (changes (gemini-companion-changes-look record)))
-         (gemini-companion-decision-with "undo"
-           (gemini-companion-undo-in-buffer record (list (seq-random-elt changes))))
-         ;; And back, and maybe again.
-         (pcase (random 4)
+         (gemini-companion-changes-test-narrowed
+           (gemini-companion-decision-with "undo"
+             (gemini-companion-undo-in-buffer record
+                                              (list (seq-random-elt changes)))))
+         ;; And back, and maybe again, there, in another buffer, or without one.
+         (pcase (random 5)
            (0 (let ((last-command 'ignore))
                 (undo-boundary)
                 (undo)
                 (gemini-companion-undo-write-taken-back)))
-           (1 (gemini-companion-decision-undo)
-              (when (= 0 (random 2))
-                (gemini-companion-decision-redo)))
+           (1 (gemini-companion-changes-test-narrowed
+                (gemini-companion-decision-undo)
+                (when (= 0 (random 2))
+                  (gemini-companion-decision-redo))))
+           (3 (with-temp-buffer
+                (gemini-companion-decision-undo)
+                (when (= 0 (random 2))
+                  (gemini-companion-decision-redo)
+                  (when (= 0 (random 2))
+                    (gemini-companion-decision-undo)))))
            ((and 2 (guard (not (buffer-modified-p))))
             (let ((file buffer-file-name)
                   (default-directory default-directory))
@@ -841,7 +863,7 @@ Return `right', or `conflict' if a merge had one."
                           (number-sequence 1 25) ""))
          (world (make-gemini-companion-changes-test-world
                  :left (gemini-companion-changes-test-lines text)
-                 :coding coding :number 100
+                 :coding coding :number 100 :first text
                  :sessions (list session (gemini-companion-test-session "two" 2)))))
     (gemini-companion-test-write "a" (encode-coding-string text coding))
     (find-file "a")

@@ -57,6 +57,9 @@
     (should-not (gemini-companion-test-marked "a"))
     (gemini-companion-test-write "b" "C\n")
     (run-hook-with-args 'gemini-companion-state-functions session 'ready)
+    ;; The change of b is there again.
+    (gemini-companion-test-walk "p")
+    (should (equal "b" (buffer-name (window-buffer))))
     (gemini-companion-test-walk "p")
     (should (equal "new" (buffer-name (window-buffer))))
     ;; In its question, n is an answer.
