@@ -15,7 +15,7 @@
 ;; hunks, to undo them, and to take that back.  Nothing else is recorded: a look
 ;; computes the changes from the text now, and what is gone with another branch is a
 ;; change again when its lines are back.  An undone hunk stays undone.  The texts take
-;; at most 64 MB.
+;; at most 48 MB, and with those of `gemini-companion-decision' 64 MB.
 ;;
 ;; `gemini-companion-marks' displays the changes of a buffer, and
 ;; `gemini-companion-walk' goes from one to the next.
@@ -122,7 +122,7 @@ FROM and TO are the `gemini-companion-format's without it and now."
 (defvar gemini-companion-changes--files nil
   "The records of files, the one that was written first is the first.")
 
-(defconst gemini-companion-changes--most-bytes (* 64 1024 1024)
+(defconst gemini-companion-changes--most-bytes (* 48 1024 1024)
   "How many bytes of memory the texts of all records may take.")
 
 (defvar gemini-companion-changes-functions nil

@@ -9,7 +9,8 @@
 ;; there.  What a command in another buffer, such as the list, has done in one file or
 ;; in several is a decision.  The decisions are recorded here, with their hunks and the
 ;; bytes of the files, so that they can be taken back and redone, the last one first,
-;; whether the files are visited or not.
+;; whether the files are visited or not.  The bytes take at most 16 MB: then the oldest
+;; decisions are forgotten.
 ;;
 ;; A command calls `gemini-companion-decision-with'.  What it keeps, undoes and deletes
 ;; is reported by `gemini-companion-changes-decided'.  The undo of a file on another
@@ -47,8 +48,8 @@ an answer, which was sent to a CLI and cannot be taken back.  If WHOLE is non-ni
 all of them are taken back or redone, or none."
   label steps whole)
 
-(defconst gemini-companion-decision--most 50
-  "How many decisions are recorded.")
+(defconst gemini-companion-decision--most-bytes (* 16 1024 1024)
+  "How many bytes the texts of all decisions may take, but for the last one.")
 
 (defvar gemini-companion-decision--done nil
   "The decisions that can be taken back, the last one first.")
@@ -111,10 +112,36 @@ LABEL is a text about it for the user, such as \"acceptance of notes.md\"."
   (setq gemini-companion-decision--taken-back nil))
 
 (defun gemini-companion-decision--push (decision)
-  "Record DECISION as the last one."
-  (setq gemini-companion-decision--done
-        (seq-take (cons decision gemini-companion-decision--done)
-                  gemini-companion-decision--most)))
+  "Record DECISION as the last one, and forget the oldest ones if they are large."
+  (push decision gemini-companion-decision--done)
+  (let ((bytes 0)
+        (kept nil))
+    (dolist (each gemini-companion-decision--done)
+      (setq bytes (+ bytes (gemini-companion-decision--size each)))
+      (if (or (eq each decision)
+              (<= bytes gemini-companion-decision--most-bytes))
+          (push each kept)
+        (gemini-companion-decision--report-forgotten each)))
+    (setq gemini-companion-decision--done (nreverse kept))))
+
+(defun gemini-companion-decision--size (decision)
+  "Return about how many bytes of memory DECISION takes."
+  (cl-loop for step in (gemini-companion-decision-steps decision)
+           sum (+ 500 (cl-loop for value in step
+                               when (stringp value)
+                               sum (string-bytes value)))))
+
+(defun gemini-companion-decision--report-forgotten (decision)
+  "Report the files that DECISION has deleted, which is forgotten."
+  (dolist (step (gemini-companion-decision-steps decision))
+    (pcase step
+      ((and `(deleted ,_ ,_ . ,details)
+            (let file (plist-get details :file))
+            (guard (not (gemini-companion-text-attributes file))))
+       (message "Text of %s, which was deleted, is no longer kept; the texts of all \
+keeps and undos take more than %d MB"
+                (gemini-companion-label-file file)
+                (/ gemini-companion-decision--most-bytes 1024 1024))))))
 
 ;;;; Taking back, and redoing
 

@@ -149,6 +149,29 @@
             (should (equal "mine\n" (gemini-companion-test-file-text "d/new"))))
         (gemini-companion-part-stop 'decision)))))
 
+(ert-deftest gemini-companion-decision-forgets-the-oldest-texts-and-says-so ()
+  (gemini-companion-test-with-changes nil
+    (unwind-protect
+        (let ((gemini-companion-decision--most-bytes 10000)
+              (text (make-string 4000 ?x)))
+          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (dolist (file '("a" "b" "c"))
+              (let* ((edit (gemini-companion-test-writes file text session))
+                     (said (ert-with-message-capture messages
+                             (gemini-companion-decision-with "undo"
+                               (gemini-companion-undo-edit edit))
+                             messages)))
+                (should (eq (equal file "c")
+                            (and (string-match-p
+                                  "Text of .*a, which was deleted, is no longer kept"
+                                  said)
+                                 t)))))
+            (dotimes (_ 2)
+              (gemini-companion-decision-undo))
+            (should-error (gemini-companion-decision-undo) :type 'user-error)
+            (should (equal '(nil t t) (mapcar #'file-exists-p '("a" "b" "c"))))))
+      (gemini-companion-part-stop 'decision))))
+
 (ert-deftest gemini-companion-decision-is-one-for-all-files-of-a-command ()
   (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
     (unwind-protect
