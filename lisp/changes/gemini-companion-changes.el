@@ -993,12 +993,16 @@ SEEN is the `gemini-companion-changes-seen' of the text before."
   (gemini-companion-changes-look record)
   (gemini-companion-changes--set-states record))
 
-(defun gemini-companion-changes-set-back (record hunks)
+(defun gemini-companion-changes-set-back (record hunks &optional bytes)
   "Record that HUNKS of RECORD, which were undone, are in its file again.
-Look at the file."
-  (pcase (gemini-companion-changes--now record (gemini-companion-changes-buffer record))
-    (`(,lines . ,_)
-     (gemini-companion-changes--set-undone record hunks nil lines nil)))
+Look at the file.  BYTES are those that it has, or will have soon, if known."
+  (when-let* ((lines (if bytes
+                         (gemini-companion-changes-lines-of-content
+                          (gemini-companion-edit-texts-with
+                           (gemini-companion-changes-file-edit record) bytes))
+                       (car (gemini-companion-changes--now
+                             record (gemini-companion-changes-buffer record))))))
+    (gemini-companion-changes--set-undone record hunks nil lines nil))
   (gemini-companion-changes-look record)
   (gemini-companion-changes--set-states record))
 

@@ -13,9 +13,9 @@
 ;; decisions are forgotten.
 ;;
 ;; A command calls `gemini-companion-decision-with'.  What it keeps, undoes and deletes
-;; is reported by `gemini-companion-changes-decided'.  The undo of a file on another
-;; host, which is written later, is not recorded.  What makes sense only as a whole,
-;; such as the undo of a rename, is done by
+;; is reported by `gemini-companion-changes-decided'.  A file on another host is written
+;; later: its undo joins the decision once that has succeeded.  What makes sense only as
+;; a whole, such as the undo of a rename, is done by
 ;; `gemini-companion-decision-with-all': if one file fails, the files before get their
 ;; text back, also when the decision is taken back or redone.
 
@@ -76,23 +76,40 @@ signal that.  For LABEL and the value, see `gemini-companion-decision-with'."
 
 (defun gemini-companion-decision--call (body label &optional whole)
   "Call BODY, and record what it decides with the value of LABEL, a function.
-If WHOLE is non-nil, BODY has to do all, or what it has done is taken back."
-  (let ((steps nil)
-        (ended nil))
+A step that is reported after BODY has returned joins that decision.  If WHOLE is
+non-nil, BODY has to do all, or what it has done is taken back."
+  (let* ((decision nil)
+         (steps nil)
+         (complete nil)
+         (ended nil)
+         (record (lambda ()
+                   (gemini-companion-decision--push
+                    (setq decision (gemini-companion-decision--make
+                                    (funcall label) (reverse steps)
+                                    (and whole complete))))
+                   (setq gemini-companion-decision--taken-back nil)))
+         (functions
+          (cons (lambda (&rest step)
+                  (push step steps)
+                  (cond ((not ended))
+                        ((memq decision gemini-companion-decision--done)
+                         (setf (gemini-companion-decision-steps decision)
+                               (reverse steps)))
+                        ;; There was none, or it was taken back meanwhile.
+                        (t
+                         (setq steps (list step))
+                         (funcall record))))
+                gemini-companion-changes-decided-functions)))
     (unwind-protect
-        (let ((gemini-companion-changes-decided-functions
-               (cons (lambda (&rest step) (push step steps))
-                     gemini-companion-changes-decided-functions))
+        (let ((gemini-companion-changes-decided-functions functions)
               (inhibit-quit (or whole inhibit-quit)))
           (prog1 (funcall body)
-            (setq ended t)))
-      (when (and whole (not ended))
+            (setq complete t)))
+      (setq ended t)
+      (when (and whole (not complete))
         (setq steps (gemini-companion-decision--put-back steps t)))
       (when steps
-        (gemini-companion-decision--push
-         (gemini-companion-decision--make (funcall label) (nreverse steps)
-                                          (and whole ended)))
-        (setq gemini-companion-decision--taken-back nil)))))
+        (funcall record)))))
 
 (defun gemini-companion-decision--put-back (steps back)
   "Take STEPS back if BACK is non-nil, else redo them, as another one has failed.

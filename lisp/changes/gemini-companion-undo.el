@@ -387,8 +387,10 @@ which is not saved.  Return non-nil if something was changed."
     (when-let* ((why (cond ((null (gemini-companion-text-attributes file))
                             "was deleted or renamed since")
                            (unsaved (gemini-companion-revert-obstacle unsaved))
-                           ((gemini-companion-names-of-copy file)
-                            "is on another host; undo that in its buffer")
+                           ((and (gemini-companion-names-of-copy file)
+                                 (not (and from (equal from old))))
+                            "is on another host and has changed since; \
+undo that in its buffer")
                            ((gemini-companion-undo-obstacle
                              (gemini-companion-changes-file-name record))))))
       (user-error "%s %s" name why))
@@ -408,18 +410,32 @@ Signal an error if that is impossible."
 
 (defun gemini-companion-undo--turn-bytes (record hunks undone from to)
   "Write TO to the file of RECORD, which has FROM, and return non-nil.
-For HUNKS and UNDONE, see `gemini-companion-undo-turn'."
-  (gemini-companion-undo-write (gemini-companion-changes-path record) from to)
-  (when-let* ((buffer (gemini-companion-changes-buffer record)))
-    (with-current-buffer buffer
-      (gemini-companion-undo--push-entry record hunks undone from to)
-      (undo-boundary)))
-  (if undone
-      (gemini-companion-changes-set-undone
-       record hunks
-       (gemini-companion-undo--see record from))
-    (gemini-companion-changes-set-back record hunks))
-  t)
+A remote file is written later.  For HUNKS and UNDONE, see
+`gemini-companion-undo-turn'."
+  (let* ((edit (gemini-companion-changes-file-edit record))
+         (file (gemini-companion-changes-path record))
+         (decide
+          (lambda ()
+            (when-let* ((buffer (gemini-companion-changes-buffer record)))
+              (with-current-buffer buffer
+                (gemini-companion-undo--push-entry record hunks undone from to)
+                (undo-boundary)))
+            (if undone
+                (gemini-companion-changes-set-undone
+                 record hunks
+                 (gemini-companion-undo--see record from))
+              (gemini-companion-changes-set-back record hunks to)))))
+    (if (gemini-companion-names-of-copy file)
+        (gemini-companion-undo--write-there
+         file from to
+         (lambda (problem)
+           (if problem
+               (message "%s cannot be written (%s)" (gemini-companion-edit-name edit)
+                        problem)
+             (funcall decide))))
+      (gemini-companion-undo-write file from to)
+      (funcall decide))
+    t))
 
 (defun gemini-companion-undo--turn-lines (record hunks undone buffer)
   "Change the lines of HUNKS of RECORD in BUFFER, which visits its file.
@@ -753,9 +769,7 @@ a remote one, nil, and call DONE later."
              (gemini-companion-revert-replace-text text))
            (funcall end))
           ((gemini-companion-names-of-copy file)
-           (gemini-companion-watch-detect file)
-           (gemini-companion-watch-wrote file text)
-           (gemini-companion-names-write
+           (gemini-companion-undo--write-there
             file old text
             (lambda (problem)
               (let ((message (if problem (funcall end problem) (funcall end))))
@@ -764,6 +778,19 @@ a remote one, nil, and call DONE later."
           (t
            (gemini-companion-undo--write-here file old text end)
            (funcall end)))))
+
+(defun gemini-companion-undo--write-there (file old text done)
+  "Start to make TEXT, in bytes, that of the remote file with the copy FILE, now OLD.
+If TEXT is nil, delete the file.  DONE is called later with nil or the problem.
+What is decided then belongs to the decision that is made now."
+  (gemini-companion-watch-detect file)
+  (gemini-companion-watch-wrote file text)
+  (let ((functions gemini-companion-changes-decided-functions))
+    (gemini-companion-names-write
+     file old text
+     (lambda (problem)
+       (let ((gemini-companion-changes-decided-functions functions))
+         (funcall done problem))))))
 
 (defun gemini-companion-undo--write-here (file old text end)
   "Make TEXT, in bytes, that of the local FILE, now OLD; if nil, delete FILE.
@@ -815,7 +842,10 @@ Return a message."
          (before (gemini-companion-undo--text-bytes now))
          (deleted (null (gemini-companion-undo--plan-text plan)))
          (after (and before (not deleted)
-                     (gemini-companion-edit-texts-bytes edit)))
+                     ;; The copy of a remote file is behind.
+                     (if (gemini-companion-names-of-copy file)
+                         (gemini-companion-undo--bytes-after plan)
+                       (gemini-companion-edit-texts-bytes edit))))
          (record (car (gemini-companion-changes-of edit))))
     (if (null record)
         ;; Nothing but its bytes is known.
@@ -835,6 +865,14 @@ Return a message."
           (gemini-companion-changes-there (gemini-companion-undo--text-seen now) hunks))
      :edit edit :file file :before before :after after
      :modes (gemini-companion-undo--plan-modes plan))))
+
+(defun gemini-companion-undo--bytes-after (plan)
+  "Return the bytes of the file after PLAN, which is not to delete it."
+  (let ((text (gemini-companion-undo--plan-text plan)))
+    (if (multibyte-string-p text)
+        (encode-coding-string
+         text (gemini-companion-edit-coding (gemini-companion-undo--plan-edit plan)))
+      text)))
 
 (defun gemini-companion-undo--report (plan)
   "Call `gemini-companion-changes-undo-functions' for PLAN, which was done."

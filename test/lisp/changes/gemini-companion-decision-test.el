@@ -274,5 +274,43 @@
                            (mapcar #'gemini-companion-test-file-text '("a" "b")))))
         (gemini-companion-part-stop 'decision)))))
 
+(ert-deftest gemini-companion-decision-has-the-undo-of-a-remote-file-once-written ()
+  (gemini-companion-decision-test-in gemini-companion-decision-test-text
+    (kill-buffer)
+    (let ((writes nil)
+          (default-directory directory))
+      (cl-letf (((symbol-function 'gemini-companion-names-of-copy)
+                 (lambda (_) '("/ssh:far:" . "/a")))
+                ((symbol-function 'gemini-companion-names-write)
+                 (lambda (file old text done)
+                   (push (lambda (problem)
+                           (unless problem
+                             (should (equal old (gemini-companion-text-bytes file)))
+                             (gemini-companion-test-write file text))
+                           (funcall done problem))
+                         writes))))
+        (cl-flet ((undo-edit ()
+                    (gemini-companion-decision-with "undo of a"
+                      (gemini-companion-undo-edit edit)))
+                  (there (text left)
+                    (should (equal text (gemini-companion-test-file-text "a")))
+                    (gemini-companion-changes-look
+                     (gemini-companion-changes-with-edit edit))
+                    (should (eql left (gemini-companion-test-left)))))
+          (undo-edit)
+          (should-error (gemini-companion-decision-undo) :type 'user-error)
+          (funcall (pop writes) "lost")
+          (should-error (gemini-companion-decision-undo) :type 'user-error)
+          (undo-edit)
+          (funcall (pop writes) nil)
+          (there gemini-companion-test-lines nil)
+          (dotimes (_ 2)
+            (gemini-companion-decision-undo)
+            (funcall (pop writes) nil)
+            (there gemini-companion-decision-test-text 2)
+            (gemini-companion-decision-redo)
+            (funcall (pop writes) nil)
+            (there gemini-companion-test-lines nil)))))))
+
 (provide 'gemini-companion-decision-test)
 ;;; gemini-companion-decision-test.el ends here
