@@ -42,10 +42,10 @@
 (defface gemini-companion-file
   ;; Without a color of its own, the line would have that of each part of the row.
   '((((class color) (min-colors 256) (background light))
-     :inherit bold :overline "gray75" :extend t)
+     :overline "gray75" :extend t)
     (((class color) (min-colors 256) (background dark))
-     :inherit bold :overline "gray35" :extend t)
-    (t :inherit bold :extend t))
+     :overline "gray35" :extend t)
+    (t :extend t))
   "Face of the row of a file in the overview."
   :group 'gemini-companion-reviews)
 
@@ -99,7 +99,10 @@ that, or nil in place of one; the last one is left out first, then the first
 one.  RIGHT is at the right edge."
   (let* ((right (or right ""))
          (room (- width (string-width before)
-                  (if (string-empty-p right) 0 (+ 2 (string-width right)))))
+                  (if (string-empty-p right)
+                      0
+                    ;; In a text terminal, WIDTH is without the last column.
+                    (+ (if (display-graphic-p) 3 2) (string-width right)))))
          (flexible (or flexible ""))
          (least (min 20 (string-width flexible)))
          (gap (if (<= gemini-companion-overview-draw-wide width) "    " "  "))
@@ -647,6 +650,16 @@ What they do matters more than the numbers of lines, and than the CLI."
 
 ;;;; Below rows
 
+(defvar gemini-companion-overview-draw-digits 2
+  "How many digits line numbers have in all diffs of the overview.
+Drawing a diff that needs more makes it greater.")
+
+(defun gemini-companion-overview-draw--digits (old new)
+  "Return how many digits line numbers have in a diff of the buffers OLD and NEW."
+  (setq gemini-companion-overview-draw-digits
+        (max gemini-companion-overview-draw-digits
+             (gemini-companion-unified-draw-digits old new))))
+
 (defun gemini-companion-overview-draw-body-p (row)
   "Return non-nil if ROW has a text below it that is no row."
   (memq (gemini-companion-overview-row-kind row) '(proposal request file comments)))
@@ -669,13 +682,13 @@ UNFOLDED are the folds whose lines are shown."
       ('comments (list (gemini-companion-comment-state file)
                        (gemini-companion-overview-draw--stamp row)))
       ((guard record)
-       (list own comments (gemini-companion-overview-row-version row)
+       (list own comments gemini-companion-overview-draw-digits (gemini-companion-overview-row-version row)
              (length (gemini-companion-overview-row-left row))
              (length (gemini-companion-overview-row-edits row))))
       (_
        ;; Comparing decides part of what follows.
        (ignore-errors (gemini-companion-edit-hunks edit))
-       (list own comments
+       (list own comments gemini-companion-overview-draw-digits
              (gemini-companion-edit-compared edit)
              (gemini-companion-edit-undone edit)
              (and (gemini-companion-edit-open-p edit)
@@ -733,6 +746,7 @@ UNFOLDED are the folds whose lines are shown."
          (with-temp-buffer
            (gemini-companion-unified-draw-insert
             edit old new hunks unfolded nil
+            :digits (gemini-companion-overview-draw--digits old new)
             :decided (delq nil (mapcar (lambda (hunk)
                                          (and (member hunk undone)
                                               (cons hunk 'undone)))
@@ -928,6 +942,7 @@ NEW has what was undone.  For OTHERS, see there, and for UNFOLDED, too."
     (setq drawn (nreverse drawn))
     (gemini-companion-unified-draw-insert
      (gemini-companion-overview-row-edit row) old new (mapcar #'car drawn) unfolded nil
+     :digits (gemini-companion-overview-draw--digits old new)
      :decided (delq nil (mapcar (pcase-lambda (`(,hunk ,_ ,state ,_))
                                   (and state (cons hunk state)))
                                 drawn))

@@ -245,6 +245,7 @@ and draw all."
     (unless gemini-companion-overview-page-going-to
       (gemini-companion-overview-page--read-folds))
     (when fresh
+      (setq gemini-companion-overview-draw-digits 2)
       (clrhash gemini-companion-overview-page-texts))
     (setq gemini-companion-overview-page-rows
           (gemini-companion-overview-rows
@@ -265,7 +266,7 @@ and draw all."
       (setq gemini-companion-overview-page-shown opens)
       (remove-overlays nil nil 'invisible 'outline)
       (gemini-companion-page-replace-sections
-       (gemini-companion-overview-page--sections width))
+       (gemini-companion-overview-page--even-sections width))
       (gemini-companion-overview-page--hide-folded)
       (gemini-companion-overview-page--restore-places places)
       (force-mode-line-update))))
@@ -293,6 +294,16 @@ and draw all."
                     (add below row)))))
     (dolist (row gemini-companion-overview-page-rows)
       (add row nil))))
+
+(defun gemini-companion-overview-page--even-sections (width)
+  "Return the sections of all rows for WIDTH columns, as of the function below.
+The line numbers of all diffs have the same width."
+  (let ((digits nil)
+        (sections nil))
+    (while (not (eql digits gemini-companion-overview-draw-digits))
+      (setq digits gemini-companion-overview-draw-digits
+            sections (gemini-companion-overview-page--sections width)))
+    sections))
 
 (defun gemini-companion-overview-page--sections (width)
   "Return the sections of all rows for WIDTH columns.

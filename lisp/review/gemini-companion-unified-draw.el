@@ -106,9 +106,16 @@ newline has the property `gemini-companion-end'."
             (put-text-property 0 1 'gemini-companion-end t (car (last lines))))
           lines)))))
 
+(defun gemini-companion-unified-draw-digits (original proposal)
+  "Return how many digits line numbers of the buffers ORIGINAL and PROPOSAL have."
+  (length (number-to-string
+           (max 10
+                (gemini-companion-unified-draw-last-line original)
+                (gemini-companion-unified-draw-last-line proposal)))))
+
 (cl-defun gemini-companion-unified-draw-insert
     (edit original proposal hunks unfolded &optional context
-          &key decided number own)
+          &key decided number own digits)
   "Insert before point the lines of HUNKS of EDIT.
 HUNKS are the differences between the buffers ORIGINAL and PROPOSAL.
 Fold what is more than CONTEXT lines away from them, by default 3.
@@ -116,7 +123,8 @@ Fold what is more than CONTEXT lines away from them, by default 3.
 DECIDED is an alist of HUNKS on which the user has decided, with `kept' or
 `undone'; PROPOSAL has the lines of both.  NUMBER is a function that returns
 the number in the file of a line of PROPOSAL, by default the same one.  OWN are
-the numbers of lines of PROPOSAL that the user has written.
+the numbers of lines of PROPOSAL that the user has written.  DIGITS is how many
+columns a number has at least.
 
 UNFOLDED are the folds whose lines are shown; each is a list of the ID of
 EDIT, the first lines and the number of lines, or (ID more N) for the
@@ -134,7 +142,7 @@ the lines that were in one, have the fold."
     (with-current-buffer text
       (gemini-companion-highlight (gemini-companion-edit-file edit))))
   (let* ((data (gemini-companion-unified-draw--make-data
-                edit original proposal unfolded context))
+                edit original proposal unfolded context digits))
          (_ (setf (gemini-companion-unified-draw--data-decided data) decided
                   (gemini-companion-unified-draw--data-number data)
                   (or number #'identity)
@@ -155,14 +163,14 @@ the lines that were in one, have the fold."
        (list (gemini-companion-unified-draw--data-id data) 'more room)))))
 
 (defun gemini-companion-unified-draw--make-data
-    (edit original proposal unfolded context)
+    (edit original proposal unfolded context digits)
   "Return the data of the texts of EDIT in the buffers ORIGINAL and PROPOSAL.
-For UNFOLDED and CONTEXT, see `gemini-companion-unified-draw-insert'."
+UNFOLDED, CONTEXT and DIGITS are as of `gemini-companion-unified-draw-insert'."
   (let* ((id (gemini-companion-edit-id edit))
          (open (gemini-companion-edit-open-p edit))
          (last (gemini-companion-unified-draw-last-line original))
-         (most (max 10 last (gemini-companion-unified-draw-last-line proposal)))
-         (width (length (number-to-string most))))
+         (width (max (or digits 0)
+                     (gemini-companion-unified-draw-digits original proposal))))
     (gemini-companion-unified-draw--data
      :old original :new proposal :last last
      ;; A new file has only one column.

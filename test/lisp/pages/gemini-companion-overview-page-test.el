@@ -120,4 +120,20 @@
                    (mapcar (lambda (line) (replace-regexp-in-string "▾ auto" "▸ auto" line))
                            (gemini-companion-overview-test-rows "auto\\|reviewed"))))))
 
+(ert-deftest gemini-companion-overview-page-has-line-numbers-of-one-width ()
+  (let ((long (mapconcat #'number-to-string (number-sequence 1 120) "\n")))
+    (gemini-companion-overview-test-with `(("a" "1\n2\n") ("b" ,(concat long "\n")))
+      (gemini-companion-state-report session 'prompt "Do it")
+      (gemini-companion-test-writes "a" "1\ntwo\n" session)
+      (gemini-companion-turn-page)
+      (cl-flet ((prefixes ()
+                  (seq-filter (apply-partially #'string-match-p "\\`[ 0-9]+[-+]")
+                              (gemini-companion-overview-test-rendered))))
+        (should (equal '(" 2     -2" "    2  +two") (prefixes)))
+        (gemini-companion-test-writes "b" (concat long " or so\n") session)
+        (gemini-companion-page-refresh)
+        (gemini-companion-overview-test-keys "4")
+        (dolist (line (prefixes))
+          (should (= 9 (string-match-p "[-+]" line))))))))
+
 ;;; gemini-companion-overview-page-test.el ends here
