@@ -14,6 +14,7 @@
 (require 'cl-lib)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-comment)
+(require 'gemini-companion-comment-opening)
 (require 'gemini-companion-compose)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-hunk)
@@ -85,9 +86,13 @@ its directory"
                        (gemini-companion-session-name session)))))
 
 (defun gemini-companion-comment-send--text (comments undone session)
-  "Return the prompt with COMMENTS and UNDONE for the CLI of SESSION."
+  "Return the prompt with COMMENTS and UNDONE for the CLI of SESSION.
+It begins with the opening for that CLI, if there is one."
   (concat
-   "Comments on your changes:\n\n"
+   (when-let* ((opening (gemini-companion-comment-opening session)))
+     (concat opening (and (or comments undone) "\n\n")))
+   (and (or comments undone)
+        "Comments on your changes:\n\n")
    (mapconcat (lambda (comment)
                 (gemini-companion-comment-for-cli comment session))
               comments "\n\n")
@@ -130,13 +135,17 @@ without its lines? "
 They count as sent when the prompt was submitted.  If that fails, they are as
 before.  For a CLI that is in no terminal of this Emacs, the prompt is added to
 the kill ring, and they count as copied until that CLI reports its next prompt."
-  (let ((text (gemini-companion-prompt-quote
-               (gemini-companion-comment-send--text comments undone session)
-               session t))
-        (done (lambda (result)
-                (gemini-companion-comment-set-result comments session result)
-                (when (memq result '(sent copied))
-                  (gemini-companion-undone-set-sent undone)))))
+  (let* ((opening (gemini-companion-comment-opening session))
+         (text (gemini-companion-prompt-quote
+                (gemini-companion-comment-send--text comments undone session)
+                session t))
+         (done (lambda (result)
+                 (gemini-companion-comment-set-result comments session result)
+                 (when (memq result '(sent copied))
+                   ;; The user may have written another one meanwhile.
+                   (when (equal opening (gemini-companion-comment-opening session))
+                     (gemini-companion-comment-opening-set session nil))
+                   (gemini-companion-undone-set-sent undone)))))
     (gemini-companion-comment-set-going comments)
     (condition-case problem
         (gemini-companion-compose-deliver text session nil done)
@@ -200,6 +209,7 @@ ring.  With COPIED, a prefix argument, record that you have pasted it."
       (let ((comments (gemini-companion-comment-send--shared mine))
             (undone (gemini-companion-undone-of-session session)))
         (cond (comments)
+              ((gemini-companion-comment-opening session))
               ((null undone) (user-error "No comments to send"))
               ((not gemini-companion-tell-undone)
                (user-error "No comments to send; to send only what you have undone, \

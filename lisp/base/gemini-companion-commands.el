@@ -67,7 +67,7 @@ means nil.  Without a method, as before the file is loaded, return nil."
      ("U" gemini-companion-overview-undo-file "Undo this file (C-u: turn)" (overview)
       :enable overview-written)
      ("c" gemini-companion-comment "Comment" (overview)
-      :enable overview-file)
+      :enable overview-comment)
      ("D" gemini-companion-remove-comments "Remove sent comments" (overview))
      ("M" gemini-companion-overview-merge "Merge what was written since" (overview)
       :enable overview-written))

@@ -100,7 +100,8 @@ added to the kill ring instead, in seconds, or nil."
   "When comments were sent: a list of (SESSION . SECONDS), the last one first.")
 
 (defvar gemini-companion-comment-functions nil
-  "Functions called with a comment that was made, edited, removed or sent.")
+  "Functions called with a comment that was made, edited, removed or sent.
+It is nil for a text that begins a prompt with comments.")
 
 (defun gemini-companion-comments ()
   "Return the comments on files, in the order in which they were made."
@@ -1309,13 +1310,17 @@ Emacs still asks about comments that no CLI has got."
   "Comment on the line at point, or on the lines of the region.
 That is in a file, in a review, or in the overview.  On a removed line that
 others replace, comment on these; removed lines are meant if the region has
-no others.  On the row of a file, comment on the file.  A comment that is
-there already is edited; an empty text removes it.
+no others.  On the row of a file, comment on the file; on that of a turn or a
+CLI, write what begins the next prompt with comments.  A comment that is there
+already is edited; an empty text removes it.
 
 A comment on a proposal goes with the rejection, as its reason; others stay
 until you send them, by \\[gemini-companion-send-comments]."
   (interactive)
-  (cond (gemini-companion-edits-view
+  (cond ((and gemini-companion-edits-view
+              (not (use-region-p))
+              (gemini-companion-view-comment gemini-companion-edits-view)))
+        (gemini-companion-edits-view
          (gemini-companion-comment--in-view gemini-companion-edits-view))
         (gemini-companion-edit-here
          (gemini-companion-comment--in-review gemini-companion-edit-here))

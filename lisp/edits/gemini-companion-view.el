@@ -101,6 +101,11 @@ The value is a cons (SESSION . EDITS).")
   "Return the edit at point in VIEW, one of several edits, or nil.
 It need not await an answer; see `gemini-companion-view-edits'.")
 
+(cl-defgeneric gemini-companion-view-comment (_view)
+  "Comment on what is at point in a view of several edits, if it is no file.
+Return non-nil if that was done."
+  nil)
+
 (cl-defgeneric gemini-companion-view-texts (view)
   "Return the texts to which line numbers at point in VIEW refer.
 VIEW displays several edits.  The value is a cons of two vectors of lines, each

@@ -18,6 +18,7 @@
 (require 'gemini-companion-auto)
 (require 'gemini-companion-changes)
 (require 'gemini-companion-comment)
+(require 'gemini-companion-comment-opening)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -445,6 +446,9 @@ What they do matters more than the numbers of lines, and than the CLI."
             (gemini-companion-notify-description session)
             (and (gemini-companion-auto-on-p session)
                  (propertize "auto-accept" 'face 'warning))
+            (when-let* ((opening (gemini-companion-comment-opening session)))
+              (propertize (concat ">> " (gemini-companion-text-escaped-line opening 200))
+                          'face 'gemini-companion-comment))
             (and (<= gemini-companion-overview-draw-wide width)
                  (plist-get session :version)
                  (gemini-companion-overview-draw--shadow

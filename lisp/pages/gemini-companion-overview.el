@@ -16,6 +16,7 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-comment)
+(require 'gemini-companion-comment-opening)
 (require 'gemini-companion-decision)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
@@ -225,11 +226,13 @@ If RESET is non-nil, begin at the first one."
          (gemini-companion-overview-undo . "undo %d")
          (gemini-companion-overview-visit . "terminal")
          (gemini-companion-overview-toggle . "fold")
+         (gemini-companion-comment . "comment")
          (gemini-companion-overview-next-sibling . "next CLI"))
     (turn (gemini-companion-overview-keep . "keep %d")
           (gemini-companion-overview-undo . "undo %d")
           (gemini-companion-overview-visit . "first")
           (gemini-companion-overview-toggle . "fold")
+          (gemini-companion-comment . "comment")
           (gemini-companion-overview-next-sibling . "next turn"))
     (reviewed (gemini-companion-overview-toggle . "fold"))
     (comments (gemini-companion-comment . "comment")
@@ -315,13 +318,15 @@ WHAT is at point, on ROW."
   "Return the keys for the comments for the CLI of ROW, with their number, texts.
 They are those that have a word for the header line in the table of commands."
   (when-let* ((session (gemini-companion-overview-row-session row))
-              (count (seq-count
-                      (lambda (comment)
-                        (and (null (gemini-companion-comment-edit comment))
-                             (or (null (gemini-companion-comment-session comment))
-                                 (gemini-companion-session-same-p
-                                  session (gemini-companion-comment-session comment)))))
-                      (gemini-companion-comments-unsent)))
+              (count (+ (if (gemini-companion-comment-opening session) 1 0)
+                        (seq-count
+                         (lambda (comment)
+                           (and (null (gemini-companion-comment-edit comment))
+                                (or (null (gemini-companion-comment-session comment))
+                                    (gemini-companion-session-same-p
+                                     session
+                                     (gemini-companion-comment-session comment)))))
+                         (gemini-companion-comments-unsent))))
               ((< 0 count)))
     (cl-loop for (_ command _ _ . properties)
              in (gemini-companion-commands-in 'overview)
@@ -390,6 +395,14 @@ They are those that have a word for the header line in the table of commands."
   (when-let* ((row (gemini-companion-overview-page-row)))
     (gemini-companion-overview-row-edit row)))
 
+(cl-defmethod gemini-companion-view-comment ((_ gemini-companion-overview-view))
+  "Read what begins the next prompt for the CLI or turn at point, if one is."
+  (when (memq (gemini-companion-overview-page-kind) '(cli turn reviewed))
+    (gemini-companion-comment-opening-read
+     (gemini-companion-overview-row-session (gemini-companion-overview-page-row)))
+    (gemini-companion-page-refresh)
+    t))
+
 (cl-defmethod gemini-companion-view-texts ((_ gemini-companion-overview-view))
   "Return the lines of the file at point now, and without those of its turn."
   (let* ((row (gemini-companion-overview-page-row))
@@ -437,6 +450,11 @@ They are those that have a word for the header line in the table of commands."
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-written)))
   "Return non-nil if point is on what a CLI has written."
   (memq (gemini-companion-overview-page-kind) '(cli turn reviewed file)))
+
+(cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-comment)))
+  "Return non-nil if point is on a file, a proposal, a turn or a CLI."
+  (memq (gemini-companion-overview-page-kind)
+        '(proposal file comments turn reviewed cli)))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-file)))
   "Return non-nil if point is on a file or a proposal."
@@ -1177,8 +1195,8 @@ This is a function of `context-menu-functions'."
          ((or 'change 'kept 'file 'turn 'cli)
           `(("Keep" . gemini-companion-overview-keep)
             ("Undo" . gemini-companion-overview-undo)
-            ,@(and (memq what '(change kept file))
-                   '(("Comment" . gemini-companion-comment)))))))))
+            ("Comment" . gemini-companion-comment)))
+         ('undone '(("Comment" . gemini-companion-comment)))))))
   menu)
 
 ;;;; Ways in

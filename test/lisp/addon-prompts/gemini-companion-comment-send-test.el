@@ -55,6 +55,20 @@ They are as the CLI gets them, the last one first."
     (with-current-buffer "a"
       (should (member '(3 . ">> (sent) Why 3?") (gemini-companion-comment-test-shown))))))
 
+(ert-deftest gemini-companion-comment-send-begins-with-the-opening ()
+  (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (gemini-companion-comment-opening-set session "Good, but:")
+    (gemini-companion-send-comments session)
+    (should (equal '("Good, but:") sent))
+    (should-error (gemini-companion-send-comments session) :type 'user-error)
+    (gemini-companion-comment-opening-set session "Once more:")
+    (find-file (expand-file-name "a" directory))
+    (gemini-companion-comment-test-comment "Why?")
+    (gemini-companion-send-comments session)
+    (should (equal "Once more:\n\nComments on your changes:\n\na:1\n> one\nWhy?"
+                   (car sent)))))
+
 (ert-deftest gemini-companion-comment-send-tells-what-was-undone ()
   (gemini-companion-comment-send-test-with `(("a" ,gemini-companion-test-lines))
     (gemini-companion-test-writes "a" "one\n2\n3\nfour\nfive\n6\n7\n9\n" session)

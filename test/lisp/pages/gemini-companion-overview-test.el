@@ -708,4 +708,15 @@ ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
         (should (string-match-p "The answer to a.* was sent"
                                 (gemini-companion-overview-test-keys "C-_")))))))
 
+(ert-deftest gemini-companion-overview-comment-on-a-turn-begins-the-prompt ()
+  (gemini-companion-overview-test-with-turn
+    (gemini-companion-overview-test-go-to "Do it")
+    (gemini-companion-overview-test-keys "c" "Good, but:")
+    (should (equal "Good, but:" (gemini-companion-comment-opening session)))
+    (should (gemini-companion-overview-test-rows "the CLI .*>> Good, but:"))
+    ;; An empty text removes it.
+    (gemini-companion-overview-test-go-to "the CLI")
+    (gemini-companion-overview-test-keys "c" "")
+    (should-not (gemini-companion-comment-opening session))))
+
 ;;; gemini-companion-overview-test.el ends here

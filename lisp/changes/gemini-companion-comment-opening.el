@@ -1,0 +1,51 @@
+;;; gemini-companion-comment-opening.el --- The text that begins a prompt with comments  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A comment on a turn is on no line of a file.  It is the text that begins the next
+;; prompt with comments for that CLI, the opening.  A CLI has one opening at most, until
+;; it is sent.
+
+;;; Code:
+
+(require 'gemini-companion-comment)
+(require 'gemini-companion-part)
+(require 'gemini-companion-session)
+(require 'subr-x)
+
+(defvar gemini-companion-comment-opening--all nil
+  "The openings that were not sent, a list of (SESSION . TEXT).")
+
+(defun gemini-companion-comment-opening (session)
+  "Return the opening for the CLI of SESSION, a text, or nil."
+  (cdr (seq-find (lambda (one) (gemini-companion-session-same-p session (car one)))
+                 gemini-companion-comment-opening--all)))
+
+(defun gemini-companion-comment-opening-set (session text)
+  "Let TEXT be the opening for the CLI of SESSION; nil or a blank text removes it."
+  (setq gemini-companion-comment-opening--all
+        (seq-remove (lambda (one) (gemini-companion-session-same-p session (car one)))
+                    gemini-companion-comment-opening--all))
+  (unless (string-blank-p (or text ""))
+    (push (cons session text) gemini-companion-comment-opening--all))
+  (run-hook-with-args 'gemini-companion-comment-functions nil))
+
+(defun gemini-companion-comment-opening-read (session)
+  "Read the opening for the CLI of SESSION; the previous one can be edited."
+  (let ((text (read-string (format "Begin the next prompt for %s with: "
+                                   (gemini-companion-session-name session))
+                           (gemini-companion-comment-opening session))))
+    ;; The CLI would execute it, and not read the comments.
+    (when (string-match-p "\\`[[:space:]]*[/!]" text)
+      (user-error "A prompt that begins with / or ! is a command; begin with a word"))
+    (gemini-companion-comment-opening-set session text)))
+
+(cl-defmethod gemini-companion-part-stop :after ((_part (eql 'comment)))
+  "Forget all openings."
+  (setq gemini-companion-comment-opening--all nil))
+
+(provide 'gemini-companion-comment-opening)
+;;; gemini-companion-comment-opening.el ends here
