@@ -719,4 +719,100 @@ ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
     (gemini-companion-overview-test-keys "c" "")
     (should-not (gemini-companion-comment-opening session))))
 
+(defun gemini-companion-overview-test-cell (place key)
+  "Type KEY on the line that matches PLACE; return the error, or the message.
+Questions are answered by no."
+  (gemini-companion-overview-test-go-to place)
+  (condition-case problem
+      (gemini-companion-overview-test-keys key 'no)
+    (user-error (error-message-string problem))))
+
+(ert-deftest gemini-companion-overview-has-the-keys-of-its-table ()
+  (gemini-companion-overview-test-with
+      `(("a" ,gemini-companion-test-lines) ("b" "B\n") ("c" "1\n2\n"))
+    (gemini-companion-overview-test-with-call
+      (gemini-companion-state-report session 'prompt "Do it")
+      (gemini-companion-test-writes "a" "one\n2\n3\nfour\n5\n6\n7\n8\nnine\n" session)
+      (gemini-companion-test-writes "b" "C\n" session)
+      (gemini-companion-state-report session 'end nil)
+      (gemini-companion-state-report session 'prompt "Then this")
+      (gemini-companion-test-open "c" "1\ntwo\n" 7 session)
+      (gemini-companion-turn-page)
+      (gemini-companion-overview-test-keys "4")
+      (gemini-companion-overview-test-go-to "\\+four")
+      (gemini-companion-overview-test-keys "k")
+      (gemini-companion-overview-test-go-to "\\+nine")
+      (gemini-companion-overview-test-keys "u")
+      (let ((places '((proposal . "proposal .* c  ") (hunk . "\\+two")
+                      (asks . "asks") (cli . "the CLI (.*left")
+                      (turn . "Do it") (file . "auto .* a  ") (change . "\\+one")
+                      (kept . "k\\+four") (undone . "u\\+nine"))))
+        (pcase-dolist
+            (`(,keys ,wheres ,expected)
+             '(("k" (proposal hunk) "a accepts it") ("k" (asks) "a allows it")
+               ("k" (undone) "brings it back")
+               ("u" (proposal hunk) "x excludes a hunk, r rejects it")
+               ("u" (asks) "r refuses it") ("u" (undone) "undone already")
+               ("K" (proposal hunk asks cli turn) "No file of a turn here")
+               ("U" (proposal hunk asks cli turn) "No file of a turn here")
+               ("a" (file change kept undone) "k keeps it")
+               ("a r R" (turn) "No proposal here awaits an answer")
+               ("r" (file change kept undone) "u undoes it")
+               ("R" (file change) "u undoes what was written")
+               ("x" (proposal) "No hunk here") ("x" (asks) "No proposal here")
+               ("x" (cli turn file change kept undone) "u undoes it")
+               ("v" (asks cli turn file change) "No proposal here")
+               ("e RET C-o" (cli) "is in no terminal of this Emacs")
+               ("c" (asks) "No line of a file here")
+               ("M" (proposal hunk asks cli turn) "No file of a turn here")
+               ("M" (file change) "No CLI has written")
+               ("D" (proposal asks cli turn file change) "No comment was sent")))
+          (dolist (key (split-string keys))
+            (dolist (where wheres)
+              (ert-info ((format "%s on %s" key where))
+                (should (string-search
+                         expected
+                         (gemini-companion-overview-test-cell
+                          (alist-get where places) key)))))))
+        ;; A question has no yes here: its own buffer is shown.
+        (dolist (key '("a" "r" "R" "RET"))
+          (setq gemini-companion-overview-test-shown nil)
+          (gemini-companion-overview-test-cell "asks" key)
+          (should (= 1 (length gemini-companion-overview-test-shown))))
+        ;; Nothing was decided by all that.
+        (should (= 2 (gemini-companion-test-left)))
+        (should-not (assq 7 outcomes))
+        ;; ! is for the CLI of any row, and asks.
+        (dolist (where '(asks cli turn file change))
+          (gemini-companion-overview-test-cell (alist-get where places) "!")
+          (should-not (gemini-companion-auto-on-p session)))
+        ;; e visits a file.
+        (dolist (where '(file change))
+          (gemini-companion-turn-page)
+          (gemini-companion-overview-test-cell (alist-get where places) "e")
+          (should (equal "a" (buffer-name (window-buffer)))))))))
+
+(ert-deftest gemini-companion-overview-has-a-context-menu ()
+  (gemini-companion-overview-test-with-turn
+    (cl-flet ((items (place)
+                (gemini-companion-overview-test-go-to place)
+                (cl-letf (((symbol-function 'event-start) #'identity)
+                          ((symbol-function 'posn-point) (lambda (_) (point))))
+                  (let ((labels nil))
+                    (map-keymap (lambda (_ item)
+                                  (when (eq 'menu-item (car-safe item))
+                                    (push (cadr item) labels))
+                                  (when (stringp (car-safe item))
+                                    (push (car item) labels)))
+                                (gemini-companion-overview-context-menu
+                                 (make-sparse-keymap) nil))
+                    (seq-filter (lambda (label)
+                                  (member label '("Keep" "Undo" "Comment" "Accept")))
+                                (sort labels #'string<))))))
+      (dolist (place '("the CLI" "Do it" "auto .* a  " "\\+one"))
+        (should (equal '("Comment" "Keep" "Undo") (items place))))
+      (gemini-companion-overview-test-go-to "\\+one")
+      (gemini-companion-overview-test-keys "u")
+      (should (equal '("Comment") (items "u\\+one"))))))
+
 ;;; gemini-companion-overview-test.el ends here
