@@ -10,6 +10,7 @@
 ;; These guards ignore such a key.  Each has a condition:
 ;;
 ;; - *new*: a review has appeared by itself within the last second;
+;; - *recent*: what the key is about was displayed within the last second;
 ;; - *reading*: a key counts only if the buffer was drawn, and no key was typed for
 ;;   half a second after that;
 ;; - *burst*: another key follows within a fifth of a second;
@@ -59,6 +60,18 @@ typed for `gemini-companion-guard-quiet-seconds'; then it is the value of
   "Return non-nil if a review has appeared within the last second."
   ;; The upper bound applies if the clock was set back.
   (< 0 (- gemini-companion-guard-new-until (float-time)) 1))
+
+;;;; Recent
+
+(defvar gemini-companion-guard-recent-seconds 1
+  "Seconds after which the user is assumed to have seen what was displayed.")
+
+(defun gemini-companion-guard-recent-p (time)
+  "Return non-nil if TIME, in seconds, is within the last second."
+  (let ((age (- (float-time) time)))
+    ;; The lower bound applies if the clock was set back.
+    (and (<= 0 age)
+         (< age gemini-companion-guard-recent-seconds))))
 
 ;;;; Reading
 

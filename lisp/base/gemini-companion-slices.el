@@ -16,12 +16,12 @@
 
 (defun gemini-companion-slices-do (what items function)
   "Call FUNCTION with each of ITEMS in order, and let the user stop in between.
-WHAT is a text for the progress, such as \"Undoing\".  Return those of ITEMS that
-are left when the user has stopped, or nil if all are done.
+WHAT is a text for the progress, such as \"Undoing\".  Return those of ITEMS
+that are left when the user has stopped, or nil if all are done.
 
-Processes may change anything between two calls: FUNCTION has to check that.  If
-it asks the user, it does so in `with-local-quit'.  A single item is done as if
-this function was not here: the user can quit."
+Processes may change anything between two calls: FUNCTION has to check that.
+If it asks the user, it does so in `with-local-quit'.  A single item is done as
+if this function was not here: the user can quit."
   (if (null (cdr items))
       (progn (mapc function items) nil)
     (let ((count (length items))

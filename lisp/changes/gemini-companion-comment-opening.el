@@ -25,7 +25,8 @@
                  gemini-companion-comment-opening--all)))
 
 (defun gemini-companion-comment-opening-set (session text)
-  "Let TEXT be the opening for the CLI of SESSION; nil or a blank text removes it."
+  "Let TEXT be the opening for the CLI of SESSION.
+Without TEXT, or if it is blank, there is none."
   (setq gemini-companion-comment-opening--all
         (seq-remove (lambda (one) (gemini-companion-session-same-p session (car one)))
                     gemini-companion-comment-opening--all))

@@ -21,6 +21,7 @@
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
+(require 'gemini-companion-guard)
 (require 'gemini-companion-header)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-label)
@@ -66,16 +67,11 @@
 
 ;;;; State
 
-(defvar gemini-companion-overview-quiet-seconds 1
-  "Seconds in which the overview does not move below the keys of the user.
-What arrives becomes a row after them.  A proposal that was drawn as recently
-is not accepted.")
-
 (defvar-local gemini-companion-overview--last-key 0
   "Time of the last command in this buffer, in seconds.")
 
-(defvar-local gemini-companion-overview--quiet-until 0
-  "Time until which letters are ignored, in seconds.")
+(defvar-local gemini-companion-overview--appeared 0
+  "Time when the overview took the place of a file with letters, in seconds.")
 
 ;;;; Mode
 
@@ -162,8 +158,7 @@ is left has colors.
 (defun gemini-companion-overview--busy-p ()
   "Return non-nil if the user has typed in this buffer within the last second."
   (and (eq (current-buffer) (window-buffer))
-       (< (- (float-time) gemini-companion-overview--last-key)
-          gemini-companion-overview-quiet-seconds)))
+       (gemini-companion-guard-recent-p gemini-companion-overview--last-key)))
 
 (defun gemini-companion-overview--visible-p ()
   "Return non-nil if the overview is in a window of the selected frame."
@@ -464,7 +459,7 @@ They are those that have a word for the header line in the table of commands."
 
 (defun gemini-companion-overview--check-key ()
   "Signal an error for a key that was typed before the overview could be read."
-  (when (< (float-time) gemini-companion-overview--quiet-until)
+  (when (gemini-companion-guard-recent-p gemini-companion-overview--appeared)
     (user-error "Key ignored: the overview has just appeared")))
 
 (defun gemini-companion-overview--refuse (row accept refuse)
@@ -906,8 +901,7 @@ Those of one request are answered together."
       (gemini-companion-page-refresh)
       (user-error "The proposal has changed; look at it, and a accepts it then"))
      ((seq-some (lambda (row)
-                  (< (- (float-time) (cdr (funcall drawn row)))
-                     gemini-companion-overview-quiet-seconds))
+                  (gemini-companion-guard-recent-p (cdr (funcall drawn row))))
                 rows)
       (user-error "The proposal has just appeared; look at it first")))))
 
@@ -1220,8 +1214,7 @@ This is a function of `context-menu-functions'."
                        (category . gemini-companion-overview)
                        (window-height . 0.6))))
     ;; The next key was typed for a change in its file.
-    (setq gemini-companion-overview--quiet-until
-          (if guarded (+ (float-time) gemini-companion-overview-quiet-seconds) 0))
+    (setq gemini-companion-overview--appeared (if guarded (float-time) 0))
     (gemini-companion-page-refresh)))
 
 (defun gemini-companion-overview-buffer ()

@@ -156,7 +156,7 @@ Return the question, or nil if none is asked."
   (declare (indent 1) (debug t))
   `(save-window-excursion
      (unwind-protect
-         (cl-letf ((gemini-companion-overview-quiet-seconds 0)
+         (cl-letf ((gemini-companion-guard-recent-seconds 0)
                    ((symbol-function 'gemini-companion-overview-draw-width)
                     (lambda () 120)))
            (gemini-companion-request-show ,rename)
@@ -225,7 +225,7 @@ Return the question, or nil if none is asked."
       (gemini-companion-rename-test-in-overview rename
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (error "Asked")))
                   ((symbol-function 'yes-or-no-p) (lambda (_) (error "Asked"))))
-          (let ((gemini-companion-overview-quiet-seconds 3600))
+          (let ((gemini-companion-guard-recent-seconds 3600))
             (should (string-search "just appeared"
                                    (gemini-companion-test-refusal
                                      (gemini-companion-overview-accept)))))

@@ -65,6 +65,13 @@
     (gemini-companion-guard-set-new nil)
     (should-not (gemini-companion-guard-new-p))))
 
+(ert-deftest gemini-companion-guard-is-recent-for-a-second ()
+  (cl-letf (((symbol-function 'float-time) (lambda (&rest _) 100.0)))
+    (should (gemini-companion-guard-recent-p 99.5))
+    (should-not (gemini-companion-guard-recent-p 99.0))
+    ;; The clock was set back.
+    (should-not (gemini-companion-guard-recent-p 101.0))))
+
 (ert-deftest gemini-companion-guard-refuses-keys-in-a-burst ()
   (let ((gemini-companion-guard-burst-seconds 0))
     (cl-letf (((symbol-function 'sit-for) #'ignore))

@@ -141,7 +141,8 @@ RECORDS are those of all files."
        (seq-every-p (lambda (one) (member one others)) some)))
 
 (defun gemini-companion-overview-row-test-written (lines random)
-  "Return LINES as a CLI may change them; RANDOM returns numbers below a limit."
+  "Return LINES as a CLI may change them.
+RANDOM is a function of a limit, the value of which is a number below that."
   (let ((lines (copy-sequence lines)))
     (dotimes (_ (1+ (funcall random 3)))
       (let* ((at (funcall random (length lines)))
