@@ -447,61 +447,63 @@ BOTH are lists of the removed and the added lines of a hunk.  Replace their
 ranges by those that differ, the last one first."
   (pcase-let* ((`(,old ,new)
                 (cl-loop for side in (list #'car #'cadr)
-                         collect (gemini-companion-unified-draw--split
+                         collect (gemini-companion-unified-draw--tokenize
                                   (mapcar side both) regexp)))
                (found (gemini-companion-hunk-compare (car old) (car new))))
-    (gemini-companion-unified-draw--add-ranges
+    (gemini-companion-unified-draw--add-token-ranges
      (cdr old) (mapcar (lambda (hunk)
                          (cons (gemini-companion-hunk-old hunk)
                                (gemini-companion-hunk-old-count hunk)))
                        found))
-    (gemini-companion-unified-draw--add-ranges
+    (gemini-companion-unified-draw--add-token-ranges
      (cdr new) (mapcar (lambda (hunk)
                          (cons (gemini-companion-hunk-new hunk)
                                (gemini-companion-hunk-new-count hunk)))
                        found))))
 
-(defun gemini-companion-unified-draw--split (hunks regexp)
-  "Split the ranges of the lines of HUNKS into what matches REGEXP.
-Take them from the lines.  The value is a cons of a text with a line for
-each match, and a vector of their positions, lists (LINE BEG END), or nil
-before a hunk."
+(defun gemini-companion-unified-draw--tokenize (hunks regexp)
+  "Return the ranges of HUNKS as a text with one token on each line.
+HUNKS are lists of lines, (TEXT . RANGES), whose ranges are removed.  A token is
+a match of REGEXP.  The value is a cons of the text, and of a vector with the
+position of each token, a list (LINE BEG END).  A line of the text that
+separates two hunks has nil there."
   (let ((room (* 4 gemini-companion-unified-draw--most-characters))
-        words positions)
-    (dolist (lines hunks)
-      ;; No match is that; so hunks are compared with each other.
-      (push ",next hunk" words)
-      (push nil positions)
-      (dolist (line lines)
-        (pcase-dolist (`(,beg . ,last) (prog1 (reverse (cdr line))
-                                         (setcdr line nil)))
-          (cl-decf room (- last beg))
-          (while (< beg last)
-            (let ((end (if (< room 0)
-                           last ; splitting the rest would take too long
-                         (string-match regexp (car line) beg)
-                         (min last (match-end 0)))))
-              (push (substring-no-properties (car line) beg end) words)
-              (push (list line beg end) positions)
-              (setq beg end)))
-          (push "" words)
-          (push (list line last last) positions))))
-    (cons (mapconcat (lambda (word) (concat word "\n")) (nreverse words) "")
+        tokens positions)
+    (cl-flet ((add (token position)
+                (push token tokens)
+                (push position positions)))
+      (dolist (lines hunks)
+        ;; No token is equal to that, so no token is moved to another hunk.
+        (add ",next hunk" nil)
+        (dolist (line lines)
+          (pcase-dolist (`(,beg . ,last) (prog1 (reverse (cdr line))
+                                           (setcdr line nil)))
+            (cl-decf room (- last beg))
+            (while (< beg last)
+              (let ((end (if (< room 0)
+                             last ; more tokens would take too long
+                           (string-match regexp (car line) beg)
+                           (min last (match-end 0)))))
+                (add (substring-no-properties (car line) beg end)
+                     (list line beg end))
+                (setq beg end)))
+            (add "" (list line last last))))))
+    (cons (mapconcat (lambda (token) (concat token "\n")) (nreverse tokens) "")
           (vconcat (nreverse positions)))))
 
-(defun gemini-companion-unified-draw--add-ranges (positions words)
-  "Add to the lines of POSITIONS the ranges of WORDS.
-POSITIONS is a vector of lists (LINE BEG END), one for each word.  WORDS
-is an alist of the number of a word, from 1 on, and of how many there are."
-  (pcase-dolist (`(,first . ,count) words)
+(defun gemini-companion-unified-draw--add-token-ranges (positions changed)
+  "Add the ranges of CHANGED tokens to their lines, the last one first.
+POSITIONS are those of `gemini-companion-unified-draw--tokenize'.  CHANGED is an
+alist of the number of a token, from 1 on, and of how many differ from there.
+If none does, as only the other text has some, an empty range is added."
+  (pcase-dolist (`(,first . ,count) changed)
     (dotimes (n (max 1 count))
       (pcase (and (<= (+ first n) (length positions))
                   (aref positions (+ first n -1)))
         (`(,line ,beg ,end)
          (let ((last (cadr line))
-               ;; Where the other text has more words, the range is empty.
                (end (if (zerop count) beg end)))
-           ;; Words that touch, or almost, are one.
+           ;; Ranges with at most one character between them are one.
            (if (and last (<= beg (1+ (cdr last))))
                (setcdr last (max end (cdr last)))
              (push (cons beg end) (cdr line)))))))))
