@@ -5,12 +5,12 @@
 
 ;;; Commentary:
 
-;; A row is one line: a sign, a state, the lines, a name, remarks, and at the right edge
-;; what is left, or what has become of it.  In a narrow window remarks are left out or
-;; cut, in an order; the name and the right edge stay.
+;; A row is one line: a sign, a state, numbers of lines, a name, remarks, and at the
+;; right edge how much is left, or what became of the file.  In a narrow window, remarks
+;; are cut or dropped in a fixed order; the name and the right edge stay.
 ;;
-;; Below the row of a file is one diff of it, drawn by the code of the unified view:
-;; what is left is in color, what was kept or undone has a letter before its sign.
+;; Below the row of a file is its diff, drawn by the code of the unified view.  Changes
+;; that are left are in color; a letter before the sign marks kept and undone ones.
 
 ;;; Code:
 
@@ -147,7 +147,7 @@ one.  RIGHT is at the right edge."
   (format (if (= 1 count) one several) count))
 
 (defun gemini-companion-overview-draw-state (edit)
-  "Return what has become of the proposal of EDIT, which has ended, a word."
+  "Return a word for the outcome of EDIT, whose review has ended."
   (pcase (gemini-companion-edit-decision edit)
     ((guard (eq 'unwritten (gemini-companion-edit-file-state edit))) "unwritten")
     ('automatic "auto")
@@ -166,7 +166,7 @@ one.  RIGHT is at the right edge."
          (not (gemini-companion-edit-texts-same-p proposed after)))))
 
 (defun gemini-companion-overview-draw--decided (row)
-  "Return what has become of ROW, a file of which nothing is left, a word."
+  "Return the outcome of ROW, a file with no changes left, a short text."
   (let ((edit (gemini-companion-overview-row-edit row))
         (states (seq-uniq (mapcar #'gemini-companion-weave-decided-state
                                   (gemini-companion-overview-row-decided row)))))
@@ -204,7 +204,7 @@ one.  RIGHT is at the right edge."
    'face 'gemini-companion-left))
 
 (defun gemini-companion-overview-draw--shadow (text)
-  "Return TEXT as what needs nothing."
+  "Return TEXT in the face of what needs no attention."
   (propertize text 'face 'shadow))
 
 (defun gemini-companion-overview-draw--lines (files)
@@ -280,7 +280,7 @@ Return nil if only a newer turn counts them."
       (_ (gemini-companion-overview-draw--file row before width)))))
 
 (defun gemini-companion-overview-draw-heading-state (row)
-  "Return a list of all that the line of ROW depends on, beside its width.
+  "Return a list of everything that the line of ROW depends on, except its width.
 Return nil if only drawing it tells that."
   (when (and (eq 'file (gemini-companion-overview-row-kind row))
              (gemini-companion-overview-row-record row))
@@ -302,7 +302,8 @@ Return nil if only drawing it tells that."
             gemini-companion-after-write))))
 
 (defun gemini-companion-overview-draw--asking (count width)
-  "Return that COUNT requests wait for an answer, for WIDTH columns, or nil."
+  "Return a text for COUNT requests that await an answer, or nil for none.
+It is shorter if WIDTH, the number of columns, is small."
   (when (< 0 count)
     (propertize (if (< width gemini-companion-overview-draw--narrow)
                     (format "?%d" count)
@@ -514,7 +515,7 @@ What they do matters more than the numbers of lines, and than the CLI."
      (t (gemini-companion-overview-draw--shadow "reviewed")))))
 
 (defun gemini-companion-overview-draw--word (row)
-  "Return one word about what has become of ROW, a file with nothing left."
+  "Return a word for the outcome of ROW, a file with no changes left."
   (let ((state (gemini-companion-overview-draw-state
                 (gemini-companion-overview-row-edit row))))
     (if (member state '("rejected" "closed" "unwritten"))
@@ -634,7 +635,7 @@ What they do matters more than the numbers of lines, and than the CLI."
            (format "%d of %d changes undone" undone hunks)))))
 
 (defun gemini-companion-overview-draw--also (row)
-  "Return when else changes of ROW were written, as times, or nil."
+  "Return the times of other turns that wrote changes of ROW, or nil."
   (let* ((turn (gemini-companion-overview-row-turn row))
          (others (delq turn
                        (seq-uniq
@@ -669,7 +670,7 @@ Drawing a diff that needs more makes it greater.")
   (memq (gemini-companion-overview-row-kind row) '(proposal request file comments)))
 
 (defun gemini-companion-overview-draw-body-state (row unfolded)
-  "Return a list of all that the text below ROW depends on.
+  "Return a list of everything that the text below ROW depends on.
 UNFOLDED are the folds whose lines are shown."
   (let* ((edit (gemini-companion-overview-row-edit row))
          (record (gemini-companion-overview-row-record row))
@@ -723,7 +724,7 @@ UNFOLDED are the folds whose lines are shown."
       (gemini-companion-overview-row-decided row)))
 
 (defun gemini-companion-overview-draw--asked (row)
-  "Return what the request of ROW asks, whole."
+  "Return the full text of the request of ROW."
   (with-temp-buffer
     (gemini-companion-request-insert (gemini-companion-overview-row-request row))
     (unless (or (bobp) (bolp))
@@ -734,7 +735,7 @@ UNFOLDED are the folds whose lines are shown."
       text)))
 
 (defun gemini-companion-overview-draw--diff-of-edit (row unfolded)
-  "Return the diff of the edit of ROW; for UNFOLDED, see there."
+  "Return the diff of the edit of ROW; UNFOLDED are folds that are shown."
   (let* ((edit (gemini-companion-overview-row-edit row))
          (hunks (condition-case nil
                     (gemini-companion-edit-hunks edit)
@@ -886,7 +887,7 @@ For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
     pieces))
 
 (defun gemini-companion-overview-draw--diff (row unfolded)
-  "Return the diff of the file of ROW; for UNFOLDED, see there."
+  "Return the diff of the file of ROW; UNFOLDED are folds that are shown."
   (let* ((record (gemini-companion-overview-row-record row))
          (now (gemini-companion-overview-draw-lines-now row))
          (before (gemini-companion-overview-draw-lines-before row now))
@@ -920,7 +921,8 @@ For NOW and OTHERS, see `gemini-companion-overview-draw--pieces'."
 
 (defun gemini-companion-overview-draw--insert-diff (row old new pieces others unfolded)
   "Insert the diff of ROW with PIECES between the buffers OLD and NEW.
-NEW has what was undone.  For OTHERS, see there, and for UNFOLDED, too."
+NEW has the lines of what was undone.  OTHERS are the indices of lines that no
+CLI has written, and UNFOLDED the folds whose lines are shown."
   (let ((drawn nil)
         (more-old 0)
         (more-new 0)

@@ -5,13 +5,13 @@
 
 ;;; Commentary:
 
-;; The text of the overview: which row is at point, what is folded, how rows and diffs
-;; that differ are drawn again, and how point goes to a row or a change.  What the rows
-;; are is in `gemini-companion-overview-rows', and how they look in
-;; `gemini-companion-overview-draw'.
+;; The text of the overview: which row is at point, which rows are folded, how rows and
+;; diffs that differ are redrawn, and how point moves to a row or a change.  The file
+;; `gemini-companion-overview-row' computes the rows, and
+;; `gemini-companion-overview-draw' draws them.
 ;;
-;; The buffer is a page, see `gemini-companion-page', and an outline.  Text below a row
-;; that is folded is drawn once that is unfolded.
+;; The buffer is a page, see `gemini-companion-page', and an outline.  The text below a
+;; folded row is drawn when the user unfolds the row.
 
 ;;; Code:
 
@@ -140,7 +140,7 @@ Signal an error if it is another than the user has seen."
     (gemini-companion-page-refresh)
     (if (and seen (equal seen (gemini-companion-overview-page--seen)))
         (gemini-companion-overview-page-change)
-      (user-error "This change is not as you have seen it; the overview was updated"))))
+      (user-error "This change has changed since you saw it; look at it again"))))
 
 ;;;; Folding
 
@@ -160,7 +160,7 @@ Signal an error if it is another than the user has seen."
       (setq beg (+ beg (length text))))))
 
 (defun gemini-companion-overview-page--fits-p (row)
-  "Return non-nil if the diff of ROW, a file, has about room in the window."
+  "Return non-nil if the diff of ROW, a file, about fits into the window."
   (<= (cl-loop for change in (gemini-companion-overview-row-left row)
                sum (+ 4 (length (gemini-companion-lines-change-lines change))
                       (- (gemini-companion-lines-change-end change)
@@ -239,7 +239,7 @@ If FRESH is non-nil, fold what is folded at first and the user has not chosen,
 and draw all."
   (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
-         (places (gemini-companion-overview-page--places))
+         (places (gemini-companion-overview-page--points))
          (here (or gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
          (turn (and here (gemini-companion-overview-row-turn here))))
     (unless gemini-companion-overview-page-going-to
@@ -268,7 +268,7 @@ and draw all."
       (gemini-companion-page-replace-sections
        (gemini-companion-overview-page--even-sections width))
       (gemini-companion-overview-page--hide-folded)
-      (gemini-companion-overview-page--restore-places places)
+      (gemini-companion-overview-page--restore-points places)
       (force-mode-line-update))))
 
 (defun gemini-companion-overview-page--plain (turn)
@@ -296,8 +296,9 @@ and draw all."
       (add row nil))))
 
 (defun gemini-companion-overview-page--even-sections (width)
-  "Return the sections of all rows for WIDTH columns, as of the function below.
-The line numbers of all diffs have the same width."
+  "Return the sections of all rows for WIDTH columns.
+They are as of `gemini-companion-overview-page--sections', drawn again until the
+line numbers of all diffs have the same width."
   (let ((digits nil)
         (sections nil))
     (while (not (eql digits gemini-companion-overview-draw-digits))
@@ -431,7 +432,7 @@ which version of a proposal is drawn."
           (outline-flag-region (1- beg) (1- end) t))
         (setq beg end)))))
 
-(defun gemini-companion-overview-page--places ()
+(defun gemini-companion-overview-page--points ()
   "Return where point is in each window and in the buffer.
 The value is a list of (WINDOW . KEYS).
 KEYS are those of its row and of the rows above that; WINDOW is nil for the
@@ -448,9 +449,9 @@ buffer."
                 (cons window (nreverse keys)))))
           (cons nil (get-buffer-window-list nil nil t))))
 
-(defun gemini-companion-overview-page--restore-places (places)
+(defun gemini-companion-overview-page--restore-points (places)
   "Go in each window of PLACES to the row above, where the row of point is gone.
-PLACES are as of `gemini-companion-overview-page--places'.  A row that is there,
+PLACES are as of `gemini-companion-overview-page--points'.  A row that is there,
 or was never one, has point where it is now."
   (pcase-dolist (`(,window . ,keys) places)
     (let ((place (if window (window-point window) (point))))
@@ -504,8 +505,9 @@ or was never one, has point where it is now."
                            below (length (gemini-companion-overview-row-left row))
                            collect (cons row number))))
 
-(defun gemini-companion-overview-page-place ()
-  "Return the number of the change at or after point among those left, from 0."
+(defun gemini-companion-overview-page-target-number ()
+  "Return the number of the change at or after point, from 0.
+Only changes that are left are counted."
   (let ((here (gemini-companion-overview-page-row))
         (place 0))
     (catch 'here
@@ -616,7 +618,7 @@ waits is next."
 (defun gemini-companion-overview-page-move-by-changes (count)
   "Go to the change that is left and COUNT changes further."
   (let* ((targets (gemini-companion-overview-page-targets))
-         (place (gemini-companion-overview-page-place))
+         (place (gemini-companion-overview-page-target-number))
          (on (eq 'left (car (gemini-companion-overview-page-mark))))
          (number (if (< 0 count)
                      (+ place (if on count (1- count)))

@@ -5,12 +5,12 @@
 
 ;;; Commentary:
 
-;; The rows of the overview, as a tree: what waits for an answer, and for each CLI its
-;; turns, their files, and the changes of these.  A change that several turns have
-;; written is of the newest of them, so that it is counted once.
+;; The rows of the overview, as a tree: requests that await an answer and, for each CLI,
+;; its turns, their files, and their changes.  A change that several turns have written
+;; belongs to the newest of them, so it is counted once.
 ;;
-;; Nothing is recorded here but what was computed last from a record.  How rows look is
-;; in `gemini-companion-overview-draw'.
+;; This file records nothing except a cache of what it computed from records.  The file
+;; `gemini-companion-overview-draw' draws the rows.
 
 ;;; Code:
 
@@ -54,7 +54,7 @@ or nil."
   key level kind rows session turn edit edits request file path record
   left decided newer text action)
 
-(defvar gemini-companion-overview-row--looks
+(defvar gemini-companion-overview-row--cache
   (make-hash-table :test 'eq :weakness 'key)
   "Table from records to what was computed of them last.
 The values are conses of a version, see `gemini-companion-changes-version',
@@ -62,22 +62,23 @@ and of what is kept and undone, or t if that was not computed.")
 
 ;;;; Records
 
-(defun gemini-companion-overview-row--look (record)
-  "Look at RECORD again if it, or its file, has changed; return the last look.
-The value is as in `gemini-companion-overview-row--looks'."
-  (let ((look (gethash record gemini-companion-overview-row--looks)))
-    (unless (and look (equal (car look) (gemini-companion-changes-version record)))
+(defun gemini-companion-overview-row--refresh (record)
+  "Compute RECORD again if it, or its file, has changed; return what is cached.
+The value is as in `gemini-companion-overview-row--cache'."
+  (let ((cached (gethash record gemini-companion-overview-row--cache)))
+    (unless (and cached
+                 (equal (car cached) (gemini-companion-changes-version record)))
       (gemini-companion-changes-look record)
-      (setq look (puthash record (cons (gemini-companion-changes-version record) t)
-                          gemini-companion-overview-row--looks)))
-    look))
+      (setq cached (puthash record (cons (gemini-companion-changes-version record) t)
+                            gemini-companion-overview-row--cache)))
+    cached))
 
 (defun gemini-companion-overview-row--decided (record)
-  "Return what is kept and undone in RECORD's file."
-  (let ((look (gemini-companion-overview-row--look record)))
-    (when (eq t (cdr look))
-      (setcdr look (gemini-companion-changes-kept-and-undone record)))
-    (cdr look)))
+  "Return the changes of RECORD's file that are kept or undone."
+  (let ((cached (gemini-companion-overview-row--refresh record)))
+    (when (eq t (cdr cached))
+      (setcdr cached (gemini-companion-changes-kept-and-undone record)))
+    (cdr cached)))
 
 (defun gemini-companion-overview-row--of-turn (turn changes)
   "Return those of CHANGES that are counted in TURN."
@@ -86,7 +87,7 @@ The value is as in `gemini-companion-overview-row--looks'."
 
 (defun gemini-companion-overview-row-version (row)
   "Return a value that differs, by `equal', after a change of ROW's file."
-  (car (gemini-companion-overview-row--look (gemini-companion-overview-row-record row))))
+  (car (gemini-companion-overview-row--refresh (gemini-companion-overview-row-record row))))
 
 ;;;; Edits
 
@@ -290,7 +291,7 @@ What was not written has a row for each edit."
 RECORD is that of the file, or nil.  EDITS are those of TURN, the last one
 first.  NAME is nil if they were not written."
   (let* ((edit (car edits))
-         (_ (and record (gemini-companion-overview-row--look record)))
+         (_ (and record (gemini-companion-overview-row--refresh record)))
          (left (and record (gemini-companion-changes-file-known record)))
          (decided (and record (gemini-companion-overview-row--decided record))))
     (gemini-companion-overview-row
@@ -308,8 +309,8 @@ first.  NAME is nil if they were not written."
      :newer (gemini-companion-overview-row--newer turn (append left decided)))))
 
 (defun gemini-companion-overview-row--newer (turn changes)
-  "Return the newest turn in which CHANGES are counted that TURN has written, too.
-Return nil if all that TURN has written is counted in it."
+  "Return the newest turn that counts one of CHANGES that TURN has written.
+Return nil if TURN counts all of them itself."
   (car (seq-sort-by
         #'gemini-companion-turn-began #'>
         (delq nil

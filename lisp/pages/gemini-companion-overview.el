@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; One buffer has what waits for an answer, and for each CLI its turns, their files, and
-;; in one diff for each file the changes of these, to be answered, kept, undone and
-;; commented.  Its keys, its header line and the ways in are here; its text is in
-;; `gemini-companion-overview-page'.
+;; One buffer shows the requests that await an answer and, for each CLI, its turns and
+;; their files, each with one diff.  There the user answers, keeps, undoes and comments.
+;; This file has the keys, the header line and the commands that show the buffer;
+;; `gemini-companion-overview-page' has its text.
 
 ;;; Code:
 
@@ -76,7 +76,7 @@
 ;;;; Mode
 
 (define-derived-mode gemini-companion-overview-mode special-mode "Gemini"
-  "Major mode for what waits for an answer, was written, and is left.
+  "Major mode for requests that await an answer, and for what CLIs have written.
 The section Waiting has the proposals and questions of all CLIs, the oldest
 first.  Below each CLI are its turns, the newest first, and their files.  In
 the diff of a file, a letter before the sign says what was decided: k for
@@ -492,7 +492,7 @@ ACCEPT and REFUSE are texts about the keys for proposals and questions."
 (defun gemini-companion-overview--groups (row)
   "Return the changes left at or below ROW, or signal an error."
   (or (gemini-companion-overview-row-groups row)
-      (user-error "Nothing is left here")))
+      (user-error "No changes left here")))
 
 (defun gemini-companion-overview--agreed-p (verb groups)
   "Return non-nil if the user agrees to VERB the changes of GROUPS.
@@ -533,7 +533,7 @@ A change that is kept is left again.  Several files are asked for."
   (let* ((change (gemini-companion-overview-page-current-change))
          (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
-         (place (gemini-companion-overview-page-place)))
+         (place (gemini-companion-overview-page-target-number)))
     (pcase (and (gemini-companion-weave-decided-p change)
                 (gemini-companion-weave-decided-state change))
       ('undone (user-error "This change is undone; %s brings it back"
@@ -544,7 +544,7 @@ A change that is kept is left again.  Several files are asked for."
                  (gemini-companion-changes-unkeep-change record change))
          (user-error "This change was accepted before it was written; u undoes it"))
        (gemini-companion-page-refresh)
-       (message "Not kept any more"))
+       (message "Change is no longer kept"))
       (_
        (gemini-companion-decision-with "keep of 1 change"
          (gemini-companion-changes-keep record (list change)))
@@ -556,7 +556,7 @@ A change that is kept is left again.  Several files are asked for."
   (let* ((row (gethash (gemini-companion-overview-row-key row)
                        gemini-companion-overview-page-by-key row))
          (groups (gemini-companion-overview--groups row))
-         (place (gemini-companion-overview-page-place)))
+         (place (gemini-companion-overview-page-target-number)))
     (when (gemini-companion-overview--agreed-p "Keep" groups)
       (let ((left nil))
         (cl-flet ((count ()
@@ -616,7 +616,7 @@ with them, after asking."
   (let* ((change (gemini-companion-overview-page-current-change))
          (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
-         (place (gemini-companion-overview-page-place)))
+         (place (gemini-companion-overview-page-target-number)))
     (when (and (gemini-companion-weave-decided-p change)
                (eq 'undone (gemini-companion-weave-decided-state change)))
       (user-error "This change is undone already"))
@@ -630,10 +630,10 @@ with them, after asking."
   (let* ((row (gethash (gemini-companion-overview-row-key row)
                        gemini-companion-overview-page-by-key row))
          (groups (or (gemini-companion-overview-row-groups row)
-                     (user-error "Nothing is left here; %s undoes what was kept, too"
+                     (user-error "No changes left here; %s undoes kept ones"
                                  (substitute-command-keys
                                   "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
-         (place (gemini-companion-overview-page-place)))
+         (place (gemini-companion-overview-page-target-number)))
     (when (gemini-companion-overview--agreed-p "Undo" groups)
       (let ((done nil))
         (gemini-companion-decision-with
@@ -892,18 +892,18 @@ Those of one request are answered together."
     (cond
      (folded
       (gemini-companion-overview--unfold-rows folded)
-      (user-error "Look at the proposal first; a accepts it then"))
+      (user-error "Proposal was folded; read it, then type a"))
      ((seq-some (lambda (row)
                   (not (equal (car (funcall drawn row))
                               (gemini-companion-edit-texts-state
                                (gemini-companion-overview-row-edit row)))))
                 rows)
       (gemini-companion-page-refresh)
-      (user-error "The proposal has changed; look at it, and a accepts it then"))
+      (user-error "Proposal has changed; read it, then type a"))
      ((seq-some (lambda (row)
                   (gemini-companion-guard-recent-p (cdr (funcall drawn row))))
                 rows)
-      (user-error "The proposal has just appeared; look at it first")))))
+      (user-error "Proposal has just appeared; read it first")))))
 
 (defun gemini-companion-overview--unfold-rows (rows)
   "Unfold ROWS, proposals, and those above them."
@@ -1112,7 +1112,7 @@ From a change, go to the next change that is left, also in the next file."
     (gemini-companion-overview-page-go-to-row
      (if (gemini-companion-overview-page-on-heading-p)
          (or (gemini-companion-overview-page-parent row)
-             (user-error "No row is above this one"))
+             (user-error "This is the topmost row"))
        row))))
 
 (defun gemini-companion-overview-toggle ()

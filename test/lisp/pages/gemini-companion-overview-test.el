@@ -215,7 +215,7 @@ since when a CLI waits: the name is longer."
     (should (equal "Kept 3 changes; nothing left, q quits"
                    (gemini-companion-overview-test-keys "C-u K" 'yes)))
     (should-not (gemini-companion-test-left))
-    (should (string-search "Nothing is left here"
+    (should (string-search "No changes left here"
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-keep-file))))))
 
@@ -223,7 +223,7 @@ since when a CLI waits: the name is longer."
   (gemini-companion-overview-test-with-turn
     (gemini-companion-overview-test-keys "k")
     (gemini-companion-overview-test-go-to "k\\+one")
-    (should (equal "Not kept any more" (gemini-companion-overview-test-keys "k")))
+    (should (equal "Change is no longer kept" (gemini-companion-overview-test-keys "k")))
     (should (= 3 (gemini-companion-test-left)))
     (gemini-companion-overview-test-go-to "\\+one")
     (gemini-companion-overview-test-keys "k")
@@ -261,7 +261,7 @@ since when a CLI waits: the name is longer."
     (gemini-companion-turn-page)
     ;; The CLI writes again, and the overview is not drawn again yet.
     (gemini-companion-test-writes "a" "uno\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
-    (should (string-search "overview was updated"
+    (should (string-search "has changed since you saw it"
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-keep))))
     (should (eql 1 (gemini-companion-test-left)))
@@ -311,7 +311,7 @@ since when a CLI waits: the name is longer."
     (gemini-companion-list)
     ;; Folded, it is unfolded first.
     (gemini-companion-overview-test-go-to "proposal .* b  ")
-    (should (string-search "Look at the proposal first"
+    (should (string-search "Proposal was folded"
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-accept))))
     (should-not outcomes)
@@ -441,7 +441,7 @@ since when a CLI waits: the name is longer."
     (gemini-companion-overview-test-keys "k" 'yes)
     (should-not (gemini-companion-test-left))
     (gemini-companion-overview-test-go-to "auto .* a  ")
-    (should (string-search "undoes what was kept"
+    (should (string-search "undoes kept ones"
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-undo))))
     (gemini-companion-overview-test-keys "C-u u" 'yes)
