@@ -169,9 +169,9 @@
   (gemini-companion-comment-test-with '(("a" "1\n"))
     (with-temp-buffer
       (should-error (gemini-companion-comment) :type 'user-error))
+    ;; On the row of a CLI, it begins the next prompt.
     (gemini-companion-list)
-    (should-error (gemini-companion-comment) :type 'user-error)
-    (gemini-companion-turn-page session)
+    (goto-char (point-max))
     (should-error (gemini-companion-comment) :type 'user-error)))
 
 (defun gemini-companion-comment-test-displayed ()
