@@ -263,7 +263,7 @@ If SECTION is non-nil, only those of that section."
   '("M-x" "C-u" "C-g" "C-c" "C-z" "C-/" "C-h" "C-s" "C-x" "C-j" "C-c C-c" "C-c C-a"
     "C-h m"
     "C-x C-s" "C-x C-f" "C-x o" "C-x k" "C-x #" "C-u C-SPC" "C-x RET c"
-    "C-x RET r" "C-x RET f" "TAB" "SPC" "DEL" "Esc" "S-TAB" "mouse-1" "mouse-2")
+    "C-x RET r" "C-x RET f" "M-g n" "M-g p" "TAB" "SPC" "DEL" "Esc" "S-TAB" "mouse-1" "mouse-2")
   "Keys of Emacs, of Ediff and of the CLIs in the text of the manual.")
 
 (defconst gemini-companion-manual-test-signs
