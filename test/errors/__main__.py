@@ -172,6 +172,21 @@ def c_files() -> dict[str, str]:
     } | {"compile_flags.txt": "-I../include\n-I.\n-Iinclude\n-xc\n"}
 
 
+def compile_commands(project: Path, files: list[Path]) -> str:
+    """Return the text from which clangd knows ``files``: it indexes no others."""
+    command = ["cc", "-Iinclude", "-c"]
+    rows = [
+        {
+            "directory": str(project),
+            "file": str(file),
+            "arguments": [*command, str(file)],
+        }
+        for file in files
+        if file.suffix == ".c"
+    ]
+    return json.dumps(rows)
+
+
 def servers() -> dict[str, Server]:
     binaries, modules = DEPS / "python/bin", DEPS / "node_modules"
     python = python_files()
@@ -385,6 +400,8 @@ def judge_renames(name: str, tools: Tools, count: int) -> renames.Score:
             scratch.file(file, text)
         project = scratch.project
         files = sorted(x for x in project.rglob("*.*") if x.suffix in STATEMENTS)
+        if name == "clangd":
+            scratch.file("compile_commands.json", compile_commands(project, files))
         wanted = renames.make(project, files, count)
         renames.put_behind_emoji(wanted)
         plan = {

@@ -144,7 +144,9 @@ def judge(
     before = {
         str(path.relative_to(project)): path.read_text()
         for path in project.rglob("*.*")
-        if path.is_file() and ".git" not in path.parts
+        # Git and clangd write into directories of their own.
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(project).parts)
     }
     found_before = printed(checker, before)
     for rename, result in zip(renames, results, strict=True):
