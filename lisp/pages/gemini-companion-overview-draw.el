@@ -340,11 +340,11 @@ It is shorter if WIDTH, the number of columns, is small."
 
 (defun gemini-companion-overview-draw--name (row)
   "Return the name of the file of ROW, and a list of warnings about it."
-  (let* ((place (gemini-companion-label-place
+  (let* ((place (gemini-companion-label-location
                  (gemini-companion-overview-row-path row)
                  (gemini-companion-overview-row-session row))))
-    (cons (propertize (gemini-companion-label-place-text place 'plain) 'face 'bold)
-          (gemini-companion-label-place-warnings place))))
+    (cons (propertize (gemini-companion-label-location-text place 'plain) 'face 'bold)
+          (gemini-companion-label-location-warnings place))))
 
 (defun gemini-companion-overview-draw--number-of-comments (count)
   "Return a remark about COUNT comments, or nil for none."
@@ -958,14 +958,15 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
                                               shifts))
                                0)))
                #'identity)
-     :own (mapcar (lambda (other)
-                    (+ 1 other
-                       (or (cdr (seq-find (lambda (shift)
-                                            (<= (- (car shift) (cdr shift))
-                                                (1+ other)))
-                                          shifts))
-                           0)))
-                  others))
+     :user-lines
+     (mapcar (lambda (other)
+               (+ 1 other
+                  (or (cdr (seq-find (lambda (shift)
+                                       (<= (- (car shift) (cdr shift))
+                                           (1+ other)))
+                                     shifts))
+                      0)))
+             others))
     (gemini-companion-overview-draw--mark-lines drawn)))
 
 (defun gemini-companion-overview-draw--mark-lines (drawn)

@@ -162,7 +162,7 @@ the user is idle."
               ((not (gemini-companion-edit-shown))))
     (let ((allowed (and (not (funcall gemini-companion-arrival-as-row-function))
                         (gemini-companion-arrival--may-show-p)))
-          (edit (gemini-companion-arrival-waiting)))
+          (edit (gemini-companion-arrival--waiting)))
       (if (and allowed
                ;; If the CLI is ready, the user has interrupted its question.
                (not (eq 'ready (gemini-companion-session-state
@@ -198,7 +198,7 @@ since."
              session (gemini-companion-edit-session edit))
             'next)))))
 
-(defun gemini-companion-arrival-waiting ()
+(defun gemini-companion-arrival--waiting ()
   "Return the oldest edit that waits to be shown, or nil."
   (seq-find #'gemini-companion-request-waits-to-appear-p
             (gemini-companion-edits-open)))
@@ -291,7 +291,7 @@ until it does, so that the windows do not jump."
   (setq gemini-companion-arrival--answered
         (list edit (float-time) num-input-keys))
   (gemini-companion-auto-offer)
-  (let ((next (gemini-companion-arrival-waiting)))
+  (let ((next (gemini-companion-arrival--waiting)))
     (cond ((and next (gemini-companion-arrival--may-show-p))
            (gemini-companion-arrival--show next 'next))
           ((gemini-companion-arrival--next-expected-p edit)
@@ -311,7 +311,7 @@ until it does, so that the windows do not jump."
                        (gemini-companion-edit-client edit))))
             ;; A question in the terminal, which the review may cover.  That of an
             ;; edit may be known before the edit.
-            (or (gemini-companion-arrival-waiting)
+            (or (gemini-companion-arrival--waiting)
                 (not (eq 'waiting (gemini-companion-session-state session)))
                 (not (< time (gemini-companion-session-state-since session)
                         (1- (float-time))))))))))

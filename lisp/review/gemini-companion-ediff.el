@@ -31,7 +31,7 @@
 
 (defvar gemini-companion-ediff--panel-map
   (let ((map (gemini-companion-review-make-map 'panel)))
-    ;; Ediff's own keys that only change the display.
+    ;; Keys of Ediff that change only the display.
     (pcase-dolist (`(,keys . ,command)
                    '((("SPC") . gemini-companion-review-next-hunk)
                      (("DEL" "S-SPC") . gemini-companion-review-previous-hunk)
@@ -65,7 +65,7 @@ panel.")
 (cl-defmethod gemini-companion-view-open
   ((view gemini-companion-ediff-view) keep)
   "Show VIEW as an Ediff session; KEEP is as in the generic function.
-The user's own hooks for Ediff do not run."
+The hooks of the user for Ediff do not run."
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-texts-original edit))
          (proposal (gemini-companion-edit-proposal-buffer edit)))
@@ -121,13 +121,13 @@ Ediff calls this at the end of its start, in the control panel."
                 (append '(;; Changed words are bold, as in a unified diff.
                           (ediff-fine-diff-A bold ediff-fine-diff-A)
                           (ediff-fine-diff-B bold ediff-fine-diff-B)
-                          ;; Ediff's own are unreadable in some themes.
+                          ;; The faces of Ediff are unreadable in some themes.
                           (ediff-even-diff-A gemini-companion-other-hunk)
                           (ediff-even-diff-B gemini-companion-other-hunk)
                           (ediff-odd-diff-A gemini-companion-other-hunk)
                           (ediff-odd-diff-B gemini-companion-other-hunk))
                         face-remapping-alist)
-                ;; Place for the signs of the current hunk.
+                ;; Leave a column for the signs of the current hunk.
                 line-prefix " "
                 wrap-prefix " ")))
 
@@ -144,7 +144,7 @@ Ediff calls this at the end of its start, in the control panel."
               vertical-scroll-bar nil
               ediff-grab-mouse nil
               ediff-verbose-p nil
-              ;; The user's own program and options may hide changes.
+              ;; The program and the options of the user may hide changes.
               ediff-diff-program diff-command
               ediff-ignore-similar-regions nil
               ediff-diff-options ""
@@ -191,7 +191,7 @@ all windows exist, do nothing."
         (gemini-companion-ediff--write-panel)))))
 
 (defun gemini-companion-ediff--windows ()
-  "Return the windows of the control panel's session on this frame.
+  "Return the windows of the session on this frame.
 The control panel is current."
   (seq-mapcat (lambda (buffer)
                 (get-buffer-window-list buffer nil (selected-frame)))
@@ -248,8 +248,8 @@ selected another difference."
   "Mark the current difference on SIDE, `A' or `B', with OVERLAY and SIGN.
 The lines get signs, as in a unified diff: some users cannot tell the
 colors of hunks apart.  The sign has FACE; that of an excluded hunk is x.
-Without lines on SIDE, display an empty line instead of Ediff's color on
-the next one.  If Ediff uses no colors, OVERLAY is nil or in no buffer."
+Without lines on SIDE, display an empty line, where Ediff would color the
+next line.  If Ediff uses no colors, OVERLAY is nil or in no buffer."
   (when (and overlay (overlay-buffer overlay))
     (let ((valid (ediff-valid-difference-p))
           (excluded (gemini-companion-ediff--excluded-p)))
@@ -275,7 +275,7 @@ The control panel is current."
     (member (gemini-companion-ediff--hunk ediff-current-difference) excluded)))
 
 (defun gemini-companion-ediff--hunk (number)
-  "Return the hunk where Ediff's difference NUMBER begins, or nil.
+  "Return the hunk at which the difference NUMBER of Ediff begins, or nil.
 Numbers begin at 0.  The control panel is current."
   (cl-find (gemini-companion-text-line ediff-buffer-B
                                        (ediff-get-diff-posn 'B 'beg number))
@@ -283,7 +283,7 @@ Numbers begin at 0.  The control panel is current."
            :key #'gemini-companion-hunk-new))
 
 (defun gemini-companion-ediff--difference-at (side position)
-  "Return the number of Ediff's difference at POSITION on SIDE, or nil.
+  "Return the number of the difference of Ediff at POSITION on SIDE, or nil.
 SIDE is `A' or `B'.  The control panel is current."
   (seq-find (lambda (number)
               (<= (ediff-get-diff-posn side 'beg number)
@@ -297,7 +297,7 @@ SIDE is `A' or `B'.  The control panel is current."
   "Compare again in the session of VIEW without changing windows."
   (let ((message-log-max nil))
     (gemini-companion-text-keeping-message
-      ;; Ediff goes on in the window that is selected, and selects it again.
+      ;; Ediff works in the selected window, and selects it again.
       (gemini-companion-windows-call-in-panel
        (gemini-companion-ediff--panel view)
        (gemini-companion-view-edit view)
@@ -310,7 +310,7 @@ SIDE is `A' or `B'.  The control panel is current."
     (gemini-companion-ediff--show-current)))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-ediff-view))
-  "Return the hunk of VIEW at point, or in the panel, the current one of Ediff."
+  "Return the hunk of VIEW at point; in the panel, the current hunk of Ediff."
   (let ((buffer (current-buffer))
         (position (point)))
     (with-current-buffer (gemini-companion-ediff--panel view)
@@ -336,7 +336,7 @@ SIDE is `A' or `B'.  The control panel is current."
     (unless (< -1 number ediff-number-of-differences)
       (user-error "No %s hunk" (if (< number 0) "previous" "next")))
     (save-selected-window
-      ;; Ediff goes on in the buffer of the selected window.
+      ;; Ediff works in the buffer of the selected window.
       (when (window-live-p ediff-control-window)
         (select-window ediff-control-window 'norecord))
       (ediff-jump-to-difference (1+ number)))))
@@ -354,8 +354,8 @@ SIDE is `A' or `B'.  The control panel is current."
 
 (cl-defmethod gemini-companion-view-close ((view gemini-companion-ediff-view))
   "End the Ediff session of VIEW, which may be incomplete.
-Do not call `ediff-quit', which would rearrange the windows, and run hooks of
-the user, many of which kill the compared buffers."
+Do not call `ediff-quit': it would rearrange the windows, and run hooks of the
+user, many of which kill the compared buffers."
   (let ((panel (gemini-companion-ediff--panel view)))
     (when (buffer-live-p panel)
       (with-current-buffer panel
@@ -405,8 +405,8 @@ Kill the buffer of the registry unless it is displayed or has other sessions."
   "Compare the file and the proposal again, and display the hunks.
 The texts are widened."
   (interactive nil gemini-companion-review-mode)
-  ;; Ediff compares and shows what is accessible, and a new first line of the file
-  ;; is before its bounds.
+  ;; Ediff compares the accessible text within its bounds, which would lack a new
+  ;; first line of the file.
   (dolist (bounds (seq-filter #'overlayp ediff-wide-bounds))
     (with-current-buffer (overlay-buffer bounds)
       (widen)

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The header line of a review has the file, remarks on it, the amount of change,
-;; and the keys, as far as they fit.
+;; Compute the header line of a review: the file, warnings, the keys, and the amount
+;; of change, as far as they fit.
 
 ;;; Code:
 
@@ -31,10 +31,11 @@
 (defvar gemini-companion-header--maps (make-hash-table :test 'eq)
   "Table from commands to the keymaps of their words in header lines.")
 
-(defun gemini-companion-header-shortest-key (command &optional place)
-  "Return the key of COMMAND in PLACE, by default `view', if it works here.
-Otherwise return its other key, or nil if it has none."
-  (let ((key (car (cl-find command (gemini-companion-commands-in (or place 'view))
+(defun gemini-companion-header-shortest-key (command &optional context)
+  "Return the shortest key of COMMAND that works in this buffer, or nil.
+It is the key in CONTEXT, by default `view', or else another one.  For
+CONTEXT, see `gemini-companion-commands'."
+  (let ((key (car (cl-find command (gemini-companion-commands-in (or context 'view))
                            :key #'cadr))))
     (if (eq command (key-binding (kbd key)))
         (propertize key 'face 'bold)
@@ -50,28 +51,28 @@ Otherwise return its other key, or nil if it has none."
 
 (defun gemini-companion-header--text ()
   "Return the header line of the review of the current buffer.
-What comes first stays in a narrow window: what guards text of the user,
-the name of the file, the keys of an answer, other keys, how much changes,
-and the rest."
+In a narrow window, its end is cut off.  So the most important texts come
+first: warnings, the name of the file, the keys that answer, other keys, the
+amount of change, and the rest."
   (let* ((edit gemini-companion-edit-here)
          (warnings (gemini-companion-header--warnings edit))
          (counts (gemini-companion-edit-hunks-counts edit))
-         (place (gemini-companion-label-place
+         (location (gemini-companion-label-location
                  (gemini-companion-edit-file edit)
                  (gemini-companion-edit-session edit))))
     (let* ((answers (gemini-companion-header--answers edit))
-           (before (gemini-companion-header--before-name place warnings))
+           (before (gemini-companion-header--before-name location warnings))
            (after (gemini-companion-header--after-name edit counts))
-           (name (gemini-companion-label-place-base
-                  place (gemini-companion-header--room (list before after)
+           (name (gemini-companion-label-location-base
+                  location (gemini-companion-header--room (list before after)
                                                        answers))))
       (gemini-companion-label-header
        `(,(concat before (propertize name 'face 'bold) after)
          ,@answers
-         ,@(gemini-companion-header-unsent (gemini-companion-edit-session edit))
+         ,@(gemini-companion-header--unsent (gemini-companion-edit-session edit))
          ,@(unless (gemini-companion-edit-decision edit)
              (append (gemini-companion-header--amount edit counts)
-                     (gemini-companion-header--rest edit place warnings
+                     (gemini-companion-header--rest edit location warnings
                                                     name))))))))
 
 (defun gemini-companion-header--answers (edit)
@@ -96,35 +97,35 @@ and the rest."
          (member (get-text-property (point) 'gemini-companion-hunk)
                  (gemini-companion-hunk-excluded proposal)))))
      ((gemini-companion-edit-open-p edit)
-      ;; The key that works where the user is.
+      ;; Show the key that works in the selected window.
       (with-current-buffer (or selected (current-buffer))
         (list (substitute-command-keys
                "  \\[gemini-companion-review] to answer")))))))
 
 (defun gemini-companion-header--room (texts keys)
-  "Return the columns for the name of a file, in a header line with TEXTS.
-It is shortened for the first three of KEYS, which answer, if they have
-room then; all others are left out for it."
+  "Return the number of columns for the name of a file in a header line.
+TEXTS are displayed around the name.  Leave room for the first three of KEYS,
+which answer, unless fewer than 16 columns would remain."
   (let* ((width (lambda (texts) (apply #'+ (mapcar #'string-width texts))))
          (alone (- (window-width) 1 (funcall width texts)))
          (beside-keys (- alone (funcall width (seq-take keys 3)))))
     (if (<= 16 beside-keys) beside-keys alone)))
 
-(defun gemini-companion-header--before-name (place warnings)
-  "Return what is before the name of the file at PLACE, a text.
-That are WARNINGS, for whose shape see `gemini-companion-header--warnings',
-and those about PLACE."
+(defun gemini-companion-header--before-name (location warnings)
+  "Return the text before the name of the file at LOCATION.
+It has WARNINGS, a value of `gemini-companion-header--warnings', and the
+warnings about LOCATION."
   (mapconcat (lambda (warning) (concat warning "; "))
              (append (mapcar (lambda (warning)
                                (propertize (car warning) 'face 'bold))
                              warnings)
-                     (gemini-companion-label-place-warnings place))
+                     (gemini-companion-label-location-warnings location))
              ""))
 
 (defun gemini-companion-header--after-name (edit counts)
-  "Return what is after the name of the file of EDIT, a text.
-That is its CLI if there are several, its decision, and how much is excluded
-according to COUNTS, its `gemini-companion-hunk-counts', or nil."
+  "Return the text after the name of the file of EDIT.
+It has the CLI if there are several, the decision, and the number of excluded
+hunks in COUNTS, the `gemini-companion-hunk-counts' of EDIT, or nil."
   (concat
    (when (cdr (gemini-companion-sessions))
      (concat " by " (gemini-companion-names-shown
@@ -132,17 +133,17 @@ according to COUNTS, its `gemini-companion-hunk-counts', or nil."
                       (gemini-companion-edit-session edit))
                      40)))
    (pcase (gemini-companion-edit-decision edit)
-     ;; The buffers of a dismissed edit stay while the user types in them.
+     ;; If the user is typing in the proposal, a dismissed edit stays displayed.
      ('dismissed ", closed")
      ((and decision (or 'accepted 'rejected))
       (format ", %s" decision)))
-   ;; What is excluded will not be written.
+   ;; Excluded hunks are not written, so their number comes early.
    (when (and counts (< 0 (gemini-companion-hunk-counts-excluded counts)))
      (format ", %d excluded" (gemini-companion-hunk-counts-excluded counts)))))
 
 (defun gemini-companion-header--warnings (edit)
-  "Return warnings about EDIT, which the user should read, an alist.
-The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
+  "Return the warnings about EDIT, an alist.
+The elements are (TEXT . DETAIL); DETAIL is nil, or a text for a wide window."
   (let ((remarks (gemini-companion-edit-remarks edit))
         (open (gemini-companion-edit-open-p edit)))
     (append
@@ -154,7 +155,7 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
      (when (memq 'changed remarks)
        '(("file changed since the proposal")))
      (when (memq 'undoes remarks)
-       '(("undoes your edits" . "yours are those of the previous proposal")))
+       '(("undoes your edits" . "those that you made in the previous proposal")))
      (when (gemini-companion-file-state-follows-p edit)
        '(("edits may not be written"
           . "another edit of this file is not written yet")))
@@ -166,10 +167,11 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or shown where there is room."
        (append
         (when (gemini-companion-client-discards-edits-p
                (gemini-companion-edit-client edit))
-          '(("answer here" . "a yes in the terminal writes the CLI's own text")))
+          '(("answer here" . "accepting in the terminal discards your edits")))
         (when (gemini-companion-client-writes-own-text-p
                (gemini-companion-edit-client edit))
-          '(("Emacs writes your edits" . "over the CLI's own text"))))))))
+          '(("Emacs writes your edits"
+             . "and overrides the text that the CLI writes"))))))))
 
 (defun gemini-companion-header--of-coding (edit)
   "Return warnings about the file of EDIT if it is not UTF-8, an alist.
@@ -186,7 +188,7 @@ For its shape, see `gemini-companion-header--warnings'."
            '(("not UTF-8: the CLI writes UTF-8"))))))
 
 (defun gemini-companion-header--amount (edit counts)
-  "Return the size of EDIT, and its place among the open edits, texts.
+  "Return texts about the size of EDIT, and its number among the open edits.
 COUNTS are its `gemini-companion-hunk-counts', or nil."
   (let* ((edits (gemini-companion-edits-open))
          (hunk (get-text-property (point) 'gemini-companion-hunk))
@@ -205,20 +207,21 @@ COUNTS are its `gemini-companion-hunk-counts', or nil."
                      (1+ (or (seq-position edits edit #'eq) 0))
                      (length edits)))))))
 
-(defun gemini-companion-header--rest (edit place warnings base)
+(defun gemini-companion-header--rest (edit location warnings base)
   "Return texts about EDIT, with the details of WARNINGS, for wide windows.
-PLACE is where its file is, and BASE what the line shows of its name."
+LOCATION is that of its file, and BASE the displayed name of the file."
   `(,@(mapcar (lambda (text)
                 (and text (concat ", " text)))
               (list (gemini-companion-edit-objection edit)
                     (gemini-companion-edit-rule edit)
                     (when (gemini-companion-edit-new-p edit)
                       "new file")
-                    ;; The line begins with the name of a file at a root.
-                    (let ((name (gemini-companion-label-place-text place 'plain)))
+                    ;; For a file in a root, the line begins with this name.
+                    (let ((name (gemini-companion-label-location-text
+                                 location 'plain)))
                       (unless (equal name base)
                         name))
-                    ;; Otherwise it is beside the name.
+                    ;; If there are several CLIs, this one is named earlier.
                     (unless (cdr (gemini-companion-sessions))
                       (gemini-companion-session-name
                        (gemini-companion-edit-session edit)))))
@@ -226,16 +229,16 @@ PLACE is where its file is, and BASE what the line shows of its name."
                 (and (cdr warning) (concat "; " (cdr warning))))
               warnings)))
 
-(defun gemini-companion-header-unsent (session)
-  "Return what the user has not sent to SESSION, with its key, in a list, or nil.
-SESSION may be nil."
+(defun gemini-companion-header--unsent (session)
+  "Return a list of a text about unsent comments for SESSION, or nil.
+The text is a button that sends them.  SESSION may be nil."
   (pcase (and session (funcall gemini-companion-label-unsent-function session))
     (`(,text . ,command)
      (list (concat "  " (gemini-companion-header--button text command))))))
 
 (defun gemini-companion-header-keys (&optional excluded)
-  "Return the keys in this buffer, of a review.
-After an answer, return what follows it.  The value is a list of texts for
+  "Return the keys in this buffer of a review, a list of texts.
+After an answer, return texts about what happens next.  The list is for
 `gemini-companion-label-fit'.  EXCLUDED is non-nil if the hunk at point is
 excluded."
   (let* (;; Include the keys that a new review ignores for a moment.
@@ -264,38 +267,38 @@ excluded."
                   `((gemini-companion-review-edit)
                     (gemini-companion-review-toggle-hunk . ,toggle))))))))))
 
-(defun gemini-companion-header-keys-in (place &optional words)
-  "Return the keys in the current buffer, in PLACE, a list of texts.
-Those that answer come first.  WORDS is an alist of commands and the words
-that they have here in place of those in `gemini-companion-commands', or
-nil for a command whose key is not shown."
+(defun gemini-companion-header-keys-in (context &optional words)
+  "Return the keys in the current buffer, in CONTEXT, a list of texts.
+The keys that answer come first.  WORDS is an alist of (COMMAND . WORD).  It
+overrides the words in `gemini-companion-commands'; a key whose WORD is nil is
+omitted."
   (let ((rows (seq-group-by
                (lambda (row)
                  (and (plist-get (nthcdr 4 row) :first) t))
-               (gemini-companion-commands-in place))))
+               (gemini-companion-commands-in context))))
     (delq nil
           (mapcar
            (pcase-lambda (`(,_ ,command ,_ ,_ . ,properties))
              (when-let* ((word (alist-get command words
                                           (plist-get properties :header))))
-               (gemini-companion-header-key command word place)))
+               (gemini-companion-header-key command word context)))
            (append (alist-get t rows) (alist-get nil rows))))))
 
-(defun gemini-companion-header-key (command word place)
-  "Return the key of COMMAND in PLACE, with WORD, as a button, or nil.
+(defun gemini-companion-header-key (command word context)
+  "Return the key of COMMAND in CONTEXT, with WORD, as a button, or nil.
 It is nil if the command has no key."
-  (when-let* ((key (gemini-companion-header-shortest-key command place)))
+  (when-let* ((key (gemini-companion-header-shortest-key command context)))
     (concat "  " (gemini-companion-header--button
                   (concat (propertize key 'face 'bold) " " word)
                   command))))
 
-(defun gemini-companion-header-keys-of (commands word place)
-  "Return the keys of COMMANDS in PLACE as buttons, with one WORD behind them."
+(defun gemini-companion-header-keys-of (commands word context)
+  "Return the keys of COMMANDS in CONTEXT as buttons, followed by WORD."
   (concat " "
           (mapconcat (lambda (command)
                        (concat " " (gemini-companion-header--button
                                     (propertize (or (gemini-companion-header-shortest-key
-                                                     command place)
+                                                     command context)
                                                     "")
                                                 'face 'bold)
                                     command)))
@@ -314,8 +317,8 @@ It is nil if the command has no key."
 
 (defun gemini-companion-header--click-map (command)
   "Return a keymap for a click on a header line to call COMMAND.
-That is done in the window of the header line, unless its review has just
-appeared."
+The command is called in the window of the header line, unless its review has
+just appeared."
   (let ((map (make-sparse-keymap)))
     (define-key map [header-line mouse-1]
                 (lambda (event)

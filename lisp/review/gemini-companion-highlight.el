@@ -19,15 +19,15 @@
 
 ;;;; Customization
 
-;; A terminal of 256 colors has no pale red and green: Emacs would take purple and
-;; teal for those of `diff-mode', so that these have colors of the terminal.
+;; A terminal with 256 colors has no pale red and green: Emacs would display purple
+;; and teal for the colors of `diff-mode'.  So these faces use colors of the terminal.
 (defface gemini-companion-removed
   '((((type tty) (class color) (min-colors 256) (background light))
      :background "#ffd7d7" :extend t)
     (((type tty) (class color) (min-colors 256) (background dark))
      :background "#5f0000" :extend t)
     (t :inherit diff-removed))
-  "Face of lines that a CLI removes, and of what was before a change."
+  "Face of lines that a CLI removes, and of the text before a change."
   :group 'gemini-companion-reviews)
 
 (defface gemini-companion-added
@@ -58,9 +58,9 @@
   :group 'gemini-companion-reviews)
 
 (defun gemini-companion-highlight (file)
-  "Highlight the current buffer like FILE, unless that is done.
-No mode hook runs, and all text stays unchanged and visible.  The keys
-of Evil work there, too."
+  "Highlight the current buffer like FILE, unless it is highlighted.
+No mode hook runs, and all text stays unchanged and visible.  If Evil is on,
+turn on its keys in the buffer."
   (unless font-lock-mode
     (gemini-companion-text-keeping-message
       (let ((enable-local-variables nil)
@@ -71,7 +71,7 @@ of Evil work there, too."
             (inhibit-message t)
             (warning-minimum-log-level :emergency)
             (inhibit-read-only nil))
-        ;; A mode that would change the text fails.
+        ;; If a mode would change the text, this makes it fail.
         (let ((buffer-read-only t))
           (seq-some (lambda (mode)
                       (gemini-companion-log-guarded "Mode for the review"
@@ -80,8 +80,7 @@ of Evil work there, too."
                     (delq nil (list (gemini-companion-highlight--mode file)
                                     #'text-mode))))
         (setq-local glyphless-char-display gemini-companion-text-glyphless)
-        ;; In an internal buffer, Font Lock mode does not turn on, but its hook
-        ;; would run.
+        ;; In an internal buffer, Font Lock mode stays off, but its hook would run.
         (unless (string-prefix-p " " (buffer-name))
           (gemini-companion-log-guarded "Mode for the review"
             (delay-mode-hooks
@@ -91,8 +90,8 @@ of Evil work there, too."
                 (evil-initialize)))))))))
 
 (defun gemini-companion-highlight--mode (file)
-  "Return the major mode to highlight FILE, whose text is current.
-Return nil if that mode may do more."
+  "Return the major mode to highlight FILE, whose text is in this buffer.
+Return nil if that mode may do more than highlight."
   (gemini-companion-log-guarded "Mode for the review"
     (let ((mode (or (save-excursion
                       (goto-char (point-min))
@@ -115,8 +114,8 @@ Return nil if that mode may do more."
                    (mode mode)))
       (and (symbolp mode)
            (autoload-do-load (indirect-function mode) mode)
-           ;; Other modes fold, align or hide text, start processes, or fetch
-           ;; what the text names, as Org mode does.
+           ;; Other modes, such as Org mode, fold, align or hide text, start
+           ;; processes, or fetch what the text names.
            (seq-some (apply-partially #'provided-mode-derived-p mode)
                      '(prog-mode conf-mode sgml-mode yaml-mode))
            mode))))

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; An answered review stays on the screen until the next edit replaces it.  Keys that
-;; were typed for the review must not reach the buffer behind it: a letter would be
-;; inserted into a file or a prompt, and RET would answer a question of the CLI.  A
-;; key that is no key of a review, such as M-x, runs its command in the buffer behind;
-;; otherwise the keys that follow it would be inserted there.
+;; Handle keys in an answered review, which stays on the screen until the next edit
+;; replaces it.  Keys that were typed for the review must not reach the buffer behind
+;; it: a letter would be inserted into a file or a prompt, and RET would answer a
+;; question of the CLI.  A key that is no key of a review, such as M-x, runs its
+;; command in the buffer behind; otherwise the keys after it would be inserted there.
 
 ;;; Code:
 
@@ -73,7 +73,7 @@ The keys of the argument must not be inserted as text.")
       (eq 'xterm-paste (car-safe event))))
 
 (defun gemini-companion-review-answered--for-text-p (command)
-  "Return non-nil if COMMAND is to edit the text at point, or to move point.
+  "Return non-nil if COMMAND edits the text at point, or moves point.
 The interactive form of such a command begins with * or ^, for a read-only
 buffer or shift selection, and reads no argument."
   (and (symbolp command)
@@ -97,7 +97,7 @@ buffer or shift selection, and reads no argument."
            (gemini-companion-review-answered--text-key-p (aref keys 0))
            (not (memq command gemini-companion-review-answered--of-evil)))))
 
-;;;; What a key does
+;;;; Keys
 
 (defun gemini-companion-review-answered-set-up ()
   "Make keys close the answered review in the current buffer.
@@ -167,7 +167,7 @@ it reads from the minibuffer first: the buffer is read-only until then."
 
 (defun gemini-companion-review-answered--report-ignored-key ()
   "Report that a key was ignored, and that the review is closed."
-  (message "Key ignored: the review had ended, and is closed now"))
+  (message "Key ignored: the review has ended and was closed"))
 
 (defun gemini-companion-review-answered--drop-text-keys (seconds)
   "Discard text keys that were typed ahead, up to the first other key.

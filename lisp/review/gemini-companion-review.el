@@ -65,8 +65,9 @@ Any other change takes effect with the next review."
 (defcustom gemini-companion-review-focus nil
   "Whether a review that appears by itself is selected.
 Nil means never, t means always, and `terminal' means if the terminal
-of its CLI is selected.  While a prompt is open, it is not.  Letters, and
-the keys that accept, are ignored in it for the first second."
+of the CLI is selected.  A review is never selected while a prompt is
+open.  For the first second, the review ignores letters, and the keys
+that accept."
   :type '(choice (const :tag "Never" nil)
                  (const :tag "From the CLI's terminal" terminal)
                  (const :tag "Always" t))
@@ -109,12 +110,14 @@ the keys that accept, are ignored in it for the first second."
     (define-key map (vector 'remap command)
       #'gemini-companion-review--accept-as-saved)))
 
-(defun gemini-companion-review-make-map (place)
-  "Return a new keymap for PLACE, a view where no text is typed."
+(defun gemini-companion-review-make-map (context)
+  "Return a new keymap for CONTEXT, a view in which no text is typed.
+For CONTEXT, see `gemini-companion-commands'."
   (let ((map (make-sparse-keymap)))
     (suppress-keymap map)
-    (dolist (place (list 'view place) map)
-      (gemini-companion-commands-bind map place #'gemini-companion-review--key))))
+    (dolist (context (list 'view context) map)
+      (gemini-companion-commands-bind map context
+                                      #'gemini-companion-review--key))))
 
 ;;;; State
 
@@ -127,14 +130,14 @@ For several reviews in a row, it refers to the first.")
            :fits-p gemini-companion-review--fits-ediff-p :wide t)
     (diff gemini-companion-unified-make))
   "The kinds of views, an alist of (KIND CONSTRUCTOR . PROPERTIES).
-CONSTRUCTOR takes the slots of a `gemini-companion-view' as keywords.  With
-`:fits-p', a function, the kind is taken only for an edit for which that
-returns non-nil on the selected frame; `:wide' is non-nil if the texts are
-displayed side by side.  The last kind takes the place of one that does not
-fit or fails.")
+CONSTRUCTOR takes the slots of a `gemini-companion-view' as keywords.
+`:fits-p' is a function that returns non-nil if the kind fits its argument, an
+edit, on the selected frame; without it, the kind always fits.  `:wide' is
+non-nil if the texts are displayed side by side.  If a kind does not fit or
+fails, the last kind is used.")
 
 (defun gemini-companion-review--last-kind ()
-  "Return the kind of view that fits each edit."
+  "Return the last kind of view, which fits each edit."
   (caar (last gemini-companion-review-kinds)))
 
 ;;;; Context menu
@@ -142,8 +145,8 @@ fit or fails.")
 (put 'gemini-companion-review-context-menu 'permanent-local-hook t)
 
 (defun gemini-companion-review-context-menu (menu click)
-  "Add what answers the review at CLICK to MENU, and return MENU.
-This is a function of `context-menu-functions'."
+  "Add the answers of the review at CLICK to MENU, and return MENU.
+This is a member of `context-menu-functions'."
   (when (and gemini-companion-edit-here
              (gemini-companion-edit-open-p gemini-companion-edit-here))
     (define-key menu [gemini-companion-separator] menu-bar-separator)
@@ -155,8 +158,8 @@ This is a function of `context-menu-functions'."
   menu)
 
 (defun gemini-companion-review--set-context-menu ()
-  "Put the items of a review into the context menu of its buffers, or not.
-This is on `gemini-companion-review-mode-hook' while the mode is on."
+  "Add the answers of a review to the context menu of its buffer, or remove them.
+This is a member of `gemini-companion-review-mode-hook' while the mode is on."
   (if gemini-companion-review-mode
       (add-hook 'context-menu-functions #'gemini-companion-review-context-menu
                 nil t)
@@ -164,13 +167,13 @@ This is on `gemini-companion-review-mode-hook' while the mode is on."
                  t)))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'review)))
-  "Add what answers a review to the context menus of its buffers."
+  "Add the answers of a review to the context menus of its buffers."
   '((gemini-companion-review-mode-hook gemini-companion-review--set-context-menu)))
 
-;;;; The review of a buffer
+;;;; Current review
 
 (defun gemini-companion-review-main-buffer (edit)
-  "Return the buffer to go to in the view of EDIT, or nil."
+  "Return the buffer to select in the view of EDIT, or nil without a view."
   (when-let* ((view (gemini-companion-edit-view edit)))
     (car (gemini-companion-view-buffers view))))
 
@@ -225,7 +228,7 @@ LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
 
 ;;;; Menu state
 
-(defun gemini-companion-review-hunk-shown ()
+(defun gemini-companion-review--displayed-hunk ()
   "Return the displayed hunk at point, in an open review, or nil.
 Do not compare the texts."
   (gemini-companion-edit-unsettled)
@@ -233,7 +236,7 @@ Do not compare the texts."
 
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
-  (member (gemini-companion-review-hunk-shown)
+  (member (gemini-companion-review--displayed-hunk)
           (gemini-companion-hunk-excluded
            (gemini-companion-edit-proposal-buffer
             (gemini-companion-edit-unsettled)))))
@@ -244,7 +247,7 @@ Do not compare the texts."
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'hunk)))
   "Return the hunk of a review at point."
-  (gemini-companion-review-hunk-shown))
+  (gemini-companion-review--displayed-hunk))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'excluded)))
   "Return non-nil if the hunk of a review at point is excluded."
@@ -255,7 +258,7 @@ Do not compare the texts."
 (defun gemini-companion-review-update-hunk ()
   "Update the comparison of the review at point, and return the hunk at point.
 The value is nil if there is no hunk.  Commands call this; menus call
-`gemini-companion-review-hunk-shown', which compares nothing.  If the texts
+`gemini-companion-review--displayed-hunk', which compares nothing.  If the texts
 have changed, compare them again, since lines that were typed beside a hunk
 belong to it.  On a page with several edits, signal a `user-error' if the hunk
 at point is outdated."
@@ -463,20 +466,20 @@ If KEEP is non-nil, the selected window stays visible and selected."
                    (gemini-companion-review--kind edit)))
          (terminal (gemini-companion-view-terminal view))
          (proposal (gemini-companion-edit-proposal-buffer edit))
-         (place (and (eq proposal (window-buffer)) (window-point))))
+         (point (and (eq proposal (window-buffer)) (window-point))))
     (unless (and (eq kind (gemini-companion-view-kind view))
                  (or (null terminal) (window-live-p terminal))
                  (gemini-companion-view-fits-p view))
       (setq view (gemini-companion-review--replace view kind keep))
-      ;; The next one has the same place.
+      ;; The next review replaces this one, so it may hide the same windows.
       (unless keep
         (setq gemini-companion-review--unrequested nil))
-      ;; What the user types next must not be taken for keys.
-      (when place
+      ;; The user was typing in the proposal: keys must not become commands.
+      (when point
         (unless (eq proposal (window-buffer))
           (with-current-buffer (window-buffer)
             (gemini-companion-view-edit-proposal view)))
-        (set-window-point nil place)))
+        (set-window-point nil point)))
     view))
 
 (defun gemini-companion-review--replace (view kind &optional keep)
@@ -630,7 +633,7 @@ proposal and the excluded hunks are preserved."
 
 (defun gemini-companion-review-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it.
-Accepting sends the rest."
+Accepting the proposal sends only the hunks that are not excluded."
   (interactive)
   (let ((hunk (or (gemini-companion-review-update-hunk)
                   (user-error

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The command that sets a rule for the file at point, for its extension or for its
-;; directory.  gemini-companion-rules.el evaluates the rules.
+;; Set a rule for the file at point, for its extension or for its directory.
+;; gemini-companion-rules.el evaluates the rules.
 
 ;;; Code:
 
@@ -20,12 +20,13 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-view)
 
-;;;; The file
+;;;; File
 
 (defun gemini-companion-rules-set--here ()
-  "Return the file at point, and the session of its CLI or nil, a list.
-That is the file of the edit at point, else the one that the current buffer
-visits.  Signal a `user-error' without one."
+  "Return (FILE SESSION) for the file at point.
+FILE is that of the edit at point, and SESSION its CLI; or else FILE is the
+file that the current buffer visits, and SESSION is nil.  Signal a `user-error'
+if there is no file."
   (let ((edit (if gemini-companion-edits-view
                   (gemini-companion-view-edit-here gemini-companion-edits-view)
                 gemini-companion-edit-here)))
@@ -35,8 +36,7 @@ visits.  Signal a `user-error' without one."
            (user-error "No file on this line; go to the line of an edit"))
           ((gemini-companion-names-file)
            (list (gemini-companion-names-file) nil))
-          (t (user-error "No file here; a rule is set in a review, \
-in the overview or in a file")))))
+          (t (user-error "No file here; go to a review, the overview or a file")))))
 
 ;;;; Conditions
 
@@ -45,10 +45,10 @@ in the overview or in a file")))))
   (replace-regexp-in-string "[[*?\\]" "\\\\\\&" name))
 
 (defun gemini-companion-rules-set--condition (kind file session)
-  "Return the condition that KIND of FILE of SESSION has, or nil.
-KIND is `file', `extension' or `directory'.  Only one for an extension fits in
-each project.  It fits both names of a FILE that has two; see
-`gemini-companion-rules-names'."
+  "Return the condition for KIND of FILE of SESSION, or nil.
+KIND is `file', `extension' or `directory'.  A condition for an extension
+matches files in all projects, the others only in one.  If FILE has two names,
+see `gemini-companion-rules-names', the condition matches both."
   (let ((conditions
          (delete-dups
           (mapcar (lambda (name)
@@ -59,7 +59,7 @@ each project.  It fits both names of a FILE that has two; see
           (t (car conditions)))))
 
 (defun gemini-companion-rules-set--condition-of (kind name session)
-  "Return the condition that KIND of a file of SESSION with NAME has, or nil.
+  "Return the condition for KIND of a file of SESSION with NAME, or nil.
 For KIND, see `gemini-companion-rules-set--condition'."
   (let* ((file-name-handler-alist nil)
          (root (gemini-companion-roots-innermost name session))
@@ -82,17 +82,18 @@ For KIND, see `gemini-companion-rules-set--condition'."
 ;;;; Setting
 
 (defun gemini-companion-rules-set--with (rules condition review others)
-  "Return RULES with one of CONDITION and REVIEW in front.
-It replaces that of CONDITION in RULES.  A REVIEW of nil, no rule, is recorded
-only if there are other rules: in RULES, or if OTHERS is non-nil."
+  "Return RULES with a rule of CONDITION and REVIEW in front.
+It replaces the previous rule of CONDITION.  If REVIEW is nil, which means no
+rule, add it only if it may override another rule: one of RULES, or another
+one if OTHERS is non-nil."
   (let ((rest (cl-remove condition rules :key #'car-safe :test #'equal)))
     (if (or review rest others)
         (cons (cons condition review) rest)
       rest)))
 
 (defun gemini-companion-rules-set--foreign-p ()
-  "Return non-nil if the rules were set by anything but Customize.
-What Customize saves may then be overridden when Emacs starts."
+  "Return non-nil if the rules were set outside of Customize.
+Then the value that Customize saves may be overridden when Emacs starts."
   (let ((variable 'gemini-companion-review-rules))
     (or (not (memq (custom-variable-state variable (default-value variable))
                    '(standard saved)))
@@ -101,10 +102,10 @@ What Customize saves may then be overridden when Emacs starts."
 (defun gemini-companion-rules-set--check-savable ()
   "Signal a `user-error' if rules cannot be saved by Customize."
   (when (gemini-companion-rules-set--foreign-p)
-    (user-error "Rules are set outside Customize, as in your init file; \
-add this one there, or set it without a prefix argument"))
+    (user-error "Rules are set outside of Customize, for example in your init \
+file; add this rule there, or set it without a prefix argument"))
   (unless (ignore-errors (custom-file t))
-    (user-error "Customize has no file to save to without an init file; \
+    (user-error "Customize cannot save without an init file; \
 set the rule without a prefix argument")))
 
 (defun gemini-companion-rules-set--set (condition review save)
@@ -115,7 +116,7 @@ set the rule without a prefix argument")))
         (set-default 'gemini-companion-rules-until-exit
                      (gemini-companion-rules-set--with until-exit condition
                                                        review saved))
-      ;; One of this Emacs would come first.
+      ;; A rule until exit would take precedence.
       (set-default 'gemini-companion-rules-until-exit
                    (cl-remove condition until-exit :key #'car-safe :test #'equal))
       (customize-save-variable
@@ -126,8 +127,8 @@ set the rule without a prefix argument")))
 
 (defun gemini-companion-rules-set--read (file session)
   "Ask for a rule for FILE of SESSION; return its condition and review, a list."
-  (let* ((label (gemini-companion-label-place-text
-                 (gemini-companion-label-place file session) 'plain))
+  (let* ((label (gemini-companion-label-location-text
+                 (gemini-companion-label-location file session) 'plain))
          (review (pcase (car (read-multiple-choice
                               (format "Edits of %s" (gemini-companion-names-shown
                                                      label 40))
@@ -155,14 +156,15 @@ set the rule without a prefix argument")))
           review)))
 
 (defun gemini-companion-set-rule (condition review &optional save)
-  "Review edits of the file at point always, never, or by no rule.
-Ask for which files: this file, those with its extension in each project,
-or those in its directory and below.  CONDITION and REVIEW are as in
-`gemini-companion-review-rules'.  The rule holds until Emacs exits; if
-SAVE is non-nil, with a prefix argument, it is saved by Customize.
+  "Set a rule for edits of the file at point: review always, never, or no rule.
+The rule is for this file, for files with its extension in all projects,
+or for files in its directory and below; you are asked.  CONDITION and
+REVIEW are as in `gemini-companion-review-rules'.  The rule applies until
+Emacs exits; if SAVE is non-nil, with a prefix argument, it is saved by
+Customize.
 
-Proposals that wait are accepted at once by a rule to review them never,
-but not the one that is displayed."
+A rule to review never also accepts waiting proposals, but not the
+displayed one."
   (interactive
    (progn
      (when current-prefix-arg

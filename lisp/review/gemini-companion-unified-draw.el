@@ -23,9 +23,12 @@
 
 (defvar gemini-companion-unified-draw-most-lines 1000
   "Number of lines to display at first; the rest is folded.
-Each time that more is shown, it is as much again.")
+Each unfolding of the rest doubles the number.")
 
-(defface gemini-companion-own
+(define-obsolete-face-alias 'gemini-companion-own
+  'gemini-companion-user-edited "0.1.0")
+
+(defface gemini-companion-user-edited
   '((t :inherit warning))
   "Face of the mark before lines that you have changed in a proposal."
   :group 'gemini-companion-reviews)
@@ -36,36 +39,38 @@ Each time that more is shown, it is as much again.")
   :group 'gemini-companion-reviews)
 
 (defconst gemini-companion-unified-draw--most-characters (* 512 1024)
-  "Number of characters above which a text has no colors.
-Of the characters in hunks, four times as many are compared word by word.")
+  "Maximum number of characters of a text with colors.
+Up to four times as many characters in hunks are compared word by word.")
 
 (defconst gemini-companion-unified-draw--long-line 400
-  "Length of a line above which only a part of it is displayed.")
+  "Maximum length of a line that is displayed whole.")
 
 (cl-defstruct (gemini-companion-unified-draw--data
                (:noinline t)
                (:constructor gemini-companion-unified-draw--data)
                (:copier nil))
-  "What drawing the diff of one edit needs, beside its hunks.
+  "Data for drawing the diff of one edit, besides its hunks.
 OLD and NEW are the buffers of the texts, LAST is the number of the last
 line of OLD, or 0 for a new file.  NUMBERS is the format of the two line
 numbers before a line, such as \"%1$3s %2$3s \".
 
-EXCLUDED is a list of the excluded hunks, and EDITS one of the numbers of
-the lines of NEW that the user has edited; both are nil once the edit has
-ended.  UNFOLDED is a list of the folds whose lines are shown, ID the ID
-of the edit, which begins each of its folds, and CONTEXT the number of
-unchanged lines that are shown around a hunk.
+EXCLUDED lists the excluded hunks, and EDITS the numbers of the lines of NEW
+that the user has edited; both are nil once the edit has ended.  UNFOLDED
+lists the folds whose lines are displayed.  ID is the ID of the edit, the
+first element of each of its folds.  CONTEXT is the number of unchanged lines
+that are displayed around a hunk.
 
-ROOM is how many more lines can be drawn.  Drawing a line decrements it;
-below 0, the rest of the diff is folded.
+ROOM is the number of lines that can still be drawn.  Drawing a line
+decrements it; below 0, the rest of the diff is folded.
 
-DECIDED, NUMBER and OWN are as for `gemini-companion-unified-draw-insert'."
+For DECIDED, NUMBER and USER-LINES, see
+`gemini-companion-unified-draw-insert'."
   old new last numbers excluded edits unfolded id context room
-  decided (number #'identity) own)
+  decided (number #'identity) user-lines)
 
 (defvar-local gemini-companion-unified-draw-unfolded nil
-  "Folds whose lines are shown; see `gemini-companion-unified-draw-insert'.")
+  "Folds whose lines are displayed.
+For a fold, see `gemini-companion-unified-draw-insert'.")
 
 (defun gemini-companion-unified-draw-last-line (buffer)
   "Return the number of the last line of BUFFER."
@@ -76,7 +81,7 @@ DECIDED, NUMBER and OWN are as for `gemini-companion-unified-draw-insert'."
 
 (defun gemini-companion-unified-draw--lines (data buffer line count)
   "Return COUNT lines of BUFFER from LINE on, a list of strings with colors.
-They are at most one more than DATA has room for.  A last line without a
+Return at most one more line than DATA has room for.  A last line without a
 newline has the property `gemini-companion-end'."
   (with-current-buffer buffer
     (save-restriction
@@ -88,7 +93,8 @@ newline has the property `gemini-companion-end'."
              (beg (gemini-companion-hunk-line line))
              (end (save-excursion
                     (goto-char beg)
-                    ;; With 0, it would go back in a last line without an end.
+                    ;; In a last line without a newline, (forward-line 0) would move
+                    ;; back.
                     (when (< 0 count)
                       (forward-line count))
                     (point)))
@@ -98,7 +104,7 @@ newline has the property `gemini-companion-end'."
             (font-lock-ensure beg end))
           (pcase-dolist (`(,from ,to ,_)
                          (object-intervals (buffer-substring beg end)))
-            ;; A mode may set another property, which is an alias of `face'.
+            ;; A mode may set a property that is an alias of `face'.
             (when-let* ((face (get-text-property (+ beg from) 'face)))
               (put-text-property from to 'face face text))))
         (let ((lines (gemini-companion-text-lines text)))
@@ -115,20 +121,21 @@ newline has the property `gemini-companion-end'."
 
 (cl-defun gemini-companion-unified-draw-insert
     (edit original proposal hunks unfolded &optional context
-          &key decided number own digits)
-  "Insert before point the lines of HUNKS of EDIT.
-HUNKS are the differences between the buffers ORIGINAL and PROPOSAL.
-Fold what is more than CONTEXT lines away from them, by default 3.
+          &key decided number user-lines digits)
+  "Insert the unified diff of EDIT before point.
+HUNKS are the differences between the buffers ORIGINAL and PROPOSAL.  Fold
+lines that are more than CONTEXT lines away from all HUNKS, by default 3.
 
-DECIDED is an alist of HUNKS on which the user has decided, with `kept' or
-`undone'; PROPOSAL has the lines of both.  NUMBER is a function that returns
-the number in the file of a line of PROPOSAL, by default the same one.  OWN are
-the numbers of lines of PROPOSAL that the user has written.  DIGITS is how many
-columns a number has at least.
+DECIDED is an alist of those of HUNKS that the user has decided, with the
+values `kept' or `undone'; PROPOSAL has the lines of both.  NUMBER is a
+function that maps the number of a line in PROPOSAL to that in the file, by
+default the same number.  USER-LINES are the numbers of lines of PROPOSAL that
+the user has written.  DIGITS is how many columns a number has at least.
 
-UNFOLDED are the folds whose lines are shown; each is a list of the ID of
-EDIT, the first lines and the number of lines, or (ID more N) for the
-rest of a diff of which N lines are displayed.
+UNFOLDED lists the folds whose lines are displayed.  A fold is a list
+\(ID OLD NEW COUNT): the ID of EDIT, the first line in ORIGINAL and in
+PROPOSAL, and the number of lines; or (ID more N) for the rest of a diff of
+which N lines are displayed.
 
 The lines have these text properties:
 `gemini-companion-hunk' is the hunk of a changed line;
@@ -146,7 +153,8 @@ the lines that were in one, have the fold."
          (_ (setf (gemini-companion-unified-draw--data-decided data) decided
                   (gemini-companion-unified-draw--data-number data)
                   (or number #'identity)
-                  (gemini-companion-unified-draw--data-own data) own))
+                  (gemini-companion-unified-draw--data-user-lines data)
+                  user-lines))
          (room (gemini-companion-unified-draw--data-room data))
          (last nil))
     (pcase-dolist (`(,hunk . ,lines)
@@ -173,7 +181,7 @@ UNFOLDED, CONTEXT and DIGITS are as of `gemini-companion-unified-draw-insert'."
                      (gemini-companion-unified-draw-digits original proposal))))
     (gemini-companion-unified-draw--data
      :old original :new proposal :last last
-     ;; A new file has only one column.
+     ;; A new file has only one column of numbers.
      :numbers (format (if (zerop last) "%%2$%ds " "%%1$%1$ds %%2$%1$ds ") width)
      :excluded (and open (gemini-companion-hunk-excluded proposal))
      :edits (and open
@@ -193,7 +201,7 @@ UNFOLDED, CONTEXT and DIGITS are as of `gemini-companion-unified-draw-insert'."
 
 (defun gemini-companion-unified-draw--insert-between (data last next)
   "Insert the unchanged lines of DATA between the hunks LAST and NEXT.
-Those that are far from both are folded, unless the user unfolded them."
+Fold lines that are far from both, unless the user has unfolded them."
   (let* ((old (if last (gemini-companion-hunk-old-end last) 1))
          (new (if last (gemini-companion-hunk-new-end last) 1))
          (count (- (if next
@@ -209,8 +217,7 @@ Those that are far from both are folded, unless the user unfolded them."
          (insert (lambda (first count)
                    (gemini-companion-unified-draw--insert-lines
                     data " " (+ old first) (+ new first)
-                    ;; An unchanged line that is long is displayed at its beginning
-                    ;; only.
+                    ;; Of an unchanged long line, only the beginning is displayed.
                     (mapcar (lambda (text) (list text '(0 . 0)))
                             (gemini-companion-unified-draw--lines
                              data (gemini-companion-unified-draw--data-new data)
@@ -227,8 +234,8 @@ Those that are far from both are folded, unless the user unfolded them."
       (funcall insert (+ before hidden) after))))
 
 (defun gemini-companion-unified-draw--insert-fold (data text &optional fold sign)
-  "Insert TEXT as a line of DATA that stands for the lines of FOLD.
-Without FOLD, it is a remark, with SIGN before it."
+  "Insert TEXT as a line of DATA, in place of the lines of FOLD.
+Without FOLD, the line is a remark, with SIGN before it."
   (let ((prefix (gemini-companion-unified-draw--prefix data nil nil (or sign " "))))
     (insert (propertize (concat text "\n")
                         'face 'gemini-companion-fold
@@ -252,14 +259,14 @@ Without FOLD, it is a remark, with SIGN before it."
 (defun gemini-companion-unified-draw--insert-lines
     (data sign old new lines &optional hunk)
   "Insert LINES of DATA, conses (TEXT . RANGES), with SIGN before them.
-OLD and NEW are the numbers of the first one, and OLD is nil for added
-lines.  HUNK has them, or is nil for unchanged lines."
+OLD and NEW are the numbers of the first line; OLD is nil for added lines.
+HUNK is the hunk of the lines, or nil for unchanged lines."
   (let* ((decided (alist-get hunk (gemini-companion-unified-draw--data-decided data)))
          (excluded
           (or (eq decided 'undone)
               (member hunk (gemini-companion-unified-draw--data-excluded data))))
          (room (gemini-companion-unified-draw--data-room data))
-         ;; A new file, or an empty one.
+         ;; In a new or empty file, all lines are added: colors would say nothing.
          (plain (and (zerop (gemini-companion-unified-draw--data-last data))
                      (not excluded) (not decided)))
          (face (cond (excluded 'shadow)
@@ -294,22 +301,23 @@ lines.  HUNK has them, or is nil for unchanged lines."
               new (if (equal "-" sign) new (1+ new)))))))
 
 (defun gemini-companion-unified-draw--mark (data sign new decided excluded)
-  "Return what is displayed before the SIGN of a line of DATA, or nil.
-NEW is its number in the proposal.  DECIDED is `kept' or `undone' if the user
-has decided on its hunk, and EXCLUDED is non-nil if that is excluded."
+  "Return the mark before the SIGN of a line of DATA, a string or nil.
+NEW is the number of the line in the proposal.  DECIDED is `kept' or `undone'
+if the user has decided its hunk, and EXCLUDED is non-nil if the hunk is
+excluded."
   (cond ((eq decided 'kept) "k")
         (decided "u")
         (excluded "x")
         ((equal "-" sign) nil)
-        ((memql new (gemini-companion-unified-draw--data-own data)) "*")
+        ((memql new (gemini-companion-unified-draw--data-user-lines data)) "*")
         ((and (equal "+" sign)
               (memq new (gemini-companion-unified-draw--data-edits data)))
          "*")))
 
 (defun gemini-companion-unified-draw--number (data new hunk sign)
   "Return the number in the file of the line NEW of the proposal of DATA.
-It is nil for a line with the SIGN + of a HUNK that is undone, as the file does
-not have it."
+Return nil for a line with the SIGN + in a HUNK that is undone, as the file
+does not have that line."
   (unless (and hunk
                (equal "+" sign)
                (eq 'undone
@@ -318,12 +326,14 @@ not have it."
 
 (defun gemini-companion-unified-draw-marked (line sign &optional excluded)
   "Return the text of LINE, (TEXT . RANGES), with a face on the ranges.
-If it is long, return only what is near them; with the SIGN +, they are
-positions to go to.  If EXCLUDED is non-nil, do not use its own colors."
+Of a long line, return only the text near the ranges; with the SIGN +, mark
+each range as a change to go to.  If EXCLUDED is non-nil, use the face of
+excluded text instead of the colors of the mode."
   (pcase-let ((`(,text . ,ranges) line))
     (pcase-dolist (`(,beg . ,end) ranges)
-      ;; Bold: red words on a red line are all but invisible to some users.
-      ;; Colors of the mode are hard to read on green in a dark theme.
+      ;; Bold, since some users hardly see red words on a red line.  The face
+      ;; replaces the colors of the mode, which are hard to read on green in a dark
+      ;; theme.
       (put-text-property beg end 'face (list (if (equal "-" sign)
                                                  'gemini-companion-removed-words
                                                'gemini-companion-added-words)
@@ -345,7 +355,7 @@ positions to go to.  If EXCLUDED is non-nil, do not use its own colors."
        text (or ranges (list (cons 0 (length text))))))))
 
 (defun gemini-companion-unified-draw--abridged (text ranges)
-  "Return the parts of TEXT, a long line, that are near RANGES.
+  "Return the pieces of TEXT, a long line, that are near RANGES.
 RANGES are a list of (BEG . END), in order."
   (let ((length (length text))
         (room 10000) ; more in a line makes Emacs slow
@@ -380,7 +390,7 @@ It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
   (concat (propertize (format (gemini-companion-unified-draw--data-numbers data)
                               (or old "") (or new ""))
                       'face 'line-number)
-          (propertize (or mark " ") 'face (list 'gemini-companion-own face))
+          (propertize (or mark " ") 'face (list 'gemini-companion-user-edited face))
           (propertize sign 'face (list 'bold face))))
 
 (defun gemini-companion-unified-draw--changes (data hunks)
@@ -388,36 +398,59 @@ It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
 Each removed or added line is a cons of its text and a list of ranges, in
 order, in which its words differ, conses (BEG . END)."
   (let ((changes (gemini-companion-unified-draw--texts data hunks)))
-    (gemini-companion-unified-draw--find-words (mapcar #'cdr changes))
-    changes))
+    (cl-mapcar #'cons
+               (mapcar #'car changes)
+               (gemini-companion-unified-draw--find-words (mapcar #'cdr changes)))))
 
 (defun gemini-companion-unified-draw-words (removed added)
   "Compare the words of REMOVED and ADDED, the lines of one change.
 These are lists of strings.  Return a list of two lists of the same lines,
 each a cons of its text and of the ranges in which its words differ from
 those of the other side, conses (BEG . END) in order."
-  (let ((sides (list (mapcar #'list removed) (mapcar #'list added))))
-    (gemini-companion-unified-draw--find-words (list sides))
-    sides))
+  (car (gemini-companion-unified-draw--find-words
+        (list (list (mapcar #'list removed) (mapcar #'list added))))))
 
 (defun gemini-companion-unified-draw--find-words (changes)
-  "Add to each line of CHANGES the ranges in which its words differ.
-CHANGES is a list of (REMOVED ADDED), lists of lines, each a list of its
-text alone, which becomes a cons of the text and its ranges."
+  "Return CHANGES with the ranges of each line in which its words differ.
+CHANGES is a list of (REMOVED ADDED), two lists of lines, conses
+\(TEXT . RANGES); the ranges of the argument are ignored."
   (gemini-companion-garbage-later
-    (let* ((both (seq-filter (lambda (sides) (and (car sides) (cadr sides)))
-                             changes))
-           (longest 0))
-      (dolist (line (apply #'append (apply #'append both)))
-        (let ((length (length (car line))))
-          (setcdr line (list (cons 0 length)))
-          (setq longest (max longest length))))
+    (let ((compared
+           (gemini-companion-unified-draw--compare-words
+            (seq-filter #'gemini-companion-unified-draw--two-sided-p changes))))
+      (mapcar (lambda (sides)
+                (if (gemini-companion-unified-draw--two-sided-p sides)
+                    (pop compared)
+                  sides))
+              changes))))
+
+(defun gemini-companion-unified-draw--two-sided-p (sides)
+  "Return non-nil if SIDES, (REMOVED ADDED), has removed and added lines."
+  (and (car sides) (cadr sides)))
+
+(defun gemini-companion-unified-draw--compare-words (changes)
+  "Return CHANGES, each of which has both sides, with ranges of words.
+For CHANGES, see `gemini-companion-unified-draw--find-words'."
+  (when changes
+    (let* ((texts (mapcar #'car (apply #'append (apply #'append changes))))
+           (longest (apply #'max (mapcar #'length texts)))
+           (changes (gemini-companion-unified-draw--map-lines
+                     (pcase-lambda (`(,text . ,_))
+                       (list text (cons 0 (length text))))
+                     changes)))
       ;; The words of a line of a megabyte would take seconds.
       (when (< gemini-companion-unified-draw--long-line longest)
-        (gemini-companion-unified-draw--compare both "[^,;>]*[,;>]\\|.+"))
-      (when both
-        (gemini-companion-unified-draw--compare both "[[:alnum:]_]+\\|."))
-      (mapc #'gemini-companion-unified-draw--drop-rewritten both))))
+        (setq changes (gemini-companion-unified-draw--narrow
+                       changes "[^,;>]*[,;>]\\|.+")))
+      (mapcar #'gemini-companion-unified-draw--drop-rewritten
+              (gemini-companion-unified-draw--narrow
+               changes "[[:alnum:]_]+\\|.")))))
+
+(defun gemini-companion-unified-draw--map-lines (function changes)
+  "Return CHANGES with each line replaced by the value of FUNCTION for it."
+  (mapcar (lambda (sides)
+            (mapcar (lambda (lines) (mapcar function lines)) sides))
+          changes))
 
 (defun gemini-companion-unified-draw--texts (data hunks)
   "Return a list of (HUNK REMOVED ADDED) for HUNKS that DATA has room for.
@@ -441,87 +474,118 @@ Each removed or added line is a list of its text alone."
         (setq room (- room old-count new-count))))
     (nreverse changes)))
 
-(defun gemini-companion-unified-draw--compare (both regexp)
-  "Compare what matches REGEXP in the ranges of lines, (TEXT . RANGES).
-BOTH are lists of the removed and the added lines of a hunk.  Replace their
-ranges by those that differ, the last one first."
-  (pcase-let* ((`(,old ,new)
-                (cl-loop for side in (list #'car #'cadr)
-                         collect (gemini-companion-unified-draw--tokenize
-                                  (mapcar side both) regexp)))
-               (found (gemini-companion-hunk-compare (car old) (car new))))
-    (gemini-companion-unified-draw--add-token-ranges
-     (cdr old) (mapcar (lambda (hunk)
-                         (cons (gemini-companion-hunk-old hunk)
-                               (gemini-companion-hunk-old-count hunk)))
-                       found))
-    (gemini-companion-unified-draw--add-token-ranges
-     (cdr new) (mapcar (lambda (hunk)
-                         (cons (gemini-companion-hunk-new hunk)
-                               (gemini-companion-hunk-new-count hunk)))
-                       found))))
+(cl-defstruct (gemini-companion-unified-draw--word
+               (:noinline t)
+               (:constructor gemini-companion-unified-draw--word (line beg end))
+               (:copier nil))
+  "A word in the range from BEG to END of a line.
+LINE is the index of the line among those of its side, in all changes; it is
+nil for the separator before a change."
+  line beg end)
 
-(defun gemini-companion-unified-draw--tokenize (hunks regexp)
-  "Return the ranges of HUNKS as a text with one token on each line.
-HUNKS are lists of lines, (TEXT . RANGES), whose ranges are removed.  A token is
-a match of REGEXP.  The value is a cons of the text, and of a vector with the
-position of each token, a list (LINE BEG END).  A line of the text that
-separates two hunks has nil there."
+(defun gemini-companion-unified-draw--narrow (changes regexp)
+  "Return CHANGES with narrower ranges: the words that differ.
+A word is a match of REGEXP in a range.  For CHANGES, see
+`gemini-companion-unified-draw--find-words'."
+  (pcase-let* ((removed (mapcar #'car changes))
+               (added (mapcar #'cadr changes))
+               (`(,old-text . ,old-words)
+                (gemini-companion-unified-draw--split removed regexp))
+               (`(,new-text . ,new-words)
+                (gemini-companion-unified-draw--split added regexp))
+               (differences (gemini-companion-hunk-compare old-text new-text)))
+    (cl-mapcar
+     #'list
+     (gemini-companion-unified-draw--with-ranges
+      removed old-words
+      (mapcar (lambda (hunk)
+                (cons (gemini-companion-hunk-old hunk)
+                      (gemini-companion-hunk-old-count hunk)))
+              differences))
+     (gemini-companion-unified-draw--with-ranges
+      added new-words
+      (mapcar (lambda (hunk)
+                (cons (gemini-companion-hunk-new hunk)
+                      (gemini-companion-hunk-new-count hunk)))
+              differences)))))
+
+(defun gemini-companion-unified-draw--split (side regexp)
+  "Split the ranges of the lines of SIDE into words, matches of REGEXP.
+SIDE has the lines of one side of each change, a list of lists.  Return a cons
+of a text with one word per line, and the vector of these words,
+`gemini-companion-unified-draw--word's."
   (let ((room (* 4 gemini-companion-unified-draw--most-characters))
-        tokens positions)
-    (cl-flet ((add (token position)
-                (push token tokens)
-                (push position positions)))
-      (dolist (lines hunks)
-        ;; No token is equal to that, so no token is moved to another hunk.
-        (add ",next hunk" nil)
-        (dolist (line lines)
-          (pcase-dolist (`(,beg . ,last) (prog1 (reverse (cdr line))
-                                           (setcdr line nil)))
+        (index 0)
+        (texts nil)
+        (words nil))
+    (cl-flet ((add (text line beg end)
+                (push text texts)
+                (push (gemini-companion-unified-draw--word line beg end) words)))
+      (dolist (lines side)
+        ;; No regexp matches this text, so each change is compared with itself.
+        (add ",next hunk" nil nil nil)
+        (pcase-dolist (`(,text . ,ranges) lines)
+          (pcase-dolist (`(,beg . ,last) ranges)
             (cl-decf room (- last beg))
             (while (< beg last)
               (let ((end (if (< room 0)
-                             last ; more tokens would take too long
-                           (string-match regexp (car line) beg)
+                             last ; splitting the rest would take too long
+                           (string-match regexp text beg)
                            (min last (match-end 0)))))
-                (add (substring-no-properties (car line) beg end)
-                     (list line beg end))
+                (add (substring-no-properties text beg end) index beg end)
                 (setq beg end)))
-            (add "" (list line last last))))))
-    (cons (mapconcat (lambda (token) (concat token "\n")) (nreverse tokens) "")
-          (vconcat (nreverse positions)))))
+            (add "" index last last))
+          (cl-incf index))))
+    (cons (mapconcat (lambda (text) (concat text "\n")) (nreverse texts) "")
+          (vconcat (nreverse words)))))
 
-(defun gemini-companion-unified-draw--add-token-ranges (positions changed)
-  "Add the ranges of CHANGED tokens to their lines, the last one first.
-POSITIONS are those of `gemini-companion-unified-draw--tokenize'.  CHANGED is an
-alist of the number of a token, from 1 on, and of how many differ from there.
-If none does, as only the other text has some, an empty range is added."
-  (pcase-dolist (`(,first . ,count) changed)
-    (dotimes (n (max 1 count))
-      (pcase (and (<= (+ first n) (length positions))
-                  (aref positions (+ first n -1)))
-        (`(,line ,beg ,end)
-         (let ((last (cadr line))
-               (end (if (zerop count) beg end)))
-           ;; Ranges with at most one character between them are one.
-           (if (and last (<= beg (1+ (cdr last))))
-               (setcdr last (max end (cdr last)))
-             (push (cons beg end) (cdr line)))))))))
+(defun gemini-companion-unified-draw--with-ranges (side words differences)
+  "Return SIDE with the ranges of the words that differ.
+For SIDE and WORDS, see `gemini-companion-unified-draw--split'.  DIFFERENCES
+is a list of (FIRST . COUNT): COUNT words differ from the number FIRST on, which
+begins at 1.  If COUNT is 0, the other side has more words before FIRST."
+  (let ((ranges (make-vector (apply #'+ (mapcar #'length side)) nil))
+        (index -1))
+    (pcase-dolist (`(,first . ,count) differences)
+      (seq-doseq (word (seq-subseq words
+                                   (min (1- first) (length words))
+                                   (min (+ first (max 1 count) -1)
+                                        (length words))))
+        (pcase-let (((cl-struct gemini-companion-unified-draw--word line beg end)
+                     word))
+          (when line
+            (let ((last (car (aref ranges line)))
+                  (end (if (zerop count) beg end)))
+              ;; Words that touch, or almost, are one.
+              (if (and last (<= beg (1+ (cdr last))))
+                  (setcdr last (max end (cdr last)))
+                (push (cons beg end) (aref ranges line))))))))
+    (mapcar (lambda (lines)
+              (mapcar (lambda (line)
+                        (cons (car line)
+                              (reverse (aref ranges (cl-incf index)))))
+                      lines))
+            side)))
 
 (defun gemini-companion-unified-draw--drop-rewritten (sides)
-  "Drop the ranges of the lines of SIDES, (REMOVED ADDED), that mostly differ.
-If there are as many removed as added lines, drop those of both lines of
-such a pair.  Of other lines, drop those in the indentation, and put the
-first one first."
-  (dolist (lines (if (apply #'= (mapcar #'length sides))
-                     (apply #'cl-mapcar #'list sides)
-                   (mapcar #'list (apply #'append sides))))
-    (let ((rewritten (seq-some #'gemini-companion-unified-draw--rewritten-p lines)))
-      (pcase-dolist ((and line `(,text . ,ranges)) lines)
-        (setcdr line (unless rewritten
-                       (reverse
-                        (cl-remove (gemini-companion-unified-draw--indentation text)
-                                   ranges :test #'>= :key #'cdr))))))))
+  "Return SIDES, (REMOVED ADDED), without the ranges of rewritten lines.
+If there are as many removed as added lines, a pair is rewritten if one of its
+lines is.  In the other lines, drop the ranges in the indentation."
+  (pcase-let ((`(,removed ,added) sides))
+    (cl-flet ((clean (line &rest others)
+                (pcase-let ((`(,text . ,ranges) line))
+                  (cons text
+                        (unless (seq-some
+                                 #'gemini-companion-unified-draw--rewritten-p
+                                 (cons line others))
+                          (cl-remove
+                           (gemini-companion-unified-draw--indentation text)
+                           ranges :test #'>= :key #'cdr))))))
+      (if (length= removed (length added))
+          (list (cl-mapcar #'clean removed added)
+                (cl-mapcar #'clean added removed))
+        (list (mapcar #'clean removed)
+              (mapcar #'clean added))))))
 
 (defun gemini-companion-unified-draw--rewritten-p (line)
   "Return non-nil if most of LINE, (TEXT . RANGES), is in its ranges."
@@ -533,10 +597,11 @@ first one first."
          (<= (- (length text) indent) (* 2 amount)))))
 
 (defun gemini-companion-unified-draw--indentation (text)
+  "Return the number of blanks at the beginning of TEXT."
   (- (length text) (length (string-trim-left text))))
 
 (defun gemini-companion-unified-draw-fold-here ()
-  "Return the fold at point, shown or not, or nil."
+  "Return the fold at point, folded or unfolded, or nil."
   (or (get-text-property (point) 'gemini-companion-fold)
       (get-text-property (point) 'gemini-companion-unfolded)))
 

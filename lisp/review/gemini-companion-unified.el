@@ -31,7 +31,7 @@
 ;;;; Keys
 
 (defvar gemini-companion-unified-mode-map
-  ;; In place of those of `special-mode'.
+  ;; The keys of `special-mode' are not inherited.
   (make-composed-keymap nil (gemini-companion-review-make-map 'unified))
   "Keys in the unified view of a review, beside the keys of all views.")
 
@@ -39,20 +39,20 @@
   "Major mode for a proposal of a CLI as a unified diff.
 Each line begins with its numbers in the file and in the proposal,
 and a sign: `-' for a removed line, `+' for an added one.  Before the
-sign, `x' marks a line of an excluded hunk, `*' one that you edited.
+sign, `x' marks a line of an excluded hunk, `*' a line that you edited.
 
 \\{gemini-companion-unified-mode-map}"
   :interactive nil
-  ;; A global mode may have turned them on.
+  ;; A global mode may have turned on line numbers.
   :after-hook (setq display-line-numbers nil)
   (setq buffer-undo-list t
         truncate-lines nil)
-  ;; The face of the current line would hide whether it is removed or added.
+  ;; Highlighting of the current line would hide whether it is removed or added.
   (setq-local global-hl-line-mode nil)
-  ;; The numbers stay before a line in Hebrew.
+  ;; Otherwise, line numbers would be at the end of a line in Hebrew.
   (setq-local bidi-paragraph-direction 'left-to-right
               glyphless-char-display gemini-companion-text-glyphless
-              imenu-create-index-function #'gemini-companion-unified-index)
+              imenu-create-index-function #'gemini-companion-unified--index)
   (gemini-companion-commands-letters-are-keys 'gemini-companion-unified-mode))
 
 ;;;; State
@@ -63,17 +63,17 @@ sign, `x' marks a line of an excluded hunk, `*' one that you edited.
                (:constructor gemini-companion-unified-make)
                (:copier nil))
   "A review as a unified diff.
-Its buffers are that of the diff and the proposal.  USER-LINE is the line
-of the file where the user was, or nil."
+Its buffers are the diff and the proposal.  USER-LINE is the line of the file
+at which point was, or nil."
   user-line)
 
-(cl-defstruct (gemini-companion-unified--place
+(cl-defstruct (gemini-companion-unified--user-position
                (:noinline t)
-               (:constructor gemini-companion-unified--make-place (line row))
+               (:constructor gemini-companion-unified--make-user-position (line row))
                (:copier nil))
-  "Where the user was in the window of a file.
-LINE is the number of the line, from 1 on, and ROW that of the screen line
-where it begins, from the top of the frame."
+  "Position of point in the window of a file.
+LINE is the number of the line, from 1 on, and ROW the screen line at which it
+begins, counted from the top of the frame."
   line row)
 
 ;;;; View
@@ -83,8 +83,8 @@ where it begins, from the top of the frame."
   "Show VIEW as a unified diff; KEEP is as in the generic function."
   (let* ((edit (gemini-companion-view-edit view))
          (original (gemini-companion-edit-texts-original edit))
-         (window (gemini-companion-windows-place-of-diff edit keep))
-         (place (gemini-companion-unified--place-in window edit))
+         (window (gemini-companion-windows-for-diff edit keep))
+         (position (gemini-companion-unified--user-position-in window edit))
          (buffer (with-current-buffer original ; for its directory
                    (generate-new-buffer
                     (format "*gemini diff: %s*"
@@ -92,8 +92,8 @@ where it begins, from the top of the frame."
     (setf (gemini-companion-view-buffers view)
           (list buffer (gemini-companion-edit-proposal-buffer edit))
           (gemini-companion-unified-view-user-line view)
-          (and place
-               (min (gemini-companion-unified--place-line place)
+          (and position
+               (min (gemini-companion-unified--user-position-line position)
                     (1+ (gemini-companion-unified-draw-last-line original)))))
     (with-current-buffer buffer
       ;; A failing hook of the user must not prevent the review.
@@ -105,7 +105,7 @@ where it begins, from the top of the frame."
       (gemini-companion-header-set)
       (gemini-companion-page-refresh))
     (gemini-companion-windows-show-diff buffer edit window keep)
-    (unless (and place (gemini-companion-unified--return-to place))
+    (unless (and position (gemini-companion-unified--return-to position))
       (gemini-companion-unified-reveal))))
 
 (cl-defmethod gemini-companion-view-hunk ((view gemini-companion-unified-view))
@@ -123,13 +123,13 @@ where it begins, from the top of the frame."
 
 (cl-defmethod gemini-companion-view-compare
   ((view gemini-companion-unified-view))
-  "Compare again, and draw VIEW again."
+  "Compare the texts of VIEW again, and redraw it."
   (with-current-buffer (car (gemini-companion-view-buffers view))
     (gemini-companion-page-refresh)))
 
 (cl-defmethod gemini-companion-view-follow
   ((view gemini-companion-unified-view) (_event (eql 'changed)))
-  "Draw VIEW again soon, as the user has edited its proposal."
+  "Redraw VIEW soon, as the user has edited its proposal."
   (gemini-companion-page-refresh-soon
    (car (gemini-companion-view-buffers view))))
 
@@ -137,35 +137,35 @@ where it begins, from the top of the frame."
   "Kill the buffer of the diff of VIEW."
   (gemini-companion-edit-discard (car (gemini-companion-view-buffers view))))
 
-;;;; Place of the user
+;;;; User position
 
-;; A diff in the window of its file shows the line of the user where that was, so
+;; A diff in the window of its file displays the line of point at the same row, so
 ;; that the text does not jump.
-(defun gemini-companion-unified--place-in (window edit)
+(defun gemini-companion-unified--user-position-in (window edit)
   "Return the position of the user in WINDOW, a window or nil.
-Return nil if WINDOW does not display the file of EDIT."
+If WINDOW does not display the file of EDIT, return nil."
   (when (and window
              (eq (window-buffer window)
                  (gemini-companion-names-buffer (gemini-companion-edit-file edit))))
     (with-selected-window window
       (let ((beg (line-beginning-position)))
-        (gemini-companion-unified--make-place
+        (gemini-companion-unified--make-user-position
          (line-number-at-pos nil 'absolute)
          (+ (nth 1 (window-body-edges))
             (count-screen-lines (min beg (window-start)) beg)))))))
 
-(defun gemini-companion-unified--return-to (place)
-  "Scroll the line of PLACE to its row, and move point to a visible hunk.
-Prefer the last hunk up to that line to the next one.  If neither is visible,
-or the line is not drawn, return nil and do not move point."
+(defun gemini-companion-unified--return-to (position)
+  "Scroll the line of POSITION to its row, and move point to a visible hunk.
+Prefer the previous hunk to the next one.  If neither is visible, or the line
+is not drawn, return nil and do not move point."
   (when-let* ((first (point))
               (there (text-property-any
                       (point-min) (point-max) 'gemini-companion-old
-                      (gemini-companion-unified--place-line place))))
+                      (gemini-companion-unified--user-position-line position))))
     (goto-char there)
-    (recenter (max 0 (- (gemini-companion-unified--place-row place)
+    (recenter (max 0 (- (gemini-companion-unified--user-position-row position)
                         (nth 1 (window-body-edges)))))
-    ;; If all fits, hide no hunk above it.
+    ;; If the whole diff fits, do not scroll.
     (when (<= (count-screen-lines) (window-body-height))
       (set-window-start nil (point-min)))
     (end-of-line)
@@ -220,13 +220,13 @@ that line is not folded."
       (buffer-string))))
 
 (defun gemini-companion-unified--with-user-line (hunks line)
-  "Return HUNKS with an empty hunk inserted at LINE of the file, from 1.
+  "Return HUNKS with an empty hunk at LINE of the file, which begins at 1.
 If LINE is in a hunk, return HUNKS."
   (let* ((before (seq-take-while (lambda (hunk)
                                    (<= (gemini-companion-hunk-old hunk) line))
                                  hunks))
          (last (or (car (last before)) (gemini-companion-hunk-make 1 0 1 0)))
-         ;; As many lines are unchanged between the hunk before and LINE.
+         ;; The number of unchanged lines between the previous hunk and LINE.
          (between (- line (gemini-companion-hunk-old-end last))))
     (if (< between 0)
         hunks
@@ -240,7 +240,7 @@ If LINE is in a hunk, return HUNKS."
   "back to the diff")
 
 (cl-defmethod gemini-companion-view-line ((_ gemini-companion-unified-view))
-  "Return the line of the proposal at point, or the next displayed one."
+  "Return the line of the proposal at point, or the next displayed line."
   (if-let* ((there (text-property-not-all (line-beginning-position) (point-max)
                                           'gemini-companion-line nil)))
       (get-text-property there 'gemini-companion-line)
@@ -250,13 +250,13 @@ If LINE is in a hunk, return HUNKS."
 
 (cl-defmethod gemini-companion-view-move
   ((view gemini-companion-unified-view) count)
-  "Go forward by COUNT hunks in VIEW, or parts of a long line.
-In the proposal, go to the lines of the hunk there."
+  "Go forward by COUNT hunks in VIEW, or by changes in a long line.
+If the proposal is the current buffer, move in the proposal."
   (pcase-let ((`(,buffer ,proposal) (gemini-companion-view-buffers view)))
     (if (eq (current-buffer) proposal)
         (gemini-companion-unified--move-in-proposal count)
       (with-selected-window (or (get-buffer-window buffer)
-                                (user-error "The diff is not shown here"))
+                                (user-error "The diff is not displayed"))
         (gemini-companion-unified--move-in-diff count)
         (gemini-companion-unified-reveal)))))
 
@@ -276,7 +276,7 @@ In the proposal, go to the lines of the hunk there."
 
 (defun gemini-companion-unified--move-in-diff (count)
   "Go forward by COUNT hunks or changes in the current buffer, a diff.
-A long diff gets more text if that is necessary."
+Draw more of a long diff if necessary."
   (let ((back (< count 0)))
     (dotimes (_ (abs count))
       (goto-char (or (gemini-companion-unified-change back)
@@ -303,7 +303,7 @@ A long diff gets more text if that is necessary."
 
 (defun gemini-companion-unified--draw-to (line)
   "Return the position of LINE of the proposal in the diff, or nil.
-A long diff gets more text until it has LINE."
+Draw more of a long diff until it has LINE."
   (let ((find (lambda ()
                 (text-property-any (point-min) (point-max)
                                    'gemini-companion-line line))))
@@ -333,7 +333,7 @@ If BACK is non-nil, return the position of the previous one."
       (setq position (funcall next (1+ position))))
     (nreverse positions)))
 
-(defun gemini-companion-unified-index ()
+(defun gemini-companion-unified--index ()
   "Return the visible hunks and changes of this diff as an index of Imenu.
 The value is a list of (NAME . POSITION), in order.  NAME is the number of
 the line in the proposal, or in the file if it was removed, and its text."
@@ -400,7 +400,7 @@ to the fold that contains it."
           (set-window-point nil (point)))))))
 
 (defun gemini-companion-unified--go-to-line (line)
-  "Go to LINE of the proposal in the diff, or to the fold that it is in."
+  "Go to LINE of the proposal in the diff, or to the fold that has it."
   (goto-char (point-max))
   (let ((last (text-property-search-backward
                'gemini-companion-line line

@@ -27,23 +27,23 @@
 ;;;; State
 
 (defconst gemini-companion-windows--side-columns 80
-  "Least width of each of two windows beside each other.")
+  "Minimum width of each of two windows beside each other.")
 
 (defconst gemini-companion-windows-ediff-columns
   (* 2 gemini-companion-windows--side-columns)
-  "Least width of an Ediff session.")
+  "Minimum width of an Ediff session.")
 
 (defconst gemini-companion-windows-ediff-lines 15
-  "Least height of an Ediff session.  With less, a unified diff shows more.")
+  "Minimum height of an Ediff session.  Below it, a unified diff shows more.")
 
 (defconst gemini-companion-windows--diff-columns 60
-  "Least width of the window of a unified diff, beside others.")
+  "Minimum width of the window of a unified diff beside other windows.")
 
 (defconst gemini-companion-windows--diff-lines 8
-  "Least height of the window of a unified diff.")
+  "Minimum height of the window of a unified diff.")
 
 (defconst gemini-companion-windows--taken-lines 12
-  "Least height of the window of a file that a unified diff takes.")
+  "Minimum height of the window of a file in which a unified diff is displayed.")
 
 (defconst gemini-companion-windows--quit-parameters
   '(quit-restore quit-restore-prev)
@@ -51,21 +51,21 @@
 Emacs 31 saves the first one in the second one if the window displays another
 buffer; earlier versions overwrite the first one.")
 
-;; Emacs 31 has it.
+;; This variable exists since Emacs 31.
 (defvar quit-restore-window-no-switch)
 
 (defvar gemini-companion-windows--last-diff nil
   "Cons (EDIT . WINDOW) of the last unified diff, or nil.
-WINDOW may be deleted, or show another buffer meanwhile.")
+WINDOW may be deleted, or display another buffer now.")
 
 (cl-defstruct (gemini-companion-windows--layout
                (:noinline t)
                (:constructor gemini-companion-windows--make-layout)
                (:copier nil))
   "The windows of a frame before a review.
-FRAME has them, CONFIGURATION is the value of `current-window-configuration',
-and SELECTED the selected window, with the marker POINT at its point.  A
-configuration does not keep that point if other windows show its buffer."
+CONFIGURATION is the window configuration of FRAME.  SELECTED is the selected
+window, and the marker POINT is at its point: a window configuration lacks that
+point if other windows display the same buffer."
   frame configuration selected point)
 
 (cl-defstruct (gemini-companion-windows--shown
@@ -79,12 +79,12 @@ slots are values of the functions with these names, such as `window-start'."
 
 ;;;; A window for a review
 
-(defun gemini-companion-windows-make (buffer edit lines columns &optional keep)
-  "Show BUFFER of EDIT in a window of the selected frame, and return it.
-The terminal of its CLI stays visible if there is room beside it, else
-the window gets the whole frame.  If KEEP is non-nil, the selected window
-stays visible and selected in any case; return nil if there is no room.
-LINES and COLUMNS are its least height and width."
+(defun gemini-companion-windows--make (buffer edit lines columns &optional keep)
+  "Show BUFFER of EDIT in a window of the selected frame, and return the window.
+LINES and COLUMNS are its minimum height and width.  The terminal of the CLI
+stays visible if there is room beside it; otherwise the window gets the whole
+frame.  If KEEP is non-nil, the selected window stays visible and selected;
+return nil if there is no room for that."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
          (used (and keep (gemini-companion-windows--used)))
@@ -105,8 +105,8 @@ LINES and COLUMNS are its least height and width."
              window)))))
 
 (defun gemini-companion-windows--used ()
-  "Return the window of the selected frame where the user works.
-If the minibuffer is selected, that is the window selected before it."
+  "Return the selected window, but not the minibuffer.
+If the minibuffer is selected, return the window selected before it."
   (or (minibuffer-selected-window)
       (if (window-minibuffer-p)
           (car (gemini-companion-windows--main))
@@ -124,7 +124,8 @@ If the minibuffer is selected, that is the window selected before it."
               (window-list nil 'no-minibuffer)))
 
 (defun gemini-companion-windows-terminal (edit &optional frame)
-  "Return the window of the terminal of EDIT's CLI on this frame, or on FRAME."
+  "Return the window of the terminal of the CLI of EDIT, or nil.
+Search FRAME, by default the selected frame."
   (when-let* ((buffer (gemini-companion-session-terminal
                        (gemini-companion-edit-session edit))))
     (get-buffer-window buffer frame)))
@@ -134,13 +135,14 @@ If the minibuffer is selected, that is the window selected before it."
 It is the largest window that is not in KEPT.  If that is too small, delete
 the other windows that are not in KEPT; and if it is still too small, split
 the first window of KEPT.  For LINES and COLUMNS, see
-`gemini-companion-windows-make'."
+`gemini-companion-windows--make'."
   (let* ((others (seq-difference (gemini-companion-windows--main) kept #'eq))
          (largest (car (seq-sort-by (lambda (window)
                                       (* (window-total-width window)
                                          (window-total-height window)))
                                     #'> others)))
-         ;; At these sides of a new window, the first one stays at its edge.
+         ;; With the new window at one of these sides, the first window of KEPT
+         ;; stays at the edge of the frame.
          (sides (list (if (< 0 (window-left-column (car kept))) 'left 'right)
                       (if (< (window-top-line (frame-root-window))
                              (window-top-line (car kept)))
@@ -155,7 +157,8 @@ the first window of KEPT.  For LINES and COLUMNS, see
                                        lines columns))))
 
 (defun gemini-companion-windows--fits-p (window lines columns)
-  "Return non-nil if WINDOW, or nil, has LINES and COLUMNS at least."
+  "Return non-nil if WINDOW has at least LINES and COLUMNS.
+WINDOW may be nil: then return nil."
   (and window
        (<= columns (window-total-width window))
        (<= lines (window-total-height window))))
@@ -176,15 +179,16 @@ the first window of KEPT.  For LINES and COLUMNS, see
 
 (defun gemini-companion-windows--split (window sides narrow lines columns)
   "Return a new window beside, above or below WINDOW, or nil without room.
-SIDES is a list of `left' or `right' and `above' or `below'.  If NARROW
-is non-nil, any width will do for one above or below.  See
-`gemini-companion-windows-make' for LINES and COLUMNS."
+SIDES is a list of `left' or `right' and `above' or `below'.  If NARROW is
+non-nil, a window above or below may have any width.  See
+`gemini-companion-windows--make' for LINES and COLUMNS."
   (let* ((width (window-total-width window))
          (height (window-total-height window))
          (most-lines (/ (* 2 height) 3))
          (ediff-fits (and (<= gemini-companion-windows-ediff-columns width)
                           (<= gemini-companion-windows-ediff-lines most-lines)))
-         ;; In a turn with both views, the other windows stay as they are.
+         ;; A turn may have both views: a window that fits Ediff is not changed
+         ;; between them.
          (least-columns (if (and ediff-fits
                                  (plist-get
                                   (cddr (assq gemini-companion-review-view
@@ -203,11 +207,11 @@ is non-nil, any width will do for one above or below.  See
 
 ;;;; A unified diff
 
-(defun gemini-companion-windows-place-of-diff (edit &optional keep)
+(defun gemini-companion-windows-for-diff (edit &optional keep)
   "Return the window of this frame for a unified diff of EDIT, or nil.
-It is the window of the previous diff if that was of the same turn, or else a
-window that displays the file.  It is never the terminal of the CLI, a low
-window or, if KEEP is non-nil, the window where the user works."
+It is the window of the previous diff of the same turn, or else a window that
+displays the file.  It is never the terminal of the CLI, a low window or, if
+KEEP is non-nil, the selected window."
   (pcase-let* ((`(,last . ,last-window) gemini-companion-windows--last-diff)
                (file (gemini-companion-names-buffer
                       (gemini-companion-edit-file edit)))
@@ -227,16 +231,16 @@ window or, if KEEP is non-nil, the window where the user works."
                      (not (memq window kept))))
               candidates)))
 
-(defun gemini-companion-windows-show-diff (buffer edit place &optional keep)
+(defun gemini-companion-windows-show-diff (buffer edit preferred &optional keep)
   "Show BUFFER, the unified diff of EDIT, and select its window.
-PLACE is the value of `gemini-companion-windows-place-of-diff'.  If it is nil,
+PREFERRED is the value of `gemini-companion-windows-for-diff'.  If it is nil,
 use the selected window, or if the terminal of the CLI is on the frame, make a
-window.  If KEEP is non-nil, the selected window stays visible.  The user's
-`display-buffer-alist' takes precedence.  Signal a `user-error' if there is no
-window for BUFFER."
+window.  If KEEP is non-nil, the selected window stays visible.  The user
+option `display-buffer-alist' takes precedence.  Signal a `user-error' if there
+is no window for BUFFER."
   (let* ((in-place (lambda (buffer _alist)
-                     (when place
-                       (gemini-companion-windows--fill place buffer))))
+                     (when preferred
+                       (gemini-companion-windows--fill preferred buffer))))
          (in-selected (lambda (buffer alist)
                         ;; The terminal may be in the selected window.
                         (unless (or (gemini-companion-windows-terminal edit)
@@ -244,12 +248,12 @@ window for BUFFER."
                                        gemini-companion-windows--diff-lines))
                           (display-buffer-same-window buffer alist))))
          (in-new (lambda (buffer _alist)
-                   (gemini-companion-windows-make
+                   (gemini-companion-windows--make
                     buffer edit
                     gemini-companion-windows--diff-lines
                     gemini-companion-windows--diff-columns
                     keep)))
-         ;; Where all windows are dedicated, Emacs would make a new frame.
+         ;; If all windows are dedicated, Emacs would make a new frame.
          (nowhere (lambda (_buffer _alist) 'fail))
          (window (display-buffer
                   buffer `((,in-place ,in-selected ,in-new ,nowhere)
@@ -263,7 +267,7 @@ window for BUFFER."
     (setq gemini-companion-windows--last-diff (cons edit window))))
 
 (defun gemini-companion-windows-exchange (buffer)
-  "Show BUFFER in the selected window, in place of another one of its review."
+  "Replace the buffer of a review in the selected window by BUFFER."
   (gemini-companion-windows-at-once
     (set-window-buffer (selected-window) buffer)))
 
@@ -277,7 +281,7 @@ window for BUFFER."
 If KEEP is non-nil, the selected window stays visible.  If there is no
 room, signal `gemini-companion-windows-too-small'."
   (let* ((terminal (gemini-companion-windows-terminal edit))
-         (window (gemini-companion-windows-make
+         (window (gemini-companion-windows--make
                   buffer edit gemini-companion-windows-ediff-lines
                   gemini-companion-windows-ediff-columns keep)))
     (when (or (null window)
@@ -299,7 +303,7 @@ window of the panel is selected; SET-UP must set its buffer."
          (window (car windows)))
     (save-current-buffer
       (mapc #'delete-window (cdr windows)))
-    ;; Ediff dedicates the window of the panel, which may be the one that is left.
+    ;; Ediff dedicates the window of the panel, which may be the remaining window.
     (set-window-dedicated-p window nil)
     (set-window-parameter window 'mode-line-format nil)
     (let ((panel-window (split-window window -2 'below))
@@ -330,12 +334,12 @@ the windows, and point of the current buffer."
 
 ;;;; Other buffers
 
-(defun gemini-companion-windows-for-list ()
+(defun gemini-companion-windows--for-other-buffer ()
   "Return a window of this frame for a buffer that must not hide a CLI.
-Prefer a window of a review, which shows the review again when that
-buffer is left.  Otherwise return the least recently used window that
-is not the terminal of a CLI.  Return nil if there is no such window,
-or neither a review nor a terminal."
+Prefer a window of a review, which displays the review again after the buffer
+is quit.  Otherwise, return the least recently used window that is not the
+terminal of a CLI.  Return nil if there is no such window, or if the frame
+displays neither a review nor a terminal."
   (let* ((windows (seq-remove #'window-dedicated-p
                               (gemini-companion-windows--main)))
          (terminals (mapcar #'gemini-companion-session-terminal
@@ -352,9 +356,10 @@ or neither a review nor a terminal."
            (car (seq-sort-by #'window-use-time #'< others))))))
 
 (defun gemini-companion-windows-display-covering (buffer _alist)
-  "Display BUFFER in `gemini-companion-windows-for-list', if there is one.
-This is an action function of `display-buffer'."
-  (when-let* ((window (gemini-companion-windows-for-list)))
+  "Display BUFFER in a window that hides no CLI, if there is one.
+The window is `gemini-companion-windows--for-other-buffer'.  This is an action
+function of `display-buffer'."
+  (when-let* ((window (gemini-companion-windows--for-other-buffer)))
     (display-buffer-record-window 'reuse window buffer)
     (set-window-buffer window buffer)
     window))
@@ -384,12 +389,12 @@ would have had.  This is an action function of `display-buffer'."
     window))
 
 (defun gemini-companion-windows-show-beside (buffer display)
-  "Show BUFFER in another window than the selected one by DISPLAY.
-That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
-no review is hidden."
+  "Show BUFFER by the function DISPLAY, but not in the selected window.
+DISPLAY is `pop-to-buffer' or `display-buffer'.  Hide neither the terminal of a
+CLI nor a review."
   (gemini-companion-windows-at-once
     (funcall display buffer
-             (if (gemini-companion-windows-for-list)
+             (if (gemini-companion-windows--for-other-buffer)
                  '((display-buffer-reuse-window
                     display-buffer-below-selected)
                    (category . gemini-companion-file)
@@ -398,15 +403,15 @@ no review is hidden."
                      (inhibit-same-window . t))))))
 
 (defun gemini-companion-windows-uncover (buffers)
-  "Quit the windows of this frame that cover BUFFERS, which are then shown."
-  ;; Where the user has set it, Emacs 31 would rather delete these windows.
+  "Quit the windows of this frame that cover BUFFERS, to display these again."
+  ;; If this variable is non-nil, Emacs 31 would delete these windows.
   (let ((quit-restore-window-no-switch nil))
     (mapc #'quit-restore-window
           (gemini-companion-windows--covering (selected-frame) buffers))))
 
 (defun gemini-companion-windows--covering (frame buffers)
   "Return the windows of FRAME in which another buffer covers one of BUFFERS.
-They show that one again when the other buffer is quit."
+Quitting such a window displays the covered buffer again."
   (cl-flet ((covers (window parameter)
               (pcase (window-parameter window parameter)
                 (`(,_ (,buffer . ,_) ,_ ,shown . ,_)
@@ -422,8 +427,8 @@ They show that one again when the other buffer is quit."
 (defun gemini-companion-windows--layout-now ()
   "Return the layout of the selected frame."
   (let ((window-persistent-parameters
-         ;; Without these, it would not be atomic, or quitting *Help* not
-         ;; delete it.
+         ;; Otherwise, restored windows would not be atomic, and quitting *Help*
+         ;; would not delete its window.
          `((window-atom . t)
            ,@(mapcar (lambda (parameter) (cons parameter t))
                      gemini-companion-windows--quit-parameters)
@@ -455,21 +460,21 @@ selected window again at the end."
   "Select WINDOW, which was selected before a review was opened.
 USED are the windows at that time, the last used one last; restore the order of
 those that are still live."
-  ;; The user's `display-buffer-alist' may have opened a tab for the review.
+  ;; By `display-buffer-alist', the review may be in a new tab.
   (unless (window-live-p window)
     (tab-bar-switch-to-recent-tab))
   (when (window-live-p window)
     (select-window window)
-    ;; If WINDOW is deleted, Emacs selects the one that was used last.
+    ;; If WINDOW is deleted, Emacs selects the most recently used window.
     (mapc #'window-bump-use-time (seq-filter #'window-live-p used))))
 
 (defun gemini-companion-windows--restore (layout)
   "Restore LAYOUT, except for the minibuffer.
-Windows of a terminal follow its output."
+In the windows of a terminal, point stays at the end of the output."
   (let ((frame (gemini-companion-windows--layout-frame layout))
         (selected (gemini-companion-windows--layout-selected layout))
         (point (gemini-companion-windows--layout-point layout))
-        ;; A configuration moves point of its selected buffer.
+        ;; `set-window-configuration' moves point of the selected buffer.
         (ends (mapcar (lambda (buffer)
                         (with-current-buffer buffer
                           (cons buffer (point))))
@@ -487,8 +492,8 @@ Windows of a terminal follow its output."
 ;;;; Closing
 
 (defun gemini-companion-windows-restore-after-review (layout buffers windows)
-  "Restore LAYOUT after a review in BUFFERS and WINDOWS, and quit the latter.
-A tab that was made for the review is closed unless it has other windows."
+  "Restore LAYOUT after a review in BUFFERS and WINDOWS; quit these windows.
+Close a tab that was made for the review, unless it has other windows."
   (let ((review-tab (pcase (window-parameter (car windows) 'quit-restore)
                       (`(tab tab ,_ ,buffer) (memq buffer buffers)))))
     (pcase (gemini-companion-windows--review-location
@@ -544,7 +549,7 @@ the user has added other windows to it."
 (defun gemini-companion-windows--quit (buffers)
   "Quit each window of BUFFERS, and delete a frame or tab made for it."
   (let ((frame-auto-hide-function #'delete-frame))
-    ;; A window that quits would show the next one of these buffers.
+    ;; Otherwise, a window that quits could display the next of these buffers.
     (mapc #'bury-buffer buffers)
     (dolist (buffer buffers)
       (dolist (window (get-buffer-window-list buffer nil t))
@@ -617,7 +622,7 @@ the buffer in another window of FRAME if SELECTED is non-nil, or return nil."
   (let ((start (gemini-companion-windows--shown-start shown))
         (margins (gemini-companion-windows--shown-margins shown)))
     (set-window-margins window (car margins) (cdr margins))
-    ;; A smaller window had to scroll down.
+    ;; While the window was smaller, its start may have moved down.
     (when (or (equal (gemini-companion-windows--shown-edges shown)
                      (window-edges window))
               (< start (window-start window)))

@@ -18,9 +18,9 @@
 
 ;;;; Names of files
 
-(cl-defstruct (gemini-companion-label-place
+(cl-defstruct (gemini-companion-label-location
                (:noinline t)
-               (:constructor gemini-companion-label--make-place
+               (:constructor gemini-companion-label--make-location
                              (name host root link plan))
                (:copier nil))
   "Location of a file, as seen by the CLI that writes it.
@@ -31,7 +31,7 @@ LINK is nil, or the name that the CLI used if that is a symbolic link to
 somewhere else.  PLAN is non-nil for the plan of a CLI."
   name host root link plan)
 
-(defun gemini-companion-label-place (file &optional session)
+(defun gemini-companion-label-location (file &optional session)
   "Return the location of FILE for the CLI of SESSION, or for any CLI if nil.
 The value is a struct.  Finding true names takes system calls, so call this
 once for all texts about a file."
@@ -50,27 +50,27 @@ once for all texts about a file."
                        (gemini-companion-label--below
                         file
                         (car (gemini-companion-roots-outermost file session))))))
-    (gemini-companion-label--make-place
+    (gemini-companion-label--make-location
      name host root link (gemini-companion-review-plans-file-p true-name))))
 
 (defun gemini-companion-label-file (file &optional session plain)
   "Return the name of FILE for the user.
 It is the true name, relative to the workspace root of the CLI of SESSION or,
 if SESSION is nil, to any root.  For PLAIN and the format, see
-`gemini-companion-label-place-text'."
-  (gemini-companion-label-place-text (gemini-companion-label-place file session)
+`gemini-companion-label-location-text'."
+  (gemini-companion-label-location-text (gemini-companion-label-location file session)
                                      plain))
 
-(defun gemini-companion-label-place-text (place &optional plain)
-  "Return the name of the file at PLACE for the user.
+(defun gemini-companion-label-location-text (location &optional plain)
+  "Return the name of the file at LOCATION for the user.
 Invisible characters are escaped, and a long name is shortened in the middle.
 Unless PLAIN is non-nil, the text names the plan of a CLI, and has a warning, in
 a face, if the file is outside all roots, or if its name is a symbolic link to
 somewhere else.  Examples are src/a.el and, if PLAIN is nil:
   a file outside your projects: /etc/hosts
   the plan: add-search.md"
-  (pcase-let (((cl-struct gemini-companion-label-place name host root link plan)
-               place))
+  (pcase-let (((cl-struct gemini-companion-label-location name host root link plan)
+               location))
     (let ((text (concat (and host
                              (concat (gemini-companion-names-title host) ":"))
                         (gemini-companion-names-shown name))))
@@ -88,24 +88,24 @@ somewhere else.  Examples are src/a.el and, if PLAIN is nil:
                                    (gemini-companion-names-shown link))))
          'face (if root 'warning 'error)))))))
 
-(defun gemini-companion-label-place-base (place columns)
-  "Return the last component of the true name of the file at PLACE.
+(defun gemini-companion-label-location-base (location columns)
+  "Return the last component of the true name of the file at LOCATION.
 It is escaped, and shortened to COLUMNS, or to 16 if COLUMNS is less."
   (gemini-companion-names-shown
-   (file-name-nondirectory (gemini-companion-label-place-name place))
+   (file-name-nondirectory (gemini-companion-label-location-name location))
    (max 16 columns)))
 
-(defun gemini-companion-label-place-warnings (place)
-  "Return warnings about PLACE, a list of phrases with faces.
+(defun gemini-companion-label-location-warnings (location)
+  "Return warnings about LOCATION, a list of phrases with faces.
 It is nil for a file in a workspace root unless its name is a symbolic link to
 somewhere else.  For the plan of a CLI, which is outside of all roots, the
 phrase says that instead of a warning."
   (delq nil
-        (list (cond ((gemini-companion-label-place-root place) nil)
-                    ((gemini-companion-label-place-plan place)
+        (list (cond ((gemini-companion-label-location-root location) nil)
+                    ((gemini-companion-label-location-plan location)
                      (propertize "the plan" 'face 'bold))
                     (t (propertize "outside your projects" 'face '(bold error))))
-              (when (gemini-companion-label-place-link place)
+              (when (gemini-companion-label-location-link location)
                 (propertize "by a symbolic link" 'face '(bold warning))))))
 
 (defun gemini-companion-label--below (file root)

@@ -68,8 +68,8 @@
                 (gemini-companion-label-file (expand-file-name name)))
               (warnings (name)
                 (mapcar #'substring-no-properties
-                        (gemini-companion-label-place-warnings
-                         (gemini-companion-label-place (expand-file-name name))))))
+                        (gemini-companion-label-location-warnings
+                         (gemini-companion-label-location (expand-file-name name))))))
       (should (equal "the plan: add.md" (label ".gemini/tmp/shop/1a/plans/add.md")))
       (should (equal '("the plan") (warnings ".gemini/tmp/shop/1a/plans/add.md")))
       (should (equal "the plan: a\\u202E.md"
