@@ -116,7 +116,7 @@
   (autoload 'gemini-companion-resume-mode "gemini-companion-resume"
     "Mode of the list of conversations that a CLI can resume.")
   (autoload 'gemini-companion-run-again "gemini-companion-resume"
-    "Restart the CLIs in terminals of this Emacs, each after a question." t)
+    "Restart the CLIs in terminals of this Emacs; ask about each of them." t)
   (autoload 'gemini-companion-resume "gemini-companion-resume"
     "List the conversations of the CLI of this project, to resume one." t)
   (autoload 'gemini-companion-merge "gemini-companion-revert"
@@ -124,7 +124,7 @@
   (autoload 'gemini-companion-review "gemini-companion-review"
     "Go to the next review or question." t)
   (autoload 'gemini-companion-set-rule "gemini-companion-rules-set"
-    "Review edits of the file at point always, never, or by no rule." t)
+    "Set a rule: review edits of the file at point always, never, or by no rule." t)
   (autoload 'gemini-companion-status "gemini-companion-status"
     "Show the state of the connections to the CLIs, and problems." t)
   (autoload 'gemini-companion-turn-page "gemini-companion-overview"
@@ -148,16 +148,16 @@
     (autoload 'gemini-companion-send-comments "gemini-companion-comment-send"
       "Send your comments on files to a CLI, all as one prompt." t)
     (autoload 'gemini-companion-compose "gemini-companion-compose"
-      "Write the next prompt of a CLI in a buffer, below its terminal." t)
+      "Compose the next prompt of a CLI in a buffer, below its terminal." t)
     (autoload 'gemini-companion-edit-reject-with-reason "gemini-companion-prompt"
       "Reject EDIT with REASON, which is by default read in the minibuffer." t)
     (autoload 'gemini-companion-send "gemini-companion-send"
       "Insert what is at point into the prompt of a CLI, and go there." t))
   (when (funcall there-p "addon-remote")
     (autoload 'gemini-companion-connect "gemini-companion-remote"
-      "Wait for a CLI that you start by hand on another host." t)
+      "Connect a remote host, for a CLI that you start there by hand." t)
     (autoload 'gemini-companion-disconnect "gemini-companion-remote"
-      "Disconnect HOST, by default the one of this buffer." t))
+      "Disconnect HOST, by default the host of the current buffer." t))
   (when (funcall there-p "addon-tools")
     (autoload 'gemini-companion-tools "gemini-companion-tools"
       "Link the CLIs to this Emacs, or unlink them." t)))

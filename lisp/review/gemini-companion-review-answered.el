@@ -97,7 +97,7 @@ buffer or shift selection, and reads no argument."
            (gemini-companion-review-answered--text-key-p (aref keys 0))
            (not (memq command gemini-companion-review-answered--of-evil)))))
 
-;;;; Keys
+;;;; Replaced commands
 
 (defun gemini-companion-review-answered-set-up ()
   "Make keys close the answered review in the current buffer.

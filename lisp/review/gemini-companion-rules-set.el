@@ -156,7 +156,7 @@ set the rule without a prefix argument")))
           review)))
 
 (defun gemini-companion-set-rule (condition review &optional save)
-  "Set a rule for edits of the file at point: review always, never, or no rule.
+  "Set a rule: review edits of the file at point always, never, or by no rule.
 The rule is for this file, for files with its extension in all projects,
 or for files in its directory and below; you are asked.  CONDITION and
 REVIEW are as in `gemini-companion-review-rules'.  The rule applies until

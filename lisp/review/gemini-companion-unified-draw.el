@@ -25,9 +25,6 @@
   "Number of lines to display at first; the rest is folded.
 Each unfolding of the rest doubles the number.")
 
-(define-obsolete-face-alias 'gemini-companion-own
-  'gemini-companion-user-edited "0.1.0")
-
 (defface gemini-companion-user-edited
   '((t :inherit warning))
   "Face of the mark before lines that you have changed in a proposal."
