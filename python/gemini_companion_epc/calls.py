@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The calls that last until a review has its outcome, as those of Copilot CLI do.
+"""The calls that last until a review has its outcome, such as those of Copilot CLI.
 
-An outcome without an event goes to such a call only; it is kept for a while if none
-waits for it.
+An outcome without an event is sent only to such a call; if no call waits for it, it
+is kept for a while.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class QueuedOutcome:
     """Whether a prompt was written, once that is known."""
 
     def end(self, is_written: bool) -> None:
-        """Record whether it was written; nothing more happens to it."""
+        """Record whether the outcome was written, as the last step."""
         if self.is_sent and not self.is_sent.done():
             self.is_sent.set_result(is_written)
 
@@ -59,7 +59,7 @@ class Calls:
     _outcomes_of: Callable[[str], Iterable[QueuedOutcome]]
     """Function that returns the outcomes of a file that wait, the oldest first."""
     _acknowledge: Callable[[QueuedOutcome], None]
-    """Function called with the outcome that a call has got."""
+    """Function called with an outcome that was sent to a call."""
     limit: float = 0
     """Seconds for which an outcome is kept that no call waits for."""
     _waiting: dict[str, _Waiting] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Calls:
         return await waiting.answer
 
     def hang_up(self, call: Call) -> None:
-        """Record that the client of ``call`` cannot receive its answer any more."""
+        """Record that the client of ``call`` can no longer receive the answer."""
         call.is_gone = True
         for path, waiting in [*self._waiting.items()]:
             if waiting.call is call:
@@ -102,7 +102,7 @@ class Calls:
                 self.release(path)
 
     def answer(self, path: str) -> None:
-        """Answer the call that waits for the outcome of ``path``, if there are both."""
+        """Answer the call for the outcome of ``path``, if both exist."""
         waiting = self._waiting.get(path)
         for outcome in self._outcomes_of(path) if waiting else ():
             if waiting and (
@@ -113,7 +113,7 @@ class Calls:
                 return
 
     def release(self, path: str, is_accepted: bool | None = None) -> None:
-        """Answer the call that waits for the outcome of ``path``, None if no more."""
+        """Answer the call for ``path`` with ``is_accepted``; None means no outcome."""
         waiting = self._waiting.pop(path, None)
         if waiting and not waiting.answer.done():
             waiting.answer.set_result(is_accepted)

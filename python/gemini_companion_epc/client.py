@@ -42,7 +42,7 @@ class Client:
     states_version: bool = False
     """Whether ``clientInfo`` has the version of the CLI, not of a library."""
     has_plain_token: bool = False
-    """Whether it gets the token as it is, and not with its name."""
+    """Whether its bearer is the token alone, without its name."""
     reconnect: str = ""
     """Its command that connects it again after the server has moved to another port.
 
@@ -89,8 +89,8 @@ class Client:
 
     def discovery(self, port: int, token: str, roots: Sequence[str] = ()) -> Json:
         """Return the content of its discovery file, see `Protocol.discovery`."""
-        taken = [root for root in roots if self.can_take(root)]
-        return self.protocol.discovery(port, self.bearer(token), taken)
+        usable = [root for root in roots if self.can_take(root)]
+        return self.protocol.discovery(port, self.bearer(token), usable)
 
     def can_take(self, root: str) -> bool:
         """Return whether the client can be sent the workspace root ``root``."""
@@ -108,9 +108,9 @@ class Client:
 
     def is_installed(self, environ: Mapping[str, str]) -> bool:
         """Return whether a discovery file may be written for the client."""
-        # Unlike Path.is_dir, this is no error if the home cannot be read.
+        # Unlike Path.is_dir, this does not fail if the home cannot be read.
         has_run = os.path.isdir(self.directory(environ).parent)
-        # When it runs for the first time, it searches before the next check; the
-        # CLI with a socket waits, and another program has its name.
+        # A CLI that runs for the first time searches before the next check.  A CLI
+        # with a socket waits, and another program may have its name.
         path = "" if self.has_socket else environ.get("PATH", "")
         return self.searches_temporary or has_run or bool(which(self.name, path=path))

@@ -9,7 +9,7 @@ from secrets import token_urlsafe
 from .types import StartError
 
 LARGEST_BODY = 64 * 1024 * 1024
-"""Number of bytes above which the body of a request is refused."""
+"""Maximum number of bytes of the body of a request."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Config:
     """Whether another process serves at ``port`` until this one is to listen."""
     token: str = field(default_factory=token_urlsafe, repr=False)
     is_exposed: bool = False
-    """Whether another user may know the token; if so, only this user may use it."""
+    """Whether another user may know the token; then each connection is checked."""
     offer_tools: bool = True
     log_file: str = ""
 

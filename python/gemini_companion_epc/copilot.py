@@ -19,7 +19,7 @@ from time import monotonic
 
 from .bridge import directory_in, this_host
 from .client import Client
-from .hooks import Asked, Choice, Edited, Hooks, Turn, field_of
+from .hooks import Choice, Edited, Hooks, Question, Turn, field_of
 from .protocol import Protocol, Reviews, Tool
 from .types import Facts, File, Json, file_name, string
 
@@ -281,44 +281,44 @@ class CopilotHooks(Hooks):
         # A prompt is submitted only when no question is open.
         return "toolResult" in event or "prompt" in event
 
-    def _asked_by_tool(self, event: Facts) -> Asked | None:
+    def _question_of_tool(self, event: Facts) -> Question | None:
         """Return the question or the plan in ``event``, sent before a tool, or None."""
         tool, arguments = event.get("toolName"), event.get("toolArgs")
         if self.has_ended(event) or not isinstance(arguments, dict):
             return None
         if tool == self.INQUIRY:
             choices = _choices_in(arguments)
-            asked = Asked("Question", kind="inquiry", choices=choices)
-            return asked if choices else None
+            question = Question("Question", kind="inquiry", choices=choices)
+            return question if choices else None
         if tool == self.PLAN:
             summary = str(arguments.get("summary"))
             plan = _plan_of(event.get("sessionId"))
             others = {"summary": summary} if plan else {}
-            return Asked("Plan", None, others, kind="plan", plan=plan or summary)
+            return Question("Plan", None, others, kind="plan", plan=plan or summary)
         return None
 
-    def asked(self, event: Facts) -> Asked | None:
+    def question(self, event: Facts) -> Question | None:
         if "toolName" in event:
-            return self._asked_by_tool(event)
+            return self._question_of_tool(event)
         message = event.get("message")
         if event.get("notification_type") == "elicitation_dialog":
             # The text of a question of the model has come before it.
             choices = [Choice(str(message), "", [], False)]
-            return Asked("Question", None, {}, True, kind="inquiry", choices=choices)
-        is_asked = event.get("notification_type") == "permission_prompt"
-        if not is_asked or not isinstance(message, str):
+            return Question("Question", None, {}, True, kind="inquiry", choices=choices)
+        is_permission = event.get("notification_type") == "permission_prompt"
+        if not is_permission or not isinstance(message, str):
             return None
         if message.startswith(self.COMMAND):
-            return Asked("Shell", message[len(self.COMMAND) :])
+            return Question("Shell", message[len(self.COMMAND) :])
         if message.startswith(self.TOOL):
-            return Asked(message[len(self.TOOL) :], is_partial=True)
+            return Question(message[len(self.TOOL) :], is_partial=True)
         if message.startswith(self.PATH):
-            return Asked("Path", None, {"path": message[len(self.PATH) :]})
+            return Question("Path", None, {"path": message[len(self.PATH) :]})
         if message.startswith(self.EDIT):
             # It comes shortly before the review of the file, or after it.
             file = message[len(self.EDIT) :]
-            return Asked("Edit", None, {"file": file}, is_partial=True, file=file)
-        return Asked("Permission", None, {"message": message}, is_partial=True)
+            return Question("Edit", None, {"file": file}, is_partial=True, file=file)
+        return Question("Permission", None, {"message": message}, is_partial=True)
 
     def addition(self, event: Facts, text: str) -> Facts:
         return {}

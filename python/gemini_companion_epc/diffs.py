@@ -31,7 +31,7 @@ LARGEST_PROPOSAL = 8_000_000
 
 @dataclass
 class Paths:
-    """The paths of a session whose diffs have ended, as far as they still matter."""
+    """The paths of a session whose diffs have ended recently."""
 
     interrupted: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
     """Paths whose next proposal is rejected, until their timers end."""
@@ -161,7 +161,7 @@ class Diffs:
             return False
         logger.info("Diff: %s %d characters", session.short_id, len(proposal))
         if self._is_known(session, path, proposal):
-            # The review keeps what the user has done to it.
+            # The review stays open, with the edits of the user.
             return True
         self._acknowledge_earlier(session, path)
         self._dismiss_earlier(session, path)

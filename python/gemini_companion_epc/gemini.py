@@ -6,14 +6,14 @@ from typing import ClassVar
 
 from .client import Client
 from .companion import COMPANION
-from .hooks import Asked, Edited, Hooks, Turn, TurnEvent, choices_in, field_of
+from .hooks import Edited, Hooks, Question, Turn, TurnEvent, choices_in, field_of
 from .types import Facts, MalformedArgument, string
 
 BEFORE_TOOL = "BeforeTool"
 
 
 class GeminiHooks(Hooks):
-    """The events of Gemini CLI, whose shape those of Qwen Code have, too."""
+    """The events of Gemini CLI; those of Qwen Code have the same shape."""
 
     events: ClassVar[Mapping[str, TurnEvent]] = {
         "BeforeAgent": "prompt",
@@ -70,35 +70,35 @@ class GeminiHooks(Hooks):
         # In any mode, Gemini CLI then shows its dialog and opens the review, once.
         return {"decision": "ask"}
 
-    def asked(self, event: Facts) -> Asked | None:
+    def question(self, event: Facts) -> Question | None:
         if event.get("hook_event_name") == BEFORE_TOOL:
             return self._inquiry(event)
         details = event.get("details")
         if event.get("notification_type") == "ToolPermission" and (
             isinstance(details, dict) and details.get("type") == "exit_plan_mode"
         ):
-            return Asked("Plan", kind="start")
-        is_asked = event.get("notification_type") == "ToolPermission"
-        if not is_asked or not isinstance(details, dict):
+            return Question("Plan", kind="start")
+        is_permission = event.get("notification_type") == "ToolPermission"
+        if not is_permission or not isinstance(details, dict):
             return None
         kind, command = details.get("type"), details.get("command")
         if kind == "exec" and isinstance(command, str):
-            return Asked("Shell", command)
+            return Question("Shell", command)
         if kind == "mcp":
             # The arguments are reported by another event, which cannot be joined.
             tool = f"{details.get('serverName')}/{details.get('toolName')}"
-            return Asked(tool, is_partial=True)
+            return Question(tool, is_partial=True)
         if kind == "info" and not details.get("urls"):
-            # Such as the question whether to enter the plan mode.
+            # For example, the question whether to enter the plan mode.
             title = details.get("title")
             prompt = {"prompt": details.get("prompt")}
-            return Asked(title, None, prompt) if isinstance(title, str) else None
+            return Question(title, None, prompt) if isinstance(title, str) else None
         if kind == "info":
             names = "prompt", "urls"
-            return Asked("URL", None, {name: details.get(name) for name in names})
+            return Question("URL", None, {name: details.get(name) for name in names})
         return None
 
-    def _inquiry(self, event: Facts) -> Asked | None:
+    def _inquiry(self, event: Facts) -> Question | None:
         """Return the questions of the model in ``event``, or None.
 
         The notification that follows does not contain their texts.
@@ -107,7 +107,9 @@ class GeminiHooks(Hooks):
         if event.get("tool_name") != self.inquiry:
             return None
         choices = choices_in(field_of(tool_input, "questions"))
-        return Asked("Question", kind="inquiry", choices=choices) if choices else None
+        return (
+            Question("Question", kind="inquiry", choices=choices) if choices else None
+        )
 
     def is_new(self, display: Facts, response: Facts) -> bool:
         """Return whether the edit that ``display`` shows has created the file."""

@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from .types import Facts, MalformedArgument, string
 
-LONGEST_ASKED = 2_000_000
-"""The number of characters of the longest question that Emacs is asked, as a text."""
+LONGEST_QUESTION = 2_000_000
+"""The maximum number of characters of a question for Emacs, as a text."""
 
 TurnEvent: TypeAlias = Literal["prompt", "edit", "end", "question"]
 """What happens in a turn: its prompt, the use of a tool, its end, a question."""
@@ -47,14 +47,14 @@ class Choice(NamedTuple):
     is_multiple: bool
 
 
-AskedKind: TypeAlias = Literal["permission", "plan", "inquiry", "start"]
-"""What is asked: a permission, whether a plan is good, what the model wants to know of
-the user, or whether to start with a plan that was accepted."""
+QuestionKind: TypeAlias = Literal["permission", "plan", "inquiry", "start"]
+"""The kind of a question: for permission, for approval of a plan, by the model, or
+whether to start with a plan that was accepted."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a CLI asks: a permission, or something else of `AskedKind`."""
+class Question:
+    """A question of a CLI to the user."""
 
     tool: str
     """The name of the tool for the user."""
@@ -66,7 +66,7 @@ class Asked:
     """Whether the tool has arguments that the CLI does not report."""
     file: str | None = None
     """The absolute name of the file of an edit, which may have a review as well."""
-    kind: AskedKind = "permission"
+    kind: QuestionKind = "permission"
     plan: str | None = None
     """The text of a plan."""
     choices: Sequence[Choice] = ()
@@ -78,7 +78,7 @@ class Asked:
         return self.kind == "permission"
 
     def as_text(self) -> str:
-        """Return it in ASCII, so that nothing on the way to Emacs changes it."""
+        """Return the question as JSON in ASCII, which nothing on its way changes."""
         arguments = [[name, _shown(value)] for name, value in self.arguments.items()]
         facts = {
             "tool": self.tool,
@@ -158,7 +158,7 @@ class Hooks(ABC):
         """Return the answer to the event of `announced` with which the CLI asks."""
         return {}
 
-    def asked(self, event: Facts) -> Asked | None:
+    def question(self, event: Facts) -> Question | None:
         """Return what the CLI asks the user in ``event``, or None.
 
         Edits, which have reviews, are left out where the event tells them.
@@ -173,7 +173,7 @@ class Hooks(ABC):
         return False
 
     def answer(self, decision: Facts) -> Facts | None:
-        """Return the answer to the event of `asked` that has ``decision``.
+        """Return the answer to the event of `question` that has ``decision``.
 
         For decisions, see `permissions.decision_in`.  None means that a hook of the CLI
         cannot answer.

@@ -32,7 +32,7 @@ class Hosts:
     _mirrors: set[PurePosixPath] = field(default_factory=set)
 
     def start(self, facts: Facts) -> None:
-        """Connect the host that Emacs describes, from more directories if it is."""
+        """Connect the host that Emacs describes; if connected, update directories."""
         from .outpost import Outpost, Remote
 
         remote = Remote.of(facts)
@@ -44,7 +44,7 @@ class Hosts:
             self._mirrors.add(PurePosixPath(remote.mirror))
 
     async def stop(self, name: str, flush: Flush | None = None) -> None:
-        """Disconnect the host ``name``, after ``flush`` of what its CLIs wait for."""
+        """Disconnect the host ``name``, after a ``flush`` of outcomes for its CLIs."""
         if outpost := self.outposts.pop(name, None):
             if flush is not None:
                 await flush()

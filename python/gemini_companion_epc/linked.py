@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether CLIs are linked to Emacs, so that it answers what they ask.
+"""Whether CLIs are linked to Emacs, which then answers their questions.
 
-The module `questions` is imported when Emacs says that it has linked them.
+The module `questions` is imported when Emacs reports that it has linked them.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Linked:
-    """What answers linked CLIs, and the workspace roots, where they may ask."""
+    """The answers to linked CLIs, and the workspace roots in which CLIs may ask."""
 
     _config: Config
     _emacs: Emacs
@@ -27,7 +27,7 @@ class Linked:
     """None while no CLI is linked."""
 
     def turn(self, is_on: object) -> None:
-        """Answer what linked CLIs ask, or no longer do."""
+        """Start or stop answering the questions of linked CLIs."""
         if is_on and self.questions is None:
             from .questions import Questions
 
@@ -39,6 +39,6 @@ class Linked:
             self.questions = None
 
     def end(self) -> None:
-        """Give back what CLIs ask, as the server stops."""
+        """Let CLIs ask in their terminals, as the server stops."""
         if self.questions is not None:
             self.questions.permissions.end()

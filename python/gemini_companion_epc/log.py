@@ -30,7 +30,7 @@ class _SharedFile(RotatingFileHandler, WatchedFileHandler):
 
 
 def to_stderr() -> None:
-    """Log to stderr, the end of which Emacs keeps."""
+    """Log to stderr, of which Emacs keeps the last lines."""
     logging.basicConfig(level=logging.INFO, format=_FORMAT)
     logging.getLogger("mcp").setLevel(logging.WARNING)
 

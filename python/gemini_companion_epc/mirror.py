@@ -35,8 +35,8 @@ class Copy(NamedTuple):
 class Mirror:
     """The names of the files of a host, and the copies that are followed.
 
-    Only files that were asked for have a copy, at most one each, whatever true name the
-    host gives them.
+    Each file that was requested has at most one copy, whatever true name the host gives
+    it; no other file has one.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class Mirror:
     ) -> None:
         self.directory = directory
         self._files = files
-        """Names of what decides what is shared, in a root or, with a tilde, at home."""
+        """Names of files of sharing rules, in a root or, with a tilde, at home."""
         self._pairs = [*shared, ("/", directory)]
         """Pairs of names, remote and local, of directories; the first one counts."""
         self._rules: frozenset[str] = frozenset()
         """The files that decide what is shared, by their whole names."""
         self._copies: dict[str, Copy] = {}
-        """The copies by the name that was asked for, the oldest first."""
+        """The copies by the requested name, the oldest first."""
         self.followed: dict[str, float] = {}
         """The files whose copies are kept up to date, and until when."""
         with suppress(MirrorError):
@@ -96,7 +96,7 @@ class Mirror:
     def remote_name(self, path: str) -> str | None:
         """Return the remote name of the local file ``path``, or None."""
         name = _moved(path, [(local, remote) for remote, local in self._pairs])
-        # It may be the name of another file there.
+        # On the host, ``name`` may be another file.
         return name if name and self.local_name(name) == path else None
 
     # Copies
@@ -110,9 +110,9 @@ class Mirror:
         )
 
     def follow(self, paths: Iterable[str]) -> list[str]:
-        """Follow the files ``paths`` for a while; return those that are no longer.
+        """Follow the files ``paths`` for a while; return those no longer followed.
 
-        Raise MirrorError if there can be no copies.
+        Raise MirrorError if copies are impossible.
         """
         self.check()
         now = time.monotonic()
@@ -184,7 +184,7 @@ class Mirror:
     def _make_room(self, path: str, new: Copy) -> None:
         """Delete the oldest copies that are not wanted, as ``path`` gets the ``new``.
 
-        A previous copy of ``path`` with another true name is deleted, too.
+        Also delete a previous copy of ``path`` with another true name.
         """
         others = [other for other in self._copies if other != path]
         excess = sum(self._copies[other].size for other in others)
@@ -199,7 +199,7 @@ class Mirror:
             self._drop(path)
 
     def _drop(self, path: str) -> None:
-        """Delete the copy of ``path``, unless it is that of another name, too."""
+        """Delete the copy of ``path``, unless another name has the same copy."""
         Path(self.directory + path).unlink(missing_ok=True)
         copy = self._copies.pop(path, None)
         names = [other.true_name for other in self._copies.values()]

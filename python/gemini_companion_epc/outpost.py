@@ -75,18 +75,18 @@ class Remote:
 
 
 class Output(SubprocessStreamProtocol):
-    """The output of an outpost, and when some has come last."""
+    """The output of an outpost, and the time of its last data."""
 
     last = 0.0
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        if fd == 1:  # not what ssh says
+        if fd == 1:  # stderr has messages of ssh
             self.last = time.monotonic()
         super().pipe_data_received(fd, data)
 
 
 class Outpost:
-    """The process on a host, which is started again when it has ended.
+    """The process on a host, which is restarted when it has ended.
 
     The connections of its CLIs go to ``server_port``.  ``report`` is called with the
     facts of the host when its state changes, ``reviewed`` returns the files of the host
@@ -111,7 +111,7 @@ class Outpost:
         self._facts: Facts = {"port": remote.port or 0}
         self._state = ""
         self._stdin: StreamWriter | None = None
-        """Its input, or None if it does not run."""
+        """The input of the process, or None if it does not run."""
         self._stdout: StreamReader | None = None
         self._is_over = False
         """Whether it must not be started again."""
@@ -125,9 +125,10 @@ class Outpost:
     async def update(self, path: str, *change: str) -> None:
         """Bring the copy of the file ``path`` up to date, and follow it for a while.
 
-        Before, ``change`` the file: from a text with a SHA-256 to another one, in
-        base64, or delete it without one.  Raise RemoteError if that fails, there is
-        another text, or the file cannot be read.
+        First ``change`` the file: its arguments are the SHA-256 of the present text,
+        and the new text in base64; without a new text, delete the file.  Raise
+        RemoteError if that fails, if the file has another text, or if it cannot be
+        read.
         """
         mirror = self.mirror
         if mirror.local_name(path) == mirror.directory + path:
@@ -140,7 +141,7 @@ class Outpost:
                 raise RemoteError(problem)
 
     async def _receive(self, sent: SentFile, number: int) -> None:
-        """Bring a copy up to date, and answer the request ``number``, if it is one."""
+        """Update a copy, and answer the request ``number``, unless that is 0."""
         self.mirror.local_name(sent.path)
         problem = sent.problem
         is_same = sent.text is None and sent.stamp and not problem
@@ -160,9 +161,9 @@ class Outpost:
             self._report("connected")
 
     def _follow(self, *others: str) -> None:
-        """Follow the reviewed files, and no longer those whose reviews ended before.
+        """Follow the reviewed files, and release those whose reviews have ended.
 
-        Raise MirrorError if there can be no copies; the connection ends then.
+        Raise MirrorError, and end the connection, if copies are impossible.
         """
         reviewed = self._reviewed(self.name)
         try:
@@ -242,13 +243,13 @@ class Outpost:
             try:
                 await asyncio.shield(end)
             finally:
-                # If `stop` has cancelled that, it is not yet done.
+                # If `stop` has cancelled the shield, `end` is not done yet.
                 await end
         words = filter(None, (problem, await errors))
         return ": ".join(words) or f"exit status {process.returncode}"
 
     async def _serve(self, process: Process, output: Output) -> str:
-        """Handle what an outpost sends until it ends, and return what is wrong."""
+        """Handle the lines of an outpost until it ends; return the problem, or ""."""
         assert process.stdout is not None
         self._stdout = process.stdout
         beat = asyncio.create_task(self._beat(output))
@@ -256,10 +257,10 @@ class Outpost:
             while line := await process.stdout.readuntil():
                 if self._stdin is not None:
                     await self._handling(line)
-                elif line == _GREETING:  # the remote shell may print others before
+                elif line == _GREETING:  # the remote shell may print lines before it
                     self._stdin = process.stdin
                     self._greet()
-                await asyncio.sleep(0)  # many may have come
+                await asyncio.sleep(0)  # many lines may be buffered
         except asyncio.TimeoutError:
             return "no answer"
         except MirrorError as error:
@@ -282,7 +283,7 @@ class Outpost:
         return self._stdin is not None and not await self._request(Kind.BEAT)
 
     def _greet(self) -> None:
-        """Send what the outpost needs, again when it has changed."""
+        """Send the settings of the outpost; called again when they have changed."""
         self._follow()
         clients = [client.remote_description(self.token) for client in remote_clients()]
         settings = {
@@ -334,7 +335,7 @@ class Outpost:
         self._fail(asyncio.TimeoutError())
 
     def _handling(self, line: bytes) -> Awaitable[None]:
-        """Return what handles ``line``; raise MalformedArgument if it is no line."""
+        """Return the coroutine that handles ``line``, or raise MalformedArgument."""
         try:
             kind, key, data = ([*json.loads(line), None, None])[:3]
             match Kind(kind):
@@ -388,7 +389,7 @@ class Outpost:
             return
         self._facts = sent
         self._report("connected")
-        # They may have changed since the previous outpost.
+        # The files may have changed since the previous outpost.
         for path in self.mirror.followed:
             self._request(Kind.FILE, path, self.mirror.stamp(path))
 

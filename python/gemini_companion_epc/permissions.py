@@ -19,7 +19,7 @@ from sexpdata import Symbol
 
 from .config import Config
 from .emacs import Emacs
-from .hooks import LONGEST_ASKED, Asked
+from .hooks import LONGEST_QUESTION, Question
 from .processes import Watched
 from .types import EmacsError, Facts, Json
 
@@ -37,13 +37,13 @@ in its terminal."""
 
 
 class Permissions:
-    """The permissions that are asked for while Emacs can be asked."""
+    """The permissions that CLIs ask for, while CLIs are linked."""
 
     def __init__(self, config: Config, emacs: Emacs) -> None:
         self._config = config
         self._emacs = emacs
         self._returns: set[asyncio.Event] = set()
-        """One for each question that Emacs is asked: set, it is given back."""
+        """An event for each open question; it is set to let the CLI ask itself."""
         self._is_ended = False
 
     def end(self) -> None:
@@ -73,18 +73,18 @@ class Permissions:
         finally:
             task.cancel()
 
-    async def ask(self, facts: Facts, asked: Asked, cli: Watched) -> Facts:
+    async def ask(self, facts: Facts, question: Question, cli: Watched) -> Facts:
         """Return the answer of Emacs: ``behavior``, and maybe ``message``; or {}.
 
         It is empty if ``cli`` exits, if Emacs gives no sign of life, or if the question
         is given back.
         """
-        text = asked.as_text()
+        text = question.as_text()
         # What was replaced in it on its way is not what the CLI would run.
-        if "\\ufffd" in text or len(text) > LONGEST_ASKED:
+        if "\\ufffd" in text or len(text) > LONGEST_QUESTION:
             return {}
         question_id = uuid4().hex
-        answer = self._answer({**facts, "id": question_id}, asked, text)
+        answer = self._answer({**facts, "id": question_id}, question, text)
         decision = await self.wait(question_id, answer, cli, "withdrawn")
         if decision:
             logger.info("permission: %s", decision["behavior"])
@@ -122,8 +122,8 @@ class Permissions:
             for end, how in ends.items():
                 if end.done():
                     return self._withdraw(withdraw, question_id, how)
-            given = answer.result() if answer.done() else {}
-            return given or self._withdraw(withdraw, question_id, "returned")
+            decision = answer.result() if answer.done() else {}
+            return decision or self._withdraw(withdraw, question_id, "returned")
         except asyncio.CancelledError:
             self._withdraw(withdraw, question_id, "ended")
             raise
@@ -138,16 +138,16 @@ class Permissions:
         self._emacs.report(withdraw, question_id, Symbol(how))
         return {}
 
-    async def _answer(self, facts: Facts, asked: Asked, text: str) -> Facts:
+    async def _answer(self, facts: Facts, question: Question, text: str) -> Facts:
         """Return the decision in what Emacs answers about ``text``, else {}.
 
-        A yes is none if ``asked`` may not be allowed.
+        A yes counts only if ``question`` may be allowed.
         """
         try:
             decision = decision_in(await self._emacs.may_run(facts, text), text)
         except EmacsError:
             return {}
-        return {} if decision == ALLOW and not asked.may_be_allowed else decision
+        return {} if decision == ALLOW and not question.may_be_allowed else decision
 
     async def _exited(self, cli: Watched) -> None:
         while not cli.has_exited():  # noqa: ASYNC110 - a process has no event

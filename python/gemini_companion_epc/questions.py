@@ -16,7 +16,7 @@ from .bridge import RENAME, UNKNOWN_RENAME
 from .client import Client
 from .config import Config
 from .emacs import Emacs
-from .hooks import LONGEST_ASKED, Edited, Hooks
+from .hooks import LONGEST_QUESTION, Edited, Hooks
 from .model_texts import LONGEST_LINE, TEXTS, errors_text, rename_text
 from .permissions import Permissions
 from .processes import Watched, ancestors
@@ -125,10 +125,10 @@ class Questions:
         if not isinstance(event, dict):
             raise MalformedArgument("event must be an object")
         directory = self._directory(hooks.directory(event))
-        step, asked = hooks.read(event), hooks.asked(event)
+        step, question = hooks.read(event), hooks.question(event)
         announced = hooks.announced(event)
         has_ended = hooks.has_ended(event)
-        if not (step or asked or announced or has_ended):
+        if not (step or question or announced or has_ended):
             return {}
         pids = await asyncio.to_thread(ancestors, request.get("pid"), client)
         facts = {"client": client.name, "pids": pids}
@@ -142,7 +142,8 @@ class Questions:
         moment = self._config.notice_limit
         if has_ended:
             await self._hook("ended", facts, limit=moment)
-        if asked is not None and len(text := asked.as_text()) <= LONGEST_ASKED:
+        text = question.as_text() if question else ""
+        if question and len(text) <= LONGEST_QUESTION:
             where = {**facts, "directory": directory}
             await self._hook("permission", where, text, limit=moment)
         if step is None:
@@ -165,14 +166,14 @@ class Questions:
         if not isinstance(event, dict) or hooks is None:
             raise MalformedArgument("event must be an object, of a CLI that has hooks")
         directory = self._directory(hooks.directory(event))
-        asked, cli = hooks.asked(event), Watched(pid)
+        question, cli = hooks.question(event), Watched(pid)
         pids = await asyncio.to_thread(ancestors, pid, client)
         facts = {"client": client.name, "pids": pids, "directory": directory}
 
         async def answer() -> Facts:
-            if asked is None or hooks.answer({}) is None:
+            if question is None or hooks.answer({}) is None:
                 return {}
-            decision = await self.permissions.ask(facts, asked, cli)
+            decision = await self.permissions.ask(facts, question, cli)
             return hooks.answer(decision) or {}
 
         return self.permissions.stream(answer())
@@ -217,21 +218,21 @@ class Questions:
             except EmacsError:
                 return {}
 
-        given = await self.permissions.wait(
+        outcome = await self.permissions.wait(
             question_id, answer(), cli, "rename-withdrawn"
         )
-        if not given:
+        if not outcome:
             return _content(UNKNOWN_RENAME)
-        text = given.get("problem") or rename_text(
-            given, directory, checked["symbol"], new
+        text = outcome.get("problem") or rename_text(
+            outcome, directory, checked["symbol"], new
         )
         return _content(text)
 
     async def _must_ask(self, facts: Facts, asks_if_failed: bool) -> bool:
         """Return whether a rule of the user wants a review of the edit of ``facts``.
 
-        An Emacs that hangs may have a rule for it, and so may one that cannot be asked
-        about the name: the value is then ``asks_if_failed``.
+        Return ``asks_if_failed`` if Emacs hangs or cannot be asked about the name, as
+        it may have a rule.
         """
         try:
             file_name(facts["path"], "the file")

@@ -7,7 +7,7 @@ from typing import ClassVar
 from .client import Client
 from .companion import COMPANION
 from .gemini import GeminiHooks
-from .hooks import Asked, Edited, Turn, TurnEvent
+from .hooks import Edited, Question, Turn, TurnEvent
 from .types import Facts
 
 PERMISSION = "PermissionRequest"
@@ -53,7 +53,7 @@ class QwenHooks(GeminiHooks):
         }
         return {"hookSpecificOutput": output}
 
-    def asked(self, event: Facts) -> Asked | None:
+    def question(self, event: Facts) -> Question | None:
         tool, arguments = event.get("tool_name"), event.get("tool_input")
         if event.get("hook_event_name") != PERMISSION or not isinstance(tool, str):
             return None
@@ -64,12 +64,12 @@ class QwenHooks(GeminiHooks):
         if tool == PLAN:
             plan = arguments.get("plan")
             is_text = isinstance(plan, str)
-            return Asked("Plan", kind="plan", plan=plan) if is_text else None
+            return Question("Plan", kind="plan", plan=plan) if is_text else None
         if tool != SHELL:
-            return Asked(tool, None, arguments)
+            return Question(tool, None, arguments)
         others = dict(arguments)
         command = others.pop("command", None)
-        return Asked("Shell", command, others) if isinstance(command, str) else None
+        return Question("Shell", command, others) if isinstance(command, str) else None
 
     def answer(self, decision: Facts) -> Facts | None:
         if not decision:
@@ -85,12 +85,12 @@ class QwenHooks(GeminiHooks):
         if isinstance(read, Turn) and kind == "auth_success":
             return None
         if isinstance(read, Turn) and kind == "idle_prompt":
-            # Qwen Code sends it also after Esc and after an error, without a "Stop".
+            # After Esc and after an error, Qwen Code sends this, but no "Stop".
             return read._replace(event="end")
         return read
 
     def is_new(self, display: Facts, response: Facts) -> bool:
-        # Qwen Code writes so only to the model.
+        # Only the text for the model shows that the file is new.
         said = str(response.get("llmContent"))
         return super().is_new(display, response) or said.startswith(
             "Successfully created"

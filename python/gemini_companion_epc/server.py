@@ -41,7 +41,7 @@ def run() -> int:
         os.umask(0o077)
         config = parse_start_line(sys.stdin.buffer.readline())
         if config.is_successor:
-            # Loaded later, it would keep the clients that connect to it waiting.
+            # If it were loaded later, clients that connect would have to wait.
             load_http()
         asyncio.run(Server(config).run())
     except StartError as error:
@@ -119,7 +119,7 @@ class Server:
         try:
             await self._end()
         except Exception:
-            # What is left must still be removed.
+            # The remaining files must still be removed.
             logger.exception("The server did not stop in order")
         if serving.done():
             await serving
@@ -181,7 +181,7 @@ class Server:
 
     async def _first_client(self) -> None:
         """Wait until a client connects."""
-        # A thread that waits for that would keep the listener open after its end.
+        # A thread that waits for a client would keep the listener open at the end.
         connected, loop = asyncio.Event(), asyncio.get_running_loop()
         with suppress(NotImplementedError):  # Windows
             loop.add_reader(self._port.listener, connected.set)
@@ -198,7 +198,7 @@ class Server:
             self._linked.end()
         elif has_successor:
             return  # Emacs stops the successor, too
-        # It has not taken over the diffs if Emacs stops it, too.
+        # If Emacs stops the successor, that has not taken over the diffs.
         self._has_successor = has_successor
 
     def interrupt(self) -> None:
@@ -217,7 +217,7 @@ class Server:
         watch = threading.Timer(limits.exit_limit, self._exit)
         watch.daemon = True
         watch.start()
-        # A stop in the meantime ends the successor, too.
+        # If Emacs has sent a stop in the meantime, there is no successor any more.
         if not self._has_successor:
             self._sessions.is_stopping = True
             self._diffs.reject_all()
@@ -233,7 +233,8 @@ class Server:
     def _exit(self) -> None:
         """Exit at once, although connections may still be open."""
         if not self._has_successor:
-            # Before, Copilot CLI would disconnect and not be told of rejections.
+            # If the file were removed earlier, Copilot CLI would disconnect, and miss
+            # the rejections.
             self._discovery.remove()
         # Emacs deletes the copies of remote files, unless it was killed.
         texts.sweep(os.getpid())
@@ -272,7 +273,7 @@ class Server:
         self._warn_once(self._discovery.update(self._linked.roots))
 
     def places_update(self, places: Sequence[str]) -> Facts:
-        """Write discovery files in the temporary directories ``places``, too.
+        """Write discovery files in the temporary directories ``places`` as well.
 
         Return all names of discovery files, and the directories that are refused, each
         with the workspace root that it is in.

@@ -179,7 +179,7 @@ class Stream:
         self.closed = asyncio.Event()
 
     async def next(self, silence: float) -> bytes | None:
-        """Return the next event, None at the end, or a comment after ``silence``."""
+        """Return the next event, or None at the end, or a comment after ``silence``."""
         if self._pending() is None and not self._ending:
             self.changed.clear()
             # `asyncio.wait_for` creates a task, which delays each event.
@@ -293,7 +293,7 @@ class Sessions:
         return self._sessions.get(session.id) is session
 
     def pids(self) -> list[int]:
-        """Return the processes of the sessions, as far as they are known."""
+        """Return the known process IDs of the sessions."""
         return [
             session.process.pid
             for session in self._sessions.values()
@@ -301,7 +301,7 @@ class Sessions:
         ]
 
     def end(self, session_id: str, reason: CloseReason = "disconnected") -> None:
-        """End the session ``session_id``."""
+        """End the session ``session_id``, if it exists."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             return
@@ -320,9 +320,9 @@ class Sessions:
 
     @contextmanager
     def request(self, session: Session) -> Iterator[None]:
-        """Keep ``session`` while one of its requests is answered."""
+        """Keep ``session`` alive while one of its requests is answered."""
         if session.client.has_socket:
-            # A call may last as long as a review, and the client may be gone.
+            # A call may last as long as a review, and the client may have exited.
             yield
             return
         session.requests += 1

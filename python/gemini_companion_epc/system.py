@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Everything that differs by operating system.
 
-Other modules use what is defined here, but for `bridge`, which runs without this
-package.
+Only `bridge`, which runs without this package, has definitions of its own.
 """
 
 import asyncio
@@ -63,7 +62,7 @@ def on_signals(stop: Callable[[], None]) -> None:
 
 
 def acknowledge(connection: socket.socket) -> None:
-    """Acknowledge at once what ``connection`` received, which is soon forgotten."""
+    """Acknowledge data that ``connection`` received at once; the system resets this."""
     if sys.platform == "linux":
         with suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
@@ -87,7 +86,7 @@ _UNKNOWN = (psutil.Error, OSError, RuntimeError)
 
 def is_own_peer(peer: Address, port: int, likely: Sequence[int]) -> bool:
     """Return whether a process of this user is connected from ``peer`` to ``port``."""
-    # Where only a search knows, it may take seconds.
+    # On systems without such a table, a search may take seconds.
     inode = _own_socket(peer, port)
     if inode is None:
         return peer_process(peer, port, likely) is not None
@@ -107,7 +106,7 @@ def peer_process(
     with suppress(*_UNKNOWN):
         pids = filter(has_it, _pids(likely))
         process = next(map(psutil.Process, pids), None)
-        # What a process starts has its sockets, too, until it runs another program.
+        # A new child has the sockets of its parent until it runs another program.
         while process and has_it(process.ppid()) and (parent := process.parent()):
             process = parent
         return process
@@ -116,7 +115,7 @@ def peer_process(
 
 def _pids(likely: Sequence[int]) -> Iterator[int]:
     yield from likely
-    # One that has just connected was probably started recently.
+    # The process has just connected, so it was probably started recently.
     yield from sorted(set(psutil.pids()).difference(likely), reverse=True)
 
 
@@ -130,13 +129,13 @@ def _own_socket(peer: Address, port: int) -> int | None:
         return None if answer is None else 0
     ports = struct.pack(">HH", peer[1], port)
     uid, inode = struct.unpack_from("=II", answer, 80)
-    # It may be the socket that listens at the port of the peer.  One that its process
-    # has closed has no inode, and any user.
+    # The socket may be one that listens at the port of the peer.  A socket that its
+    # process has closed has no inode, and may show any user.
     return int(inode) if answer[20:24] == ports and uid == os.geteuid() else 0
 
 
 def tree(pid: int) -> Iterator[int]:
-    """Yield process ``pid`` and those that it has started, where Linux knows them."""
+    """Yield process ``pid`` and its descendants, as far as Linux shows them."""
     yield pid
     for name in glob(f"/proc/{pid}/task/*/children"):
         with suppress(OSError):

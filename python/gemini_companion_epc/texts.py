@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Private files for texts that are too large for EPC.
 
-Whoever reads one deletes it.
+The process that reads a file deletes it.
 """
 
 import logging
@@ -23,7 +23,7 @@ from .types import EmacsError, StartError
 logger = logging.getLogger(__name__)
 
 LARGE_TEXT = 256 * 1024
-"""Size from which a text goes through a file."""
+"""Minimum size of a text that is passed by a file."""
 
 # Others may have names with numbers, and processes with the same ones.
 _PREFIX = f"gemini-companion-{sha256(this_host().encode()).hexdigest()[:12]}-"
@@ -71,7 +71,7 @@ def take(name: str) -> str:
 
 
 def _plain(name: str) -> str:
-    # Emacs has slashes and a small letter of the drive on Windows.
+    # On Windows, Emacs uses slashes and a lower-case drive letter.
     return os.path.normcase(os.path.abspath(name))
 
 
@@ -80,12 +80,12 @@ def sweep(own_pid: int = 0) -> None:
     for path in Path(prefix()).parent.glob(f"{_PREFIX}*"):
         name = _NAME.fullmatch(path.name)
         if name and (int(name[1]) == own_pid or has_exited(int(name[1]))):
-            # Another user may have made it.
+            # The file may belong to another user.
             with suppress(OSError):
                 if not is_own(path.lstat()):
                     continue
                 if path.is_dir() and not path.is_symlink():
-                    # The copies of remote files, whose Emacs was killed.
+                    # Copies of remote files, left by an Emacs that was killed.
                     shutil.rmtree(path)
                 else:
                     path.unlink()

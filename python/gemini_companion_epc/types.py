@@ -18,7 +18,7 @@ CloseReason: TypeAlias = Literal[
 
 _REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
 LONGEST_NAME = 4096
-"""Number of bytes of the longest name of a file."""
+"""Maximum number of bytes of the name of a file."""
 # Emacs cannot visit a file in more directories, and takes seconds to notice it.
 DEEPEST = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -33,7 +33,7 @@ class EmacsError(Exception):
 
 
 class EmacsGone(EmacsError):
-    """Emacs has not answered a call, and nothing waits for that any more."""
+    """Emacs has not answered a call, and the server no longer waits for it."""
 
 
 class RemoteError(Exception):
@@ -41,7 +41,7 @@ class RemoteError(Exception):
 
 
 class MirrorError(RemoteError):
-    """There can be no copies of the files of a host; the message says why."""
+    """The files of a host cannot be copied; the message has the reason."""
 
 
 class MalformedArgument(Exception):

@@ -26,7 +26,7 @@ from fake_cli import BOUND
 from fake_emacs import NO_ANSWER, FakeEmacs, plist
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
-from gemini_companion_epc.hooks import LONGEST_ASKED, Asked, Choice, Hooks
+from gemini_companion_epc.hooks import LONGEST_QUESTION, Choice, Hooks, Question
 from gemini_companion_epc.types import Facts
 
 COMMAND = "rm -rf build && echo 'ä 日本 \u202e'\n\techo \"done\" \x07"
@@ -349,7 +349,7 @@ NOT_ASKED: list[Facts] = [
     event(description="no command"),
     event(command="echo \ud800"),
     event(description="\ufffd", command="ls"),
-    event(command=LONGEST_ASKED * "x"),
+    event(command=LONGEST_QUESTION * "x"),
     event("edit", file_path="/a", old_string="a", new_string="b"),
     event("write_file", file_path="/a", content="b"),
     event("ask_user_question", questions=[]),
@@ -357,7 +357,7 @@ NOT_ASKED: list[Facts] = [
     event("ask_user_question", questions="Which one?"),
     event("exit_plan_mode", plan=1),
     event("exit_plan_mode", plan="x\ud800"),
-    event("exit_plan_mode", plan=LONGEST_ASKED * "x"),
+    event("exit_plan_mode", plan=LONGEST_QUESTION * "x"),
 ]
 
 
@@ -430,20 +430,20 @@ def test_what_each_cli_asks() -> None:
     assert copilot
     assert gemini.answer({}) is copilot.answer({}) is None
 
-    asked = gemini.asked(notice({"type": "exec", "command": COMMAND}))
-    assert asked == Asked("Shell", COMMAND)
-    asked = gemini.asked(notice({"type": "mcp", "serverName": "s", "toolName": "t"}))
-    assert asked == Asked("s/t", is_partial=True)
-    asked = gemini.asked(notice({"type": "info", "prompt": "p", "urls": ["u"]}))
-    assert asked == Asked("URL", None, {"prompt": "p", "urls": ["u"]})
+    asked = gemini.question(notice({"type": "exec", "command": COMMAND}))
+    assert asked == Question("Shell", COMMAND)
+    asked = gemini.question(notice({"type": "mcp", "serverName": "s", "toolName": "t"}))
+    assert asked == Question("s/t", is_partial=True)
+    asked = gemini.question(notice({"type": "info", "prompt": "p", "urls": ["u"]}))
+    assert asked == Question("URL", None, {"prompt": "p", "urls": ["u"]})
     plan = {"type": "info", "title": "Enter Plan Mode", "prompt": "This restricts"}
-    asked = gemini.asked(notice(plan))
-    assert asked == Asked("Enter Plan Mode", None, {"prompt": "This restricts"})
+    asked = gemini.question(notice(plan))
+    assert asked == Question("Enter Plan Mode", None, {"prompt": "This restricts"})
     others: list[Any] = [{"type": "edit"}, {"type": "ask_user"}, {"type": "exec"}, []]
     for details in others:
-        assert gemini.asked(notice(details)) is None
+        assert gemini.question(notice(details)) is None
 
-    asked = qwen.asked(event("mcp__s__t", a=1, b={"c": "d"}))
+    asked = qwen.question(event("mcp__s__t", a=1, b={"c": "d"}))
     assert asked
     assert json.loads(asked.as_text())["arguments"] == [
         ["a", "1"], ["b", '{"c": "d"}']
@@ -451,20 +451,22 @@ def test_what_each_cli_asks() -> None:
 
     # Values that no CLI sends are no questions, and no errors of the server.
     for odd in (["run_shell_command"], {"x": 1}, None, 1):
-        assert qwen.asked({**event("x"), "tool_name": odd}) is None
-        assert qwen.asked({**event("x"), "tool_input": [odd]}) is None
+        assert qwen.question({**event("x"), "tool_name": odd}) is None
+        assert qwen.question({**event("x"), "tool_input": [odd]}) is None
 
-    assert copilot_asks(copilot, "Run command: " + COMMAND) == Asked("Shell", COMMAND)
-    partial = Asked("poke/poke", is_partial=True)
+    assert copilot_asks(copilot, "Run command: " + COMMAND) == Question(
+        "Shell", COMMAND
+    )
+    partial = Question("poke/poke", is_partial=True)
     assert copilot_asks(copilot, "Use MCP tool: poke/poke") == partial
-    path = Asked("Path", None, {"path": "/tmp/a"})
+    path = Question("Path", None, {"path": "/tmp/a"})
     assert copilot_asks(copilot, "Path permission needed: /tmp/a") == path
-    edit = Asked("Edit", None, {"file": "/tmp/a"}, is_partial=True, file="/tmp/a")
+    edit = Question("Edit", None, {"file": "/tmp/a"}, is_partial=True, file="/tmp/a")
     assert copilot_asks(copilot, "Edit file: /tmp/a") == edit
     assert json.loads(edit.as_text())["file"] == "/tmp/a"
-    other = Asked("Permission", None, {"message": "What now?"}, is_partial=True)
+    other = Question("Permission", None, {"message": "What now?"}, is_partial=True)
     assert copilot_asks(copilot, "What now?") == other
-    assert copilot.asked({"notification_type": "agent_idle", "message": "m"}) is None
+    assert copilot.question({"notification_type": "agent_idle", "message": "m"}) is None
 
 
 def test_what_each_cli_asks_besides_permissions(
@@ -475,42 +477,42 @@ def test_what_each_cli_asks_besides_permissions(
     assert qwen
     assert copilot
     pick = Choice("Which one?", "Pick", [("red", "r"), ("blue", "")], True)
-    inquiry = Asked("Question", kind="inquiry", choices=[pick])
+    inquiry = Question("Question", kind="inquiry", choices=[pick])
     start = notice({"type": "exit_plan_mode", "title": "Plan"})
-    assert gemini.asked(start) == Asked("Plan", kind="start")
+    assert gemini.question(start) == Question("Plan", kind="start")
     before: Facts = {"hook_event_name": "BeforeTool", "tool_name": "ask_user"}
     before["tool_input"] = {"questions": [QUESTION]}
-    assert gemini.asked(before) == inquiry
+    assert gemini.question(before) == inquiry
     assert gemini.read(before) is None
-    assert gemini.asked({**before, "tool_name": "write_file"}) is None
+    assert gemini.question({**before, "tool_name": "write_file"}) is None
     odd: Any
     for odd in (None, [], "x", {"questions": [1]}, {"questions": {"question": "x"}}):
-        assert gemini.asked({**before, "tool_input": odd}) is None
+        assert gemini.question({**before, "tool_input": odd}) is None
 
-    assert qwen.asked(event("ask_user_question", questions=[QUESTION])) == inquiry
-    plan = Asked("Plan", kind="plan", plan="# One")
-    assert qwen.asked(event("exit_plan_mode", plan="# One")) == plan
+    assert qwen.question(event("ask_user_question", questions=[QUESTION])) == inquiry
+    plan = Question("Plan", kind="plan", plan="# One")
+    assert qwen.question(event("exit_plan_mode", plan="# One")) == plan
 
     color = {"title": "Color", "enum": ["red", 1]}
     sizes = {"description": "How large?", "items": {"enum": ["S"]}}
     schema = {"properties": {"color": color, "sizes": sizes}}
     tool: Facts = {"cwd": "/", "toolName": "ask_user"}
     tool["toolArgs"] = {"message": "Which one?", "requestedSchema": schema}
-    asked = copilot.asked(tool)
+    asked = copilot.question(tool)
     assert asked
     assert asked.choices == [
         Choice("Which one?", "Color", [("red", ""), ("1", "")], False),
         Choice("How large?", "sizes", [("S", "")], True),
     ]
-    assert copilot.asked({**tool, "toolResult": {}}) is None
+    assert copilot.question({**tool, "toolResult": {}}) is None
     assert copilot.has_ended({**tool, "toolResult": {}})
     assert not copilot.has_ended(tool)
     # The next prompt ends what nothing else has ended.
     assert copilot.has_ended({"cwd": "/", "sessionId": "1a-b", "prompt": "Go on"})
     for odd in (None, {}, {"message": ""}, {"requestedSchema": 1}):
-        assert copilot.asked({**tool, "toolArgs": odd}) is None
+        assert copilot.question({**tool, "toolArgs": odd}) is None
     notified = {"notification_type": "elicitation_dialog", "message": "Information"}
-    asked = copilot.asked(notified)
+    asked = copilot.question(notified)
     assert asked
     assert asked.is_partial
 
@@ -518,19 +520,21 @@ def test_what_each_cli_asks_besides_permissions(
     monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
     leave: Facts = {"sessionId": "1a-b", "toolName": "exit_plan_mode"}
     leave["toolArgs"] = {"summary": "Do it"}
-    assert copilot.asked(leave) == Asked("Plan", kind="plan", plan="Do it")
+    assert copilot.question(leave) == Question("Plan", kind="plan", plan="Do it")
     (tmp_path / "session-state" / "1a-b").mkdir(parents=True)
     (tmp_path / "session-state" / "1a-b" / "plan.md").write_text("# One")
-    both = Asked("Plan", None, {"summary": "Do it"}, kind="plan", plan="# One")
-    assert copilot.asked(leave) == both
+    both = Question("Plan", None, {"summary": "Do it"}, kind="plan", plan="# One")
+    assert copilot.question(leave) == both
     (tmp_path / "plan.md").write_text("elsewhere")
-    asked = copilot.asked({**leave, "sessionId": "../"})
+    asked = copilot.question({**leave, "sessionId": "../"})
     assert asked
     assert asked.plan == "Do it"
 
 
-def copilot_asks(hooks: Hooks, message: str) -> Asked | None:
-    return hooks.asked({"notification_type": "permission_prompt", "message": message})
+def copilot_asks(hooks: Hooks, message: str) -> Question | None:
+    return hooks.question(
+        {"notification_type": "permission_prompt", "message": message}
+    )
 
 
 def test_a_question_of_a_terminal_is_shown_at_once(emacs: FakeEmacs) -> None:
