@@ -102,7 +102,7 @@ It begins with the opening for that CLI, if there is one."
               undone "\n")))
 
 (defun gemini-companion-comment-send--undone (undone session)
-  "Return the sentence that notifies the CLI of SESSION of UNDONE."
+  "Return the sentence for the CLI of SESSION about UNDONE."
   (let ((name (gemini-companion-names-for-cli
                (gemini-companion-undone-path undone) session))
         (first (gemini-companion-undone-first undone))

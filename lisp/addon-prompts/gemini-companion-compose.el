@@ -138,7 +138,7 @@ On a remote host, it is the workspace root there, if that is known."
 ;;;; History
 
 (defun gemini-companion-compose--remember (text)
-  "Add TEXT to the history of 100 prompts at most, and save the history."
+  "Add TEXT to the history, of at most 100 elements, and save it."
   (let ((history-delete-duplicates t)
         print-length print-level)
     (add-to-history 'gemini-companion-compose-history text 100 t)

@@ -452,7 +452,7 @@ ENDED is as for `gemini-companion-prompt-submit'."
       (funcall end nil))))
 
 (defun gemini-companion-prompt--give-up-posted ()
-  "End the prompts that the server has not confirmed, as not sent.
+  "Give up all texts that the server has not confirmed.
 This adds them to the kill ring."
   (dolist (end gemini-companion-prompt--posted)
     (funcall end nil)))
@@ -635,7 +635,7 @@ This is the value of `gemini-companion-state-pending-function'."
   (gemini-companion-prompt--give-up-posted))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'prompt)) _how)
-  "End the prompts that the previous server has not confirmed."
+  "Give up all texts that the previous server has not confirmed."
   (gemini-companion-prompt--give-up-posted))
 
 ;;;; Marks

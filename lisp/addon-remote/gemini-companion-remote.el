@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; Connections to remote hosts on which CLIs run.  The server starts a small program on
-;; the host, the outpost, by a command such as "ssh host".  This file has the commands
-;; that connect and disconnect a host, and the methods by which `gemini-companion-run'
+;; Connect remote hosts on which CLIs run.  The server starts a small program on the
+;; host, the outpost, by a command such as "ssh host".  This file has the commands that
+;; connect and disconnect a host, and the methods by which `gemini-companion-run'
 ;; starts a CLI on the host in a terminal of this Emacs.
 
 ;;; Code:
@@ -228,7 +228,7 @@ Return nil while the host is being connected."
 or is the home directory or /" directory title)))))))
 
 (defun gemini-companion-remote--start (name)
-  "Call the server to connect the host NAME, if the server runs."
+  "Call the server to connect the host NAME, if there is a server."
   (when-let* (((gemini-companion-server-ready-p))
               (mirror (cdr (assoc name gemini-companion-remote-names-mirrors))))
     (gemini-companion-server-call
@@ -296,7 +296,8 @@ if the server does not run."
              ,@(and text (list (base64-encode-string text t))))
           (lambda (_) (funcall done nil))
           done)
-         (user-error "The server does not run")))))
+         (user-error "The server is not running; \
+M-x gemini-companion-restart starts it")))))
 
 (defun gemini-companion-remote-explain (name)
   "Return a sentence about why the host NAME is not connected."

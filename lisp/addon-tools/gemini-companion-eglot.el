@@ -142,7 +142,7 @@ nil if it was not answered within 14 seconds."
      requests)))
 
 (defun gemini-companion-eglot-when-read (server send &optional fail)
-  "Call SEND once SERVER has answered a request, which shows that it reads.
+  "Call SEND once SERVER has answered a request, and so has read it.
 Sending a text to a server that does not read would block Emacs.  The request
 is for an unknown method.  If SERVER does not answer in time, call FAIL
 instead, if non-nil."

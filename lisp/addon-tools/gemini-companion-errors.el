@@ -445,7 +445,7 @@ than `gemini-companion-errors-timeout'."
         (append gemini-companion-errors--checks (list check))))
 
 (defun gemini-companion-errors--step ()
-  "Continue the first check, and end the checks that have timed out.
+  "Continue the first check, and end each that has timed out.
 A timer calls this while there are checks."
   (dolist (check gemini-companion-errors--checks)
     ;; An error means that a server has exited, or that a buffer was killed.

@@ -578,9 +578,9 @@ cannot be known, the text begins with the time: asked at 12:03."
 
 (cl-defmethod gemini-companion-request-waits-to-appear-p
   ((permission gemini-companion-permission))
-  "Return non-nil if PERMISSION should appear: Emacs answers it.
-Return nil if it has appeared, and while another permission is displayed: it
-would replace that while the user reads."
+  "Return non-nil if PERMISSION should appear now, to be answered in Emacs.
+Return nil once it has appeared, and while another permission is displayed,
+which it would replace while the user reads."
   (and (gemini-companion-permission-answer permission)
        (not (gemini-companion-permission-appeared permission))
        (not (seq-some #'gemini-companion-permission--displayed-p

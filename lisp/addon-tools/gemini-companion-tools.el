@@ -290,7 +290,7 @@ as the answer sends nothing to the model."
           (t '(:review "-")))))
 
 (defun gemini-companion-tools--asks-by-setting-p (session mode)
-  "Return non-nil if a setting makes the CLI of SESSION ask about edits in MODE.
+  "Return non-nil if, by a setting, the CLI of SESSION asks about edits in MODE.
 The CLI has read that setting when it started, and opens a review of each
 edit; if a hook asks, it may not.  MODE is a name of the CLI for its mode."
   (pcase-let (((map :client :directory :remote :pid) session))

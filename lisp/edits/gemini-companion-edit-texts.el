@@ -37,7 +37,7 @@
 ;; The bytes of a file that is not UTF-8 hardly show its coding system.  Qwen Code
 ;; guesses one, which its proposal reveals.
 (defun gemini-companion-edit-texts--coding-of-cli (edit bytes text)
-  "Return the coding system in which the CLI of EDIT reads the file.
+  "Return the coding system of the file of EDIT, as decoded by its CLI.
 BYTES are those of the file, which are not UTF-8, and TEXT is a text that
 the CLI has made of them, such as its proposal."
   (if-let* ((codings (gemini-companion-client-codings

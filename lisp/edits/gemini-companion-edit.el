@@ -322,8 +322,8 @@ or else the displayed one.  Signal a `user-error' if no review is displayed."
 
 (defun gemini-companion-edits-to-answer (&optional edit)
   "Return those of the edits at point that await an answer, a list.
-If EDIT is non-nil, return a list of it.  Signal a `user-error' if none awaits
-an answer."
+If EDIT is non-nil, consider only EDIT.  Signal a `user-error' if none awaits an
+answer."
   (let ((edits (if edit (list edit) (gemini-companion-edits-at-point))))
     (or (seq-filter #'gemini-companion-edit-open-p edits)
         (pcase edits

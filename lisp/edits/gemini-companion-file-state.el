@@ -459,7 +459,7 @@ A difference that only adds lines is at the position between two lines."
      (gemini-companion-hunk-old b) (gemini-companion-hunk-old-end b))))
 
 (defun gemini-companion-file-state--restores-p (change previous)
-  "Return non-nil if CHANGE restores the lines of PREVIOUS.
+  "Return non-nil if the lines of PREVIOUS are restored by CHANGE.
 Both are differences from the same text, which overlap.  If PREVIOUS has only
 blank lines or none, CHANGE restores that if it removes the overlapping lines
 without replacement."
@@ -494,7 +494,7 @@ the file again."
     last))
 
 (defun gemini-companion-file-state-undoes-p (edit text)
-  "Return non-nil if TEXT, for the file of EDIT, undoes edits by the user.
+  "Return non-nil if edits by the user would be undone by TEXT of EDIT.
 These are lines that the user has typed in the previous proposal for the file,
 which the CLI may not know; see `gemini-companion-file-state--unknown-to-cli'.
 TEXT undoes them if it restores the lines of that proposal, or the lines before

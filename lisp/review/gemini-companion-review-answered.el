@@ -73,7 +73,7 @@ The keys of the argument must not be inserted as text.")
       (eq 'xterm-paste (car-safe event))))
 
 (defun gemini-companion-review-answered--for-text-p (command)
-  "Return non-nil if COMMAND edits the text at point, or moves point.
+  "Return non-nil if COMMAND is for editing text or moving point.
 The interactive form of such a command begins with * or ^, for a read-only
 buffer or shift selection, and reads no argument."
   (and (symbolp command)

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; The unified view of a review: one window with the hunks of a proposal, highlighted
-;; by the mode of the file, with line numbers and signs, and with unchanged lines
-;; folded.  Its text is computed from the buffers of the original and the proposal;
-;; numbers and signs are prefixes, and not in the text.  The overview displays its
-;; diffs by the same functions.
+;; Display a review as a unified diff: one window with the hunks of a proposal,
+;; highlighted by the mode of the file, with line numbers and signs, and with unchanged
+;; lines folded.  The text is computed from the buffers of the original and the
+;; proposal; numbers and signs are prefixes, and not in the text.  The overview displays
+;; its diffs by the same functions.
 
 ;;; Code:
 

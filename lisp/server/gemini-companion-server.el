@@ -252,8 +252,8 @@ Signal an error if there is no program for it."
         (default-directory
          (expand-file-name "python/" gemini-companion-server-directory)))
     (unless command
-      (user-error "The Python packages of the server are not installed; \
-M-x gemini-companion-install-server"))
+      (user-error "Python packages of the server are not installed; \
+M-x gemini-companion-install-server installs them"))
     (unless (file-directory-p default-directory)
       (user-error "Cannot find the directory %s of the server" default-directory))
     ;; Before Emacs 29 a process starts that ends at once.

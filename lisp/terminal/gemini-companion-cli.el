@@ -224,7 +224,7 @@ The finding has a remedy; see `gemini-companion-status-checks'."
       `(bad nil ,(gemini-companion-client-connect-remedy client))))
 
 (defun gemini-companion-cli--search-finding (client directory)
-  "Return the finding about CLIENT, which searches for Emacs in DIRECTORY."
+  "Return the finding about the search of CLIENT for Emacs in DIRECTORY."
   (let ((variable (gemini-companion-client-home-variable client))
         (root (cadr (assoc directory gemini-companion-cli--refused
                            (lambda (a b)
@@ -320,7 +320,7 @@ or of a CLI that runs in the directory, or else the user chooses it."
    'number (or number (gemini-companion-terminal-cli-number here) 1)))
 
 (defun gemini-companion-cli--running-client (here)
-  "Return the client of a CLI that runs in the directory of the CLI HERE, or nil.
+  "Return the client of a running CLI in the directory of the CLI HERE, or nil.
 Prefer `gemini-companion-run-client', then the order of the clients."
   (seq-find (lambda (client)
               (gemini-companion-cli-live-buffer

@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; A CLI that does not search for editors, such as Pi, connects by an extension of
-;; this package.  Install the extension in the directory of the CLI, after asking;
-;; update it when it differs from the one of this package; and remove it.  The status
-;; shows whether it is installed, and whether running CLIs have loaded it.
+;; Install, update and remove the extension of a CLI that does not search for editors,
+;; such as Pi, which connects by it.  The extension is copied into the directory of the
+;; CLI, after asking, and updated when it differs from this package.  The status shows
+;; whether it is installed, and whether running CLIs have loaded it.
 
 ;;; Code:
 

@@ -112,8 +112,8 @@ class Asgi:
             raise HTTPException(400, "Unsupported MCP-Protocol-Version")
 
     async def _is_own(self, request: Request) -> bool:
-        """Return whether the client is no other user's, who may have the token."""
-        # At another address, another user may have the same port.
+        """Return whether the client is of this user; others may know the token."""
+        # Another user may have the same port at another address.
         if request.scope["client"][0] != "127.0.0.1":
             return False
         if not self._config.is_exposed:

@@ -70,7 +70,7 @@ class Refused(ValueError):
 
 
 class Absent(Refused):
-    """Nothing listens at the port: the server has ended, maybe by a crash."""
+    """Nothing listens at the port: the server has exited or crashed."""
 
 
 class NoEmacs(Exception):
@@ -142,7 +142,7 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
 
 def content_of(path: str | os.PathLike[str]) -> Facts:
     """Return the object in the discovery file ``path``, empty if it is unusable."""
-    # Only a small regular file of this user is read, as another may have no end.
+    # Read only a small regular file of this user: a device may be endless.
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         with open(path, "rb", opener=lambda *to: os.open(to[0], to[1] | flags)) as file:
@@ -160,7 +160,7 @@ def is_own(status: os.stat_result) -> bool:
 
 
 def this_host() -> str:
-    """Return what tells processes with one number apart: host and namespace."""
+    """Return the host and the namespace, in which a process number is unique."""
     host = socket.gethostname()
     if os.path.exists("/proc/self/ns/pid"):
         host += " " + os.readlink("/proc/self/ns/pid")
@@ -231,7 +231,7 @@ DIAGNOSE = 20
 
 
 def socket_between(local: tuple[str, int], remote: tuple[str, int]) -> bytes | None:
-    """Return what Linux knows of the TCP socket at ``local`` connected to ``remote``.
+    """Return what Linux reports about the TCP socket from ``local`` to ``remote``.
 
     It may be the socket that listens at ``local``.  The value is the answer of the
     kernel (struct inet_diag_msg behind a header, see sock_diag(7)), empty if there is
@@ -279,13 +279,13 @@ class Call:
         self._connection: socket.socket | None = None
 
     def attach(self, connection: socket.socket) -> None:
-        """Let a cancellation shut ``connection``, by which Emacs is asked, down."""
+        """Make a cancellation shut down ``connection``, which asks Emacs."""
         self._connection = connection
         if self.is_cancelled:
             self.cancel()
 
     def cancel(self) -> None:
-        """End the call: Emacs learns of that, and the CLI gets no answer."""
+        """End the call: notify Emacs, and send the CLI no answer."""
         self.is_cancelled = True
         try:
             if self._connection is not None:
@@ -604,7 +604,7 @@ class Bridge:
         return {"content": [{"type": "text", "text": text}]}
 
     def _report(self, meta: object, ended: threading.Event) -> None:
-        """Report that a call waits for the user, if the CLI wants to know."""
+        """Report progress of a call that waits for the user, if the CLI wants that."""
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         progress = 0
         while token is not None and not ended.wait(PROGRESS_SECONDS):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The companion protocol of Gemini CLI, which Qwen Code speaks, too.
+"""The companion protocol of Gemini CLI and Qwen Code.
 
 A notification that the client's schema refuses disconnects the client for good:
 absent keys are omitted, never null, and texts hold no lone surrogates.

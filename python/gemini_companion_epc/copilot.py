@@ -28,7 +28,7 @@ _OPEN = Tool("open_diff", "Open a review of an edit in Emacs.", [_PATH, _TEXT, _
 _CLOSE = Tool("close_diff", "Close the review that was opened with a name.", [_NAME])
 
 _HOME = "COPILOT_HOME", ".copilot"
-# Copilot CLI connects again to a server whose discovery file has another time.
+# Copilot CLI reconnects to a server whose discovery file has a new time.
 _BEGAN = int(1000 * time.time())
 # When Copilot CLI has connected again, it opens and closes a review three times, so a
 # closing waits this many seconds for the next opening.
@@ -49,7 +49,7 @@ def socket_name() -> str:
 
 @dataclass
 class _Review:
-    """A review from the call that opens it, until its answer counts no more."""
+    """A review, from the call that opens it until its answer has expired."""
 
     session_id: str
     path: str
@@ -61,7 +61,7 @@ class _Review:
     is_accepted: bool | None = None
     """The answer of the user, None if there is none (yet)."""
     counts_until: float = 0
-    """The time until which the answer is that to the same proposal, too."""
+    """The time until which the same proposal gets the same answer."""
     stamp: tuple[int, int, int] | None = None
     """The stamp of the file at the answer."""
 
@@ -78,7 +78,7 @@ class _Review:
             self.stamp = _stamp(self.path)
 
     def answers(self, other: "_Review") -> bool:
-        """Return whether the answer to this review is that to ``other``, too."""
+        """Return whether ``other`` gets the answer to this review."""
         return (
             (self.session_id, self.path, self.proposal)
             == (other.session_id, other.path, other.proposal)
@@ -125,7 +125,7 @@ class Copilot(Protocol):
         return _decided(review.is_accepted)
 
     async def _close(self, reviews: Reviews, name: str) -> str:
-        """Close the review with ``name``, if it is open or opened again soon."""
+        """Close the review with ``name``, if it is open, or reopened soon."""
         review = self._open_review(name)
         if review is None or review.reopened is not None:
             # The CLI connects: it may open the review by another name, or later.

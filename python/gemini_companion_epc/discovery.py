@@ -48,7 +48,7 @@ class DiscoveryFiles:
         ]
 
     def search_also(self, places: Sequence[str]) -> None:
-        """Write the files in the temporary directories ``places``, too.
+        """Write the files in the temporary directories ``places`` as well.
 
         CLIs of this Emacs with another environment search there; earlier places
         that are not among them are dropped.  The next update writes.
@@ -203,7 +203,7 @@ _ELSEWHERE = next(client for client in CLIENTS if client.searches_temporary)
 
 
 def _unusable_roots(client: Client, roots: Sequence[str]) -> list[str]:
-    """Return a sentence for each of ``roots`` that ``client`` cannot take."""
+    """Return a sentence for each of ``roots`` that ``client`` cannot use."""
     return [
         f"{client.title} cannot connect from {root}: its name contains {os.pathsep}"
         for root in roots

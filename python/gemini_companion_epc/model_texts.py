@@ -43,7 +43,7 @@ def _references_text(facts: Facts, directory: str, checked: Facts) -> str:
 
 
 def _limits(facts: Facts, directory: str) -> list[str]:
-    """Return what the language server may not know, for the model."""
+    """Return a text for the model about what the language server may not know."""
     lines, others = [], facts.get("elsewhere") or []
     if facts.get("busy"):
         lines.append("The language server is still loading; ask again for all uses.")
@@ -62,7 +62,7 @@ def _first_names(paths: Sequence[str], directory: str) -> str:
 
 
 def _around(symbol: str, text: str) -> str:
-    """Return the part of the line ``text`` around ``symbol``, "" if that is all."""
+    """Return the piece of the line ``text`` around ``symbol``, "" if that is all."""
     text = text.strip()
     if text.rstrip(",") == symbol:
         return ""

@@ -42,7 +42,7 @@ class Port:
 
     @contextmanager
     def opened(self, address: Address, close: Callable[[], None]) -> Iterator[None]:
-        """Know the connection from ``address``, which ``close`` closes."""
+        """Record the connection from ``address``, which ``close`` closes."""
         # Hypercorn does not limit their number, so the oldest one on which no token
         # has arrived is closed when there are too many.
         self._unanswered[address] = close
@@ -62,13 +62,13 @@ class Port:
         self._quiet.clear()
 
     def answered(self, address: Address) -> None:
-        """Do not wait for the connection from ``address``, which may be a stream."""
+        """Stop waiting for the connection from ``address``, which may be a stream."""
         self._unanswered.pop(address, None)
         if not self._unanswered:
             self._quiet.set()
 
     async def stop_listening(self) -> None:
-        """Leave further connections to the other process that listens, if any."""
+        """Stop listening: another process, if any, accepts further connections."""
         descriptor = self.listener.fileno()
         # Closing the socket resets connections that were not accepted.
         while select([descriptor], [], [], 0)[0]:  # noqa: ASYNC110 - has no event

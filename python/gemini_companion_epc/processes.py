@@ -19,7 +19,7 @@ _FAMILY = 50
 
 
 def process_of(peer: Address, server_port: int, emacs_pid: int) -> Process | None:
-    """Return this user's process connected from ``peer``, if any; it may take long."""
+    """Return this user's process connected from ``peer``, if any; this may be slow."""
     process = peer_process(peer, server_port, [*islice(tree(emacs_pid), _FAMILY)])
     return None if process is None else _described(process)
 
@@ -60,7 +60,7 @@ def running(port: int, directories: Callable[[Client], set[str]]) -> list[Facts]
 def _describe(
     process: psutil.Process, client: Client, port: int, directories: set[str]
 ) -> Facts:
-    """Return where ``process`` works, searches and is connected, as far as known."""
+    """Return the known directories and connections of ``process``."""
     facts: Facts = {"pid": process.pid, "client": client.name}
     with suppress(psutil.Error, OSError):
         facts["directory"] = process.cwd()
@@ -133,7 +133,7 @@ class Watched:
 
 def _is_running(process: psutil.Process) -> bool:
     try:
-        # The process with its number may be another one by now.
+        # By then, another process may have its number.
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
@@ -148,7 +148,7 @@ def has_exited(pid: int, time: float = inf) -> bool:
     """
     try:
         process = psutil.Process(pid)
-        # Of both times, one or the other may be rounded.
+        # Either time may be rounded.
         is_new = process.create_time() > time + 2
         return bool(is_new or process.status() == psutil.STATUS_ZOMBIE)
     except (psutil.NoSuchProcess, ValueError):
