@@ -34,7 +34,7 @@ The file of a component has the methods that it needs of
 `gemini-companion-part-start', `-hooks', `-ready', `-lighter', `-findings' and
 `-stop'.  `gemini-companion-parts' includes the components of add-ons.")
 
-(defconst gemini-companion-part-used-later '(walk decision comment overview status)
+(defconst gemini-companion-part--used-later '(walk decision comment overview status)
   "The components of the core whose files are loaded on first use.
 The files of other components are loaded when the mode is turned on.  A file
 in this list whose component must start calls `gemini-companion-part-loaded'
@@ -64,14 +64,14 @@ at its end.")
 
 (defun gemini-companion-parts-used-later ()
   "Return the components whose files are loaded on first use."
-  (append gemini-companion-part-used-later
+  (append gemini-companion-part--used-later
           (mapcar #'car (gemini-companion-part--members))))
 
 (defun gemini-companion-part--starts-p (part)
   "Return non-nil if the file of PART is loaded when the mode is turned on."
   (pcase (assq part (gemini-companion-part--members))
     (`(,_ ,_ . ,rest) (and rest (funcall (car rest))))
-    (_ (not (memq part gemini-companion-part-used-later)))))
+    (_ (not (memq part gemini-companion-part--used-later)))))
 
 (defun gemini-companion-parts-to-start ()
   "Return the components whose files are loaded when the mode is turned on.

@@ -38,7 +38,7 @@ The change made the lines from index START to END, exclusive; it replaced
 LINES, a list of strings."
   start end lines)
 
-(defconst gemini-companion-lines-most-cells 40000
+(defconst gemini-companion-lines--most-cells 40000
   "Greatest number of pairs of lines that are compared without the program diff.")
 
 ;;;; Comparison
@@ -72,7 +72,7 @@ A line without a newline gets END as well unless it is the last one."
                 lines)
                "")))
 
-(defun gemini-companion-lines-align (old new weights)
+(defun gemini-companion-lines--align (old new weights)
   "Return a longest common subsequence of OLD and NEW, two vectors of lines.
 The value is a list of (OLD-INDEX . NEW-INDEX) in order.  WEIGHTS is a vector
 with 0 or 1 for each line of OLD: of the longest subsequences, return one with
@@ -112,7 +112,7 @@ the greatest sum of weights."
                (cl-incf j)))))
     (nreverse pairs)))
 
-(defun gemini-companion-lines-regions-between (pairs old-length new-length)
+(defun gemini-companion-lines--regions-between (pairs old-length new-length)
   "Return the regions between PAIRS of equal lines, a list in order.
 OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
   (let ((i 0)
@@ -131,9 +131,9 @@ OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
 OLD and NEW must have no common first line and no common last line."
   (let ((rows (length old))
         (columns (length new)))
-    (if (<= (* rows columns) gemini-companion-lines-most-cells)
-        (gemini-companion-lines-regions-between
-         (gemini-companion-lines-align old new (make-vector rows 0))
+    (if (<= (* rows columns) gemini-companion-lines--most-cells)
+        (gemini-companion-lines--regions-between
+         (gemini-companion-lines--align old new (make-vector rows 0))
          rows columns)
       (mapcar (pcase-lambda (`(,line ,count ,new-line ,new-count))
                 (gemini-companion-lines-region
