@@ -197,15 +197,15 @@
 
 ;;;; Keys
 
-(defun gemini-companion-manual-test-keys (&optional section)
-  "Return the keys that the manual describes, conses (KEY . COMMAND).
-If SECTION is non-nil, only those of that section."
-  (gemini-companion-manual-test-in "doc/gemini-companion.org"
-    (let (keys end)
-      (when section
-        (re-search-forward (format "^\\*+ %s$" section))
-        (setq end (save-excursion (re-search-forward "^\\*+ "))))
-      (while (re-search-forward "^- Key: \\(.+\\) (\\([a-z-]+\\)) ::" end t)
+(defun gemini-companion-manual-test-keys (section)
+  "Return the keys in SECTION of the manual, conses (KEY . COMMAND).
+SECTION is the CUSTOM_ID of its heading."
+  (with-temp-buffer
+    (insert (alist-get section (gemini-companion-manual-test-sections)
+                       nil nil #'equal))
+    (goto-char (point-min))
+    (let ((keys nil))
+      (while (re-search-forward "^- Key: \\(.+\\) (\\([a-z-]+\\)) ::" nil t)
         (push (cons (match-string 1) (intern (match-string 2))) keys))
       keys)))
 
@@ -236,27 +236,27 @@ If SECTION is non-nil, only those of that section."
   (let ((review (gemini-companion-manual-test-map 'review 'view 'unified 'panel))
         (overview (gemini-companion-manual-test-local-map
                    'gemini-companion-overview-mode)))
-    `(("The first session" ,review)
-      ("In a terminal of Emacs" ,gemini-companion-terminal-map
+    `(("getting-started" ,review)
+      ("terminals" ,gemini-companion-terminal-map
        ,gemini-companion-terminal-ended-map
        ,(gemini-companion-manual-test-local-map 'gemini-companion-resume-mode))
-      ("The two views" ,review)
-      ("Keys in a review" ,review)
-      ("After an answer" ,review)
-      ("Changes in a file" ,(gemini-companion-manual-test-map 'change))
-      ("The overview buffer" ,overview)
-      ("Keys in the overview" ,overview)
-      ("Renames" ,overview)
-      ("Comments" ,overview ,review)
-      ("Undoing an edit" ,overview)
-      ("Writing a prompt in Emacs" ,gemini-companion-compose-mode-map)
-      ("What happens to a prompt" ,gemini-companion-compose-mode-map)
-      ("Permissions" ,gemini-companion-permission-mode-map)
-      ("Plans" ,gemini-companion-plan-mode-map)
-      ("Questions to you" ,gemini-companion-inquiry-mode-map)
-      ("Troubleshooting" ,(gemini-companion-manual-test-local-map
+      ("views" ,review)
+      ("review-keys" ,review)
+      ("next-review" ,review)
+      ("changes" ,(gemini-companion-manual-test-map 'change))
+      ("overview-buffer" ,overview)
+      ("overview-keys" ,overview)
+      ("renames" ,overview)
+      ("comments" ,overview ,review)
+      ("undoing" ,overview)
+      ("compose" ,gemini-companion-compose-mode-map)
+      ("prompt-states" ,gemini-companion-compose-mode-map)
+      ("permissions" ,gemini-companion-permission-mode-map)
+      ("plans" ,gemini-companion-plan-mode-map)
+      ("inquiries" ,gemini-companion-inquiry-mode-map)
+      ("troubleshooting" ,(gemini-companion-manual-test-local-map
                            'gemini-companion-status-mode))
-      ("Logs" ,(gemini-companion-manual-test-local-map
+      ("trouble-logs" ,(gemini-companion-manual-test-local-map
                 'gemini-companion-events-mode)))))
 
 (defconst gemini-companion-manual-test-other-keys
@@ -267,16 +267,17 @@ If SECTION is non-nil, only those of that section."
   "Keys of Emacs, of Ediff and of the CLIs in the text of the manual.")
 
 (defconst gemini-companion-manual-test-signs
-  '(("The two views" "-" "+" "x" "*")
-    ("After an answer" ":")
-    ("Writing a prompt in Emacs" "@" "/")
-    ("Special characters in a prompt" "@" "/" "!")
+  '(("views" "-" "+" "x" "*")
+    ("next-review" ":")
+    ("compose" "@" "/")
+    ("prompt-characters" "@" "/" "!")
     ;; A key of Emacs.
-    ("Exclusions" "!"))
+    ("exclusions" "!"))
   "Characters in sections of the manual that look like keys.")
 
 (defun gemini-companion-manual-test-sections ()
-  "Return the sections of the manual, conses (TITLE . TEXT)."
+  "Return the sections of the manual, conses (ID . TEXT).
+ID is the CUSTOM_ID of the heading, or without one its title."
   (gemini-companion-manual-test-in "doc/gemini-companion.org"
     (let ((sections nil))
       (while (re-search-forward "^\\*+ \\(.+\\)\n" nil t)
@@ -285,7 +286,13 @@ If SECTION is non-nil, only those of that section."
               (end (if (save-excursion (re-search-forward "^\\*+ " nil t))
                        (match-beginning 0)
                      (point-max))))
-          (push (cons title (buffer-substring start end)) sections)))
+          (push (cons (save-excursion
+                        (goto-char start)
+                        (if (re-search-forward "^:CUSTOM_ID: +\\(\\S-+\\)" end t)
+                            (match-string 1)
+                          title))
+                      (buffer-substring start end))
+                sections)))
       (nreverse sections))))
 
 (ert-deftest gemini-companion-manual-has-the-keys-that-are-bound ()
@@ -352,14 +359,14 @@ If SECTION is non-nil, only those of that section."
 
 (ert-deftest gemini-companion-manual-has-the-keys-of-the-table-of-commands ()
   (pcase-dolist (`(,section . ,rows)
-                 (list (cons "Keys in a review"
+                 (list (cons "review-keys"
                              (gemini-companion-manual-test-rows
                               'review 'view 'unified 'panel))
-                       (cons "Changes in a file"
+                       (cons "changes"
                              (gemini-companion-manual-test-rows 'change))
-                       (cons "Keys in the overview"
+                       (cons "overview-keys"
                              (gemini-companion-manual-test-rows 'overview))
-                       (cons "Keys and menus"
+                       (cons "prefix-key"
                              (mapcar (lambda (row)
                                        (cons (concat "C-c g " (car row)) (cdr row)))
                                      (gemini-companion-manual-test-rows 'global)))))
@@ -452,31 +459,36 @@ TEXT has no line breaks."
                 items)))
       items)))
 
-(defun gemini-companion-manual-test-default (text)
-  "Return the default that TEXT states as a list of it, or nil if it states none."
-  (cond ((string-match "[Bb]y default =\\([^=]+\\)= in ~user-emacs-directory~" text)
-         (list (locate-user-emacs-file (match-string 1 text))))
-        ((or (string-match "[Tt]he default\\(?:,\\| is\\) \\(~[^~]+~\\|nil\\|t\\)\\_>" text)
-             (string-match (concat "\\(~[^~]+~\\|\\_<nil\\|Non-nil\\)\\(?:, [a-z ]+\\)?,"
-                                   " the default")
-                           text))
-         (let ((value (string-trim (match-string 1 text) "~" "~")))
-           (list (if (equal value "Non-nil") t (car (read-from-string value))))))))
+(defun gemini-companion-manual-test-states-default-p (text value)
+  "Return non-nil if a sentence of TEXT with \"default\" has VALUE.
+For a file or directory, compare the last part of its name, as verbatim text."
+  (let ((case-fold-search t)
+        (token (pcase value
+                 ('nil "\\_<nil\\_>")
+                 ('t "\\(?:~\\|\\_<\\)t\\(?:~\\|\\_>\\)\\|non-nil")
+                 ((pred stringp)
+                  (format "=\\(?:[^=]+/\\)?%s/?="
+                          (regexp-quote (file-name-nondirectory
+                                         (directory-file-name value)))))
+                 (_ (regexp-quote (format "~%S~" value))))))
+    (seq-some (lambda (sentence)
+                (and (string-match-p "\\_<default\\_>" sentence)
+                     (string-match-p token sentence)))
+              ;; A sentence or a clause between semicolons.
+              (split-string text "[.;]\\(?: +\\|\\'\\)" t))))
 
 (ert-deftest gemini-companion-manual-states-the-default-of-each-option ()
   (let ((wrong nil))
     (pcase-dolist (`(,option . ,text) (gemini-companion-manual-test-items))
-      (let ((stated (gemini-companion-manual-test-default text))
-            (real (eval (car (get option 'standard-value)) t)))
-        (unless (or (if stated
-                        (equal (car stated) real)
-                      ;; Too long for a sentence, or a hook.
-                      (or (memq option '(gemini-companion-excluded
-                                         gemini-companion-remote-commands))
-                          (and (null real)
-                               (string-match-p "-\\(?:hook\\|functions\\)\\'"
-                                               (symbol-name option))))))
-          (push (list option stated real) wrong))))
+      (let ((value (eval (car (get option 'standard-value)) t)))
+        (unless (or (gemini-companion-manual-test-states-default-p text value)
+                    ;; Too long for a sentence, or a hook.
+                    (memq option '(gemini-companion-excluded
+                                   gemini-companion-remote-commands))
+                    (and (null value)
+                         (string-match-p "-\\(?:hook\\|functions\\)\\'"
+                                         (symbol-name option))))
+          (push (list option value) wrong))))
     (should-not wrong)))
 
 (ert-deftest gemini-companion-readme-has-the-defaults-of-options ()
@@ -496,25 +508,28 @@ TEXT has no line breaks."
 
 ;; Other figures are constants that only their files know.
 (ert-deftest gemini-companion-manual-has-the-figures-of-the-code ()
-  (pcase-dolist (`(,text . ,value)
-                 `(("stays for ten seconds" . ,(= 10 gemini-companion-arrival-pause))
-                   ("turn of\\s-+more than ten seconds"
-                    . ,(= 10 gemini-companion-notify-turn-seconds))
-                   ("and 15 lines\\s-+beside"
-                    . ,(= 15 gemini-companion-windows-ediff-lines))
-                   ("more\\s-+than 1,000 lines"
-                    . ,(= 1000 gemini-companion-unified-draw-most-lines))
-                   ("or 128 KB if it is not open"
-                    . ,(= (* 128 1024) gemini-companion-eglot-sendable))
-                   ("typed nothing for half a second"
-                    . ,(= 0.5 gemini-companion-guard-quiet-seconds))
-                   ("nothing was typed there for a second"
-                    . ,(= 1 gemini-companion-keys-quiet-seconds))
-                   ("within three seconds" . ,(< 2 gemini-companion-errors-timeout 3))))
-    (gemini-companion-manual-test-in "doc/gemini-companion.org"
-      (ert-info (text)
-        (should value)
-        (should (re-search-forward text nil t))))))
+  "A section, by its CUSTOM_ID, has the figure of a constant, with its unit."
+  (pcase-dolist (`(,section ,figure ,value)
+                 `(("copilot" "ten seconds" ,(= 10 gemini-companion-arrival-pause))
+                   ("notifications" "ten seconds"
+                    ,(= 10 gemini-companion-notify-turn-seconds))
+                   ("arrival" "15 lines" ,(= 15 gemini-companion-windows-ediff-lines))
+                   ("review-keys" "1,000 lines"
+                    ,(= 1000 gemini-companion-unified-draw-most-lines))
+                   ("edit-errors" "128 KB"
+                    ,(= (* 128 1024) gemini-companion-eglot-sendable))
+                   ("permissions" "half a second"
+                    ,(= 0.5 gemini-companion-guard-quiet-seconds))
+                   ("permissions" "a second" ,(= 1 gemini-companion-keys-quiet-seconds))
+                   ("edit-errors" "three seconds"
+                    ,(< 2 gemini-companion-errors-timeout 3))))
+    (ert-info ((format "%s: %s" section figure))
+      (should value)
+      (should (string-search
+               figure
+               (string-clean-whitespace
+                (alist-get section (gemini-companion-manual-test-sections)
+                           "" nil #'equal)))))))
 
 ;;;; Links, pictures and files
 
