@@ -780,8 +780,8 @@ a remote one, nil, and call DONE later."
            (funcall end)))))
 
 (defun gemini-companion-undo--write-there (file old text done)
-  "Start to make TEXT, in bytes, that of the remote file with the copy FILE, now OLD.
-If TEXT is nil, delete the file.  DONE is called later with nil or the problem.
+  "Start to make TEXT, in bytes, that of the remote file with the copy FILE.
+OLD is its text now.  If TEXT is nil, delete the file.  DONE is called later with nil or the problem.
 What is decided then belongs to the decision that is made now."
   (gemini-companion-watch-detect file)
   (gemini-companion-watch-wrote file text)
@@ -871,7 +871,8 @@ Return a message."
   (let ((text (gemini-companion-undo--plan-text plan)))
     (if (multibyte-string-p text)
         (encode-coding-string
-         text (gemini-companion-edit-coding (gemini-companion-undo--plan-edit plan)))
+         text (gemini-companion-edit-texts-coding
+               (gemini-companion-undo--plan-edit plan)))
       text)))
 
 (defun gemini-companion-undo--report (plan)

@@ -777,8 +777,8 @@ Record in GAP which lines of its text these are."
 
 (defun gemini-companion-weave--alike (gap order &optional most)
   "Return the lines of GAP that may be back, and the new ones that they may be.
-The first ones are those in ORDER that are neither in the text of GAP nor removed
-there.  The value is a cons of vectors of indices, or nil if there are none.  If
+The first ones are those in ORDER that are neither in the text of GAP nor
+removed there.  The value is a cons of vectors of indices, or nil if there are none.  If
 MOST is non-nil, only the first MOST lines of each are returned."
   (let* ((in-text (gemini-companion-weave--gap-in-text gap))
          (removed (gemini-companion-weave--gap-removed gap))
@@ -1072,7 +1072,8 @@ They have the same marks, came at the same steps, and in the same way."
   "Return what becomes of the line with the index P in the result of WRITE.
 It is not there.  The value is `back' if it is GONE and its place is back,
 `gone' if its place is not there any more, or `stays'.  ANY-BACK is non-nil if
-some line is back.  For CANDIDATES and KNOWN, see `gemini-companion-weave--around'."
+some line is back.  For CANDIDATES and KNOWN, see
+`gemini-companion-weave--around'."
   (let* ((slot (if gone 1 0))
          (these (or (aref candidates slot)
                     (aset candidates slot

@@ -38,7 +38,7 @@ The change made the lines from index START to END, exclusive; it replaced
 LINES, a list of strings."
   start end lines)
 
-(defconst gemini-companion-lines--most-cells 40000
+(defconst gemini-companion-lines-most-cells 40000
   "Greatest number of pairs of lines that are compared without the program diff.")
 
 ;;;; Comparison
@@ -131,7 +131,7 @@ OLD-LENGTH and NEW-LENGTH are the numbers of lines of the two texts."
 OLD and NEW must have no common first line and no common last line."
   (let ((rows (length old))
         (columns (length new)))
-    (if (<= (* rows columns) gemini-companion-lines--most-cells)
+    (if (<= (* rows columns) gemini-companion-lines-most-cells)
         (gemini-companion-lines--regions-between
          (gemini-companion-lines--align old new (make-vector rows 0))
          rows columns)
