@@ -123,8 +123,8 @@ has 500 marks."
   "Return the ms of a processor to look at a file of COUNT lines, a list.
 A CLI has changed each 40th line.  The first figure is after one character was
 typed, the second one after each line was reindented, and the third one after
-that was taken back.  They are without those of the garbage collector, which runs
-once after a look at a large file."
+that was taken back.  They are without those of the garbage collector, which
+runs once after a look at a large file."
   (let* ((file (make-temp-file "bench-" nil ".txt"))
          (text (lambda (word indentation)
                  (mapconcat (lambda (line)

@@ -15,8 +15,8 @@ sets the title of its window with every 40 KB.
 A key in a buffer with 500 marks of what a CLI has written, each time at another place,
 is compared with a key in one without marks.
 
-What follows an edit, a look at the file, is measured in a file of 20,000 lines, of which a
-CLI has changed 500, beside one of 2,000 lines with 50: ten times is linear.
+What follows an edit, a look at the file, is measured in a file of 20,000 lines, of
+which a CLI has changed 500, beside one of 2,000 lines with 50: ten times is linear.
 
 The last row is the CPU time of one report of a moved point, which computes what is
 shared and sends it, in an Emacs that visits 1,000 files in 50 projects beside one that

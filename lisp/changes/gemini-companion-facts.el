@@ -56,14 +56,18 @@ If REVIEWED is non-nil, only reviewed hunks count."
   "Return MARKS of FACT after others have given it VALUE.
 The last mark with that value counts, and those above it are off; if there is
 none, others have a mark of their own.  An undone mark counts again if its value
-is back, as when a CLI writes before the undo was saved."
+is back, as when a CLI writes before the undo was saved; but a newline at the end
+may be by the user, or by `require-final-newline'."
   (if (gemini-companion-format-fact-same-p
        fact value (gemini-companion-facts--last marks))
       marks
     (let ((back (cl-find-if
                  (lambda (mark)
-                   (gemini-companion-format-fact-same-p
-                    fact value (gemini-companion-facts--mark-value mark)))
+                   (and (not (and (eq fact 'open)
+                                  (eq 'undone
+                                      (gemini-companion-facts--mark-off mark))))
+                        (gemini-companion-format-fact-same-p
+                         fact value (gemini-companion-facts--mark-value mark))))
                  marks)))
       (if back
           (let ((above t))

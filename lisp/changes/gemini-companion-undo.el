@@ -780,9 +780,9 @@ a remote one, nil, and call DONE later."
            (funcall end)))))
 
 (defun gemini-companion-undo--write-there (file old text done)
-  "Start to make TEXT, in bytes, that of the remote file with the copy FILE.
-OLD is its text now.  If TEXT is nil, delete the file.  DONE is called later with nil or the problem.
-What is decided then belongs to the decision that is made now."
+  "Start to write TEXT to the remote file with the copy FILE, whose bytes are OLD.
+TEXT is in bytes; if it is nil, delete the file.  DONE is called later with nil
+or the problem.  What is decided then belongs to the decision made now."
   (gemini-companion-watch-detect file)
   (gemini-companion-watch-wrote file text)
   (let ((functions gemini-companion-changes-decided-functions))

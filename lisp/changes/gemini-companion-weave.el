@@ -135,7 +135,7 @@ It is one object for all such lines.")
   (aref mark 1))
 
 (defsubst gemini-companion-weave--adds-p (mark)
-  "Return non-nil if MARK says that its hunk has added the line."
+  "Return non-nil if the hunk of MARK has added the line, not removed it."
   (aref mark 2))
 
 (defsubst gemini-companion-weave--off (mark)
@@ -778,8 +778,8 @@ Record in GAP which lines of its text these are."
 (defun gemini-companion-weave--alike (gap order &optional most)
   "Return the lines of GAP that may be back, and the new ones that they may be.
 The first ones are those in ORDER that are neither in the text of GAP nor
-removed there.  The value is a cons of vectors of indices, or nil if there are none.  If
-MOST is non-nil, only the first MOST lines of each are returned."
+removed there.  The value is a cons of vectors of indices, or nil if there are
+none.  If MOST is non-nil, return only the first MOST lines of each."
   (let* ((in-text (gemini-companion-weave--gap-in-text gap))
          (removed (gemini-companion-weave--gap-removed gap))
          (at (gemini-companion-weave--gap-at gap))

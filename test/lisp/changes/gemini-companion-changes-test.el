@@ -619,6 +619,97 @@ TEXT is what it has proposed.  Visit the file a before."
                                 (gemini-companion-changes-file-name record)))
                              (gemini-companion-changes-files)))))))
 
+;;;; Saving before and after, wherever the command is given
+
+(defun gemini-companion-changes-test-undo-all (how)
+  "Undo all changes of the file a, which the current buffer visits.
+HOW is `here', `narrowed', `elsewhere' or `killed'.  Return its buffer."
+  (let ((record (gemini-companion-changes-here)))
+    (cl-flet ((undo-all ()
+                (gemini-companion-decision-with "undo"
+                  (gemini-companion-walk-undo
+                   (list (cons record (gemini-companion-changes-look record)))))))
+      (pcase how
+        ('here (undo-all))
+        ('narrowed (save-restriction
+                     (narrow-to-region (point-min) (1+ (point-min)))
+                     (undo-all)))
+        ('elsewhere (with-temp-buffer (undo-all)))
+        ('killed (let ((file buffer-file-name))
+                   (set-buffer-modified-p nil)
+                   (kill-buffer)
+                   (with-temp-buffer (undo-all))
+                   (find-file file))))
+      (current-buffer))))
+
+(ert-deftest gemini-companion-changes-are-undone-before-and-after-a-save-alike ()
+  (pcase-dolist
+      (`(,name ,before ,writes ,mine ,after)
+       `(("typed beside" "one\ntwo\nthree\n" ("one\nzwei\nthree\n")
+          ,(lambda () (goto-char (point-max)) (insert "mine\n"))
+          "one\ntwo\nthree\nmine\n")
+         ("two edits" "one\ntwo\nthree\n" ("one\na1\nthree\n" "one\nb1\nthree\n")
+          ,(lambda () (goto-char (point-min)) (insert "mine\n"))
+          "mine\none\ntwo\nthree\n")
+         ("CRLF" "one\r\ntwo\r\nthree\r\n" ("one\nzwei\nthree\n")
+          ,(lambda () (goto-char (point-max)) (insert "mine\n"))
+          "one\r\ntwo\r\nthree\r\nmine\r\n")
+         ("byte order mark" "\357\273\277one\ntwo\n" ("one\nzwei\n")
+          ,(lambda () (goto-char (point-max)) (insert "mine\n"))
+          "\357\273\277one\ntwo\nmine\n")
+         ("no last newline" "one\ntwo" ("one\nzwei\nthree")
+          ,(lambda () (goto-char (point-min)) (insert "mine\n"))
+          "mine\none\ntwo")
+         ("last newline added" "one\ntwo" ("one\ntwo\n")
+          ,(lambda () (goto-char (point-min)) (insert "mine\n"))
+          "mine\none\ntwo")
+         ("formatted" "one\ntwo\nthree\n" ("one\nzwei  \nthree\nnew  \n")
+          ,(lambda ()
+             (add-hook 'before-save-hook #'delete-trailing-whitespace nil t)
+             (set-buffer-modified-p t))
+          "one\ntwo\nthree\n")))
+    (dolist (how '(here narrowed elsewhere killed))
+      (dolist (first '(save undo))
+        (ert-info ((format "%s, %s, %s first" name how first))
+          (gemini-companion-test-with-changes nil
+            (unwind-protect
+                (let ((require-final-newline nil)
+                      (mode-require-final-newline nil))
+                  (gemini-companion-test-write "a" before)
+                  (find-file "a")
+                  (buffer-enable-undo)
+                  (dolist (text writes)
+                    (setq gemini-companion-test-send
+                          (lambda (edit)
+                            (gemini-companion-changes-test-as-before
+                             before (gemini-companion-edit-after edit))))
+                    (gemini-companion-test-writes "a" text session))
+                  (should (gemini-companion-test-left))
+                  (when (eq first 'save)
+                    (funcall mine)
+                    (save-buffer))
+                  (with-current-buffer (gemini-companion-changes-test-undo-all how)
+                    (when (eq first 'undo)
+                      (funcall mine))
+                    (save-buffer)
+                    (should (equal after (gemini-companion-text-bytes "a")))
+                    (gemini-companion-changes-look-at-buffer)
+                    (should-not (gemini-companion-test-left))
+                    (goto-char (point-max))
+                    (insert "more\n")
+                    (gemini-companion-changes-look-at-buffer)
+                    (should-not (gemini-companion-test-left))
+                    (set-buffer-modified-p nil)))
+              (gemini-companion-part-stop 'decision))))))))
+
+(defun gemini-companion-changes-test-as-before (before text)
+  "Write TEXT to the file a with the mark and the line ends of BEFORE."
+  (gemini-companion-test-write
+   "a" (concat (and (string-prefix-p "\357\273\277" before) "\357\273\277")
+               (if (string-search "\r\n" before)
+                   (string-replace "\n" "\r\n" text)
+                 text))))
+
 ;;;; Random turns
 
 (cl-defstruct (gemini-companion-changes-test-world (:copier nil))
