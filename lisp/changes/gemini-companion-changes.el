@@ -5,17 +5,21 @@
 
 ;;; Commentary:
 
-;; What a CLI has written without a review is a change, until the user keeps or
-;; undoes it, over any number of turns.  Each file that a CLI has written has one
-;; record, `gemini-companion-changes-file': its weave says which hunk of which edit
-;; has written and removed each line, and its facts say that of line ends and coding;
-;; see `gemini-companion-weave' and `gemini-companion-facts'.
+;; What a CLI has written without a review is a change until the user keeps or undoes
+;; it, over any number of turns.  Each file that a CLI has written has one record, a
+;; `gemini-companion-changes-file'.  Its weave says which hunk of which edit has written
+;; or removed each line, and its facts say which hunk has converted the line ends and
+;; the coding; see `gemini-companion-weave' and `gemini-companion-facts'.
 ;;
-;; The record is set by a write of a CLI, and by the decisions of the user: to keep
-;; hunks, to undo them, and to take that back.  Nothing else is recorded: a look
-;; computes the changes from the text now, and what is gone with another branch is a
-;; change again when its lines are back.  An undone hunk stays undone.  The texts take
-;; at most 48 MB, and with those of `gemini-companion-decision' 64 MB.
+;; A record is set by a write of a CLI, and by the decisions of the user: to keep hunks,
+;; to undo them, and to take that back.  Nothing else is recorded: a look computes the
+;; changes from the current text, so a change that went with another branch is there
+;; again when its lines are.  An undone hunk stays undone.  A file that other programs
+;; may have written is looked at when its window is selected, when Emacs gets the focus,
+;; and at the end of a turn.
+;;
+;; The texts of all records take at most 48 MB, and with those of
+;; `gemini-companion-decision' 64 MB.
 ;;
 ;; `gemini-companion-marks' displays the changes of a buffer, and
 ;; `gemini-companion-walk' goes from one to the next.

@@ -5,16 +5,16 @@
 
 ;;; Commentary:
 
-;; Comments on lines, to be sent to a CLI.  They are made with the same command in
-;; the overview, in a review and in a file.
+;; Comments on lines, which are sent to a CLI.  The same command makes them in the
+;; overview, in a review and in a file.
 ;;
-;; A comment is anchored to lines of a text: of a proposal while that awaits an
-;; answer, and then of the file.  In a buffer with that text, an overlay moves with
-;; the lines and displays the comment.  Elsewhere, and after a revert or a command
-;; that replaced the whole text, the lines are searched for.  Where they are not the
-;; only ones, the text before tells which ones they are, the record of a file that a
-;; CLI has written, or the lines around them.  Where no one place is certain, the lines
-;; are gone: the comment is displayed at the top, and is sent without a number.
+;; A comment is anchored to lines of a text: the proposal while that awaits an answer,
+;; then the file.  In a buffer with that text, an overlay follows the lines and
+;; displays the comment.  In other buffers, and after a revert or a command that
+;; replaced the whole text, the lines are searched for.  If they occur several times,
+;; the previous text, the record of the file or the surrounding lines tell which
+;; occurrence is meant.  If none is certain, the comment is displayed at the top, and
+;; sent without a line number.
 ;;
 ;; A comment without lines is about its file.
 

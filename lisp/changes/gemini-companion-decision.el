@@ -5,16 +5,16 @@
 
 ;;; Commentary:
 
-;; In the buffer of a file, the undo of Emacs takes back what was kept and undone
-;; there.  What a command in another buffer, such as the list, has done in one file or
-;; in several is a decision.  The decisions are recorded here, with their hunks and the
+;; In the buffer of a file, the undo of Emacs takes back what the user kept and undid
+;; there.  What a command in another buffer, such as the overview, has done in one file
+;; or several is a decision.  Decisions are recorded here, with their hunks and the
 ;; bytes of the files, so that they can be taken back and redone, the last one first,
-;; whether the files are visited or not.  The bytes take at most 16 MB: then the oldest
+;; whether the files are visited or not.  The bytes take at most 16 MB; then the oldest
 ;; decisions are forgotten.
 ;;
 ;; A command calls `gemini-companion-decision-with'.  What it keeps, undoes and deletes
 ;; is reported by `gemini-companion-changes-decided'.  A file on another host is written
-;; later: its undo joins the decision once that has succeeded.  What makes sense only as
+;; later: its undo joins the decision once writing has succeeded.  What makes sense only as
 ;; a whole, such as the undo of a rename, is done by
 ;; `gemini-companion-decision-with-all': if one file fails, the files before get their
 ;; text back, also when the decision is taken back or redone.

@@ -5,20 +5,18 @@
 
 ;;; Commentary:
 
-;; An edit that a CLI has written can be undone as a whole, or one of its hunks.  A
-;; file that is as the CLI wrote it gets the bytes of before.  In one that has
-;; changed since, the record of the file says which lines are those of the edit, see
-;; `gemini-companion-changes': the lines of others stay, and where others, or a later
-;; edit, have changed lines of the edit, the user is asked.
+;; Undo an edit that a CLI has written, or one of its hunks.  A file that is as the CLI
+;; wrote it gets its previous bytes back.  If it has changed since, its record says
+;; which lines belong to the edit, see `gemini-companion-changes': lines of others stay,
+;; and the user is asked where others, or a later edit, have changed lines of the edit.
+;; An edit without a record, which took too much memory, can only be undone by its
+;; bytes.
 ;;
-;; An edit without a record, as that took too much memory, can be undone by its bytes
-;; only.
-;;
-;; Undoing acts on the file, as its CLI has.  Its bytes are written, without the hooks
-;; of a save, and its buffer follows.  If the buffer has unsaved text, or is not what
-;; the file has, only the buffer is changed.  An undo of Emacs there brings the hunks
-;; back, and after the command the file as well: if the buffer has then what stood
-;; before, and the file what undoing has left.
+;; Undoing acts on the file, as the CLI did.  The bytes are written without the hooks
+;; of a save, and the buffer follows.  If the buffer has unsaved text, or another text
+;; than the file, only the buffer is changed.  The undo of Emacs there restores the
+;; hunks.  After that command the file is written as well, if the buffer has the text
+;; from before the undo, and the file the bytes that the undo had written.
 
 ;;; Code:
 

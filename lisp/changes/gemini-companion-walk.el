@@ -5,9 +5,10 @@
 
 ;;; Commentary:
 
-;; A command that goes to a change begins a walk: single keys go on, undo and keep,
-;; until a key that is none of the walk's and does not scroll.  The walk goes through
-;; all files with changes, the one that was written first is the first.
+;; A command that goes to a change starts a walk: single keys go to the next change,
+;; undo it and keep it, until a key is typed that neither belongs to the walk nor
+;; scrolls.  A walk goes through all files with changes, in the order in which CLIs
+;; first wrote them.
 
 ;;; Code:
 
@@ -193,6 +194,21 @@ Signal an error if there is none."
 \\[gemini-companion-next-change] goes to the next one")))
     (cons record change)))
 
+(defun gemini-companion-walk--beyond-p (change line back at)
+  "Return non-nil if CHANGE is below LINE, on which point is; if BACK, above.
+If AT is non-nil, a change on LINE counts as well."
+  (let ((start (gemini-companion-lines-change-start change)))
+    (cond
+     ;; The first line may have two changes: a conversion, and then one of lines.
+     ((and (= 0 line start) (not at))
+      (let ((conversion (gemini-companion-changes-conversion change)))
+        (if back
+            (and conversion (not gemini-companion-walk--at-conversion))
+          (and (not conversion) gemini-companion-walk--at-conversion))))
+     (back (< start line))
+     (at (<= line start))
+     (t (< line start)))))
+
 (defun gemini-companion-walk--next (back &optional at others)
   "Visit the file of the next change, or of the previous one if BACK is non-nil.
 After the last one of this file, that is the first one of the next file.
@@ -200,23 +216,12 @@ If AT is non-nil, the change at point counts as the next one.  OTHERS are
 the records of the next files, by default those after this one.  Return a
 list of the record, the change, and a text about files that were skipped."
   (let* ((here (gemini-companion-changes-here))
-         (line (and here (gemini-companion-walk--line)))
-         (changes (and here (gemini-companion-changes-look here)))
-         (beyond (seq-filter
-                  (lambda (change)
-                    (let ((start (gemini-companion-lines-change-start change))
-                          (conversion
-                           (gemini-companion-changes-conversion change)))
-                      ;; The first line may have two changes.
-                      (cond ((not (and here (= 0 line start) (not at)))
-                             (cond (back (< start line))
-                                   (at (<= line start))
-                                   (t (< line start))))
-                            (back (and conversion
-                                       (not gemini-companion-walk--at-conversion)))
-                            (t (and (not conversion)
-                                    gemini-companion-walk--at-conversion)))))
-                  changes))
+         (beyond (and here
+                      (let ((line (gemini-companion-walk--line)))
+                        (seq-filter
+                         (lambda (change)
+                           (gemini-companion-walk--beyond-p change line back at))
+                         (gemini-companion-changes-look here)))))
          (skipped nil))
     (if beyond
         (list here (car (if back (last beyond) beyond)))

@@ -17,17 +17,22 @@
 ;;     those on that are not of some hunks   after undoing these hunks
 ;;
 ;; A weave is never modified: writing, undoing and restoring return a new one.  Only
-;; a write of a CLI and the decisions of the user are recorded.  A look compares the
-;; text now with the text as it is known, and returns the weave that a write of that
-;; text by others would give.  Changes, conflicts and states are read off a look.
+;; writes of CLIs and decisions of the user are recorded.  A look compares the current
+;; text with the known one, and returns the weave after a write of that text by others.
+;; Changes, conflicts and states are read off a look.
 ;;
-;; Others turn the last marks of a line on or off, as few as possible.  What the user
-;; has undone stays undone: the mark by which an undone hunk had removed a line is on
-;; again only if a line that the hunk had added is back, or if the undo is undone.
-;; Others who bring back all that a hunk had removed, and leave nothing that it had
-;; added, have undone it.  If others remove lines with all that is around them, as in
-;; another branch, what a CLI had removed there gets a mark of others on top: its
-;; place is gone, until that is back.
+;; If others remove a line or bring it back, as few of its last marks as possible are
+;; turned off or on.  What the user has undone stays undone: the mark by which an undone
+;; hunk had removed a line is only on again if a line that the hunk had added is back,
+;; or if the user takes the undo back.  If others bring back all lines that a hunk had
+;; removed, and leave none that it had added, they have undone it.  If others remove
+;; lines with everything around them, as in another branch, a line that a CLI had
+;; removed there gets a mark of others on top: its place is gone, until that is back.
+;;
+;; A weave of 20,000 lines must be looked at in less than 100 ms, garbage included.  So a
+;; line that nobody has touched is a string, only the gaps in which the text differs are
+;; computed, and lines of one hunk share their marks, from which answers are computed
+;; once for a run of lines.
 ;;
 ;; The last newline, line ends and the coding are no part of a weave.  Two cases are
 ;; known as wrong: a hunk that only removed lines counts as undone after a stash and
