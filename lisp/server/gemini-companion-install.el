@@ -27,8 +27,8 @@
   "Directory for the Python packages of the server, drafts and the history.
 The packages are installed after asking for confirmation.  When an update
 needs other packages, they are installed without asking again, but none if
-`gemini-companion-server-command' is set.  The extension that links CLIs is
-there, too, so unlink them before you set this."
+`gemini-companion-server-command' is set.  It also has the extension that
+links CLIs, so unlink the CLIs before you set this."
   :type 'directory
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-server)
@@ -361,7 +361,7 @@ The settings of pip and uv for proxies, certificates and indexes stay."
             "PYTHONHOME" "PYTHONPATH" "__PYVENV_LAUNCHER__"
             "VIRTUAL_ENV" "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX"
             "PIP_ROOT" "PIP_USER=0")
-          ;; An empty file takes the place of the constraints of pip.conf, too.
+          ;; An empty file also replaces the constraints of pip.conf.
           (list (concat "PIP_CONSTRAINT=" null-device))
           gemini-companion-install--version-settings
           (default-value 'process-environment)))

@@ -24,10 +24,10 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-request (:noinline t) (:constructor nil) (:copier nil))
-  "What waits for an answer of the user to SESSION, the CLI that asks.
-SINCE is when it began to wait, in seconds.  KIND is a symbol, such as
-`edit', `question' or `permission'.  PROBLEM is nil, or why it cannot be
-shown, a string."
+  "A request of SESSION, a CLI, which waits for an answer of the user.
+SINCE is the time when it began to wait, in seconds.  KIND is a symbol, such
+as `edit', `question' or `permission'.  PROBLEM is nil, or the reason why the
+request cannot be displayed, a string."
   session
   (since (float-time))
   kind

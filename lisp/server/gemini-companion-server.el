@@ -113,7 +113,7 @@ Each process has these properties:
 (defvar gemini-companion-server--next nil
   "Process that will replace the current one, or nil.")
 
-(defvar gemini-companion-server--places nil
+(defvar gemini-companion-server--temporaries nil
   "Temporary directories other than the server's in which CLIs search for it.")
 
 (defvar gemini-companion-server-problem nil
@@ -169,7 +169,7 @@ It is sent as JSON on the first line of its standard input."
        :emacs_pid ,(emacs-pid)
        :roots ,(vconcat (funcall (gemini-companion-server--callbacks-roots
                                   callbacks)))
-       :places ,(vconcat gemini-companion-server--places)
+       :temporaries ,(vconcat gemini-companion-server--temporaries)
        ,@(when gemini-companion-log-file
            `(:log_file ,(expand-file-name gemini-companion-log-file)))
        ,@(unless (funcall (gemini-companion-server--callbacks-offer-tools
@@ -230,7 +230,7 @@ CLIs stay connected, and open reviews stay open."
   (let ((processes (list gemini-companion-server--current
                          gemini-companion-server--next)))
     (setq gemini-companion-server--callbacks nil
-          gemini-companion-server--places nil
+          gemini-companion-server--temporaries nil
           gemini-companion-server--current nil
           gemini-companion-server--next nil)
     (dolist (process (delq nil processes))
@@ -615,16 +615,16 @@ Strings among ARGS, but not in lists, may have any length.  Return non-nil if
 the call was sent."
   (gemini-companion-server-ask method args #'ignore))
 
-(defun gemini-companion-server-search-in (places done)
-  "Write the discovery files in the temporary directories PLACES, too.
-Files in earlier PLACES are removed.  Call DONE with lists (DIRECTORY
+(defun gemini-companion-server-search-in (temporaries done)
+  "Write the discovery files in TEMPORARIES, temporary directories.
+Remove those in earlier TEMPORARIES.  Call DONE with lists (DIRECTORY
 ROOT) of the discovery directories without a file because they are in the
 workspace root ROOT, when the files are written, or after a failure with
 nil.  Return non-nil if the server was called."
-  (setq gemini-companion-server--places places)
+  (setq gemini-companion-server--temporaries temporaries)
   (when-let* ((process gemini-companion-server--current))
     (gemini-companion-server-ask
-     'places-update (list places)
+     'temporaries-update (list temporaries)
      (lambda (answer)
        (let ((files (plist-get answer :discovery)))
          (when files

@@ -19,7 +19,7 @@ class Config:
     secret: str = field(repr=False)
     emacs_pid: int
     roots: Sequence[str] = ()
-    places: Sequence[str] = ()
+    temporaries: Sequence[str] = ()
     """Temporary directories for `DiscoveryFiles.search_also`."""
     port: int = 0
     is_successor: bool = False

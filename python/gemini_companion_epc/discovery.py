@@ -32,10 +32,10 @@ class DiscoveryFiles:
     _unix_port: UnixPort
     """The socket to which the files of clients with ``has_socket`` lead."""
 
-    _places: Sequence[str] = field(init=False, default=())
+    _temporaries: Sequence[str] = field(init=False, default=())
     """Temporary directories where CLIs of this Emacs search, other than its own."""
     _extra: set[Path] = field(init=False, default_factory=set)
-    """The files in ``_places`` that were written."""
+    """The files in ``_temporaries`` that were written."""
 
     def names(self) -> list[list[str]]:
         """Return names of clients and of their files, written or not.
@@ -47,33 +47,37 @@ class DiscoveryFiles:
             *([_ELSEWHERE.name, str(path)] for path in sorted(self._extra)),
         ]
 
-    def search_also(self, places: Sequence[str]) -> None:
-        """Write the files in the temporary directories ``places`` as well.
+    def search_also(self, temporaries: Sequence[str]) -> None:
+        """Write the files in the temporary directories ``temporaries`` as well.
 
-        CLIs of this Emacs with another environment search there; earlier places
+        CLIs of this Emacs with another environment search there; earlier ones
         that are not among them are dropped.  The next update writes.
         """
         own = _true_name(str(_ELSEWHERE.directory(self._environ)))
-        new = [place for place in places if _true_name(_directory_in(place)) != own]
-        for place in new:
-            if place not in self._places:
-                self._sweep(_ELSEWHERE, Path(_directory_in(place)))
-        self._places = new
+        new = [
+            temporary
+            for temporary in temporaries
+            if _true_name(_directory_in(temporary)) != own
+        ]
+        for temporary in new:
+            if temporary not in self._temporaries:
+                self._sweep(_ELSEWHERE, Path(_directory_in(temporary)))
+        self._temporaries = new
 
     def refused(self, roots: Sequence[str]) -> list[list[str]]:
         """Return the directories without a file because of a root, and that root.
 
-        A discovery file has the token: in a workspace root, whatever reads or copies
-        the project would have it, too.
+        A discovery file has the token: in a workspace root, a program that reads or
+        copies the project would get it.
         """
         refused = []
-        for place in self._places:
-            true = Path(_true_name(place))
+        for temporary in self._temporaries:
+            true = Path(_true_name(temporary))
             containing = [
                 root for root in roots if true.is_relative_to(_true_name(root))
             ]
             if containing:
-                refused.append([_directory_in(place), containing[0]])
+                refused.append([_directory_in(temporary), containing[0]])
         return refused
 
     def directories(self, client: Client) -> set[str]:
@@ -91,7 +95,7 @@ class DiscoveryFiles:
         for client in filter(self._may_connect, CLIENTS):
             problems += _unusable_roots(client, roots)
             problems += self._update_own(client, roots)
-        return problems + self._update_places(roots)
+        return problems + self._update_elsewhere(roots)
 
     def _may_connect(self, client: Client) -> bool:
         """Return whether ``client`` is installed, and its socket may be served."""
@@ -102,18 +106,18 @@ class DiscoveryFiles:
     def _update_own(self, client: Client, roots: Sequence[str]) -> list[str]:
         """Write the file where this server itself would search for it."""
         payload = self._payload(client, roots)
-        if client is _ELSEWHERE and self._places:
-            # After a crash, a sweep finds the files in other places by this entry.
-            payload["places"] = list(self._places)
+        if client is _ELSEWHERE and self._temporaries:
+            # After a crash, a sweep finds the files elsewhere by this entry.
+            payload["temporaries"] = list(self._temporaries)
         problem = self._publish(client, self._path(client), payload)
         if not problem:
             return []
         return [f"{problem}; a new {client.title} cannot find this Emacs"]
 
-    def _update_places(self, roots: Sequence[str]) -> list[str]:
-        """Write the files in other places, and remove those not wanted there."""
+    def _update_elsewhere(self, roots: Sequence[str]) -> list[str]:
+        """Write the files in the other temporary directories; remove unwanted ones."""
         refused = {directory for directory, _ in self.refused(roots)}
-        directories = set(map(_directory_in, self._places)) - refused
+        directories = set(map(_directory_in, self._temporaries)) - refused
         name = self._path(_ELSEWHERE).name
         wanted = {Path(directory, name) for directory in directories}
         refused_files = {Path(directory, name) for directory in refused}
@@ -167,21 +171,21 @@ class DiscoveryFiles:
             self._sweep(client, self._path(client).parent)
 
     def _sweep(self, client: Client, directory: Path) -> None:
-        """Remove such files from ``directory``, and where they say that others are."""
+        """Remove such files from ``directory``, and from directories that they name."""
         own = self._path(client)
         with suppress(OSError):
             if not is_own(directory.lstat()):
                 return
             for path in directory.glob(client.file_name("*", "*")):
-                # Only those where each Emacs has one say it.
-                places = _places_in(path) if directory == own.parent else []
+                # Only the files in the directory of this server name others.
+                temporaries = _temporaries_in(path) if directory == own.parent else []
                 if path.name == own.name:
                     # The previous process of this server has crashed: the next update
                     # removes what it has written and this one does not want.
-                    self._extra |= {place / own.name for place in places}
+                    self._extra |= {temporary / own.name for temporary in temporaries}
                 elif _is_stale(path, self._pid):
-                    for place in places:
-                        self._sweep(client, place)
+                    for temporary in temporaries:
+                        self._sweep(client, temporary)
                     logger.info("Removing a stale discovery file: %s", path)
                     path.unlink()
 
@@ -211,18 +215,22 @@ def _unusable_roots(client: Client, roots: Sequence[str]) -> list[str]:
     ]
 
 
-def _directory_in(place: str) -> str:
-    """Return the directory that is searched if the temporary one is ``place``."""
+def _directory_in(temporary: str) -> str:
+    """Return the directory that is searched if the temporary one is ``temporary``."""
     names = ("TMPDIR", "TEMP")  # Windows has the second one
-    return str(_ELSEWHERE.directory(dict.fromkeys(names, place)))
+    return str(_ELSEWHERE.directory(dict.fromkeys(names, temporary)))
 
 
-def _places_in(path: Path) -> list[Path]:
+def _temporaries_in(path: Path) -> list[Path]:
     """Return the other directories that the discovery file ``path`` names."""
-    places = content_of(path).get("places")
-    if not isinstance(places, list):
+    temporaries = content_of(path).get("temporaries")
+    if not isinstance(temporaries, list):
         return []
-    return [Path(_directory_in(place)) for place in places if isinstance(place, str)]
+    return [
+        Path(_directory_in(temporary))
+        for temporary in temporaries
+        if isinstance(temporary, str)
+    ]
 
 
 def _true_name(path: str) -> str:

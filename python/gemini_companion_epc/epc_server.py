@@ -144,7 +144,7 @@ class EpcServer:
         answer = asyncio.get_running_loop().create_future()
 
         def settle(value: Sexp) -> None:
-            if answer.done():  # nothing waits for it any more
+            if answer.done():  # nothing waits for it
                 return
             if isinstance(value, Exception):
                 is_ours = isinstance(value, EmacsError)

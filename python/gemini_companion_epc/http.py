@@ -133,8 +133,8 @@ async def _list_tools(
     session = _session(context)
     if session.search is not None:
         await asyncio.wait([session.search], timeout=config.list_limit)
-    # An ACP client asks the user itself; with a diff too, the turn would hang until
-    # both are answered.
+    # An ACP client asks the user itself; with an additional diff, the turn would hang
+    # until both are answered.
     if not config.offer_tools or (session.process and session.process.is_acp):
         return ListToolsResult(tools=[])
     return ListToolsResult(tools=[*map(_declared, session.client.protocol.tools)])

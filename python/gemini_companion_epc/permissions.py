@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The permissions that CLIs ask for, and the answers of Emacs.
 
-A hook reports that a CLI asks.  Emacs shows what; the CLI asks in its terminal, too,
-unless its hook waits for the answer of Emacs.  Then one thing only is a yes: an answer
-of that Emacs, to that question, which says that it allows exactly that text.  In all
-other cases the answer is empty, and the CLI asks in its terminal.
+A hook reports the question of a CLI, and Emacs displays it.  The CLI also asks in its
+terminal, unless its hook waits for the answer of Emacs.  Then only one answer is a yes:
+an answer of that Emacs, to that question, which allows exactly that text.  In all other
+cases the answer is empty, and the CLI asks in its terminal.
 """
 
 import asyncio

@@ -106,7 +106,7 @@ class Server:
                 f"{self._port.number}; {reconnection()}"
             )
         self._discovery.sweep()
-        self._discovery.search_also(self._config.places)
+        self._discovery.search_also(self._config.temporaries)
         self.roots_update(self._config.roots)
         print(port, flush=True)
         ports = self._port.number, port
@@ -131,7 +131,7 @@ class Server:
             "hello": self.hello,
             "processes": self.processes,
             "context-update": self.context_update,
-            "places-update": self.places_update,
+            "temporaries-update": self.temporaries_update,
             "roots-update": self.roots_update,
             "cli-started": self.cli_started,
             "tools-update": self._linked.turn,
@@ -197,7 +197,7 @@ class Server:
             self._stop.set()
             self._linked.end()
         elif has_successor:
-            return  # Emacs stops the successor, too
+            return  # Emacs also stops the successor
         # If Emacs stops the successor, that has not taken over the diffs.
         self._has_successor = has_successor
 
@@ -217,7 +217,7 @@ class Server:
         watch = threading.Timer(limits.exit_limit, self._exit)
         watch.daemon = True
         watch.start()
-        # If Emacs has sent a stop in the meantime, there is no successor any more.
+        # If Emacs has sent a stop in the meantime, it also stops the successor.
         if not self._has_successor:
             self._sessions.is_stopping = True
             self._diffs.reject_all()
@@ -272,13 +272,13 @@ class Server:
         self._linked.roots = [os.path.realpath(root) for root in roots]
         self._warn_once(self._discovery.update(self._linked.roots))
 
-    def places_update(self, places: Sequence[str]) -> Facts:
-        """Write discovery files in the temporary directories ``places`` as well.
+    def temporaries_update(self, temporaries: Sequence[str]) -> Facts:
+        """Write discovery files in the temporary directories ``temporaries`` as well.
 
         Return all names of discovery files, and the directories that are refused, each
         with the workspace root that it is in.
         """
-        self._discovery.search_also(places)
+        self._discovery.search_also(temporaries)
         self.roots_update(self._linked.roots)
         return {
             "discovery": self._discovery.names(),

@@ -212,8 +212,8 @@ def test_a_cli_with_another_temporary_directory_finds_a_file_there(
     files = _files(own)
     # Its own directory needs no second file, however it is spelled.
     (tmp_path / "link").symlink_to(own)
-    for places in ([str(own)], [f"{tmp_path}/link/"]):
-        files.search_also(places)
+    for temporaries in ([str(own)], [f"{tmp_path}/link/"]):
+        files.search_also(temporaries)
         assert files.update(("/a",)) == []
         assert len(files.names()) == len(CLIENTS)
     files.search_also([str(one), str(two)])

@@ -43,15 +43,17 @@ def test_emacs_learns_where_a_client_runs_searches_and_is_connected(
             with editor.accept()[0]:
                 known = map(plist, emacs.call("processes"))
                 facts = next(facts for facts in known if facts["pid"] == child.pid)
-            # A discovery file is written there, too.
-            place = str(tmp_path / "place")
-            answer = plist(emacs.call("places-update", [place, place + "/roots/x"]))
+            # A discovery file is written there as well.
+            temporary = str(tmp_path / "temporary")
+            answer = plist(
+                emacs.call("temporaries-update", [temporary, temporary + "/roots/x"])
+            )
             assert [name for name, _ in answer["discovery"]][-2:] == ["gemini"] * 2
             assert not answer["refused"]
-            emacs.call("roots-update", [place + "/roots"])
-            answer = plist(emacs.call("places-update", [place + "/roots/x"]))
+            emacs.call("roots-update", [temporary + "/roots"])
+            answer = plist(emacs.call("temporaries-update", [temporary + "/roots/x"]))
             assert answer["refused"] == [
-                [f"{place}/roots/x/gemini/ide", f"{place}/roots"]
+                [f"{temporary}/roots/x/gemini/ide", f"{temporary}/roots"]
             ]
             child.kill()
     assert facts == {
