@@ -205,7 +205,7 @@ ENTRY is a row of `gemini-companion-commands'."
      (and on `(:style toggle
                :selected (gemini-companion-commands-state ',on))))))
 
-;; `easy-menu-define' would make it a command, too, among those of M-x.
+;; `easy-menu-define' would also make it a command, which M-x would offer.
 (defvar gemini-companion--menu-map
   (easy-menu-create-menu
    "Gemini"

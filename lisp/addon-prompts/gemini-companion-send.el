@@ -494,7 +494,7 @@ The fence is longer than any in TEXT."
                (:noinline t)
                (:constructor gemini-companion-send--make-name)
                (:copier nil))
-  "How FILE is named in a prompt.
+  "The name of FILE in a prompt.
 TEXT is a reference, such as \"@src/a.py\", or the name alone.  HIDDEN is
 non-nil if FILE is not shared.  UNREAD is non-nil if FILE can be read, but
 the CLI reads it by no form of its name.  LOCAL is the local name of FILE,

@@ -344,8 +344,8 @@ The value is an absolute name, or nil if it is not known.")
 The user's edits of the proposal are discarded.")
 
 (gemini-companion-client--define gemini-companion-client-writes-own-text-p (client)
-  "Return non-nil if a yes in Emacs writes the own text of CLIENT, too.
-The text that it proposes has the line ends of the file.")
+  "Return non-nil if CLIENT writes its proposal even after a yes in Emacs.
+That text has the line ends of the file.")
 
 (gemini-companion-client--define gemini-companion-client-codings (client)
   "Return the coding systems in which CLIENT reads and writes files.

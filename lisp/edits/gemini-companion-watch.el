@@ -340,12 +340,12 @@ The copy of a remote file gets the saved text later."
     (mapc #'gemini-companion-watch--saved (gemini-companion-watch--here))))
 
 (defun gemini-companion-watch--after-read ()
-  "Notice what other programs have written, which Emacs has just read."
+  "Detect a write by another program, which Emacs has just read."
   (when gemini-companion-watch--all
     (gemini-companion-watch-visited 'read)))
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'watch)))
-  "Tell writes by Emacs from those by other programs."
+  "Distinguish writes by Emacs from writes by other programs."
   '((before-save-hook gemini-companion-watch--before-save)
     ;; Before programs that then format the file.
     (after-save-hook gemini-companion-watch--after-save -90)

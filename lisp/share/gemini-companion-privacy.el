@@ -61,8 +61,8 @@
 Each element is one of
 - a regexp, which is matched against the absolute name of the file,
   and each one to which links lead, ignoring case;
-- a major mode, a symbol that ends in `-mode'; modes derived from
-  it count too;
+- a major mode, a symbol that ends in `-mode', which stands for
+  modes derived from it as well;
 - a function, which is called with the absolute name of a file and
   its buffer, or with the name of a directory, with a slash at its
   end, and nil; it returns non-nil to exclude it.  Its value is kept until
