@@ -141,7 +141,7 @@ def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
         # Emacs has moved the question to the other frame, and may drop a key that
         # it gets while it does so.
         emacs.eval("(select-window (active-minibuffer-window))")
-        kept = "(ignore-errors (equal (current-kill 0) \"half a reason\"))"
+        kept = '(ignore-errors (equal (current-kill 0) "half a reason"))'
         type_until(
             lambda: emacs.keys("Enter"), lambda: emacs.value(kept), "the reason is kept"
         )
