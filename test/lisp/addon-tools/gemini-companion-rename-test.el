@@ -233,7 +233,7 @@ Return the question, or nil if none is asked."
           (gemini-companion-rename-test-go "b\\.py")
           (gemini-companion-overview-toggle)
           (gemini-companion-rename-test-go "rename one")
-          (should (string-search "Look at the proposal"
+          (should (string-search "Proposal was folded"
                                  (gemini-companion-test-refusal
                                    (gemini-companion-overview-accept))))
           (should (string-search "import uno" (buffer-string))))
