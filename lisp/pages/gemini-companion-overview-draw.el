@@ -657,7 +657,7 @@ What they do matters more than the numbers of lines, and than the CLI."
            (format "%d of %d changes undone" undone hunks)))))
 
 (defun gemini-companion-overview-draw--also (row)
-  "Return the times of other turns that wrote changes of ROW, or nil."
+  "Return the time of each other turn that wrote changes of ROW, or nil."
   (let* ((turn (gemini-companion-overview-row-turn row))
          (others (delq turn
                        (seq-uniq
