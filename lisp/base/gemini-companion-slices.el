@@ -27,6 +27,8 @@ if this function was not here: the user can quit."
     (let ((count (length items))
           (since (float-time))
           (done 0)
+          ;; Emacs would collect garbage for a third of the time.
+          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
           (inhibit-quit t))
       (while (and items (not quit-flag))
         (funcall function (pop items))
