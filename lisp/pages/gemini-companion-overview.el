@@ -177,7 +177,15 @@ If RESET is non-nil, begin at the first one."
   (when reset
     (goto-char (point-min)))
   (gemini-companion-overview-page-move-by-changes count)
-  (gemini-companion-overview-visit))
+  (gemini-companion-overview--visit-file
+   (gemini-companion-overview-page-row-or-error)
+   (if (null (buffer-file-name (window-buffer)))
+       #'pop-to-buffer
+     ;; The other window of a file may be that of this buffer, which is to stay.
+     (lambda (buffer &rest _)
+       (pop-to-buffer buffer '((display-buffer-reuse-window
+                                display-buffer-same-window)
+                               (category . gemini-companion-file)))))))
 
 (defun gemini-companion-overview--imenu ()
   "Return the index of the rows of files, for `imenu'."

@@ -568,6 +568,30 @@ since when a CLI waits: the name is longer."
         (funcall next-error-function 2 nil))
       (should (equal "b" (buffer-name (window-buffer)))))))
 
+;; As after `compile': the next one is not displayed in place of the list.
+(ert-deftest gemini-companion-overview-stays-displayed-for-next-error ()
+  (gemini-companion-overview-test-with-turn
+    (let ((next-error-last-buffer nil)
+          (inhibit-message t)
+          (here (lambda ()
+                  (with-current-buffer (window-buffer)
+                    (list (buffer-name) (line-number-at-pos (window-point)))))))
+      (gemini-companion-overview-test-keys "RET")
+      (should (equal '("a" 1) (funcall here)))
+      (pcase-dolist (`(,key . ,there) '(("M-g n" "a" 9) ("M-g n" "b" 1)
+                                        ("M-g p" "a" 9)))
+        (gemini-companion-overview-test-keys key)
+        (should (equal there (funcall here)))
+        (should (= 2 (length (window-list))))
+        (should (get-buffer-window "*gemini*")))
+      ;; Each change is shown beside it.
+      (select-window (get-buffer-window "*gemini*"))
+      (next-error-follow-minor-mode)
+      (gemini-companion-overview-test-keys "p")
+      (should (equal "*gemini*" (car (funcall here))))
+      (should (= 1 (with-current-buffer "a"
+                     (line-number-at-pos (window-point (get-buffer-window "a")))))))))
+
 (ert-deftest gemini-companion-overview-has-the-conversion-of-a-file ()
   (gemini-companion-overview-test-with '(("a" "1\r\n2\r\n3\r\n"))
     (let ((file (expand-file-name "a")))
