@@ -111,16 +111,16 @@ non-nil, BODY has to do all, or what it has done is taken back."
       (when steps
         (funcall record)))))
 
-(defun gemini-companion-decision--put-back (steps back)
-  "Take STEPS back if BACK is non-nil, else redo them, as another one has failed.
-STEPS are in the order in which that is to happen.  Return those for which it
-is impossible."
+(defun gemini-companion-decision--put-back (done back)
+  "Take DONE back if BACK is non-nil, else redo it, as a later step has failed.
+DONE is a list of steps in the order in which that is to happen.  Return those
+for which it is impossible."
   (let ((inhibit-quit t))
     (seq-filter (lambda (step)
                   (condition-case nil
                       (ignore (apply #'gemini-companion-decision--step back step))
                     ((error quit) t)))
-                steps)))
+                done)))
 
 (defun gemini-companion-decision-sent (label)
   "Record that an answer was sent, which cannot be taken back.
