@@ -55,9 +55,9 @@ If REVIEWED is non-nil, only reviewed hunks count."
 (defun gemini-companion-facts--as-others (marks fact value)
   "Return MARKS of FACT after others have given it VALUE.
 The last mark with that value counts, and those above it are off; if there is
-none, others have a mark of their own.  An undone mark counts again if its value
-is back, as when a CLI writes before the undo was saved; but a newline at the end
-may be by the user, or by `require-final-newline'."
+none, others have a mark of their own.  An undone mark counts again if its
+value is back, as when a CLI writes before the undo was saved; but a newline at
+the end may be by the user, or by `require-final-newline'."
   (if (gemini-companion-format-fact-same-p
        fact value (gemini-companion-facts--last marks))
       marks
