@@ -76,8 +76,8 @@ signal that.  For LABEL and the value, see `gemini-companion-decision-with'."
 
 (defun gemini-companion-decision--call (body label &optional whole)
   "Call BODY, and record what it decides with the value of LABEL, a function.
-A step that is reported after BODY has returned joins that decision.  If WHOLE is
-non-nil, BODY has to do all, or what it has done is taken back."
+A step that is reported after BODY has returned joins that decision.  If WHOLE
+is non-nil, BODY has to do all, or what it has done is taken back."
   (let* ((decision nil)
          (steps nil)
          (complete nil)
