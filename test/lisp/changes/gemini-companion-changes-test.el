@@ -702,6 +702,41 @@ HOW is `here', `narrowed', `elsewhere' or `killed'.  Return its buffer."
                     (set-buffer-modified-p nil)))
               (gemini-companion-part-stop 'decision))))))))
 
+;; Gemini CLI reads U+FFFD in such a file, and writes that; Qwen Code guesses the coding
+;; system, and keeps it.
+(ert-deftest gemini-companion-changes-of-a-file-not-in-utf-8-are-undone-to-its-bytes ()
+  (pcase-dolist (`(,client ,text ,written)
+                 '(("gemini" "gr\uFFFDn\nzwei\nthree\n" "gr\357\277\275n\nzwei\nthree\n")
+                   ("qwen" "grün\nzwei\nthree\n" "gr\374n\nzwei\nthree\n")))
+    (dolist (how '(here narrowed elsewhere killed))
+      (dolist (first '(save undo))
+        (ert-info ((format "%s, %s, %s first" client how first))
+          (gemini-companion-test-with-changes nil
+            (unwind-protect
+                (let ((session (plist-put (copy-sequence session) :client client))
+                      (mine (lambda () (goto-char (point-max)) (insert "mine\n"))))
+                  (gemini-companion-server-receive 'sessions-update (list session))
+                  (gemini-companion-test-write "a" "gr\374n\ntwo\nthree\n")
+                  (find-file "a")
+                  (buffer-enable-undo)
+                  (setq gemini-companion-test-send
+                        (lambda (_) (gemini-companion-test-write "a" written)))
+                  (gemini-companion-test-writes "a" text session)
+                  (should (gemini-companion-test-left))
+                  (when (eq first 'save)
+                    (funcall mine)
+                    (save-buffer))
+                  (with-current-buffer (gemini-companion-changes-test-undo-all how)
+                    (when (eq first 'undo)
+                      (funcall mine))
+                    (save-buffer)
+                    (should (equal "gr\374n\ntwo\nthree\nmine\n"
+                                   (gemini-companion-text-bytes "a")))
+                    (gemini-companion-changes-look-at-buffer)
+                    (should-not (gemini-companion-test-left))
+                    (set-buffer-modified-p nil)))
+              (gemini-companion-part-stop 'decision))))))))
+
 (defun gemini-companion-changes-test-as-before (before text)
   "Write TEXT to the file a with the mark and the line ends of BEFORE."
   (gemini-companion-test-write
