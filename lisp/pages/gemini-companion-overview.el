@@ -188,24 +188,48 @@ If RESET is non-nil, begin at the first one."
                                (category . gemini-companion-file)))))))
 
 (defun gemini-companion-overview--imenu ()
-  "Return the index of the rows of files, for `imenu'."
+  "Return the index for `imenu': of each CLI its turns, and of these the files."
   (let ((beg (point-min))
-        (index nil))
-    (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections) (nreverse index))
-      (pcase section
-        (`(row ,key)
-         (let ((row (gethash key gemini-companion-overview-page-by-key)))
-           (when (gemini-companion-overview-row-path row)
-             (push (cons (concat
-                          (gemini-companion-label-file
-                           (gemini-companion-overview-row-path row)
-                           (gemini-companion-overview-row-session row) 'plain)
-                          (when-let* ((turn (gemini-companion-overview-row-turn row)))
-                            (format-time-string
-                             "  %H:%M" (gemini-companion-turn-began turn))))
-                         (copy-marker beg))
-                   index)))))
-      (setq beg (+ beg (length text))))))
+        (entries nil))
+    (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))
+      (when-let* ((row (pcase section
+                         (`(row ,key)
+                          (gethash key gemini-companion-overview-page-by-key))))
+                  (name (gemini-companion-overview--index-name row)))
+        (push (list (gemini-companion-overview-row-level row) name (copy-marker beg))
+              entries))
+      (setq beg (+ beg (length text))))
+    (gemini-companion-overview--index (nreverse entries))))
+
+(defun gemini-companion-overview--index-name (row)
+  "Return the name of ROW in the index, or nil if it is not in there."
+  (pcase (gemini-companion-overview-row-kind row)
+    ('waiting "Waiting")
+    ('cli (gemini-companion-session-name (gemini-companion-overview-row-session row)))
+    ('turn
+     (let ((turn (gemini-companion-overview-row-turn row)))
+       (concat (format-time-string "%H:%M" (gemini-companion-turn-began turn))
+               (when-let* ((prompt (gemini-companion-turn-prompt turn)))
+                 (concat "  " (gemini-companion-text-escaped-line prompt 60))))))
+    ((guard (gemini-companion-overview-row-path row))
+     (gemini-companion-label-file (gemini-companion-overview-row-path row)
+                                  (gemini-companion-overview-row-session row)
+                                  'plain))))
+
+(defun gemini-companion-overview--index (entries)
+  "Return ENTRIES as an index of `imenu'.
+ENTRIES are lists (LEVEL NAME MARKER), in order.  One that has deeper ones after
+it is a menu of these."
+  (let ((index nil))
+    (while entries
+      (pcase-let ((`(,level ,name ,marker) (pop entries)))
+        (let ((below (cl-loop while (and entries (< level (caar entries)))
+                              collect (pop entries))))
+          (push (cons name (if below
+                               (gemini-companion-overview--index below)
+                             marker))
+                index))))
+    (nreverse index)))
 
 ;;;; Header line
 

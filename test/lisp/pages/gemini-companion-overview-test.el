@@ -558,9 +558,12 @@ since when a CLI waits: the name is longer."
 
 (ert-deftest gemini-companion-overview-has-an-index-and-next-error ()
   (gemini-companion-overview-test-with-turn
-    (should (equal '("a" "b")
-                   (mapcar (lambda (entry) (car (split-string (car entry) "  ")))
-                           (funcall imenu-create-index-function))))
+    ;; Of each CLI its turns, and of each turn its files.
+    (pcase (funcall imenu-create-index-function)
+      (`((,_ (,turn ("a" . ,a) ("b" . ,b))))
+       (should (string-match-p "\\`[0-9:]+  Do it\\'" turn))
+       (should (< (point-min) a b)))
+      (index (ert-fail index)))
     (let ((next-error-last-buffer (current-buffer)))
       (funcall next-error-function 1 t)
       (should (equal "a" (buffer-name (window-buffer))))
