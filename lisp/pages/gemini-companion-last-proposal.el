@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The command that shows texts of proposals that were edited or accepted and not
-;; written.  `gemini-companion-edit-keep-proposal' keeps them.
+;; The command that displays proposals which the user edited or accepted, and which were
+;; not written.  `gemini-companion-edit-keep-proposal' keeps their texts.
 
 ;;; Code:
 

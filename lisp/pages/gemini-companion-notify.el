@@ -63,9 +63,9 @@ seconds.  Takes effect at once."
 
 (defvar gemini-companion-notify--counts
   (make-hash-table :test #'eq :weakness 'key)
-  "How many changes of a file are of which CLI, if several have written it.
-The keys are lists of the changes of a file at a look, the values alists of
-sessions and numbers.")
+  "Table of how many changes of a file each CLI has written.
+It has only files that several CLIs have written.  The keys are lists of the
+changes of a file, the values alists of (SESSION . NUMBER).")
 
 (defvar gemini-companion-notify--open nil
   "Alist of sessions and functions that withdraw their notifications.")
@@ -96,8 +96,9 @@ sessions and numbers.")
         (gemini-companion-notify--send-unseen session text)))))
 
 (defun gemini-companion-notify--follow-request (request event)
-  "Notify of REQUEST soon, or withdraw that, unless the state of its CLI does.
-EVENT is as in `gemini-companion-request-functions'."
+  "Notify of REQUEST soon after it is opened, and withdraw that once it is closed.
+Do nothing if the state of its CLI shows REQUEST.  EVENT is as in
+`gemini-companion-request-functions'."
   (unless (gemini-companion-notify--in-state-p request)
     (pcase event
       ('opened (run-at-time gemini-companion-notify-lasting-seconds nil
@@ -177,26 +178,26 @@ asks, and its changes that are left, with the key that walks through them."
           (concat "; " (car unsent)))))))
 
 (defun gemini-companion-notify--which (session)
-  "Return which of several CLIs SESSION is, such as \"shop: \", or nil.
-It is the project, or the whole name if another CLI runs in one of that
-name."
-  (let* ((place (lambda (session)
-                  (gemini-companion-session-place (plist-get session :directory)
-                                                  (plist-get session :remote))))
-         (here (funcall place session))
+  "Return a prefix for SESSION among several CLIs, such as \"shop: \".
+It is the name of the project, or the whole name of SESSION if another CLI runs
+in a project of that name.  Return nil if there is only one CLI."
+  (let* ((project (lambda (session)
+                    (gemini-companion-session-place (plist-get session :directory)
+                                                    (plist-get session :remote))))
+         (here (funcall project session))
          (others (seq-remove (apply-partially #'gemini-companion-session-same-p
                                               session)
                              (gemini-companion-sessions))))
     (when others
       (concat (if (or (null here)
-                      (seq-some (lambda (other) (equal here (funcall place other)))
+                      (seq-some (lambda (other) (equal here (funcall project other)))
                                 others))
                   (gemini-companion-session-name session)
                 here)
               ": "))))
 
 (defun gemini-companion-notify--asked (session width)
-  "Return what SESSION asks, as far as it fits behind WIDTH columns, texts."
+  "Return texts about what SESSION asks, which fit behind WIDTH columns."
   (let ((room (max 20 (- (window-width) width 3)))
         (separator (if (zerop width) "" "; "))
         (texts (delq nil (mapcar #'gemini-companion-request-in-header
@@ -207,8 +208,8 @@ name."
             texts)))
 
 (defun gemini-companion-notify--changes-of (record session)
-  "Return how many changes of RECORD are of SESSION.
-Those that another CLI has changed since count, too."
+  "Return the number of changes of RECORD that SESSION has written.
+A change that another CLI has changed since counts for both."
   (let* ((changes (gemini-companion-changes-file-known record))
          (edits (gemini-companion-changes-file-edits record))
          (of-session-p (lambda (edit)
@@ -229,7 +230,8 @@ Those that another CLI has changed since count, too."
                count)))))
 
 (defun gemini-companion-notify--changes (session)
-  "Return how many changes of SESSION are left, and the key for them, or nil."
+  "Return a text with the number of changes of SESSION that are left, or nil.
+It names the key that goes to them."
   (when-let* ((count (cl-loop for record in (gemini-companion-changes-files)
                               sum (gemini-companion-notify--changes-of record session)))
               ((< 0 count)))

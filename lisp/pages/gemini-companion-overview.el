@@ -188,7 +188,7 @@ If RESET is non-nil, begin at the first one."
                                (category . gemini-companion-file)))))))
 
 (defun gemini-companion-overview--imenu ()
-  "Return the index for `imenu': of each CLI its turns, and of these the files."
+  "Return a nested index for `imenu': by CLI, then by turn, then by file."
   (let ((beg (point-min))
         (entries nil))
     (pcase-dolist (`(,section . ,text) (gemini-companion-page-sections))

@@ -37,9 +37,9 @@
 (defconst gemini-companion-status-titles
   '("Server" "Start" "CLI" "Settings" "Extension" "Sharing" "Remote host"
     "Running CLIs" "Project" "Links" "Permissions" "Rules")
-  "Titles of findings, what a CLI needs first to open a review at the top.
-The first finding in this order that is `bad' or `wait' is the verdict if
-no CLI is connected; those with other titles come last.")
+  "Titles of findings, in the order in which a CLI needs them to open a review.
+If no CLI is connected, the verdict is the first finding in this order that is
+`bad' or `wait'.  Findings with other titles come last.")
 
 (defvar gemini-companion-status-checks
   '(("Server" . gemini-companion-status--server)
@@ -84,7 +84,7 @@ line about what failed."
   query path version problem)
 
 (defvar gemini-companion-status--nodes nil
-  "What was asked for its version since the status was last called.
+  "The Node.js programs whose version was asked for since the last status.
 It is a list of `gemini-companion-status--node'.")
 
 (defvar gemini-companion-status--origin nil

@@ -6,9 +6,8 @@ The manual has a table of these conventions.
 
 import pytest
 from harness.emacs import Emacs, lisp
-from harness.model import write_file
 from harness.world import World
-from test_arrival import OWN, arrive
+from test_arrival import OWN
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
 NEW = OLD.replace("two\n", "zwei\n").replace("eight\n", "acht\n")
@@ -138,43 +137,3 @@ def test_rule_of_the_user_places_a_kind_of_buffers(world: World) -> None:
     is_new = emacs.value("(<= 30 emacs-major-version)")
     side = "(window-parameter (get-buffer-window) 'window-side)"
     emacs.becomes(side, "right" if is_new else None)
-
-
-def test_patch_is_a_diff_whose_keys_apply_it(world: World) -> None:
-    emacs = changed(world)
-    emacs.keys("W")
-    emacs.holds('(get-buffer-window "*gemini patch*")')
-    patch = '(with-current-buffer "*gemini patch*" (buffer-string))'
-    assert "--- a/a.txt\n+++ b/a.txt\n" in emacs.value(patch)
-    assert "-two\n+zwei\n" in emacs.value(patch)
-    # While the overview is displayed, no review appears over it.
-    emacs.eval('(progn (kill-buffer "*gemini*") (delete-other-windows) nil)')
-    file = world.file("c.txt", "old\n")
-    arrive(emacs, file, "new\n")
-    emacs.command("gemini-companion-patch")
-    emacs.holds('(get-buffer-window "*gemini patch*")')
-    emacs.eval('(progn (pop-to-buffer "*gemini patch*") nil)')
-    emacs.keys("M-<", "M-n", "C-c", "C-a")
-    emacs.becomes('(with-current-buffer "c.txt" (buffer-string))', "new\n")
-    assert file.read_text() == "old\n"
-
-
-def test_hook_knows_what_a_turn_has_changed(world: World) -> None:
-    file = world.file("a.txt", "1\n")
-    hook = """
-    (defvar e2e-turns nil)
-    (add-hook 'gemini-companion-turn-end-functions
-              (lambda (session files prompt)
-                (push (list (plist-get session :client)
-                            (mapcar #'file-name-nondirectory files) prompt)
-                      e2e-turns)))"""
-    # In a terminal of Emacs, a turn is known by the window title.
-    emacs, _, cli = world.pair(file, extra=hook, inside=True)
-    # In the terminal, M-x is a key of the CLI.
-    emacs.eval(f"(progn (pop-to-buffer (find-file-noselect {lisp(file)})) nil)")
-    emacs.command("gemini-companion-auto-accept", "without review?")
-    cli.is_free(write_file(file, "2\n"))
-    emacs.holds("e2e-turns")
-    client, files, prompt = emacs.value("(car e2e-turns)")
-    assert (client, files) == ("gemini", ["a.txt"])
-    assert prompt
