@@ -57,6 +57,13 @@ until its copy FILE has them, or nil.")
 (defvar gemini-companion-watch--all nil
   "The running watches, the newest first.")
 
+(defvar gemini-companion-watch--version 0
+  "How often the list of watches has changed.")
+
+(defvar gemini-companion-watch--here-known nil
+  "The last value of `gemini-companion-watch-here-p', (VALUE VERSION BUFFER NAME).
+It holds for that version of the list and true name of the file in BUFFER.")
+
 (defvar gemini-companion-watch--timer nil
   "The timer of the next checks, or nil if no file is watched.")
 
@@ -92,6 +99,7 @@ ms to half a second."
                  :first stamp :self-written stamp :last stamp
                  :followed (if changed 'none stamp))))
     (push watch gemini-companion-watch--all)
+    (cl-incf gemini-companion-watch--version)
     ;; If each new watch set the timer again, it might never run.
     (unless (and gemini-companion-watch--timer
                  (<= gemini-companion-watch--pace
@@ -102,6 +110,7 @@ ms to half a second."
 (defun gemini-companion-watch-stop (watch)
   "Stop WATCH; it may already be stopped."
   (setq gemini-companion-watch--all (remq watch gemini-companion-watch--all))
+  (cl-incf gemini-companion-watch--version)
   (unless gemini-companion-watch--all
     (gemini-companion-watch--set-timer)))
 
@@ -270,11 +279,25 @@ For OCCASION, see `gemini-companion-watch-check'."
                 gemini-companion-watch--all)))
 
 (defun gemini-companion-watch-here-p ()
-  "Return non-nil if the file that the current buffer visits is watched."
-  (seq-some (lambda (watch)
-              (gemini-companion-names-visited-here-p
-               (gemini-companion-watch-true-name watch)))
-            gemini-companion-watch--all))
+  "Return non-nil if the file that the current buffer visits is watched.
+Each command asks this, so the value is computed again only for another buffer
+or after a change of the watches."
+  (pcase gemini-companion-watch--here-known
+    (`(,value ,version ,buffer ,name)
+     (if (and (eq version gemini-companion-watch--version)
+              (eq buffer (current-buffer))
+              (eq name buffer-file-truename))
+         value
+       (gemini-companion-watch--compute-here-p)))
+    (_ (gemini-companion-watch--compute-here-p))))
+
+(defun gemini-companion-watch--compute-here-p ()
+  "Compute `gemini-companion-watch-here-p', and record the value."
+  (let ((value (and (gemini-companion-watch--here) t)))
+    (setq gemini-companion-watch--here-known
+          (list value gemini-companion-watch--version (current-buffer)
+                buffer-file-truename))
+    value))
 
 (defun gemini-companion-watch--here ()
   "Return the watches of the file that the current buffer visits."
@@ -355,7 +378,8 @@ The copy of a remote file gets the saved text later."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'watch)))
   "Stop watching all files."
-  (mapc #'gemini-companion-watch-stop gemini-companion-watch--all))
+  (mapc #'gemini-companion-watch-stop gemini-companion-watch--all)
+  (setq gemini-companion-watch--here-known nil))
 
 (provide 'gemini-companion-watch)
 ;;; gemini-companion-watch.el ends here

@@ -143,4 +143,32 @@
           (should (eq written (gemini-companion-watch-written-p watch))))
         (setq buffer-file-name nil)))))
 
+(ert-deftest gemini-companion-watch-of-the-file-here-is-known-after-each-change ()
+  (gemini-companion-test-with-directory '(("a" "one\n") ("b" "two\n"))
+    (let ((buffers (mapcar #'find-file-noselect '("a" "b")))
+          (watches nil))
+      (cl-flet ((known () (mapcar (lambda (buffer)
+                                    (with-current-buffer buffer
+                                      (gemini-companion-watch-here-p)))
+                                  (append buffers (list (car buffers)))))
+                (watch (file)
+                  (push (gemini-companion-watch-start (expand-file-name file) #'ignore)
+                        watches)))
+        (unwind-protect
+            (progn
+              (should (equal '(nil nil nil) (known)))
+              (watch "a")
+              (should (equal '(t nil t) (known)))
+              (watch "b")
+              (should (equal '(t t t) (known)))
+              (gemini-companion-watch-stop (pop watches))
+              (should (equal '(t nil t) (known)))
+              ;; Another name of the file is another file.
+              (with-current-buffer (car buffers)
+                (set-visited-file-name (expand-file-name "c") t)
+                (set-buffer-modified-p nil))
+              (should (equal '(nil nil nil) (known))))
+          (mapc #'gemini-companion-watch-stop watches)
+          (mapc #'kill-buffer buffers))))))
+
 ;;; gemini-companion-watch-test.el ends here
