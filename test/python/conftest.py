@@ -131,6 +131,7 @@ class Alone(Loop, Rig):
         Loop.__init__(self)
         port = Port(0)
         port.listen()
+        self._listener = port.listener
         self.port = port.number
         Rig.__init__(self, self.port, **fields)
         self.token = self.config.token
@@ -163,6 +164,8 @@ class Alone(Loop, Rig):
         self.run(end())
         self._served.cancel()
         self.end()
+        # A short test may end before the server has taken it.
+        self._listener.close()
 
 
 ServeAlone = Callable[..., Alone]
