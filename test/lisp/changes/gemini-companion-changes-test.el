@@ -642,6 +642,29 @@ HOW is `here', `narrowed', `elsewhere' or `killed'.  Return its buffer."
                    (find-file file))))
       (current-buffer))))
 
+(defun gemini-companion-changes-test-undone-to (bytes how first mine)
+  "Undo all changes of the file a, and check that it has BYTES, and none are left.
+The current buffer visits it.  MINE is a function that edits it as the user; its
+text is saved before the undo if FIRST is `save', and after it if that is
+`undo'.  For HOW, see `gemini-companion-changes-test-undo-all'."
+  (should (gemini-companion-test-left))
+  (when (eq first 'save)
+    (funcall mine)
+    (save-buffer))
+  (with-current-buffer (gemini-companion-changes-test-undo-all how)
+    (when (eq first 'undo)
+      (funcall mine))
+    (save-buffer)
+    (should (equal bytes (gemini-companion-text-bytes "a")))
+    (gemini-companion-changes-look-at-buffer)
+    (should-not (gemini-companion-test-left))
+    ;; What the user types next is no change of the CLI.
+    (goto-char (point-max))
+    (insert "more\n")
+    (gemini-companion-changes-look-at-buffer)
+    (should-not (gemini-companion-test-left))
+    (set-buffer-modified-p nil)))
+
 (ert-deftest gemini-companion-changes-are-undone-before-and-after-a-save-alike ()
   (pcase-dolist
       (`(,name ,before ,writes ,mine ,after)
@@ -684,22 +707,7 @@ HOW is `here', `narrowed', `elsewhere' or `killed'.  Return its buffer."
                             (gemini-companion-changes-test-as-before
                              before (gemini-companion-edit-after edit))))
                     (gemini-companion-test-writes "a" text session))
-                  (should (gemini-companion-test-left))
-                  (when (eq first 'save)
-                    (funcall mine)
-                    (save-buffer))
-                  (with-current-buffer (gemini-companion-changes-test-undo-all how)
-                    (when (eq first 'undo)
-                      (funcall mine))
-                    (save-buffer)
-                    (should (equal after (gemini-companion-text-bytes "a")))
-                    (gemini-companion-changes-look-at-buffer)
-                    (should-not (gemini-companion-test-left))
-                    (goto-char (point-max))
-                    (insert "more\n")
-                    (gemini-companion-changes-look-at-buffer)
-                    (should-not (gemini-companion-test-left))
-                    (set-buffer-modified-p nil)))
+                  (gemini-companion-changes-test-undone-to after how first mine))
               (gemini-companion-part-stop 'decision))))))))
 
 ;; Gemini CLI reads U+FFFD in such a file, and writes that; Qwen Code guesses the coding
@@ -722,19 +730,8 @@ HOW is `here', `narrowed', `elsewhere' or `killed'.  Return its buffer."
                   (setq gemini-companion-test-send
                         (lambda (_) (gemini-companion-test-write "a" written)))
                   (gemini-companion-test-writes "a" text session)
-                  (should (gemini-companion-test-left))
-                  (when (eq first 'save)
-                    (funcall mine)
-                    (save-buffer))
-                  (with-current-buffer (gemini-companion-changes-test-undo-all how)
-                    (when (eq first 'undo)
-                      (funcall mine))
-                    (save-buffer)
-                    (should (equal "gr\374n\ntwo\nthree\nmine\n"
-                                   (gemini-companion-text-bytes "a")))
-                    (gemini-companion-changes-look-at-buffer)
-                    (should-not (gemini-companion-test-left))
-                    (set-buffer-modified-p nil)))
+                  (gemini-companion-changes-test-undone-to
+                   "gr\374n\ntwo\nthree\nmine\n" how first mine))
               (gemini-companion-part-stop 'decision))))))))
 
 (defun gemini-companion-changes-test-as-before (before text)
