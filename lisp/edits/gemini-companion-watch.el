@@ -282,22 +282,16 @@ For OCCASION, see `gemini-companion-watch-check'."
   "Return non-nil if the file that the current buffer visits is watched.
 Each command asks this, so the value is computed again only for another buffer
 or after a change of the watches."
-  (pcase gemini-companion-watch--here-known
-    (`(,value ,version ,buffer ,name)
-     (if (and (eq version gemini-companion-watch--version)
-              (eq buffer (current-buffer))
-              (eq name buffer-file-truename))
-         value
-       (gemini-companion-watch--compute-here-p)))
-    (_ (gemini-companion-watch--compute-here-p))))
-
-(defun gemini-companion-watch--compute-here-p ()
-  "Compute `gemini-companion-watch-here-p', and record the value."
-  (let ((value (and (gemini-companion-watch--here) t)))
+  (unless (pcase gemini-companion-watch--here-known
+            (`(,_ ,version ,buffer ,name)
+             (and (eq version gemini-companion-watch--version)
+                  (eq buffer (current-buffer))
+                  (eq name buffer-file-truename))))
     (setq gemini-companion-watch--here-known
-          (list value gemini-companion-watch--version (current-buffer)
-                buffer-file-truename))
-    value))
+          (list (and (gemini-companion-watch--here) t)
+                gemini-companion-watch--version (current-buffer)
+                buffer-file-truename)))
+  (car gemini-companion-watch--here-known))
 
 (defun gemini-companion-watch--here ()
   "Return the watches of the file that the current buffer visits."
