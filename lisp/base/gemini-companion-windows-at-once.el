@@ -6,14 +6,13 @@
 ;;; Commentary:
 
 ;; Code that changes the buffer of a window, or the layout, runs in the macro of this
-;; file.  Then only the result is displayed, and a bug of Emacs, which makes it crash
-;; in a text terminal, is avoided; doc/emacs-bug.org describes that bug.
+;; file.  Then only the result is displayed, and two bugs of Emacs, which make it crash
+;; in a text terminal, are avoided; doc/emacs-bug.org describes them.
 
 ;;; Code:
 
 (require 'gemini-companion-garbage)
 (require 'seq)
-(require 'subr-x)
 
 (defvar gemini-companion-windows-at-once--p nil
   "Non-nil while the body of `gemini-companion-windows-at-once' runs.")
@@ -33,17 +32,10 @@ If this is nested in another such call, only call FUNCTION."
     (gemini-companion-garbage-later
       (let ((gemini-companion-windows-at-once--p t)
             (inhibit-redisplay t))
-        (gemini-companion-windows-at-once--redraw-pending)
+        (gemini-companion-windows-at-once--draw-pending)
         (unwind-protect
-            (progn
-              ;; `set-window-buffer' runs it.
-              (add-hook 'window-scroll-functions
-                        #'gemini-companion-windows-at-once--exchanged)
-              (funcall function))
-          (remove-hook 'window-scroll-functions
-                       #'gemini-companion-windows-at-once--exchanged)
-          ;; A command of the user may change the layout before the next redisplay.
-          (gemini-companion-windows-at-once--redraw-pending))))))
+            (funcall function)
+          (gemini-companion-windows-at-once--draw-pending))))))
 
 ;;;; Strings on the screen of a text terminal
 
@@ -52,37 +44,18 @@ If this is nested in another such call, only call FUNCTION."
 ;; garbage collection frees them.  If the layout changes before the next redisplay,
 ;; Emacs reads these strings from its copy of the screen, and crashes in the following
 ;; collection.  There is no redisplay between the commands of a keyboard macro, or of
-;; keys that are typed ahead, so a text frame whose windows have changed is redrawn at
-;; the end.
-(defun gemini-companion-windows-at-once--exchanged (window _start)
-  "Make Emacs restore its references to the screen after WINDOW got a buffer.
-To do so, change the layout: add a margin, and remove it.  Nothing is drawn."
-  (when-let* ((frame (window-frame window))
-              ((tty-top-frame frame))
-              ;; The window must be wide enough for a margin.
-              (window (minibuffer-window frame))
-              (window (if (eq frame (window-frame window))
-                          window
-                        (frame-first-window frame))))
-    (pcase-let ((`(,left . ,right) (window-margins window)))
-      (set-window-margins window (if left (1- left) 1) right)
-      (set-window-margins window left right))))
-
-(defun gemini-companion-windows-at-once--redraw-pending ()
-  "Redraw each text frame whose windows have changed since its last redisplay.
-Then Emacs has no references to strings on the screen until the next
-redisplay."
-  (mapc #'redraw-frame
+;; keys that are typed ahead.  So Emacs gives up its copy of the screen if windows have
+;; changed: before FUNCTION because of earlier commands, after it because of FUNCTION.
+(defun gemini-companion-windows-at-once--draw-pending ()
+  "Call `gemini-companion-windows-at-once--draw-later' where windows changed."
+  (mapc #'gemini-companion-windows-at-once--draw-later
         (seq-filter #'gemini-companion-windows-at-once--pending-p
                     (frame-list))))
 
 (defun gemini-companion-windows-at-once--pending-p (frame)
   "Return non-nil if windows of FRAME have changed since its last redisplay.
-That is so after the previous command of a keyboard macro, for example; the
-strings on the screen may already be freed.  Return nil unless FRAME is
-visible on a text terminal, and not suspended."
-  (and (eq frame (tty-top-frame frame))
-       (eq t (frame-visible-p frame))
+Return nil if FRAME is not on a text terminal."
+  (and (eq t (framep frame))
        (seq-some (lambda (window)
                    (not (and (eq (window-buffer window)
                                  (window-old-buffer window))
@@ -91,6 +64,16 @@ visible on a text terminal, and not suspended."
                              (eql (window-pixel-height window)
                                   (window-old-pixel-height window)))))
                  (window-list frame 'no-minibuffer))))
+
+(defun gemini-companion-windows-at-once--draw-later (frame)
+  "Make Emacs give up its copy of the screen of FRAME, a text frame.
+The next redisplay draws the whole frame.  The function `redraw-frame' would
+clear the screen, and a message after it would make Emacs crash."
+  ;; Emacs does not keep the copy while a window has a margin.
+  (let ((window (frame-first-window frame)))
+    (pcase-let ((`(,left . ,right) (window-margins window)))
+      (set-window-margins window (if left (1- left) 1) right)
+      (set-window-margins window left right))))
 
 ;;;; Quitting
 

@@ -84,8 +84,13 @@ C-g does not quit in a filter, so it reaches what the test sends it to."
   "Return whether a message since the last reset had TEXT."
   (with-current-buffer "*Messages*" (string-search text (buffer-string))))
 (defun e2e-collect-twice ()
-  "Free what is garbage, and mark what is left: Emacs may crash then."
+  "Free what is garbage, and mark what is left: Emacs may crash then.
+Between, ask for a position on the screen and display a message, as many
+packages do after a command: Emacs may then draw a mode line."
   (garbage-collect)
+  (pos-visible-in-window-p nil nil t)
+  (let ((message-log-max nil))
+    (message "%s" (or (current-message) "Garbage is collected")))
   (garbage-collect))
 (defun e2e-collect (collect)
   "Collect garbage after each command from now on, if COLLECT is non-nil."
