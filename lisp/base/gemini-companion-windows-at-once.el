@@ -12,7 +12,6 @@
 ;;; Code:
 
 (require 'gemini-companion-garbage)
-(require 'seq)
 
 (defvar gemini-companion-windows-at-once--p nil
   "Non-nil while the body of `gemini-companion-windows-at-once' runs.")
@@ -32,10 +31,10 @@ If this is nested in another such call, only call FUNCTION."
     (gemini-companion-garbage-later
       (let ((gemini-companion-windows-at-once--p t)
             (inhibit-redisplay t))
-        (gemini-companion-windows-at-once--draw-pending)
+        (gemini-companion-windows-at-once--forget-screens)
         (unwind-protect
             (funcall function)
-          (gemini-companion-windows-at-once--draw-pending))))))
+          (gemini-companion-windows-at-once--forget-screens))))))
 
 ;;;; Strings on the screen of a text terminal
 
@@ -44,36 +43,19 @@ If this is nested in another such call, only call FUNCTION."
 ;; garbage collection frees them.  If the layout changes before the next redisplay,
 ;; Emacs reads these strings from its copy of the screen, and crashes in the following
 ;; collection.  There is no redisplay between the commands of a keyboard macro, or of
-;; keys that are typed ahead.  So Emacs gives up its copy of the screen if windows have
-;; changed: before FUNCTION because of earlier commands, after it because of FUNCTION.
-(defun gemini-companion-windows-at-once--draw-pending ()
-  "Call `gemini-companion-windows-at-once--draw-later' where windows changed."
-  (mapc #'gemini-companion-windows-at-once--draw-later
-        (seq-filter #'gemini-companion-windows-at-once--pending-p
-                    (frame-list))))
-
-(defun gemini-companion-windows-at-once--pending-p (frame)
-  "Return non-nil if windows of FRAME have changed since its last redisplay.
-Return nil if FRAME is not on a text terminal."
-  (and (eq t (framep frame))
-       (seq-some (lambda (window)
-                   (not (and (eq (window-buffer window)
-                                 (window-old-buffer window))
-                             (eql (window-pixel-width window)
-                                  (window-old-pixel-width window))
-                             (eql (window-pixel-height window)
-                                  (window-old-pixel-height window)))))
-                 (window-list frame 'no-minibuffer))))
-
-(defun gemini-companion-windows-at-once--draw-later (frame)
-  "Make Emacs give up its copy of the screen of FRAME, a text frame.
+;; keys that are typed ahead.  So Emacs gives up its copy of the screen: before FUNCTION
+;; because of earlier commands, after it because of FUNCTION.
+(defun gemini-companion-windows-at-once--forget-screens ()
+  "Make Emacs give up its copy of the screen of each text frame.
 The next redisplay draws the whole frame.  The function `redraw-frame' would
 clear the screen, and a message after it would make Emacs crash."
-  ;; Emacs does not keep the copy while a window has a margin.
-  (let ((window (frame-first-window frame)))
-    (pcase-let ((`(,left . ,right) (window-margins window)))
-      (set-window-margins window (if left (1- left) 1) right)
-      (set-window-margins window left right))))
+  (dolist (frame (frame-list))
+    (when (eq t (framep frame))
+      ;; Emacs keeps no copy while a window has a margin.
+      (let ((window (frame-first-window frame)))
+        (pcase-let ((`(,left . ,right) (window-margins window)))
+          (set-window-margins window (if left (1- left) 1) right)
+          (set-window-margins window left right))))))
 
 ;;;; Quitting
 
