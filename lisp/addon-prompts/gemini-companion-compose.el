@@ -48,7 +48,7 @@
     (define-key map (kbd "M-n") #'gemini-companion-compose-next)
     ;; Text mode completes words of a dictionary by it in Emacs 28 and 29.
     (define-key map (kbd "C-M-i") #'completion-at-point)
-    ;; Elsewhere, the mode of the text has the key.
+    ;; The filter leaves TAB to the major mode where no word can be completed.
     (define-key map (kbd "TAB")
       `(menu-item "" completion-at-point
                   :filter ,(lambda (command)
@@ -322,7 +322,9 @@ Names that end with a bracket are skipped, since they are always escaped."
     (cdr gemini-companion-compose--checked)))
 
 (defun gemini-companion-compose--find-missing-files ()
-  "Compute the value of `gemini-companion-compose--missing-files'."
+  "Search the prompt for names after an @ that name no file; return the names.
+`gemini-companion-compose--missing-files' says which names are checked, and
+caches the value."
   (let ((found nil)
         (name nil))
     (save-excursion

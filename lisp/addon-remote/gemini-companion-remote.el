@@ -248,7 +248,7 @@ or is the home directory or /" directory title)))))))
                 ,@(remq nil (seq-mapcat #'gemini-companion-client-settings-names
                                         gemini-companion-clients)))
         :shared ,(gemini-companion-remote-names-shared name)
-        ;; These include the port and the token that a previous server reported.
+        ;; The facts of a host include the port and the token of a previous server.
         ,@(cdr (assoc name gemini-companion-remote-names-hosts))))))
 
 (cl-defmethod gemini-companion-server-receive ((_method (eql 'remote-update)) facts)

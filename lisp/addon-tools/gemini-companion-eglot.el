@@ -259,8 +259,8 @@ Signal an error if RESULT is an error."
                (list result)
              (append result nil)))))
 
-;; Both Eglots announce `documentChanges' only, so no server may send the creation
-;; of a file or an annotated edit.
+;; The Eglot of Emacs and that of GNU ELPA announce only `documentChanges', so no server
+;; may send the creation of a file or an annotated edit.
 (defun gemini-companion-eglot-changes (result)
   "Return RESULT, a WorkspaceEdit, as a list of (FILE EDIT...).
 FILE is an absolute name, each EDIT a plist of the protocol; a file without

@@ -24,7 +24,7 @@
 ;;;; Keys
 
 (defvar gemini-companion-inquiry-mode-map
-  ;; Not that of permissions, whose keys allow and refuse.
+  ;; The map of permissions is no parent, since its keys allow and refuse.
   (gemini-companion-commands-special-map 'inquiry)
   "Keys in the buffer of a question of the model.")
 

@@ -838,7 +838,8 @@ COMMAND answers the permission."
         buffer)))
 
 (defun gemini-companion-permission--header ()
-  "Return the header line of the buffer of a permission."
+  "Return the header line of the buffer of a permission: the state, and keys.
+The keys that answer are left out if only the terminal can answer."
   (let* ((permission gemini-companion-permission-here)
          (name (propertize (gemini-companion-session-name
                             (gemini-companion-permission-session permission))

@@ -33,7 +33,7 @@
 ;;;; Keys
 
 (defvar gemini-companion-plan-mode-map
-  ;; Not that of permissions, whose keys allow and refuse.
+  ;; The map of permissions is no parent, since its keys allow and refuse.
   (gemini-companion-commands-special-map 'plan)
   "Keys in the buffer of a plan.")
 

@@ -342,7 +342,7 @@ FILE is the one that the model has named."
    (lambda (file)
      (let ((id (gensym "rename"))
            (name (gemini-companion-rename--file-name file)))
-       ;; It may have changed while other files were read.
+       ;; The file may have changed while other files were read.
        (gemini-companion-rename--check-file name)
        (unless (equal (gemini-companion-rename--file-bytes file)
                       (gemini-companion-text-bytes name))
@@ -664,7 +664,7 @@ has them.  They do not include files whose errors are not known within
 Call THEN with nil, or with EDIT and their plist."
   (let ((file (gemini-companion-edit-true-name edit))
         (text (gemini-companion-edit-after edit)))
-    ;; That was put off while a command was in progress.
+    ;; Reverts are postponed while a command runs, and the errors are those of the buffer.
     (gemini-companion-revert (gemini-companion-edit-file edit))
     (gemini-companion-errors-find
      (lambda (found)

@@ -705,7 +705,7 @@ Include those of the part `errors', which starts and stops with this one."
                                                                    directory)))
                (seq-difference
                 (seq-filter #'gemini-companion-tools-linked-p clients)
-                ;; These clients never ask for permission.
+                ;; The clients that only report never ask for permission.
                 (gemini-companion-tools--reporting)))
        (and (gemini-companion-rules-all)
             (mapcar (lambda (client)

@@ -58,7 +58,7 @@ omitted; files that are hidden from CLIs are not."
   "Return the command that prints the names of the files with WORD.
 They are relative to `default-directory', each with a null byte at its end."
   `("git" "--no-optional-locks"
-    ;; This setting of the project may name a program.
+    ;; A project may set this variable to a program, which Git would run.
     "-c" "core.fsmonitor=false"
     "grep" "-zlIwF" "--no-color"
     ,@(if (locate-dominating-file default-directory ".git")

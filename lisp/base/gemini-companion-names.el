@@ -104,7 +104,7 @@ connected.  BUFFER defaults to the current one."
   "Return non-nil if the current buffer visits FILE, or the original of copy FILE.
 FILE is a true name, or nil.  Search no other buffer, and follow no links."
   (when (and file buffer-file-name
-             ;; This test is fast, as it runs at each key.
+             ;; Comparing the last part of the names is fast enough for each key.
              (let ((file-name-handler-alist nil))
                (string-suffix-p (file-name-nondirectory file)
                                 (or buffer-file-truename buffer-file-name) t)))

@@ -266,7 +266,7 @@ An edit may be reported by its CLI, and found in its file, too."
                      (and reviewed accepted) (seq-mapcat #'cdr shown)))
                    (facts (gemini-companion-changes--facts-after
                            record edit weave hunks)))
-        ;; One that was removed and written again is not new.
+        ;; A file that was removed and written again is not new.
         (unless weave-before
           (setf (gemini-companion-changes-file-new record)
                 (gemini-companion-edit-new-p edit)))

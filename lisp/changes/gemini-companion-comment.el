@@ -709,7 +709,7 @@ That is the one of its proposal, or else the one that visits its file."
   ;; A line that is inserted before or behind the lines is none of them.
   (let ((overlay (make-overlay (point-min) (point-min) nil t nil)))
     (overlay-put overlay 'gemini-companion-comment comment)
-    ;; Of two after-strings, the one of the higher priority is displayed first.
+    ;; Emacs displays the after-string with the higher priority first.
     (overlay-put overlay 'priority
                  (max 0 (- 10000 (gemini-companion-comment-number comment))))
     (dolist (hook '(modification-hooks insert-in-front-hooks insert-behind-hooks))
@@ -733,13 +733,13 @@ or nil if that is not known."
      ((null quoted)
       (gemini-companion-comment--cover comment nil nil))
      ((not (gemini-companion-comment--anchored-p comment))
-      ;; Of removed lines, it is at the line before their place.
+      ;; A comment on removed lines is displayed at the line before them.
       (let ((line (and first (max 1 (1- first)))))
         (gemini-companion-comment--cover comment line line)))
      (t
       (let ((found (if (and now
                             (gemini-companion-comment--equal-p quoted lines (1- now))
-                            ;; Of two lines that are alike, one may have been removed.
+                            ;; If two lines are equal, one may have been removed.
                             (gemini-companion-comment--fits-p comment lines now))
                        now
                      (gemini-companion-comment--find comment lines old))))

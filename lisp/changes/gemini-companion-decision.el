@@ -95,7 +95,7 @@ is non-nil, BODY has to do all, or what it has done is taken back."
                         ((memq decision gemini-companion-decision--done)
                          (setf (gemini-companion-decision-steps decision)
                                (reverse steps)))
-                        ;; There was none, or it was taken back meanwhile.
+                        ;; The decision was not recorded, or was taken back meanwhile.
                         (t
                          (setq steps (list step))
                          (funcall record))))

@@ -208,11 +208,13 @@ unsaved text then."
 
 (defun gemini-companion-undo--push-entry (record hunks undone
                                                  &optional before after)
-  "Let an undo of Emacs in the current buffer take back a decision.
-That has UNDONE HUNKS of RECORD, or has brought them back.  If it has
-written the file, BEFORE and AFTER are its bytes."
+  "Record a decision about HUNKS of RECORD in the undo list of the buffer.
+An undo of Emacs then takes the decision back, and a redo makes it again.
+UNDONE is non-nil if HUNKS were undone, and nil if they were restored.  BEFORE
+and AFTER are the bytes of the file before and after the decision, or nil if
+it has not written the file."
   (when (listp buffer-undo-list)
-    ;; It belongs to the change of the text, which may have ended.
+    ;; The entry must follow the change of the text without a boundary between them.
     (while (and buffer-undo-list (null (car buffer-undo-list)))
       (pop buffer-undo-list))
     (push (list 'apply #'gemini-companion-undo--take-back record hunks (not undone)
@@ -362,7 +364,7 @@ nil; and if it was written, its bytes before and after."
     (setq new (and old (null why) (gemini-companion-undo--save old)))
     (gemini-companion-undo--push-entry record hunks undone old new)
     (accept-change-group group)
-    ;; One undo of the user is to take back both.
+    ;; A single undo takes back the text and the decision.
     (undo-amalgamate-change-group group)
     (undo-boundary)
     (cons why (and new (list old new)))))
@@ -629,7 +631,7 @@ If WHOLE is non-nil, nothing is left of EDIT then.  CONVERTED is a text about
 how others have converted the file, which stays so, or nil."
   (let* ((seen (gemini-companion-undo--text-seen now))
          (hunks (or (cdr (gemini-companion-changes-of edit (and (not whole) hunk)))
-                    ;; Its CLI has left the last newline as it was.
+                    ;; The CLI has not changed the last newline, as was proposed.
                     (user-error "%s was not changed by this"
                                 (gemini-companion-edit-name edit))))
          (changes (gemini-companion-undo--changes edit now hunks))

@@ -565,7 +565,7 @@ buffer visits has no buffer."
           (last-command 'ignore)
           (this-command this-command))
       (undo-boundary)
-      ;; Its history is not that of Emacs.
+      ;; The package undo-tree keeps a history of its own.
       (call-interactively (if (bound-and-true-p undo-tree-mode)
                               'undo-tree-undo
                             #'undo-only)))
@@ -629,7 +629,7 @@ was done, a text, and of the GROUPS that were undone."
            (lambda (group)
              (condition-case problem
                  (progn
-                   ;; Its CLI may have written it meanwhile.
+                   ;; The CLI may have written the file meanwhile.
                    (when undone
                      (gemini-companion-walk--check-current group several))
                    (push (gemini-companion-walk--undo-in-file (car group) (cdr group)

@@ -120,8 +120,8 @@ It is one object for all such lines.")
 (defconst gemini-companion-weave--base-when '(0)
   "When a line was there that no CLI has touched.")
 
-;; These are asked for each line of a file, some times: an accessor of a struct, which
-;; is a call, would take most of the time.
+;; Lines are vectors with inlined accessors, which run several times for each line of a
+;; file: calls of the accessors of a struct would take most of the time.
 
 (defsubst gemini-companion-weave--text (line)
   "Return the text of LINE."
@@ -1298,7 +1298,7 @@ line."
             (cl-loop for i from from below to
                      for text in texts
                      when (own-p i) do (put i (list text))))
-           ;; One hunk has all lines, which are joined or split.
+           ;; All lines are of one hunk, and were joined or split.
            ((and hunks (null (cdr hunks)) (car hunks))
             (cl-loop for i from from below to
                      do (put i (cond ((= i (1- to)) (prog1 texts (setq texts nil)))

@@ -120,7 +120,7 @@ toolAnnotations = { readOnlyHint = true }"
    '(("\\`\u25c7" . ready)
      ("\\`[\u2726\u23f2]" . working)
      ("\\`\u270b" . waiting)))
-  ;; It saves the theme, and compares it with the background once a minute.
+  ;; Gemini CLI saves the theme, and compares it with the background once a minute.
   (gemini-companion-client-follows-background-p t))
 
 ;;;; Dialogs

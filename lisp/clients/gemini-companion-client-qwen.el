@@ -108,7 +108,7 @@ voice workflows"))
    '(("\\`\u25d0" . working)
      ("\\`\u2733" . waiting)
      ("\\`Qwen - " . ready)
-     ;; Otherwise, the title is the name of the session.
+     ;; Any other title is the name of the session.
      ("." . named))))
 
 ;;;; Conversations

@@ -289,7 +289,7 @@ Signal a `user-error' if the text before EDIT was not kept."
 (defun gemini-companion-edit-texts-state (edit)
   "Return a value that differs, by `equal', once the texts of EDIT have changed.
 Return nil until the buffer of the original exists."
-  ;; This text changes if the file shows later that the CLI has written another one.
+  ;; The text after the edit is set again if the CLI turns out to have written another.
   (or (gemini-companion-edit-after edit)
       (when-let* ((original (gemini-companion-edit-original-buffer edit)))
         (mapcar #'buffer-chars-modified-tick

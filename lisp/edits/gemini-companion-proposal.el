@@ -545,7 +545,7 @@ in its terminal."
              (gemini-companion-server-call 'adopt-diff id session file proposed)
              (when outcome
                (gemini-companion-proposal--send edit)))
-            ;; This does nothing for an edit that has ended.
+            ;; Closing an edit that has ended does nothing.
             (t (gemini-companion-proposal-close edit 'disconnected)))))
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (display-warning

@@ -122,7 +122,7 @@ of FILE; then move point to the first change."
 (defun gemini-companion-revert-visit (file)
   "Return a buffer that visits FILE with its current text.
 If FILE is the copy of a remote file, visit the remote file."
-  ;; Otherwise Emacs would ask whether to read the changed file again.
+  ;; Emacs would ask whether to read a changed file again.
   (gemini-companion-revert-now file)
   (find-file-noselect (gemini-companion-names-visited file) 'nowarn))
 
@@ -254,7 +254,7 @@ LOCAL is nil for a remote file: then call no file name handler, and lock no
 file.  Return the changed lines."
   (let ((file-name-handler-alist (and local file-name-handler-alist))
         (create-lockfiles (and local create-lockfiles)))
-    ;; Otherwise undoing the replacement would mark the buffer as unmodified.
+    ;; In an unmodified buffer, undoing the replacement would mark the old text as saved.
     (let ((create-lockfiles nil))
       (set-buffer-modified-p t))
     (prog1 (gemini-companion-replace-text

@@ -138,7 +138,7 @@ Called by the timer."
                                         gemini-companion-watch--pace)
                                0))
                          gemini-companion-watch--all))
-        ;; There are at most 40 checks per second of lasting watches.
+        ;; Lasting watches are checked at most 40 times per second altogether.
         (lasting (max 0.5 (/ (length gemini-companion-watch--all) 40.0))))
     (dolist (watch due)
       (let ((delay (min (if (gemini-companion-watch-lasting watch) lasting 0.5)

@@ -177,7 +177,7 @@ Signal an error if it is another than the user has seen."
           ('waiting
            (open row)
            (open (car (gemini-companion-overview-row-rows row)))
-           ;; One answer is to all of them.
+           ;; All files of a request are unfolded, since one answer is for all.
            (dolist (request (gemini-companion-overview-row-rows row))
              (when (gemini-companion-overview-row-rows request)
                (open request)

@@ -644,7 +644,8 @@ with them, after asking."
        (null (gemini-companion-overview-row-record row))))
 
 (defun gemini-companion-overview--undo-change ()
-  "Undo the change at point."
+  "Undo the change at point, left or kept, and go to the next change left.
+Signal a `user-error' if the change is undone already."
   (let* ((change (gemini-companion-overview-page-current-change))
          (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
@@ -841,7 +842,7 @@ What else waits is only shown: its answer needs its own buffer."
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
       ((guard (gemini-companion-overview-row-proposes-p row))
-       ;; One of several that are answered together answers all.
+       ;; Answering one edit of a group answers the whole group.
        (funcall function (car (gemini-companion-overview-row-edits row)))
        (unless (seq-some #'gemini-companion-edit-open-p
                          (gemini-companion-overview-row-edits row))

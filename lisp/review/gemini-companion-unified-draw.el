@@ -214,7 +214,7 @@ Fold lines that are far from both, unless the user has unfolded them."
          (insert (lambda (first count)
                    (gemini-companion-unified-draw--insert-lines
                     data " " (+ old first) (+ new first)
-                    ;; Of an unchanged long line, only the beginning is displayed.
+                    ;; Only the beginning of an unchanged long line is displayed.
                     (mapcar (lambda (text) (list text '(0 . 0)))
                             (gemini-companion-unified-draw--lines
                              data (gemini-companion-unified-draw--data-new data)

@@ -49,7 +49,7 @@ sign, `x' marks a line of an excluded hunk, `*' a line that you edited.
         truncate-lines nil)
   ;; Highlighting of the current line would hide whether it is removed or added.
   (setq-local global-hl-line-mode nil)
-  ;; Otherwise, line numbers would be at the end of a line in Hebrew.
+  ;; A line in Hebrew would have its number at the right.
   (setq-local bidi-paragraph-direction 'left-to-right
               glyphless-char-display gemini-companion-text-glyphless
               imenu-create-index-function #'gemini-companion-unified--index)

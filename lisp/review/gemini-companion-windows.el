@@ -51,7 +51,7 @@
 Emacs 31 saves the first one in the second one if the window displays another
 buffer; earlier versions overwrite the first one.")
 
-;; This variable exists since Emacs 31.
+;; Emacs 31 defines this variable.
 (defvar quit-restore-window-no-switch)
 
 (defvar gemini-companion-windows--last-diff nil
@@ -425,10 +425,11 @@ Quitting such a window displays the covered buffer again."
 ;;;; Layout
 
 (defun gemini-companion-windows--layout-now ()
-  "Return the layout of the selected frame."
+  "Return the windows and point of the selected frame, to restore them later.
+The value is a `gemini-companion-windows--layout'."
   (let ((window-persistent-parameters
-         ;; Otherwise, restored windows would not be atomic, and quitting *Help*
-         ;; would not delete its window.
+         ;; Emacs saves only these parameters.  Without them, restored windows would
+         ;; not be atomic, and quitting *Help* would not delete its window.
          `((window-atom . t)
            ,@(mapcar (lambda (parameter) (cons parameter t))
                      gemini-companion-windows--quit-parameters)
@@ -549,7 +550,7 @@ the user has added other windows to it."
 (defun gemini-companion-windows--quit (buffers)
   "Quit each window of BUFFERS, and delete a frame or tab made for it."
   (let ((frame-auto-hide-function #'delete-frame))
-    ;; Otherwise, a window that quits could display the next of these buffers.
+    ;; A window that quits must not display the next one of BUFFERS.
     (mapc #'bury-buffer buffers)
     (dolist (buffer buffers)
       (dolist (window (get-buffer-window-list buffer nil t))

@@ -288,7 +288,7 @@ reported."
 (defun gemini-companion-context--leave (previous)
   "Record that the user has switched from the buffer PREVIOUS to the current one.
 PREVIOUS may be killed, or nil."
-  ;; Some modes end the selection in PREVIOUS before the next snapshot.
+  ;; Record the selection in PREVIOUS now, as a mode may end it before the next snapshot.
   (when (and (buffer-live-p previous)
              (eq gemini-companion-context-active previous)
              (gemini-companion-context--name previous))

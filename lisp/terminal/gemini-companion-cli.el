@@ -656,8 +656,8 @@ and the buffer-local ones of packages such as envrc and mise."
 
 (defun gemini-companion-cli-environment (cli)
   "Return the environment of CLI, a list of strings as `process-environment'."
-  ;; These variables are those of the terminal in which Emacs runs.  With TMUX,
-  ;; Gemini CLI ignores a white background.
+  ;; Unset the variables of the terminal in which Emacs runs.  With TMUX, Gemini CLI
+  ;; ignores a white background.
   (append '("TMUX" "TMUX_PANE" "STY")
           gemini-companion-cli--exported
           (if (gemini-companion-terminal-cli-remote cli)

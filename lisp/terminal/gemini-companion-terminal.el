@@ -248,7 +248,7 @@ BUFFER: keys that the user types elsewhere must not answer a CLI."
                          (side . ,side)
                          (,(if (eq side 'bottom) 'window-height 'window-width)
                           . 0.4)))))))
-  ;; Otherwise, Emacs would center the cursor of term, with nothing below it.
+  ;; Emacs would center the cursor of term, with nothing below it.
   (when-let* ((window (get-buffer-window buffer 'visible))
               ((with-current-buffer buffer (derived-mode-p 'term-mode))))
     (set-window-start window (buffer-local-value 'term-home-marker buffer) t)))
