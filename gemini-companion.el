@@ -69,7 +69,7 @@
 (declare-function feature-file "loadhist")
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-proposal-drop-p "gemini-companion-proposal")
-(autoload 'gemini-companion-proposal-settle-all "gemini-companion-proposal")
+(autoload 'gemini-companion-proposal-decide-all "gemini-companion-proposal")
 (autoload 'gemini-companion-session-reconnect "gemini-companion-session")
 (autoload 'gemini-companion-context-share-roots "gemini-companion-context")
 (defvar gemini-companion-review-view)
@@ -381,11 +381,11 @@ start of Emacs, so that parts may be started twice."
     (mapc #'gemini-companion-part-start (gemini-companion-parts-loaded))))
 
 (defun gemini-companion--turn-off (state &optional now)
-  "Stop the server and the parts; settle open edits with STATE.
+  "Stop the server and the parts; set STATE as the decision about open edits.
 Close their views immediately if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
-  (gemini-companion-proposal-settle-all state now)
+  (gemini-companion-proposal-decide-all state now)
   (gemini-companion-server-stop)
   (dolist (part (reverse (gemini-companion-parts-loaded)))
     (gemini-companion-log-guarded "Stopping a part of gemini-companion"

@@ -23,7 +23,7 @@ from rows import Goal, Row, Samples, row
 from usage import cpu, wake_ups
 
 SECONDS = 60
-SETTLE = 15
+WARM_UP = 15
 BY = 15
 
 Wakes = dict[int, int]
@@ -40,9 +40,9 @@ def measure(directory: Path) -> Iterator[Row]:
         all_ = [*map(psutil.Process, (*pids, plain.pid))]
         if len(all_) != 3:
             raise Broken("there is not one server")
-        time.sleep(SETTLE)  # until what begins has begun
+        time.sleep(WARM_UP)  # the mode, the server and the CLI are still starting
         before = [(cpu(process), wake_ups(process)) for process in all_]
-        time.sleep(SECONDS)  # rest is what is measured
+        time.sleep(SECONDS)  # the measured time
         after = [(cpu(process), wake_ups(process)) for process in all_]
         if emacs.ask("(length (gemini-companion-sessions))") != 1:
             raise Broken("the CLI is not connected any more")

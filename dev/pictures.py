@@ -151,7 +151,7 @@ class Scene:
         self.emacs.holds(f"(get-buffer {lisp(self.cli.terminal.name)})")
         self.cli.wait_for(self.cli.placeholder)
         self.cli.wait_until_connected()
-        self.settle()
+        self.wait_until_still()
 
     def ask(self, *turns: Part) -> None:
         """Send the prompt, which the model is to answer by ``turns``."""
@@ -208,7 +208,7 @@ class Scene:
         """Type ``text``."""
         self._xdotool("type", "--delay", "20", text)
 
-    def settle(self) -> None:
+    def wait_until_still(self) -> None:
         """Wait until the screen stays as it is."""
         last = [""]
 
@@ -222,7 +222,7 @@ class Scene:
 
     def take(self, picture: Path) -> None:
         """Write ``picture``."""
-        self.settle()
+        self.wait_until_still()
         command = ["import", "-display", self._display, "-window", self._window]
         subprocess.run([*command, str(picture)], check=True)
 
@@ -265,7 +265,7 @@ def waiting(scene: Scene, picture: Path) -> None:
     scene.press("C-c g r a")
     scene.reviews.shown(scene.test.name)
     scene.press("C-c g l C-x 1")
-    scene.settle()
+    scene.wait_until_still()
     scene.press("n c")
     scene.type("test the default as well")
     scene.press("RET")
@@ -341,7 +341,7 @@ def overview(scene: Scene, picture: Path) -> None:
     )
     scene.finish("All done.")
     scene.press("C-c g d C-x 1")
-    scene.settle()
+    scene.wait_until_still()
     scene.press("k M-n c")
     scene.type("a discount is a percentage: name it so")
     scene.press("RET")

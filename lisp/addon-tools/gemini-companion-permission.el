@@ -503,12 +503,12 @@ background, and the titles of these are not followed."
   "End permissions of the CLI of EDIT, according to EVENT.
 When EDIT opens, earlier permissions have ended, and the review replaces the
 permission for EDIT.  When EDIT is decided, its permission has ended."
-  (dolist (permission (and (memq event '(opened settled))
+  (dolist (permission (and (memq event '(opened decided))
                            (gemini-companion-permission--of
                             (gemini-companion-edit-session edit))))
     (let ((same (gemini-companion-permission--about-p permission edit)))
       (pcase event
-        ('settled
+        ('decided
          (when same
            (gemini-companion-permission--close permission 'ended)))
         ((guard same)

@@ -80,7 +80,7 @@ The model waits for the answer.")
 ID is that of the question, a string, SERVER the language server, and ANSWER
 the function that is called once with the facts about the end; see
 `gemini-companion-rename-ask'.  UNTIL is the time, in seconds, until which
-the language server may take to settle.
+the language server may go on to load files.
 
 EDITS is nil until the rename is open, then one for each file.  ELSEWHERE are
 the other files with the word OLD, absolute names, or `unknown', and TAKEN
@@ -395,7 +395,7 @@ rejected."
         (remq rename gemini-companion-rename--current))
   (dolist (edit (gemini-companion-edits-open))
     (when (eq rename (gemini-companion-edit-group edit))
-      (gemini-companion-proposal-settle-in-group
+      (gemini-companion-proposal-decide-in-group
        edit
        (if (and (eq outcome 'written)
                 (gemini-companion-rename--lines-of edit))
@@ -412,7 +412,7 @@ Half a rename is none."
               ((null (gemini-companion-rename-outcome rename))))
     (pcase event
       ('file-changed (gemini-companion-rename--end rename 'changed))
-      ('settled (gemini-companion-rename--end
+      ('decided (gemini-companion-rename--end
                  rename
                  (if (eq 'rejected (gemini-companion-edit-decision edit))
                      'refused

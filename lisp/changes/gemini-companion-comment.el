@@ -1074,7 +1074,7 @@ rejection."
          (gemini-companion-comment--show-elsewhere
           (gemini-companion-edit-true-name edit)))))
     ('written (gemini-companion-comment--follow-write edit))
-    ('settled
+    ('decided
      (dolist (comment (reverse (gemini-companion-edit-comments edit)))
        (if (or (gemini-companion-comment-going comment)
                (gemini-companion-comment-sent comment))
@@ -1460,7 +1460,7 @@ For a region, only a comment on the same lines is edited."
 (defun gemini-companion-comment--on-proposal (edit key)
   "Read a comment on the lines of KEY of EDIT, which awaits an answer.
 If KEY is nil, it is on the file."
-  (gemini-companion-edit-unsettled edit)
+  (gemini-companion-edit-open-or-error edit)
   (gemini-companion-comment--read
    (gemini-companion-comment--new
     edit key

@@ -165,7 +165,7 @@ EDIT is the current one by default.  For PLAIN, see
   "Exclude HUNK from the proposal of EDIT, or restore it.
 HUNK is one of `gemini-companion-edit-hunks'.  Return non-nil if it is
 excluded now.  Ask before excluding the last one."
-  (gemini-companion-edit-unsettled edit)
+  (gemini-companion-edit-open-or-error edit)
   (let* ((proposal (gemini-companion-edit-proposal-buffer edit))
          (excluded (member hunk (gemini-companion-hunk-excluded proposal))))
     ;; The excluded hunk would show the old bytes, but the CLI would replace them.
@@ -179,7 +179,7 @@ excluded now.  Ask before excluding the last one."
                     (gemini-companion-edit-hunks--left-p edit)
                     (y-or-n-p "This is the only remaining hunk; exclude it? "))))
       ;; The edit may end while the question is asked.
-      (gemini-companion-edit-unsettled edit)
+      (gemini-companion-edit-open-or-error edit)
       (unless sure
         (user-error "Hunk not excluded")))
     (prog1 (gemini-companion-hunk-toggle

@@ -127,7 +127,7 @@ written, for `gemini-companion-last-proposal'."))
 While the edit is open: `opened', `shown', `hidden' or `changed'.
 For its view: `file-changed', `toggled', `restored', `hide', or `waits' if the
 view waits for the next edit.
-When it has been decided: `settled', and then `answered' if the user decided in
+After its decision: `decided', and then `answered' if the user decided in
 the review; `closed' when its view is closed.
 For its file: `written', `unwritten', or `reverted' for the file or a hunk.
 The functions must be fast.  An error in a function is only reported.")
@@ -335,7 +335,7 @@ answer."
   "Return the edits at point that await an answer."
   (gemini-companion-edits-to-answer))
 
-(defun gemini-companion-edit-unsettled (&optional edit)
+(defun gemini-companion-edit-open-or-error (&optional edit)
   "Return EDIT, by default the current one, if it awaits an answer.
 Signal a `user-error' if not."
   (car (gemini-companion-edits-to-answer
@@ -357,7 +357,7 @@ EDIT follow first."
   (unless (gemini-companion-edit-group edit)
     (pcase event
       ('opened (gemini-companion-request-notify edit 'opened))
-      ('settled (gemini-companion-request-notify edit 'closed))
+      ('decided (gemini-companion-request-notify edit 'closed))
       ((and (or 'shown 'hidden) (guard (gemini-companion-edit-open-p edit)))
        (gemini-companion-request-notify edit 'changed))))
   (pcase event

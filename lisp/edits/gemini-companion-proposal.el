@@ -8,7 +8,7 @@
 ;; Open, decide and close a proposal.  A CLI proposes an edit
 ;; (`gemini-companion-proposal-open').  A view displays it, and the user accepts or
 ;; rejects it; or the CLI closes it, or the file gets the proposed text.  The decision
-;; is set once, by `gemini-companion-proposal--settle', so that the outcome is sent
+;; is set once, by `gemini-companion-proposal--decide', so that the outcome is sent
 ;; exactly once; then the view is closed (`gemini-companion-proposal-finish').
 ;;
 ;; An outcome is kept until the server reports that it was written to the CLI, since
@@ -59,7 +59,7 @@ ID may be a symbol, and the edit is unknown to the server."
     (when previous
       (gemini-companion-proposal--keep-edits
        previous "New proposal for %s; %s shows your edits of the previous one")
-      (gemini-companion-proposal--settle previous 'dismissed))
+      (gemini-companion-proposal--decide previous 'dismissed))
     (with-current-buffer
         (setf (gemini-companion-edit-proposal-buffer edit)
               (gemini-companion-edit-texts-make-buffer edit "*gemini proposal: %s*"
@@ -87,7 +87,7 @@ If the file has the proposed text, dismiss EDIT.  Otherwise, update its view:
 between two commands if OCCASION is nil, see `gemini-companion-watch-check'."
   (cond ((gemini-companion-edit-texts-in-file-p edit
                                                 (gemini-companion-edit-proposed edit))
-         (gemini-companion-proposal--settle edit 'dismissed)
+         (gemini-companion-proposal--decide edit 'dismissed)
          (unless (gemini-companion-edit-unsaved-proposal edit)
            (message "%s already has the proposed text; review closed \
 (if %s still prompts, answer there)"
@@ -147,23 +147,23 @@ If EDIT ended meanwhile, report that and return nil."
 
 ;;;; Ending
 
-(defun gemini-companion-proposal--settle (edit decision &optional override)
+(defun gemini-companion-proposal--decide (edit decision &optional override)
   "Set the DECISION about EDIT, and send the outcome, unless it is `dismissed'.
 Do nothing if EDIT was decided before.  The caller must close the view.
 OVERRIDE is nil, or the accepted text, by which Emacs overrides the text that
 the CLI writes."
   (when (gemini-companion-edit-open-p edit)
     (gemini-companion-file-state-end-others edit)
-    (gemini-companion-proposal--decide edit decision override)
+    (gemini-companion-proposal--decide-and-send edit decision override)
     (gemini-companion-watch-stop (gemini-companion-edit-watch edit))
     (when (memq decision '(dismissed rejected))
       (gemini-companion-proposal--read-refused edit))
     (setf (gemini-companion-edit-since edit) (float-time))
-    (gemini-companion-edit-notify edit 'settled)))
+    (gemini-companion-edit-notify edit 'decided)))
 
-(defun gemini-companion-proposal--decide (edit decision override)
+(defun gemini-companion-proposal--decide-and-send (edit decision override)
   "Set the DECISION about EDIT, await its write, and send its outcome.
-For OVERRIDE, see `gemini-companion-proposal--settle'.  If the outcome cannot
+For OVERRIDE, see `gemini-companion-proposal--decide'.  If the outcome cannot
 be sent, or the user quits meanwhile, EDIT stays open, and can be answered
 again.  Emacs itself writes the file of an edit of a group."
   (unless (gemini-companion-edit-group edit)
@@ -213,7 +213,7 @@ has exited, `disconnected' if it has not reconnected in time,
          "Empty proposal for %s was not sent; after a yes in the terminal, \
 %s writes its original text"
          (gemini-companion-edit-name edit) (gemini-companion-edit-title edit)))
-      (gemini-companion-proposal--settle edit 'dismissed)
+      (gemini-companion-proposal--decide edit 'dismissed)
       (when (memq reason '(interrupted disconnected))
         ;; The CLI may still wait for its outcome.
         (gemini-companion-proposal--send edit))
@@ -235,7 +235,7 @@ has exited, `disconnected' if it has not reconnected in time,
   (gemini-companion-garbage-later
     (let ((text (gemini-companion-edit-text edit)))
       (gemini-companion-edit-texts-read edit)
-      (gemini-companion-proposal--settle
+      (gemini-companion-proposal--decide
        edit decision
        (when (gemini-companion-edit-texts-by-user-p edit text)
          ;; The text of the user is kept until it is written.
@@ -243,11 +243,11 @@ has exited, `disconnected' if it has not reconnected in time,
          (and (gemini-companion-client-writes-own-text-p
                (gemini-companion-edit-client edit)) text))))))
 
-(defun gemini-companion-proposal-settle-in-group (edit decision)
+(defun gemini-companion-proposal-decide-in-group (edit decision)
   "Set the DECISION about EDIT of a group, which the user has answered.
 It is `accepted' if Emacs has written the file, or else `rejected'.  If EDIT has
 a view, that is closed later, between two commands."
-  (gemini-companion-proposal--settle edit decision)
+  (gemini-companion-proposal--decide edit decision)
   (when (eq decision 'accepted)
     (gemini-companion-file-state-set-written edit))
   (unless (gemini-companion-edit-view edit)
@@ -273,14 +273,14 @@ OBJECTION is the reason for a review, a string, which is recorded."
         (gemini-companion-edit-original-buffer edit) nil)
   (gemini-companion-edit-notify edit 'closed))
 
-(defun gemini-companion-proposal-settle-all (decision &optional now)
+(defun gemini-companion-proposal-decide-all (decision &optional now)
   "Set DECISION for all open edits.
 Dismiss the edits that an extension will propose again to the next server.
 Close the views between two commands, or at once if NOW is non-nil."
   (dolist (edit (gemini-companion-edits-open))
     (gemini-companion-log-guarded "Ending a review"
       (gemini-companion-proposal--keep-edits edit)
-      (gemini-companion-proposal--settle
+      (gemini-companion-proposal--decide
        edit (if (gemini-companion-client-extended-p
                  (gemini-companion-edit-client edit))
                 'dismissed
@@ -320,7 +320,7 @@ Ask if the user's text in an open edit would be dropped."
   (when-let* ((edit (gemini-companion-proposal--ends-here)))
     (let* ((open (gemini-companion-edit-open-p edit))
            (kept (and open (gemini-companion-proposal--keep-edits edit))))
-      (gemini-companion-proposal--settle edit 'rejected)
+      (gemini-companion-proposal--decide edit 'rejected)
       (gemini-companion-proposal-finish edit)
       (when open
         (message (if kept "%s; %s shows your edits" "%s")
@@ -578,7 +578,7 @@ are sent as the reason."
    (lambda (rejected)
      (unless (and (null edit)
                   (funcall gemini-companion-proposal-reject-function rejected))
-       (gemini-companion-proposal--settle rejected 'rejected)
+       (gemini-companion-proposal--decide rejected 'rejected)
        (gemini-companion-proposal--answered
         rejected (gemini-companion-proposal--rejected rejected))))
    'refuse))

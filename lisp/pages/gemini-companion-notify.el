@@ -80,9 +80,9 @@ changes of a file, the values alists of (SESSION . NUMBER).")
                          (car (gemini-companion-requests-certain session)))
                         6
                       1))
-                 nil #'gemini-companion-notify--settle session since)))
+                 nil #'gemini-companion-notify--report-state session since)))
 
-(defun gemini-companion-notify--settle (session since)
+(defun gemini-companion-notify--report-state (session since)
   "Show the state of SESSION if it is the one of SINCE, and maybe notify."
   (gemini-companion-log-guarded 'notify
     (when (eql since (gemini-companion-session-state-since session))
@@ -102,7 +102,7 @@ Do nothing if the state of its CLI shows REQUEST.  EVENT is as in
   (unless (gemini-companion-notify--in-state-p request)
     (pcase event
       ('opened (run-at-time gemini-companion-notify-lasting-seconds nil
-                            #'gemini-companion-notify--settle-request request))
+                            #'gemini-companion-notify--report-request request))
       ('closed (gemini-companion-notify--withdraw
                 (gemini-companion-request-session request))))))
 
@@ -113,7 +113,7 @@ Do nothing if the state of its CLI shows REQUEST.  EVENT is as in
            (gemini-companion-session-connected-p
             (gemini-companion-request-session request)))))
 
-(defun gemini-companion-notify--settle-request (request)
+(defun gemini-companion-notify--report-request (request)
   "Notify of REQUEST if it is still open."
   (gemini-companion-log-guarded 'notify
     (let ((session (gemini-companion-request-session request)))
@@ -395,8 +395,8 @@ A service that hangs would block Emacs for 25 seconds."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'notify)))
   "Stop showing the states, and withdraw all notifications."
-  (cancel-function-timers #'gemini-companion-notify--settle)
-  (cancel-function-timers #'gemini-companion-notify--settle-request)
+  (cancel-function-timers #'gemini-companion-notify--report-state)
+  (cancel-function-timers #'gemini-companion-notify--report-request)
   (mapc #'gemini-companion-notify--withdraw
         (mapcar #'car gemini-companion-notify--open)))
 

@@ -73,7 +73,7 @@ REMOVE is a function that removes TEXT from the echo area.")
 ;;;; Start and end
 
 (cl-defmethod gemini-companion-part-hooks ((_part (eql 'arrival)))
-  "Show new requests, and close the views of settled edits."
+  "Show new requests, and close the views of decided edits."
   '((delete-frame-functions gemini-companion-arrival--frame-deleted)
     (gemini-companion-edit-functions gemini-companion-arrival--follow)
     (gemini-companion-request-functions gemini-companion-arrival--follow-request)
@@ -103,10 +103,10 @@ The edit then waits to be displayed again."
   "Handle EVENT of EDIT; see `gemini-companion-edit-functions'."
   (pcase event
     ('answered (gemini-companion-arrival--after-answer edit))
-    ('settled (when (eq edit (car gemini-companion-arrival--announced))
+    ('decided (when (eq edit (car gemini-companion-arrival--announced))
                 (gemini-companion-arrival--unannounce))))
   ;; After a view is closed, the next one may be displayed.
-  (when (memq event '(shown hidden settled))
+  (when (memq event '(shown hidden decided))
     (gemini-companion-arrival--schedule)))
 
 (defun gemini-companion-arrival--windows-changed (_frame)
@@ -129,17 +129,17 @@ The review that was displayed instead may be gone."
         (run-at-time (or seconds 0) nil #'gemini-companion-arrival--tick)))
 
 (defun gemini-companion-arrival--tick ()
-  "Offer new edits to auto-accept, close settled views, and display the next one.
+  "Offer edits to auto-accept, close views of decided ones, and show the next edit.
 Try again soon if the user is not idle."
   (gemini-companion-auto-offer)
   (gemini-companion-windows-at-once
-    (gemini-companion-arrival--close-settled)
+    (gemini-companion-arrival--close-decided)
     (when (or (gemini-companion-arrival--show-next)
               (gemini-companion-edits-ending))
       (gemini-companion-arrival--schedule 0.2))))
 
-(defun gemini-companion-arrival--close-settled ()
-  "Close the views of settled edits, unless the user is busy.
+(defun gemini-companion-arrival--close-decided ()
+  "Close the views of decided edits, unless the user is busy.
 Wait for the end of a command, a prompt, a drag, or typing in the view, since
 keys would go to another buffer."
   (dolist (edit (gemini-companion-edits-ending))
@@ -270,7 +270,7 @@ On failure, display the reason; the user can still answer in the terminal."
   "Display EDIT, which awaits an answer, or select its review.
 If another edit is displayed, hide it: it waits again, and keeps the changes
 that the user has made to its proposal."
-  (gemini-companion-edit-unsettled edit)
+  (gemini-companion-edit-open-or-error edit)
   (if-let* ((view (gemini-companion-edit-view edit)))
       (gemini-companion-view-follow view 'select)
     (gemini-companion-windows-at-once
@@ -299,7 +299,7 @@ until it does, so that the windows do not jump."
           (t (gemini-companion-proposal-finish edit)))))
 
 (defun gemini-companion-arrival--next-expected-p (edit)
-  "Return non-nil if the next edit may soon take the place of settled EDIT."
+  "Return non-nil if the next edit may soon replace the decided EDIT."
   (pcase gemini-companion-arrival--answered
     (`(,(pred (eq edit)) ,time ,_)
      (let ((session (gemini-companion-edit-session edit)))

@@ -189,7 +189,7 @@ This is a member of `gemini-companion-review-mode-hook' while the mode is on."
   "Return the current view.
 In the overview, first go to the view, to the line at point."
   (when gemini-companion-edits-view
-    (let ((edit (gemini-companion-edit-unsettled))
+    (let ((edit (gemini-companion-edit-open-or-error))
           (line (get-text-property (point) 'gemini-companion-line)))
       (gemini-companion-arrival-view edit)
       (gemini-companion-review--go-to edit line)))
@@ -231,7 +231,7 @@ LINE is a line of the proposal, or nil.  The view of EDIT must be selected."
 (defun gemini-companion-review--displayed-hunk ()
   "Return the displayed hunk at point, in an open review, or nil.
 Do not compare the texts."
-  (gemini-companion-edit-unsettled)
+  (gemini-companion-edit-open-or-error)
   (gemini-companion-view-hunk (gemini-companion-review-of-buffer)))
 
 (defun gemini-companion-review-excluded-p ()
@@ -239,7 +239,7 @@ Do not compare the texts."
   (member (gemini-companion-review--displayed-hunk)
           (gemini-companion-hunk-excluded
            (gemini-companion-edit-proposal-buffer
-            (gemini-companion-edit-unsettled)))))
+            (gemini-companion-edit-open-or-error)))))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'review)))
   "Return the view of the current buffer."
@@ -273,7 +273,7 @@ at point is outdated."
       (unless (or edit
                   (null hunk)
                   (member hunk (gemini-companion-edit-hunks
-                                (gemini-companion-edit-unsettled))))
+                                (gemini-companion-edit-open-or-error))))
         (gemini-companion-page-refresh)
         (user-error "The proposal has changed; its diff was updated"))
       hunk)))
@@ -589,7 +589,7 @@ of each CLI.  With prefix argument LIST, go to the overview."
 (defun gemini-companion-review-quit ()
   "Ask whether to accept, reject or keep reviewing the current edit."
   (interactive)
-  (let* ((edit (gemini-companion-edit-unsettled nil))
+  (let* ((edit (gemini-companion-edit-open-or-error nil))
          (view (gemini-companion-edit-view edit)))
     (pcase (car (gemini-companion-proposal-ask
                  edit
@@ -621,7 +621,7 @@ With a file name, as in :w FILE, do what Evil does."
 Point stays at its hunk, or moves to the previous one.  Your edits of the
 proposal and the excluded hunks are preserved."
   (interactive)
-  (gemini-companion-edit-unsettled)
+  (gemini-companion-edit-open-or-error)
   (gemini-companion-windows-at-once
     (let* ((view (gemini-companion-review-enter))
            (others (cdr (memq (gemini-companion-view-kind view)

@@ -128,12 +128,12 @@ class Diffs:
         if content is not None and diff_id in self._closing:
             self._closing[diff_id] = content
         if diff := self._diffs.get(diff_id):
-            self._settle(diff, content, reason)
+            self._finish(diff, content, reason)
         else:
             # The diff is no longer open.
             self._emacs.report("outcome-written", diff_id)
 
-    def _settle(self, diff: Diff, content: str | None, reason: str = "") -> None:
+    def _finish(self, diff: Diff, content: str | None, reason: str = "") -> None:
         session = self._sessions.get(diff.session_id)
         del self._diffs[diff.id]
         paths = self.paths_of(session)
@@ -305,7 +305,7 @@ class Diffs:
         finally:
             if diff.id in self._diffs:
                 # The diff was interrupted, and Emacs has no record of it.
-                self._settle(diff, None)
+                self._finish(diff, None)
 
     # Stop
 
@@ -316,7 +316,7 @@ class Diffs:
             if client.protocol.keeps_proposals:
                 del self._diffs[diff.id]
             else:
-                self._settle(diff, None)
+                self._finish(diff, None)
             # After a signal, Emacs does not know that the server stops.
             self._dismiss(diff, "lost")
 

@@ -143,7 +143,7 @@ class EpcServer:
         """Return the future of what the peer answers, or of an EmacsError."""
         answer = asyncio.get_running_loop().create_future()
 
-        def settle(value: Sexp) -> None:
+        def resolve(value: Sexp) -> None:
             if answer.done():  # nothing waits for it
                 return
             if isinstance(value, Exception):
@@ -153,9 +153,9 @@ class EpcServer:
                 answer.set_result(value)
 
         if self._peer is not None and self._peer.is_closing():
-            settle(EmacsGone("Emacs has disconnected"))
+            resolve(EmacsGone("Emacs has disconnected"))
         else:
-            self._calls.call(self, name, list(args), settle, settle)
+            self._calls.call(self, name, list(args), resolve, resolve)
         return answer
 
     def give_up(self) -> None:

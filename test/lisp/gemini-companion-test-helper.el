@@ -175,7 +175,7 @@ Edits, whose outcomes are sent nowhere, are dismissed in the end."
            (mapc #'gemini-companion-part-start parts)
            (gemini-companion-server-receive 'sessions-update (and ,session (list ,session)))
            ,@body)
-       (gemini-companion-proposal-settle-all 'dismissed)
+       (gemini-companion-proposal-decide-all 'dismissed)
        (gemini-companion-part-stop 'session)
        (mapc #'gemini-companion-part-stop (reverse parts)))))
 

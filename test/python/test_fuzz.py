@@ -70,12 +70,12 @@ def spoiled(whole: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
 def _fuzz(
     inputs: st.SearchStrategy[Any], share: float, attack: Callable[[Any], None]
 ) -> None:
-    settle = settings(
+    profile = settings(
         max_examples=max(1, int(FUZZ_INPUTS * share)),
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
     )
-    seed(FUZZ_SEED)(settle(given(inputs)(attack)))()
+    seed(FUZZ_SEED)(profile(given(inputs)(attack)))()
 
 
 def _descriptors(pid: int | None = None) -> int:

@@ -193,7 +193,7 @@ FAILURE_REPORT = """
 """
 
 
-# The oldest diff that is unsettled, and its proposal.
+# The oldest open diff, and its proposal.
 OLDEST = "(car (gemini-companion-edits-open))"
 PROPOSAL = f"(gemini-companion-edit-proposal-buffer {OLDEST})"
 # The only CLI, its state and its turn.
@@ -484,7 +484,7 @@ class Reviews:
         self._before: object = None
 
     def paths(self) -> list[str]:
-        """Return the paths of the unsettled diffs, oldest first."""
+        """Return the paths of the open diffs, oldest first."""
         return self._all("file")
 
     def states(self) -> list[str]:
@@ -505,7 +505,7 @@ class Reviews:
         cli.wait_for(said)
 
     def ended(self) -> None:
-        """Wait until no diff is unsettled, and the windows are as before the last."""
+        """Wait until no diff is open, and the windows are as before the last."""
         self.wait_until(0)
         self.emacs.becomes("(e2e-layout)", self._before)
 
@@ -519,7 +519,7 @@ class Reviews:
         self.emacs.holds(shown, f"a review of {name} is shown")
 
     def wait_until(self, count: int) -> None:
-        eventually(lambda: len(self.paths()) == count, f"{count} diffs unsettled")
+        eventually(lambda: len(self.paths()) == count, f"{count} open diffs")
 
     def last_proposal(self) -> str:
         """Return the text of the user that was not written last."""

@@ -262,12 +262,12 @@ class Gemini:
         return self.terminal.wait_for(self.question)
 
     def ide_status(self) -> str:
-        """Return the screen with the answer to /ide status, once that is settled."""
+        """Return the screen with the final answer to /ide status."""
 
-        def settled() -> str:
+        def final_status() -> str:
             return "" if self.ide("status") == "Connecting" else self.screen()
 
-        return eventually(settled, "the CLI is no longer connecting")
+        return eventually(final_status, "the CLI is no longer connecting")
 
     def answer(self, choice: str) -> None:
         """Answer a question with ``choice``, a word of its label, until it is taken.

@@ -44,7 +44,7 @@ The variable CALLS has the calls of the server, the last first."
 (ert-deftest gemini-companion-pi-is-not-rejected-by-the-end-of-the-mode ()
   (gemini-companion-pi-test-with-edit calls
     (let ((edit (car (gemini-companion-edits-open))))
-      (gemini-companion-proposal-settle-all 'rejected t)
+      (gemini-companion-proposal-decide-all 'rejected t)
       (should (eq 'dismissed (gemini-companion-edit-decision edit)))
       (should-not (assq 'diff-rejected calls)))))
 

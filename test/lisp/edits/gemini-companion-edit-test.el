@@ -67,7 +67,7 @@
         (gemini-companion-file-state-record session "/large" nil
                                             (make-string (* 4 1024 1024) ?x)))
       (should (> 12 (length (gemini-companion-edits))))
-      (gemini-companion-proposal-settle-all 'rejected 'now))
+      (gemini-companion-proposal-decide-all 'rejected 'now))
     (gemini-companion-part-stop 'edit)
     (should-not (gemini-companion-edits))))
 

@@ -70,7 +70,7 @@
                    ("exit" ,(lambda (_)
                               (and (run-hook-with-args-until-failure
                                     'kill-emacs-query-functions)
-                                   (gemini-companion-proposal-settle-all 'rejected
+                                   (gemini-companion-proposal-decide-all 'rejected
                                                                          'now))))))
     (pcase-dolist (`(,answer . ,status)
                    '((nil . pending) (t . rejected) (closed . dismissed)))
@@ -95,8 +95,8 @@
 (ert-deftest gemini-companion-proposal-keeps-edits-where-it-cannot-ask ()
   (pcase-dolist
       (`(,status . ,end)
-       `((rejected . ,(lambda (_) (gemini-companion-proposal-settle-all 'rejected)))
-         (dismissed . ,(lambda (_) (gemini-companion-proposal-settle-all 'dismissed)))
+       `((rejected . ,(lambda (_) (gemini-companion-proposal-decide-all 'rejected)))
+         (dismissed . ,(lambda (_) (gemini-companion-proposal-decide-all 'dismissed)))
          (rejected
           . ,(lambda (diff)
                (kill-buffer (gemini-companion-edit-proposal-buffer diff))))

@@ -353,7 +353,7 @@ M-x gemini-companion-review goes there\n")
                          (dbus-send-signal :session nil path service
                                            "ActionInvoked" :uint32 id "default"))
                        (assq 'review calls)))
-       (gemini-companion-proposal-settle-all 'dismissed)
+       (gemini-companion-proposal-decide-all 'dismissed)
        (funcall wait (lambda () (assq 'close calls)))
        (princ (format "%S" (seq-uniq (reverse calls))))))
   "What an Emacs with a D-Bus daemon of its own does.

@@ -35,7 +35,7 @@ at once."
              ,stop)
          (gemini-companion-part-stop 'arrival)
          (gemini-companion-part-stop 'auto)
-         (gemini-companion-proposal-settle-all 'rejected 'now)
+         (gemini-companion-proposal-decide-all 'rejected 'now)
          (mapc #'gemini-companion-proposal-finish (gemini-companion-edits-ending))
          ;; Texts that are kept would outlive the part.
          (dolist (edit (gemini-companion-edits))
@@ -46,7 +46,7 @@ at once."
          (gemini-companion-part-stop 'watch)))))
 
 (defun gemini-companion-test-diff-start (show outcome)
-  "Show diffs, and call OUTCOME with settled ones.
+  "Show diffs, and call OUTCOME with decided ones.
 SHOW is a function that shows them, or nil for reviews."
   (setq gemini-companion-test-send outcome)
   (gemini-companion-part-start 'watch)

@@ -94,7 +94,7 @@ Return nil after RET."
         (should (eq 'shown (gemini-companion-edit-status edit)))
         (let ((minibuffer-setup-hook
                (list (lambda ()
-                       (gemini-companion-proposal-settle-all 'dismissed)))))
+                       (gemini-companion-proposal-decide-all 'dismissed)))))
           (execute-kbd-macro (kbd "q a")))
         (should (eq 'dismissed (gemini-companion-edit-status edit)))))))
 
