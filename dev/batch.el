@@ -10,7 +10,7 @@
 ;;
 ;;   batch-install DIRECTORY    compile the package in DIRECTORY
 ;;   batch-compile FILE...    compile FILEs, warnings are errors
-;;   batch-lint FILE...    package-lint, checkdoc and relint
+;;   batch-lint FILE...    package-lint, checkdoc, relint and unused public functions
 ;;   batch-test FILE... [NAME]...    run the tests in FILEs, or those NAMEs;
 ;;                                   without NAMEs, not those with the tag GC_WITHOUT
 ;;   batch-add-on-files ADD-ON...    print the names of the files of ADD-ONs
@@ -165,10 +165,49 @@ The name of a private function may say enough."
                   (relint-diag-message finding)))
           (relint-buffer (current-buffer))))
 
+(defvar batch--uses nil
+  "Hash table from the names in the repository to the files that have them.
+It is nil until the first call of `batch--users'.")
+
+(defun batch--users (name)
+  "Return the Lisp and Python files with NAME, and the manual if it has NAME."
+  (unless batch--uses
+    (setq batch--uses (make-hash-table :test #'equal))
+    (dolist (file (append (file-expand-wildcards "*.el")
+                          (file-expand-wildcards "doc/gemini-companion.org")
+                          (seq-mapcat (lambda (directory)
+                                        (directory-files-recursively
+                                         directory "\\.\\(?:el\\|py\\)\\'"))
+                                      '("lisp" "test" "bench" "dev"))))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (while (re-search-forward "gemini-companion-[[:alnum:]-]+" nil t)
+          (let ((files (gethash (match-string 0) batch--uses)))
+            (unless (equal file (car files))
+              (puthash (match-string 0) (cons file files) batch--uses)))))))
+  (gethash name batch--uses))
+
+(defun batch--unused ()
+  "Return public functions here that no other file has, (LINE TEXT) lists.
+Commands are for the user, and unload functions for Emacs."
+  (let ((found nil))
+    (goto-char (point-min))
+    (while (re-search-forward
+            "^(\\(?:cl-\\)?def\\(?:un\\|macro\\|subst\\|generic\\) \\([^ \n]+\\)" nil t)
+      (let ((name (match-string 1))
+            (line (line-number-at-pos)))
+        (unless (or (string-match-p "--\\|-unload-function\\'" name)
+                    (cdr (batch--users name))
+                    (re-search-forward "^ +(interactive\\_>"
+                                       (save-excursion (end-of-defun) (point)) t))
+          (push (list line (format "No other file uses %s; make it private" name))
+                found))))
+    (nreverse found)))
+
 (defun batch--linters (file)
   "Return the linters that FILE must pass."
   (if (batch--package-file-p file)
-      '(batch--package-lint batch--checkdoc batch--relint)
+      '(batch--package-lint batch--checkdoc batch--relint batch--unused)
     '(batch--checkdoc batch--relint)))
 
 (defun batch--lint (file)

@@ -129,7 +129,7 @@ made first."
                          (seq-remove #'gemini-companion-comment--removed-p
                                      comments)))))
 
-(defun gemini-companion-comment-file-of-edit (edit)
+(defun gemini-companion-comment--file-of-edit (edit)
   "Return the true name of the file that EDIT has written or is to write.
 If the file was renamed in Emacs since, that is the new one."
   (if-let* ((record (gemini-companion-changes-with-edit edit)))
@@ -164,7 +164,7 @@ The value is a list of seconds; the comments may have been removed."
             (gemini-companion-comment-session comment) session)
       (gemini-companion-comment--changed comment))))
 
-(defun gemini-companion-comment-set-unsent (comments &optional copied)
+(defun gemini-companion-comment--set-unsent (comments &optional copied)
   "Record that COMMENTS did not reach their CLI.
 If COPIED is non-nil, the prompt is in the kill ring, for the user to paste.
 Those on a proposal that has ended are on its file from now on."
@@ -381,7 +381,7 @@ the record of the file must not tell it later: it takes one of them."
     (when (gemini-companion-comment--matches comment new)
       (setf (gemini-companion-comment-known comment) nil))))
 
-(defun gemini-companion-comment-range (comment lines)
+(defun gemini-companion-comment--range (comment lines)
   "Return (FIRST . LAST), where COMMENT is in LINES, from 1 on, or nil.
 LINES is a vector of strings with newlines, the text that has the side of
 COMMENT.  Return nil if its lines are not there, or for a comment on a file."
@@ -415,7 +415,7 @@ had written may have been removed, and removed ones may be there again."
             (let* ((side (gemini-companion-comment-side comment))
                    (other (if (eq side 'after) 'before 'after))
                    (place (lambda (side)
-                            (when-let* ((range (gemini-companion-comment-range
+                            (when-let* ((range (gemini-companion-comment--range
                                                 comment
                                                 (if (eq side 'after) after before))))
                               (gemini-companion-comment--key
@@ -469,9 +469,9 @@ In a proposal that the user edits, its lines may have become more or fewer."
 
 (defun gemini-companion-comment-state (file)
   "Return a value that differs, by `equal', after a change of comments on FILE."
-  (gemini-companion-comment-state-of (gemini-companion-comments-of-file file)))
+  (gemini-companion-comment--state-of (gemini-companion-comments-of-file file)))
 
-(defun gemini-companion-comment-state-of (comments)
+(defun gemini-companion-comment--state-of (comments)
   "Return a value that differs, by `equal', after a change of COMMENTS."
   (mapcar (lambda (comment)
             (list (gemini-companion-comment-now comment)
@@ -482,8 +482,8 @@ In a proposal that the user edits, its lines may have become more or fewer."
 (defun gemini-companion-comment-state-of-edit (edit)
   "Return a value that differs, by `equal', after a change of comments on EDIT.
 Those on its file are among them."
-  (list (gemini-companion-comment-state-of (gemini-companion-edit-comments edit))
-        (gemini-companion-comment-state (gemini-companion-comment-file-of-edit edit))))
+  (list (gemini-companion-comment--state-of (gemini-companion-edit-comments edit))
+        (gemini-companion-comment-state (gemini-companion-comment--file-of-edit edit))))
 
 (defun gemini-companion-comment--mark (comment &optional placed)
   "Return what is displayed before the text of COMMENT, or the empty string.
@@ -1168,8 +1168,8 @@ number, and those of a file that is not shared are left out."
       (and first (cons first (gemini-companion-comment--last comment first))))
      (t
       (when-let* ((text (gemini-companion-comment--file-text path)))
-        (gemini-companion-comment-range comment
-                                        (gemini-companion-lines-split text)))))))
+        (gemini-companion-comment--range comment
+                                         (gemini-companion-lines-split text)))))))
 
 (defun gemini-companion-comment-texts-of-edit (edit)
   "Return the comments that were made on EDIT as texts for its CLI, a list.
@@ -1186,7 +1186,7 @@ They are in the order of their last lines; for a text, see
 RESULT is `sent', `copied' if the user has to paste it, or nil if it failed."
   (if (eq result 'sent)
       (gemini-companion-comment-set-sent comments session)
-    (gemini-companion-comment-set-unsent comments (eq result 'copied))))
+    (gemini-companion-comment--set-unsent comments (eq result 'copied))))
 
 ;;;; When a proposal has ended
 
@@ -1248,7 +1248,7 @@ the file as a whole."
   (let* ((range (and key (gemini-companion-comment--ends (cdr key))))
          (record (gemini-companion-changes-with-edit edit))
          (comment (gemini-companion-comment--make
-                   :file (gemini-companion-comment-file-of-edit edit)
+                   :file (gemini-companion-comment--file-of-edit edit)
                    :path (if record
                              (gemini-companion-changes-path record)
                            (gemini-companion-edit-file edit))
@@ -1371,7 +1371,7 @@ text of each is in the kill ring."
          (gemini-companion-comment--new
           edit key (if (eq 'before (car key)) before after))
          key (gemini-companion-comment-places
-              (gemini-companion-comment-file-of-edit edit) after before))))))
+              (gemini-companion-comment--file-of-edit edit) after before))))))
 
 (defun gemini-companion-comment--in-review (edit)
   "Comment on the line, the region or the hunk at point in a buffer of EDIT."

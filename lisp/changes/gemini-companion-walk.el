@@ -227,7 +227,7 @@ list of the record, the change, and a text about files that were skipped."
         (list here (car (if back (last beyond) beyond)))
       (or (seq-some
            (lambda (record)
-             (pcase (gemini-companion-walk-visit record)
+             (pcase (gemini-companion-walk--visit record)
                ((and why (pred stringp))
                 ;; The changes of a file that is skipped do not count any more.
                 (gemini-companion-changes-look record)
@@ -254,7 +254,7 @@ the nearest one first."
          (rest (and here (cdr (memq here records)))))
     (append rest (seq-difference records rest #'eq))))
 
-(defun gemini-companion-walk-visit (record)
+(defun gemini-companion-walk--visit (record)
   "Visit the file of RECORD, and return its changes.
 If the file is none that can be visited, return why, a predicate."
   (let ((file (gemini-companion-changes-path record)))
@@ -523,10 +523,10 @@ their lines, too."
   (pcase-let* ((`(,_ . ,change) (gemini-companion-walk--here))
                (turn (gemini-companion-edit-turn
                       (car (gemini-companion-weave-change-edits change)))))
-    (gemini-companion-walk-changes-of
+    (gemini-companion-walk--changes-of
      (lambda (edit) (eq turn (gemini-companion-edit-turn edit))))))
 
-(defun gemini-companion-walk-changes-of (predicate)
+(defun gemini-companion-walk--changes-of (predicate)
   "Return the changes at the last look whose edits all satisfy PREDICATE.
 The value is a cons of a list of (RECORD . CHANGES), and of the number of
 changes of which only some edits do."
@@ -678,7 +678,7 @@ For SEVERAL, see `gemini-companion-walk--check-group'."
   (pcase-let ((`(,record . ,changes) group))
     (pcase (if (and several (null (gemini-companion-changes-buffer record)))
                (gemini-companion-walk--look record)
-             (gemini-companion-walk-visit record))
+             (gemini-companion-walk--visit record))
       ((and why (pred stringp))
        (user-error "%s %s"
                    (gemini-companion-edit-name
@@ -701,7 +701,7 @@ this is one of several files.  Return what was done."
                           (null (gemini-companion-changes-buffer record))
                           (gemini-companion-undo-in-file record changes))
                      (progn
-                       (gemini-companion-walk-visit record)
+                       (gemini-companion-walk--visit record)
                        (with-current-buffer (gemini-companion-changes-buffer record)
                          (gemini-companion-undo-in-buffer record changes))))))
       (format "Undid %s of %s%s"
@@ -843,7 +843,7 @@ files are deleted, after asking."
                (others (gemini-companion-walk--others (gemini-companion-changes-here)))
                (done (gemini-companion-walk-undo groups)))
     (gemini-companion-walk--after
-     others (concat done (gemini-companion-walk-shared shared))
+     others (concat done (gemini-companion-walk--shared shared))
      (gemini-companion-walk--markers groups))))
 
 (defun gemini-companion-keep-change ()
@@ -870,7 +870,7 @@ point, in all files."
     (gemini-companion-walk--after
      others
      (concat "Kept " (gemini-companion-walk-count groups)
-             (gemini-companion-walk-shared shared))
+             (gemini-companion-walk--shared shared))
      markers)))
 
 (defun gemini-companion-restore-change ()
@@ -916,7 +916,7 @@ The value is as that of `gemini-companion-walk--turn-changes'."
         (user-error "No changes in this buffer"))
       (cons (list (cons record changes)) 0))))
 
-(defun gemini-companion-walk-shared (count)
+(defun gemini-companion-walk--shared (count)
   "Return a text about COUNT changes that were left out, or nil."
   (when (and (integerp count) (< 0 count))
     (format (ngettext "; %d change has lines of another turn, too"
