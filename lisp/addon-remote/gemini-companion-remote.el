@@ -276,7 +276,7 @@ run %s in it, or restart it if it ignores keys"
       (run-hooks 'gemini-companion-names-hosts-hook)))
   t)
 
-(cl-defmethod gemini-companion-names-obstacle ((file string))
+(cl-defmethod gemini-companion-names-unwritable-reason ((file string))
   "Return why the host of the copy FILE is not connected, or nil."
   (when-let* ((name (car (gemini-companion-names-of-copy file)))
               ((gemini-companion-names-connected-p name))

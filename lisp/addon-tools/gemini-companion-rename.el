@@ -150,9 +150,9 @@ These are names."
            for line from 1
            unless (equal old new) collect line))
 
-(defun gemini-companion-rename--obstacle (name)
+(defun gemini-companion-rename--unwritable-reason (name)
   "Return why the file NAME, a true name, cannot be renamed in, or nil.
-The value is a predicate."
+The value is a verb phrase."
   (let ((buffer (gemini-companion-names-buffer name)))
     (cond ((or (file-remote-p name) (gemini-companion-names-of-copy name))
            "is on another host")
@@ -172,15 +172,15 @@ that is not shared."
                (gemini-companion-context-name-shared-p name)
                (car (gemini-companion-roots-outermost name)))
     (user-error "The rename would also change files that Emacs does not share"))
-  (when-let* ((obstacle (gemini-companion-rename--obstacle name)))
-    (user-error "The rename would change %s, which %s; ask the user" name obstacle)))
+  (when-let* ((reason (gemini-companion-rename--unwritable-reason name)))
+    (user-error "The rename would change %s, which %s; ask the user" name reason)))
 
 (defun gemini-companion-rename--check-files (rename)
   "Signal a `user-error' for the user if a file of RENAME cannot be written."
   (dolist (edit (gemini-companion-rename-edits rename))
-    (when-let* ((obstacle (gemini-companion-rename--obstacle
-                           (gemini-companion-edit-true-name edit))))
-      (user-error "%s %s" (gemini-companion-edit-name edit) obstacle))))
+    (when-let* ((reason (gemini-companion-rename--unwritable-reason
+                         (gemini-companion-edit-true-name edit))))
+      (user-error "%s %s" (gemini-companion-edit-name edit) reason))))
 
 (defun gemini-companion-rename--bytes (name)
   "Return the bytes of the file NAME; signal a `user-error' if they are not text.
@@ -352,7 +352,7 @@ FILE is the one that the model has named."
         (gemini-companion-rename--file-text file) rename)
        (let ((edit (gemini-companion-edit-of-id id)))
          (when (gemini-companion-rename--file-odd file)
-           (setf (gemini-companion-edit-objection edit)
+           (setf (gemini-companion-edit-review-reason edit)
                  "changes more than the name"))
          (when (< 0 (gemini-companion-rename-count
                      (gemini-companion-rename-new rename)
@@ -501,7 +501,7 @@ A key that was typed once too often is no answer if there is any."
                                          (gemini-companion-edit-proposal-buffer
                                           edit)))))
          (elsewhere (gemini-companion-rename-elsewhere rename))
-         (odd (seq-count #'gemini-companion-edit-objection edits))
+         (odd (seq-count #'gemini-companion-edit-review-reason edits))
          (notes (delq nil
                       (list (and (< 0 excluded) (format "%d excluded" excluded))
                             (and (< 0 odd)

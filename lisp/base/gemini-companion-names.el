@@ -67,7 +67,7 @@ and of the workspace root on it; ROOT is nil while it is unknown."
   "Return non-nil if HOST is, or will be, connected."
   nil)
 
-(cl-defgeneric gemini-companion-names-obstacle (_file)
+(cl-defgeneric gemini-companion-names-unwritable-reason (_file)
   "Return the reason why the remote file with the copy FILE cannot be written.
 The value is a sentence, or nil if it can be written, or FILE is not a copy."
   nil)

@@ -321,11 +321,11 @@ With fewer than three lines there, the text began or ended."
 
 (defun gemini-companion-comment--find (comment lines &optional old was)
   "Return the number of the first line of COMMENT in LINES, or nil.
-LINES is a vector of strings with newlines.  Lines that were the only ones are
-found wherever they are.  Others are found by OLD, the lines that LINES have
-replaced at once, if these are known, by the record of the file, or by the lines
-around them; where several places fit, none is taken.  WAS is the number in OLD,
-by default where they were seen last."
+LINES is a vector of strings with newlines.  If no other lines were equal to
+those of COMMENT, a single match is the position.  Otherwise compare OLD, the
+lines that LINES have replaced at once, if these are known, the record of the
+file, and the lines around each match.  If several matches fit, return nil.
+WAS is the number in OLD, by default that at which the lines were seen last."
   (let ((matches (gemini-companion-comment--matches comment lines))
         (first (gemini-companion-comment-first comment)))
     (cond
@@ -405,7 +405,7 @@ Where these were deleted, it is empty, and before a line that may be like them."
          (or (< (overlay-start overlay) (overlay-end overlay))
              (equal '("") (gemini-companion-comment-lines comment))))))
 
-(defun gemini-companion-comment-places (file after before)
+(defun gemini-companion-comment-positions (file after before)
   "Return where the comments on FILE, a true name, are, (KEY . COMMENT)s.
 AFTER and BEFORE are the lines with the changes and without them, vectors.
 KEY is as for `gemini-companion-comment--key', or nil for a comment whose
@@ -414,30 +414,30 @@ had written may have been removed, and removed ones may be there again."
   (mapcar (lambda (comment)
             (let* ((side (gemini-companion-comment-side comment))
                    (other (if (eq side 'after) 'before 'after))
-                   (place (lambda (side)
-                            (when-let* ((range (gemini-companion-comment--range
-                                                comment
-                                                (if (eq side 'after) after before))))
-                              (gemini-companion-comment--key
-                               side (car range) (cdr range))))))
-              (cons (or (funcall place side) (funcall place other)) comment)))
+                   (position (lambda (side)
+                               (when-let* ((range (gemini-companion-comment--range
+                                                   comment
+                                                   (if (eq side 'after) after before))))
+                                 (gemini-companion-comment--key
+                                  side (car range) (cdr range))))))
+              (cons (or (funcall position side) (funcall position other)) comment)))
           (gemini-companion-comments-of-file file)))
 
-(defun gemini-companion-comment-places-of-edit (edit)
+(defun gemini-companion-comment-positions-of-edit (edit)
   "Return where the comments on EDIT are, a list of (KEY . COMMENT).
 They are in the order in which they were made.  While EDIT awaits an answer,
 those on its file follow, if it has their lines.  For KEY, see
 `gemini-companion-comment--key'."
   (let ((file (gemini-companion-edit-true-name edit)))
     (append
-     (gemini-companion-comment--own-places edit)
+     (gemini-companion-comment--positions-on-edit edit)
      (when (and (gemini-companion-edit-open-p edit)
                 (gemini-companion-comments-of-file file))
        (seq-filter
         (pcase-lambda (`(,key . ,comment))
           (or key
               (null (gemini-companion-comment-first comment))))
-        (gemini-companion-comment-places
+        (gemini-companion-comment-positions
          file
          (gemini-companion-lines-split
           (gemini-companion-text-of-buffer
@@ -446,7 +446,7 @@ those on its file follow, if it has their lines.  For KEY, see
           (gemini-companion-text-of-buffer
            (gemini-companion-edit-texts-original edit)))))))))
 
-(defun gemini-companion-comment--own-places (edit)
+(defun gemini-companion-comment--positions-on-edit (edit)
   "Return where the comments are that were made on EDIT, (KEY . COMMENT)."
   (mapcar (lambda (comment)
             (let ((first (gemini-companion-comment-now comment)))
@@ -499,32 +499,32 @@ PLACED is non-nil if it is displayed below its lines, even if they are gone."
 
 ;;;; Below the lines of a diff
 
-(defun gemini-companion-comment-insert (places)
+(defun gemini-companion-comment-insert (positions)
   "Insert comments below their lines of the diff in the current buffer.
-PLACES are a list of (KEY . COMMENT), see `gemini-companion-comment-places'.
-Those without a KEY are inserted at the top.  Return those of PLACES whose
-lines are not there."
-  (let ((left (seq-filter #'car places)))
+POSITIONS is a list of (KEY . COMMENT) as of
+`gemini-companion-comment-positions'.  Comments without a KEY are inserted at
+the top.  Return the POSITIONS whose lines the diff does not have."
+  (let ((left (seq-filter #'car positions)))
     (goto-char (point-min))
-    (dolist (place places)
-      (unless (car place)
+    (dolist (position positions)
+      (unless (car position)
         (gemini-companion-comment--insert-one
-         place (text-properties-at (point)))))
+         position (text-properties-at (point)))))
     (while (not (eobp))
       (let ((here (gemini-companion-comment--at
                    (gemini-companion-comment--key-of-line) left))
             (properties (text-properties-at (point))))
         (forward-line)
-        (dolist (place here)
-          (setq left (delq place left))
-          (gemini-companion-comment--insert-one place properties))))
+        (dolist (position here)
+          (setq left (delq position left))
+          (gemini-companion-comment--insert-one position properties))))
     left))
 
 (cl-defmethod gemini-companion-view-insert-notes ((edit gemini-companion-edit))
   "Insert the comments on EDIT, which is open, below their lines.
 Those on lines that are folded are at the top, with the numbers."
-  (when-let* ((places (gemini-companion-comment-places-of-edit edit)))
-    (let ((left (gemini-companion-comment-insert places)))
+  (when-let* ((positions (gemini-companion-comment-positions-of-edit edit)))
+    (let ((left (gemini-companion-comment-insert positions)))
       (goto-char (point-min))
       (pcase-dolist (`((,side . ,lines) . ,comment) left)
         (gemini-companion-comment--insert-one
@@ -532,15 +532,15 @@ Those on lines that are folded are at the top, with the numbers."
          (cons (cons side (gemini-companion-comment--ends lines)) comment)
          (text-properties-at (point)))))))
 
-(defun gemini-companion-comment--insert-one (place properties)
-  "Insert the comment of PLACE at point, with the text PROPERTIES of its line."
+(defun gemini-companion-comment--insert-one (position properties)
+  "Insert the comment of POSITION at point, with the text PROPERTIES of its line."
   (let ((beg (point)))
     (insert (apply #'propertize
                    (concat "  " (gemini-companion-comment--indented
-                                 (gemini-companion-comment--shown place))
+                                 (gemini-companion-comment--shown position))
                            "\n")
                    properties))
-    (add-text-properties beg (point) (gemini-companion-comment--block (cdr place)))
+    (add-text-properties beg (point) (gemini-companion-comment--block (cdr position)))
     (put-text-property beg (point) 'gemini-companion-change nil)))
 
 (defun gemini-companion-comment--block (comment)
@@ -552,10 +552,10 @@ Those on lines that are folded are at the top, with the numbers."
           'line-prefix bar
           'wrap-prefix (concat bar (propertize "     " 'face face)))))
 
-(defun gemini-companion-comment--shown (place)
-  "Return the text of PLACE, (KEY . COMMENT), as it is displayed.
+(defun gemini-companion-comment--shown (position)
+  "Return the text of POSITION, (KEY . COMMENT), as it is displayed.
 Of several lines, it has the numbers."
-  (pcase-let ((`(,key . ,comment) place))
+  (pcase-let ((`(,key . ,comment) position))
     (concat ">> "
             (when (consp (cdr key))
               (concat (gemini-companion-hunk-range (cdr key)) ": "))
@@ -569,15 +569,15 @@ Of several lines, it has the numbers."
       'gemini-companion-comment-sent
     'gemini-companion-comment))
 
-(defun gemini-companion-comment--at (key places)
-  "Return those of PLACES that are displayed below the line with KEY.
+(defun gemini-companion-comment--at (key positions)
+  "Return those of POSITIONS that are displayed below the line with KEY.
 A comment on several lines is below the last one."
   (seq-filter (pcase-lambda (`(,other . ,_))
                 (and key other
                      (eq (car key) (car other))
                      (eql (cdr (gemini-companion-comment--ends (cdr key)))
                           (cdr (gemini-companion-comment--ends (cdr other))))))
-              places))
+              positions))
 
 (defun gemini-companion-comment--key-of-line ()
   "Return the key of the line of a diff at point, or nil.
@@ -646,11 +646,11 @@ text before, or `after' for others, which are counted in the text after."
   "Return (FIRST . LAST) for LINES of a key, which are a number or that."
   (if (consp lines) lines (cons lines lines)))
 
-(defun gemini-companion-comment-insert-with-lines (place lines)
-  "Insert PLACE, (KEY . COMMENT), at point, with the lines that it is on.
+(defun gemini-companion-comment-insert-with-lines (position lines)
+  "Insert POSITION, (KEY . COMMENT), at point, with the lines that it is on.
 LINES is the text that has them, a vector of lines with newlines.  If it
 has others there by now, as the file may be gone, their numbers are left out."
-  (pcase-let* ((`(,key . ,comment) place)
+  (pcase-let* ((`(,key . ,comment) position)
                (quoted (gemini-companion-comment-lines comment))
                (first (and key (car (gemini-companion-comment--ends (cdr key)))))
                (there (and first
@@ -666,7 +666,7 @@ has others there by now, as the file may be gone, their numbers are left out."
                          'gemini-companion-old (and (eq 'before (car key)) number))))
     (insert (apply #'propertize
                    (concat "  " (gemini-companion-comment--indented
-                                 (gemini-companion-comment--shown place))
+                                 (gemini-companion-comment--shown position))
                            "\n")
                    'gemini-companion-line
                    (+ (or first 1) (max 0 (1- (length quoted))))
@@ -1179,7 +1179,7 @@ They are in the order of their last lines; for a text, see
             (gemini-companion-comment-for-cli comment))
           (seq-sort-by (pcase-lambda (`(,key . ,_))
                          (if key (cdr (gemini-companion-comment--ends (cdr key))) 0))
-                       #'< (gemini-companion-comment--own-places edit))))
+                       #'< (gemini-companion-comment--positions-on-edit edit))))
 
 (defun gemini-companion-comment-set-result (comments session result)
   "Record what became of a prompt with COMMENTS for the CLI of SESSION.
@@ -1370,7 +1370,7 @@ text of each is in the kill ring."
         (gemini-companion-comment--read
          (gemini-companion-comment--new
           edit key (if (eq 'before (car key)) before after))
-         key (gemini-companion-comment-places
+         key (gemini-companion-comment-positions
               (gemini-companion-comment--file-of-edit edit) after before))))))
 
 (defun gemini-companion-comment--in-review (edit)
@@ -1444,18 +1444,18 @@ the region has some, or if no others are in their place."
          (format "Comment on lines %s: " (gemini-companion-hunk-range (cdr key))))
         (t (format "Comment on line %d: " (cdr key)))))
 
-(defun gemini-companion-comment--to-edit (key places)
-  "Return the place in PLACES whose comment is below KEY and was not sent, or nil.
+(defun gemini-companion-comment--to-edit (key positions)
+  "Return the one of POSITIONS whose unsent comment is below KEY, or nil.
 For a region, only a comment on the same lines is edited."
-  (let ((places (seq-remove (pcase-lambda (`(,_ . ,comment))
-                              (or (gemini-companion-comment-sent comment)
-                                  (gemini-companion-comment-going comment)))
-                            places)))
-    (cond ((use-region-p) (assoc key places))
-          (key (car (gemini-companion-comment--at key places)))
+  (let ((positions (seq-remove (pcase-lambda (`(,_ . ,comment))
+                                 (or (gemini-companion-comment-sent comment)
+                                     (gemini-companion-comment-going comment)))
+                               positions)))
+    (cond ((use-region-p) (assoc key positions))
+          (key (car (gemini-companion-comment--at key positions)))
           (t (seq-find (pcase-lambda (`(,_ . ,comment))
                          (null (gemini-companion-comment-lines comment)))
-                       places)))))
+                       positions)))))
 
 (defun gemini-companion-comment--on-proposal (edit key)
   "Read a comment on the lines of KEY of EDIT, which awaits an answer.
@@ -1470,7 +1470,7 @@ If KEY is nil, it is on the file."
            (if (eq 'after (car key))
                (gemini-companion-edit-proposal-buffer edit)
              (gemini-companion-edit-texts-original edit))))))
-   key (gemini-companion-comment-places-of-edit edit)))
+   key (gemini-companion-comment-positions-of-edit edit)))
 
 (defun gemini-companion-comment--in-file ()
   "Comment on the line or region of the file that the current buffer visits."
@@ -1492,12 +1492,12 @@ If KEY is nil, it is on the file."
        :session (and edit (gemini-companion-edit-session edit))
        :side 'after)
       (gemini-companion-comment--ends (cdr key)) lines)
-     key (append (gemini-companion-comment-places file lines [])
-                 (gemini-companion-comment--copied-places file lines)))))
+     key (append (gemini-companion-comment-positions file lines [])
+                 (gemini-companion-comment--copied-positions file lines)))))
 
-(defun gemini-companion-comment--copied-places (file lines)
+(defun gemini-companion-comment--copied-positions (file lines)
   "Return where LINES have the lines of comments on open proposals of FILE.
-FILE is a true name.  The value is as for `gemini-companion-comment-places'."
+FILE is a true name.  The value is as for `gemini-companion-comment-positions'."
   (cl-loop for edit in (gemini-companion-comment--open-edits file)
            append (cl-loop
                    for comment in (gemini-companion-edit-comments edit)
@@ -1506,12 +1506,12 @@ FILE is a true name.  The value is as for `gemini-companion-comment-places'."
                                              'after (car range) (cdr range))
                                             comment))))
 
-(defun gemini-companion-comment--read (new key places)
+(defun gemini-companion-comment--read (new key positions)
   "Read the text of a comment at KEY, and add it, or remove it if it is empty.
-NEW is the comment unless one of PLACES, (KEY . COMMENT), is there already."
-  (let* ((place (gemini-companion-comment--to-edit key places))
-         (comment (if place (cdr place) new))
-         (prompt (gemini-companion-comment--prompt (if place (car place) key)))
+NEW is the comment unless one of POSITIONS, (KEY . COMMENT), is there already."
+  (let* ((position (gemini-companion-comment--to-edit key positions))
+         (comment (if position (cdr position) new))
+         (prompt (gemini-companion-comment--prompt (if position (car position) key)))
          (previous (gemini-companion-comment-text comment))
          (edit (gemini-companion-comment-edit comment))
          (text (if edit
@@ -1519,7 +1519,7 @@ NEW is the comment unless one of PLACES, (KEY . COMMENT), is there already."
                  (read-string prompt previous))))
     (cond ((null text))
           ((string-blank-p text)
-           (when place
+           (when position
              (gemini-companion-comment--remove comment)))
           (t
            (setf (gemini-companion-comment-text comment) text

@@ -100,7 +100,7 @@ For the value, see `gemini-companion-changes-see'."
                ;; Qwen Code writes all files of an answer at its end.
                ((gemini-companion-file-state-awaited-p edit) "is not written yet")
                ((and (null unsaved)
-                     (gemini-companion-undo-obstacle
+                     (gemini-companion-undo-unwritable-reason
                       (gemini-companion-edit-true-name edit))))
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
@@ -109,11 +109,11 @@ For the value, see `gemini-companion-changes-see'."
                ((and (gemini-companion-undo-new-p edit)
                      (or unsaved (not (gemini-companion-edit-texts-in-file-p edit))))
                 "was new and has changed since; delete it by hand")
-               (unsaved (gemini-companion-revert-obstacle unsaved)))))
+               (unsaved (gemini-companion-revert-blocked-reason unsaved)))))
       (user-error "%s %s" (gemini-companion-edit-name edit) why))
     (when-let* (((null unsaved))
-                (obstacle (gemini-companion-names-obstacle file)))
-      (user-error "%s" obstacle))))
+                (reason (gemini-companion-names-unwritable-reason file)))
+      (user-error "%s" reason))))
 
 (defun gemini-companion-undo--notice (edit)
   "Notice at once what CLIs have just written to the file of EDIT.
@@ -122,7 +122,8 @@ Otherwise it would count as written by others."
         (gemini-companion-edits-of-file (gemini-companion-edit-true-name edit))))
 
 (defun gemini-companion-undo-unwritten (edit)
-  "Look at EDIT; return why nothing of it is in its file, a predicate, or nil."
+  "Check whether the file of EDIT has text of EDIT; return why not, or nil.
+The value is a verb phrase."
   (gemini-companion-undo--notice edit)
   (gemini-companion-changes-look-at-edits (list edit))
   (pcase (gemini-companion-edit-status edit)
@@ -263,9 +264,9 @@ the file what the undo has left."
 
 ;;;; Changes in a buffer
 
-(defun gemini-companion-undo-obstacle (true-name)
+(defun gemini-companion-undo-unwritable-reason (true-name)
   "Return why the file with TRUE-NAME is not to be written now, or nil.
-The value is the predicate of a sentence about the file."
+The value is a verb phrase about the file."
   (let ((edits (gemini-companion-edits-of-file true-name)))
     (mapc #'gemini-companion-file-state-detect-write edits)
     (cond ((seq-some #'gemini-companion-edit-open-p edits)
@@ -346,7 +347,7 @@ that: to convert the file, to read or write it by a handler, or to ask."
 If UNDONE is nil, they bring HUNKS back.  FORMAT is that of the file then;
 CONVERTS is non-nil if it differs from the one now.  If SAVE is non-nil, and
 the buffer has no unsaved text, write the file.  An undo of Emacs takes all of
-that back.  Return a list: why the file cannot be converted, a predicate, or
+that back.  Return a list: why the file cannot be converted, a phrase, or
 nil; and if it was written, its bytes before and after."
   (gemini-companion-revert-lock)
   (undo-boundary)
@@ -386,12 +387,12 @@ which is not saved.  Return non-nil if something was changed."
                    (gemini-companion-text-bytes file))))
     (when-let* ((why (cond ((null (gemini-companion-text-attributes file))
                             "was deleted or renamed since")
-                           (unsaved (gemini-companion-revert-obstacle unsaved))
+                           (unsaved (gemini-companion-revert-blocked-reason unsaved))
                            ((and (gemini-companion-names-of-copy file)
                                  (not (and from (equal from old))))
                             "is on another host and has changed since; \
 undo that in its buffer")
-                           ((gemini-companion-undo-obstacle
+                           ((gemini-companion-undo-unwritable-reason
                              (gemini-companion-changes-file-name record))))))
       (user-error "%s %s" name why))
     (if (and from (equal from old))

@@ -256,7 +256,7 @@ the nearest one first."
 
 (defun gemini-companion-walk--visit (record)
   "Visit the file of RECORD, and return its changes.
-If the file is none that can be visited, return why, a predicate."
+If the file cannot be visited, return the reason, a verb phrase."
   (let ((file (gemini-companion-changes-path record)))
     (or (gemini-companion-text-unreadable-reason file)
         (if (null (gemini-companion-text-attributes file))
@@ -269,7 +269,7 @@ If the file is none that can be visited, return why, a predicate."
 
 (defun gemini-companion-walk--look (record)
   "Look at the file of RECORD, which no buffer visits, and return its changes.
-If there is no such file, return why, a predicate."
+If there is no such file, return the reason, a verb phrase."
   (let ((file (gemini-companion-changes-path record)))
     (cond ((gemini-companion-text-unreadable-reason file))
           ((null (gemini-companion-text-attributes file)) "was deleted or renamed")
@@ -592,9 +592,9 @@ MARKERS are as in `gemini-companion-walk--done'."
     (let ((name (gemini-companion-edit-name
                  (gemini-companion-changes-file-edit record)))
           (buffer (gemini-companion-changes-buffer record)))
-      (when-let* ((why (or (and buffer (gemini-companion-revert-obstacle buffer))
+      (when-let* ((why (or (and buffer (gemini-companion-revert-blocked-reason buffer))
                            (and (not (and buffer (buffer-modified-p buffer)))
-                                (gemini-companion-undo-obstacle
+                                (gemini-companion-undo-unwritable-reason
                                  (gemini-companion-changes-file-name record))))))
         (user-error "%s %s" name why))
       (when (and (seq-some #'gemini-companion-weave-change-mixed changes)

@@ -102,7 +102,7 @@ has changed since the proposal; `undoes' if the CLI does not know how the user
 has modified its last edit of that file; and `loss-accepted' if the user has
 accepted that characters are lost.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")
-  (objection nil :documentation "Why it was not auto-accepted, or what is odd
+  (review-reason nil :documentation "Why it was not auto-accepted, or what is odd
 about one of a group, a string, or nil.")
   (rule nil :documentation "The rule of the user that decided whether it is
 reviewed, a phrase as of `gemini-companion-rules-phrase', or nil.")

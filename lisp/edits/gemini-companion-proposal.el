@@ -253,11 +253,11 @@ a view, that is closed later, between two commands."
   (unless (gemini-companion-edit-view edit)
     (gemini-companion-proposal-finish edit)))
 
-(defun gemini-companion-proposal-offer (edit objection)
-  "Accept EDIT without a review, unless OBJECTION is non-nil.
-OBJECTION is the reason for a review, a string, which is recorded."
-  (setf (gemini-companion-edit-objection edit) objection)
-  (unless objection
+(defun gemini-companion-proposal-offer (edit reason)
+  "Accept EDIT without a review, unless REASON is non-nil.
+REASON says why EDIT must be reviewed, a string, which is recorded."
+  (setf (gemini-companion-edit-review-reason edit) reason)
+  (unless reason
     (gemini-companion-proposal--take edit 'automatic)))
 
 (defun gemini-companion-proposal-finish (edit)

@@ -476,7 +476,7 @@ larger than 1 MB."
                 ((gemini-companion-text-attributes file)))
       (not (gemini-companion-revert--current-p)))))
 
-(defun gemini-companion-revert-obstacle (buffer)
+(defun gemini-companion-revert-blocked-reason (buffer)
   "Return the reason why the unsaved text of BUFFER cannot be changed, or nil.
 The value is a verb phrase about its file."
   (with-current-buffer buffer

@@ -29,7 +29,7 @@
                (lambda () (gemini-companion-commands-state ',enable))))
       ,@(and stay '(:transient t)))))
 
-(pcase-dolist (`(,name ,documentation ,place . ,description)
+(pcase-dolist (`(,name ,documentation ,context . ,description)
                '((gemini-companion-menu
                   "Display the commands of gemini-companion in a menu." global)
                  (gemini-companion-review-menu
@@ -40,7 +40,7 @@
   (let ((groups (mapcar (pcase-lambda (`(,title . ,rows))
                           (vconcat (list title)
                                    (mapcar #'gemini-companion-menu--suffix rows)))
-                        (gemini-companion-commands-menu place))))
+                        (gemini-companion-commands-menu context))))
     ;; The form is made when this file is loaded: it differs between the versions of
     ;; Transient, of which another one may be installed later.
     (eval `(transient-define-prefix ,name ()

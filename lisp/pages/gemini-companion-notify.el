@@ -182,8 +182,8 @@ asks, and its changes that are left, with the key that walks through them."
 It is the name of the project, or the whole name of SESSION if another CLI runs
 in a project of that name.  Return nil if there is only one CLI."
   (let* ((project (lambda (session)
-                    (gemini-companion-session-place (plist-get session :directory)
-                                                    (plist-get session :remote))))
+                    (gemini-companion-session-directory-name
+                     (plist-get session :directory) (plist-get session :remote))))
          (here (funcall project session))
          (others (seq-remove (apply-partially #'gemini-companion-session-same-p
                                               session)

@@ -298,7 +298,7 @@ Return nil if only drawing it tells that."
           (gemini-companion-hunk-excluded (gemini-companion-edit-proposal-buffer edit))
           (length (gemini-companion-edit-comments edit))
           (gemini-companion-edit-problem edit)
-          (gemini-companion-edit-objection edit)
+          (gemini-companion-edit-review-reason edit)
           (gemini-companion-edit-rule edit)
           (gemini-companion-session-name session)
           (gemini-companion-session-connected-p session))))
@@ -349,8 +349,8 @@ It is shorter if WIDTH, the number of columns, is small."
     (gemini-companion-overview-draw--shadow
      (cond ((< width gemini-companion-overview-draw--narrow) time)
            ((< width gemini-companion-overview-draw-wide)
-            (concat (or (gemini-companion-session-place (plist-get session :directory)
-                                                        (plist-get session :remote))
+            (concat (or (gemini-companion-session-directory-name
+                         (plist-get session :directory) (plist-get session :remote))
                         (gemini-companion-session-name session))
                     " " time))
            (t (concat (gemini-companion-session-name session) " " time))))))
@@ -362,11 +362,11 @@ It is shorter if WIDTH, the number of columns, is small."
 
 (defun gemini-companion-overview-draw--name (row)
   "Return the name of the file of ROW, and a list of warnings about it."
-  (let* ((place (gemini-companion-label-location
-                 (gemini-companion-overview-row-path row)
-                 (gemini-companion-overview-row-session row))))
-    (cons (propertize (gemini-companion-label-location-text place 'plain) 'face 'bold)
-          (gemini-companion-label-location-warnings place))))
+  (let* ((location (gemini-companion-label-location
+                    (gemini-companion-overview-row-path row)
+                    (gemini-companion-overview-row-session row))))
+    (cons (propertize (gemini-companion-label-location-text location 'plain) 'face 'bold)
+          (gemini-companion-label-location-warnings location))))
 
 (defun gemini-companion-overview-draw--number-of-comments (count)
   "Return a remark about COUNT comments, or nil for none."
@@ -392,8 +392,8 @@ It is shorter if WIDTH, the number of columns, is small."
       (append warnings
               ;; What is odd about one of a group.
               (and group
-                   (gemini-companion-edit-objection edit)
-                   (list (propertize (gemini-companion-edit-objection edit)
+                   (gemini-companion-edit-review-reason edit)
+                   (list (propertize (gemini-companion-edit-review-reason edit)
                                      'face 'gemini-companion-file-remark)))
               (mapcar
                (lambda (text)
@@ -404,9 +404,9 @@ It is shorter if WIDTH, the number of columns, is small."
                       (length (gemini-companion-edit-comments edit)))
                      (gemini-companion-edit-problem edit)
                      (and (null group)
-                          (gemini-companion-edit-objection edit)
+                          (gemini-companion-edit-review-reason edit)
                           (concat "not auto-accepted: "
-                                  (gemini-companion-edit-objection edit)))
+                                  (gemini-companion-edit-review-reason edit)))
                      (gemini-companion-edit-rule edit)
                      (and (not (gemini-companion-session-connected-p
                                 (gemini-companion-edit-session edit)))
@@ -793,22 +793,22 @@ that the diff does not have is at its end."
   (let* ((edit (gemini-companion-overview-row-edit row))
          (left (gemini-companion-comment-insert
                 (cond ((gemini-companion-edit-open-p edit)
-                       (gemini-companion-comment-places-of-edit edit))
+                       (gemini-companion-comment-positions-of-edit edit))
                       ((gemini-companion-overview-row-comments-p row)
-                       (gemini-companion-comment-places
+                       (gemini-companion-comment-positions
                         (gemini-companion-overview-row-file row) after before))))))
     (goto-char (point-max))
-    (dolist (place left)
+    (dolist (position left)
       (gemini-companion-comment-insert-with-lines
-       place (if (eq 'before (caar place)) before after)))))
+       position (if (eq 'before (caar position)) before after)))))
 
 (defun gemini-companion-overview-draw--comments-alone (row)
   "Return the comments on the file of ROW with their lines, as a text."
   (let ((now (gemini-companion-overview-draw-lines-now row)))
     (with-temp-buffer
-      (dolist (place (gemini-companion-comment-places
-                      (gemini-companion-overview-row-file row) now now))
-        (gemini-companion-comment-insert-with-lines place now))
+      (dolist (position (gemini-companion-comment-positions
+                         (gemini-companion-overview-row-file row) now now))
+        (gemini-companion-comment-insert-with-lines position now))
       (buffer-string))))
 
 (defun gemini-companion-overview-draw-lines-now (row)

@@ -239,7 +239,7 @@ If FRESH is non-nil, fold what is folded at first and the user has not chosen,
 and draw all."
   (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
-         (places (gemini-companion-overview-page--points))
+         (points (gemini-companion-overview-page--points))
          (here (or gemini-companion-overview-page-going-to (gemini-companion-overview-page-row)))
          (turn (and here (gemini-companion-overview-row-turn here))))
     (unless gemini-companion-overview-page-going-to
@@ -259,7 +259,7 @@ and draw all."
       (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
         (puthash (gemini-companion-overview-row-key row)
                  (if (gemini-companion-overview-page--open-p row default
-                                                        (unless fresh turn))
+                                                             (unless fresh turn))
                      'open
                    'folded)
                  opens))
@@ -268,7 +268,7 @@ and draw all."
       (gemini-companion-page-replace-sections
        (gemini-companion-overview-page--even-sections width))
       (gemini-companion-overview-page--hide-folded)
-      (gemini-companion-overview-page--restore-points places)
+      (gemini-companion-overview-page--restore-points points)
       (force-mode-line-update))))
 
 (defun gemini-companion-overview-page--plain (turn)
@@ -449,20 +449,20 @@ buffer."
                 (cons window (nreverse keys)))))
           (cons nil (get-buffer-window-list nil nil t))))
 
-(defun gemini-companion-overview-page--restore-points (places)
-  "Go in each window of PLACES to the row above, where the row of point is gone.
-PLACES are as of `gemini-companion-overview-page--points'.  A row that is there,
+(defun gemini-companion-overview-page--restore-points (points)
+  "Go in each window of POINTS to the row above, where the row of point is gone.
+POINTS are as of `gemini-companion-overview-page--points'.  A row that is there,
 or was never one, has point where it is now."
-  (pcase-dolist (`(,window . ,keys) places)
-    (let ((place (if window (window-point window) (point))))
+  (pcase-dolist (`(,window . ,keys) points)
+    (let ((position (if window (window-point window) (point))))
       (save-excursion
-        (goto-char place)
+        (goto-char position)
         (let ((row (gemini-companion-overview-page-row)))
           (unless (or (null keys)
                       (and row
                            (not (invisible-p (point)))
                            (equal (car keys) (gemini-companion-overview-row-key row))))
-            (setq place
+            (setq position
                   (or (car (seq-some (lambda (key)
                                        (gemini-companion-page-section (list 'row key)))
                                      keys))
@@ -472,8 +472,8 @@ or was never one, has point where it is now."
                           (forward-line -1))
                         (point)))))))
       (if window
-          (set-window-point window place)
-        (goto-char place)))))
+          (set-window-point window position)
+        (goto-char position)))))
 
 (defun gemini-companion-overview-page--needs-p (row)
   "Return non-nil if something at or below ROW waits for the user, or is left."
@@ -509,15 +509,15 @@ or was never one, has point where it is now."
   "Return the number of the change at or after point, from 0.
 Only changes that are left are counted."
   (let ((here (gemini-companion-overview-page-row))
-        (place 0))
+        (index 0))
     (catch 'here
       (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
         (when (eq row here)
           (when (eq 'left (car (gemini-companion-overview-page-mark)))
-            (cl-incf place (cdr (gemini-companion-overview-page-mark))))
-          (throw 'here place))
-        (cl-incf place (length (gemini-companion-overview-row-left row))))
-      place)))
+            (cl-incf index (cdr (gemini-companion-overview-page-mark))))
+          (throw 'here index))
+        (cl-incf index (length (gemini-companion-overview-row-left row))))
+      index)))
 
 (defun gemini-companion-overview-page-go-to-change (target)
   "Go to TARGET, a cons of a row and the number of a change that is left there."
@@ -563,11 +563,12 @@ Only changes that are left are counted."
   (when (eq (current-buffer) (window-buffer))
     (gemini-companion-unified-reveal)))
 
-(defun gemini-companion-overview-page-after (place here what)
-  "Draw again, report WHAT was done, and go to the next change that is left.
-PLACE is the number that it has now, and HERE the row of what was done.
-First it is one of that file, then of its turn, then of its CLI; then what
-waits is next."
+(defun gemini-companion-overview-page-after (index here what)
+  "Redraw the buffer, report WHAT was done, and go to the next change left.
+Something was done to HERE, a row, and INDEX is the number of changes left
+before it.  The next change is searched for in the same file, then in the same
+turn, then in the same CLI; without one, a request that waits is next.  WHAT is
+a text such as \"Kept 1 change\"."
   (gemini-companion-page-refresh)
   (let* ((targets (gemini-companion-overview-page-targets))
          (here (or (gethash (gemini-companion-overview-row-key here)
@@ -585,7 +586,7 @@ waits is next."
                                    (equal key (gemini-companion-overview-row-key
                                                above)))))))
                (and row
-                    (or (seq-find in-p (nthcdr place targets))
+                    (or (seq-find in-p (nthcdr index targets))
                         (seq-find in-p targets)))))
            '(file turn cli)))
          (left (length targets)))
@@ -618,11 +619,11 @@ waits is next."
 (defun gemini-companion-overview-page-move-by-changes (count)
   "Go to the change that is left and COUNT changes further."
   (let* ((targets (gemini-companion-overview-page-targets))
-         (place (gemini-companion-overview-page-target-number))
+         (index (gemini-companion-overview-page-target-number))
          (on (eq 'left (car (gemini-companion-overview-page-mark))))
          (number (if (< 0 count)
-                     (+ place (if on count (1- count)))
-                   (+ place count))))
+                     (+ index (if on count (1- count)))
+                   (+ index count))))
     (unless (and (<= 0 number) (nth number targets))
       (user-error "No %s change is left" (if (< 0 count) "further" "previous")))
     (gemini-companion-overview-page-go-to-change (nth number targets))))
@@ -636,17 +637,17 @@ waits is next."
 (defun gemini-companion-overview-page--more-before (position)
   "Return the fold of a long diff between point and POSITION, or nil.
 POSITION is nil for the end of the buffer."
-  (let ((place (point))
+  (let ((here (point))
         (end (or position (point-max)))
         (found nil))
     (while (and (not found)
-                (setq place (text-property-not-all place end
-                                                   'gemini-companion-fold nil)))
-      (let ((fold (get-text-property place 'gemini-companion-fold)))
-        (when (and (eq 'more (cadr fold)) (not (invisible-p place)))
+                (setq here (text-property-not-all here end
+                                                  'gemini-companion-fold nil)))
+      (let ((fold (get-text-property here 'gemini-companion-fold)))
+        (when (and (eq 'more (cadr fold)) (not (invisible-p here)))
           (setq found fold))
-        (setq place (next-single-property-change place 'gemini-companion-fold
-                                                 nil end))))
+        (setq here (next-single-property-change here 'gemini-companion-fold
+                                                nil end))))
     found))
 
 (defun gemini-companion-overview-page-step (back)

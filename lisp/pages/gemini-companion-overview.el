@@ -371,8 +371,8 @@ They are those that have a word for the header line in the table of commands."
     ('cli (gemini-companion-session-name (gemini-companion-overview-row-session row)))
     ((or 'turn 'reviewed)
      (let ((session (gemini-companion-overview-row-session row)))
-       (concat (or (gemini-companion-session-place (plist-get session :directory)
-                                                   (plist-get session :remote))
+       (concat (or (gemini-companion-session-directory-name
+                    (plist-get session :directory) (plist-get session :remote))
                    (gemini-companion-session-title session))
                (format-time-string " %H:%M" (gemini-companion-turn-began
                                              (gemini-companion-overview-row-turn row))))))
@@ -565,7 +565,7 @@ A change that is kept is left again.  Several files are asked for."
   (let* ((change (gemini-companion-overview-page-current-change))
          (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
-         (place (gemini-companion-overview-page-target-number)))
+         (index (gemini-companion-overview-page-target-number)))
     (pcase (and (gemini-companion-weave-decided-p change)
                 (gemini-companion-weave-decided-state change))
       ('undone (user-error "This change is undone; %s brings it back"
@@ -580,7 +580,7 @@ A change that is kept is left again.  Several files are asked for."
       (_
        (gemini-companion-decision-with "keep of 1 change"
          (gemini-companion-changes-keep record (list change)))
-       (gemini-companion-overview-page-after place row "Kept 1 change")))))
+       (gemini-companion-overview-page-after index row "Kept 1 change")))))
 
 (defun gemini-companion-overview--keep-row (row)
   "Keep what is left at or below ROW, if the user agrees."
@@ -588,7 +588,7 @@ A change that is kept is left again.  Several files are asked for."
   (let* ((row (gethash (gemini-companion-overview-row-key row)
                        gemini-companion-overview-page-by-key row))
          (groups (gemini-companion-overview--groups row))
-         (place (gemini-companion-overview-page-target-number)))
+         (index (gemini-companion-overview-page-target-number)))
     (when (gemini-companion-overview--agreed-p "Keep" groups)
       (let ((left nil))
         (cl-flet ((count ()
@@ -599,7 +599,7 @@ A change that is kept is left again.  Several files are asked for."
                         (pcase-lambda (`(,record . ,changes))
                           (gemini-companion-changes-keep record changes)))))
           (gemini-companion-overview-page-after
-           place row (concat "Kept " (count)
+           index row (concat "Kept " (count)
                              (gemini-companion-walk-stopped left))))))))
 
 (defun gemini-companion-overview-keep-file (&optional turn)
@@ -649,12 +649,12 @@ Signal a `user-error' if the change is undone already."
   (let* ((change (gemini-companion-overview-page-current-change))
          (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
-         (place (gemini-companion-overview-page-target-number)))
+         (index (gemini-companion-overview-page-target-number)))
     (when (and (gemini-companion-weave-decided-p change)
                (eq 'undone (gemini-companion-weave-decided-state change)))
       (user-error "This change is undone already"))
     (gemini-companion-overview-page-after
-     place row (gemini-companion-decision-with "undo of 1 change"
+     index row (gemini-companion-decision-with "undo of 1 change"
                  (gemini-companion-walk-undo (list (list record change)))))))
 
 (defun gemini-companion-overview--undo-row (row)
@@ -666,13 +666,13 @@ Signal a `user-error' if the change is undone already."
                      (user-error "No changes left here; %s undoes kept ones"
                                  (substitute-command-keys
                                   "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
-         (place (gemini-companion-overview-page-target-number)))
+         (index (gemini-companion-overview-page-target-number)))
     (when (gemini-companion-overview--agreed-p "Undo" groups)
       (let ((done nil))
         (gemini-companion-decision-with
             (concat "undo of " (gemini-companion-walk-count (cdr done)))
           (setq done (gemini-companion-walk-undo-groups groups (and (cdr groups) t))))
-        (gemini-companion-overview-page-after place row (car done))))))
+        (gemini-companion-overview-page-after index row (car done))))))
 
 (defun gemini-companion-overview-undo-file (&optional turn)
   "Undo what is left of the file at point, or of its TURN with a prefix argument.
@@ -1084,12 +1084,12 @@ Go there to the line at point."
       (gemini-companion-windows-show-beside buffer display)
       (when line
         (with-current-buffer buffer
-          (let ((place (gemini-companion-hunk-line line)))
-            (unless (<= (point-min) place (point-max))
+          (let ((position (gemini-companion-hunk-line line)))
+            (unless (<= (point-min) position (point-max))
               (widen))
-            (goto-char place)
+            (goto-char position)
             (dolist (window (get-buffer-window-list buffer nil t))
-              (set-window-point window place))))))))
+              (set-window-point window position))))))))
 
 (defun gemini-companion-overview-display ()
   "Show what is at point, as \\[gemini-companion-overview-visit], but stay here."

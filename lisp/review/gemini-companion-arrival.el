@@ -217,9 +217,9 @@ since."
 (defun gemini-companion-arrival--announce (edit)
   "Announce EDIT once in one line, unless the minibuffer is in use.
 The command that shows or selects EDIT is never omitted."
-  (let* ((objection (gemini-companion-edit-objection edit))
-         (name (gemini-companion-edit-name edit (and objection 'plain)))
-         (why (if objection (format " (%s)" objection) ""))
+  (let* ((reason (gemini-companion-edit-review-reason edit))
+         (name (gemini-companion-edit-name edit (and reason 'plain)))
+         (why (if reason (format " (%s)" reason) ""))
          (by (concat " by " (gemini-companion-session-title
                              (gemini-companion-edit-session edit))))
          (how (format "; %s %s it"

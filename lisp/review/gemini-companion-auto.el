@@ -76,7 +76,7 @@ Record the rule in EDIT."
 (defun gemini-companion-auto--wanted-p (edit)
   "Return non-nil if a rule, or auto-accept, is to accept EDIT without review.
 Record the deciding rule in EDIT, if there is one.  The edit is reviewed if
-`gemini-companion-auto--objection' has a reason."
+`gemini-companion-auto--review-reason' has a reason."
   (pcase (gemini-companion-auto--review edit)
     ('always nil)
     ('never t)
@@ -115,7 +115,7 @@ If ALL is non-nil, consider all edits that await an answer."
 (defun gemini-companion-auto--take (edit)
   "Accept EDIT without review, or offer it for a review with the reason."
   (let ((reason (condition-case problem
-                    (or (gemini-companion-auto--objection edit)
+                    (or (gemini-companion-auto--review-reason edit)
                         (gemini-companion-auto--accept edit))
                   ;; After any error, the user must review the edit.
                   (error (error-message-string problem)))))
@@ -137,14 +137,14 @@ Signal an error if EDIT cannot be compared or answered."
                  "")))
     nil))
 
-(defun gemini-companion-auto--objection (edit)
+(defun gemini-companion-auto--review-reason (edit)
   "Return the reason why EDIT must be reviewed, or nil.
 The value is a phrase, such as \"unsaved changes here\", which the header
 line and the overview display."
   (pcase-let* ((file (gemini-companion-edit-file edit))
                (name (or (gemini-companion-text-true-name file) file))
                (`(,root ,of-cli) (gemini-companion-roots-outermost
-                               name (gemini-companion-edit-session edit))))
+                                  name (gemini-companion-edit-session edit))))
     (cond ((gemini-companion-text-unreadable-reason file))
           ((gemini-companion-edit-texts-emptied-p edit) "no text is left")
           ((not of-cli) "outside the project of the CLI")

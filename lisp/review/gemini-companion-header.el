@@ -212,7 +212,7 @@ COUNTS are its `gemini-companion-hunk-counts', or nil."
 LOCATION is that of its file, and BASE the displayed name of the file."
   `(,@(mapcar (lambda (text)
                 (and text (concat ", " text)))
-              (list (gemini-companion-edit-objection edit)
+              (list (gemini-companion-edit-review-reason edit)
                     (gemini-companion-edit-rule edit)
                     (when (gemini-companion-edit-new-p edit)
                       "new file")

@@ -156,8 +156,8 @@ reached, and the first one after the last."
         (car requests))))
 
 (defun gemini-companion-request--rank (request)
-  "Return the place of REQUEST among those to be answered next, a number.
-Those of one place are in the order of their age."
+  "Return the rank of REQUEST among those to be answered next, a number.
+Requests of one rank are in the order of their age."
   (cond ((not (gemini-companion-request-certain-p request)) 2)
         ((gemini-companion-request-problem request) 1)
         (t 0)))

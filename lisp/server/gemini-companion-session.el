@@ -97,7 +97,7 @@ same kind in the same directory."
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
   (gemini-companion-client-title (plist-get session :client)))
 
-(defun gemini-companion-session-place (directory remote)
+(defun gemini-companion-session-directory-name (directory remote)
   "Return the base name of DIRECTORY, or else the title of the host REMOTE.
 Return nil if both are nil."
   (cond (directory
@@ -111,13 +111,13 @@ If the directory and the host are unknown, or if another connected CLI has the
 same name, it includes the process, as in \"Qwen Code (shop, process 12)\", or
 the beginning of the `:id' of SESSION if the process is unknown."
   (pcase-let (((map :id :pid :directory :remote) session))
-    (let* ((place (gemini-companion-session-place directory remote))
-           (process (when (or (null place)
+    (let* ((directory-name (gemini-companion-session-directory-name directory remote))
+           (process (when (or (null directory-name)
                               (gemini-companion-session--namesake-p session))
                       (cond (pid (format "process %d" pid))
                             (id (format "session %.8s" id))))))
       (format "%s (%s)" (gemini-companion-session-title session)
-              (string-join (delq nil (list place process)) ", ")))))
+              (string-join (delq nil (list directory-name process)) ", ")))))
 
 (defun gemini-companion-session--namesake-p (session)
   "Return non-nil if another CLI has the title and the directory of SESSION.
@@ -125,7 +125,8 @@ Only the base name of the directory counts."
   (let ((name-of (lambda (session)
                    (pcase-let (((map :directory :remote) session))
                      (list (gemini-companion-session-title session)
-                           (gemini-companion-session-place directory remote))))))
+                           (gemini-companion-session-directory-name
+                            directory remote))))))
     (seq-some (lambda (other)
                 (and (not (gemini-companion-session-same-p session other))
                      (equal (funcall name-of session) (funcall name-of other))))

@@ -398,7 +398,7 @@ Only CLIs with the client and the directory of CLI are compared."
   "Return a name of CLI for the user, such as \"Gemini CLI (shop)\"."
   (pcase-let (((cl-struct gemini-companion-terminal-cli client directory) cli))
     (format "%s (%s)" (gemini-companion-client-title client)
-            (gemini-companion-session-place directory nil))))
+            (gemini-companion-session-directory-name directory nil))))
 
 (defun gemini-companion-cli-buffer-name (cli)
   "Return the name of the buffer of CLI, such as \"*gemini: app (2)*\"."

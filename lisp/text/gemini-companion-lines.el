@@ -266,8 +266,8 @@ or else nil."
              when there do (setq to k
                                  new-to there)
              until there)
-    (let ((was (gemini-companion-lines--places quoted old from to))
-          (is (gemini-companion-lines--places quoted new new-from new-to)))
+    (let ((was (gemini-companion-lines--occurrences quoted old from to))
+          (is (gemini-companion-lines--occurrences quoted new new-from new-to)))
       (cond ((null is) 'none)
             ((length= was (length is)) (nth (seq-position was index) is))))))
 
@@ -278,7 +278,7 @@ or else nil."
       (push k (gethash (aref lines k) table)))
     table))
 
-(defun gemini-companion-lines--places (quoted lines from to)
+(defun gemini-companion-lines--occurrences (quoted lines from to)
   "Return the indices in LINES, from FROM to TO, where the lines QUOTED begin.
 Both are vectors; TO is exclusive, also for the last one of QUOTED."
   (cl-loop for k from from to (- to (length quoted))

@@ -155,7 +155,7 @@ Return a plist of what came of it."
             (append result
                     (list :odd (vconcat
                                 (cl-loop for edit in edits
-                                         when (gemini-companion-edit-objection edit)
+                                         when (gemini-companion-edit-review-reason edit)
                                          collect (gemini-companion-edit-file edit)))
                           :texts (cl-loop for edit in edits
                                           for name = (gemini-companion-edit-file edit)

@@ -572,7 +572,7 @@ Return the question, or nil if none is asked."
       (should (equal '("uno is already in b.py" "one stays in left.py, read.me")
                      (gemini-companion-rename--unsaid rename)))
       (should (equal '("changes more than the name" nil)
-                     (mapcar #'gemini-companion-edit-objection
+                     (mapcar #'gemini-companion-edit-review-reason
                              (gemini-companion-rename-edits rename))))
       (should (string-match-p
                "1 file changes more, uno exists already, 2 other files have one; write"

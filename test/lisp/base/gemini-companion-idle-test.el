@@ -13,7 +13,7 @@
   (let ((key "; M-x gemini-companion-review selects it"))
     (gemini-companion-test-with-reviews nil
       (pcase-dolist
-          (`(,file ,objection ,width ,expected)
+          (`(,file ,reason ,width ,expected)
            `(("src/hello.py" nil 80 "Edit of src/hello.py by Gemini CLI")
              ("src/hello.py" nil 74 "Edit of src/hello.py")
              ("source/application/hello.py" nil 69 "Edit of hello.py")
@@ -26,8 +26,8 @@
                  (diff (gemini-companion-test-open
                         file "new\n" 1 `(:client "gemini" ,@session)))
                  (expected (concat expected key)))
-            (when objection
-              (gemini-companion-proposal-offer diff objection))
+            (when reason
+              (gemini-companion-proposal-offer diff reason))
             (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) width)))
               (should (member expected
                               (gemini-companion-test-messages

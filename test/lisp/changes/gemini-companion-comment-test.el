@@ -80,7 +80,7 @@
           (comments (lambda ()
                       (mapcar (pcase-lambda (`(,key . ,comment))
                                 (cons key (gemini-companion-comment-text comment)))
-                              (gemini-companion-comment-places-of-edit
+                              (gemini-companion-comment-positions-of-edit
                                (car (gemini-companion-edits-open)))))))
       (let ((gemini-companion-review-view 'diff))
         (gemini-companion-arrival-view edit))

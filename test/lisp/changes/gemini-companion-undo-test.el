@@ -616,7 +616,7 @@ Return what became of a revert."
       (2 (gemini-companion-undo-test-write
           file (gemini-companion-test-edited-at-random
                 (gemini-companion-test-file-text file))))
-      (3 (unless (gemini-companion-revert-obstacle (current-buffer))
+      (3 (unless (gemini-companion-revert-blocked-reason (current-buffer))
            (gemini-companion-undo-test-type)
            (save-buffer)))
       (4 (gemini-companion-undo-test-type))
@@ -624,7 +624,7 @@ Return what became of a revert."
            (undo-boundary)
            (undo)))
       (6 (unless (or (buffer-modified-p)
-                     (gemini-companion-revert-obstacle (current-buffer)))
+                     (gemini-companion-revert-blocked-reason (current-buffer)))
            (revert-buffer t t)))
       ;; A turn, the newest one first.
       (7 (dolist (edit (reverse edits))

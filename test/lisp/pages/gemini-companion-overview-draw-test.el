@@ -41,7 +41,7 @@
       (let* ((edit (gemini-companion-test-open name "x\n" 1 session))
              (row (car (gemini-companion-overview-row-rows
                         (car (gemini-companion-overview-rows directory))))))
-        (setf (gemini-companion-edit-objection edit) "unsaved changes")
+        (setf (gemini-companion-edit-review-reason edit) "unsaved changes")
         (dolist (width '(80 100))
           (should (string-search name (gemini-companion-overview-draw-test-line width row))))
         (should (string-search "not auto-accepted: unsaved changes"

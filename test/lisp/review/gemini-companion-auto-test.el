@@ -33,11 +33,11 @@
           (not (eq 'pending (gemini-companion-edit-status diff)))))
     (unless (eq 'automatic (gemini-companion-edit-status diff))
       (gemini-companion-server-receive 'close-diff 1 'closed)
-      (gemini-companion-edit-objection diff))))
+      (gemini-companion-edit-review-reason diff))))
 
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
   (pcase-dolist
-      (`(,change . ,objection)
+      (`(,change . ,reason)
        ;; As `git checkout' does it.
        `(((lambda () (rename-file "b" "a" t)) . "file changed since the proposal")
          ((lambda ()
@@ -49,8 +49,8 @@
         (funcall change)
         (gemini-companion-auto-accept session)
         (should-not outcomes)
-        (should (equal (concat "not auto-accepted: " objection)
-                       (gemini-companion-edit-objection diff)))))))
+        (should (equal (concat "not auto-accepted: " reason)
+                       (gemini-companion-edit-review-reason diff)))))))
 
 (ert-deftest gemini-companion-auto-leaves-what-cannot-be-sent-to-the-user ()
   :tags '(pure)
@@ -68,7 +68,7 @@
         (null (gemini-companion-edits-open))))))
 
 (ert-deftest gemini-companion-auto-leaves-files-that-are-not-utf-8-to-the-user ()
-  (pcase-dolist (`(,client ,text ,objection)
+  (pcase-dolist (`(,client ,text ,reason)
                  '(("gemini" "caf\uFFFD\ntwo\n" "not UTF-8")
                    ("qwen" "café crème\n→ 2\n" "characters would be lost")
                    ("qwen" "café crème\ntwo\n" nil)))
@@ -78,10 +78,10 @@
         (gemini-companion-auto-accept session)
         (let ((edit (gemini-companion-test-open "a" text 1 session)))
           (gemini-companion-test-eventually
-            (or (gemini-companion-edit-objection edit)
+            (or (gemini-companion-edit-review-reason edit)
                 (not (gemini-companion-edit-open-p edit))))
-          (should (equal (and objection (concat "not auto-accepted: " objection))
-                         (gemini-companion-edit-objection edit))))))))
+          (should (equal (and reason (concat "not auto-accepted: " reason))
+                         (gemini-companion-edit-review-reason edit))))))))
 
 ;; Another edit of the same answer was made from the text of the CLI.
 (ert-deftest gemini-companion-auto-undoes-no-edits-of-the-user ()
@@ -103,10 +103,10 @@
   (gemini-companion-test-with-edits '(("outside" "old\n") ("project/x" ""))
     (let* ((default-directory (concat directory "project/"))
            (session (gemini-companion-test-session "one" 1))
-           (reviewed (lambda (objection file session)
+           (reviewed (lambda (reason file session)
                        (ert-info (file)
-                         (should (equal (and objection
-                                             (concat "not auto-accepted: " objection))
+                         (should (equal (and reason
+                                             (concat "not auto-accepted: " reason))
                                         (gemini-companion-auto-test-reviewed
                                          file session)))))))
       (dolist (name '(".git/hooks" "sub/.git" ".gemini" ".qwen" ".husky" ".vscode"
@@ -120,7 +120,7 @@
       (gemini-companion-auto-accept session)
       (make-directory "new")
       (pcase-dolist
-          (`(,objection . ,files)
+          (`(,reason . ,files)
            '((nil "a" "inner" "sub/a" "sub/../b" "new/a" "git" "src/hooks/use.ts"
                   "promise.toml" "a.el")
              ("outside the project of the CLI"
@@ -136,7 +136,7 @@
               "gemini-extension.json" "mise.toml" "mise.local.toml"
               "lefthook.yml")))
         (dolist (file files)
-          (funcall reviewed objection file session)))
+          (funcall reviewed reason file session)))
       ;; Where that runs is not known.
       (funcall reviewed "outside the project of the CLI" "a" '(:id "one" :pid 1))
       (should (equal "old\n" (gemini-companion-test-file-text "../outside"))))))
@@ -156,11 +156,11 @@
                              (gemini-companion-edit-view edit)
                              (gemini-companion-edit-problem edit)))
                        (prog1 (list (gemini-companion-edit-decision edit)
-                                    (gemini-companion-edit-objection edit)
+                                    (gemini-companion-edit-review-reason edit)
                                     (gemini-companion-edit-rule edit))
                          (when (gemini-companion-edit-open-p edit)
                            (gemini-companion-server-receive
-                            'close-diff 1 'closed)))))))
+                               'close-diff 1 'closed)))))))
       (pcase-dolist
           (`(,file ,auto . ,expected)
            '(("docs/a" nil automatic nil "by your rule docs/**")

@@ -123,7 +123,7 @@
                      (mapcar #'gemini-companion-edit-status
                              (list lock hidden other))))
       (should-not (gemini-companion-edit-rule lock))
-      (should (string-match-p "hidden" (gemini-companion-edit-objection hidden)))
+      (should (string-match-p "hidden" (gemini-companion-edit-review-reason hidden)))
       ;; In the list, the rule is for the file of the row.
       (save-window-excursion
         (gemini-companion-list)
