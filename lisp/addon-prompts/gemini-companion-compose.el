@@ -325,7 +325,7 @@ Names that end with a bracket are skipped, since they are always escaped."
   "Search the prompt for names after an @ that name no file; return the names.
 `gemini-companion-compose--missing-files' says which names are checked, and
 caches the value."
-  (let ((found nil)
+  (let ((missing nil)
         (name nil))
     (save-excursion
       (goto-char (point-min))
@@ -338,8 +338,8 @@ caches the value."
                                                       (match-beginning 0))
                                                      ?\s)))))
                    (not (file-exists-p name)))
-          (push name found))))
-    (delete-dups (nreverse found))))
+          (push name missing))))
+    (delete-dups (nreverse missing))))
 
 (defun gemini-companion-compose--names-text (names)
   "Return a text with up to three of NAMES, and the number of the others.

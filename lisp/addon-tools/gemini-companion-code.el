@@ -87,16 +87,18 @@ OLD and NEW are lists of values of `gemini-companion-code--key'."
      ;; Each search takes time in a large text.
      (seq-take located 20))))
 
-(defun gemini-companion-code-new-errors (errors text found old-text)
+(defun gemini-companion-code-new-errors (errors text old-result old-text)
   "Return the new ERRORS in TEXT, a list of `gemini-companion-code-located'.
-OLD-TEXT is the earlier text, and FOUND a list with one element, the list of
-its errors; FOUND is nil if they are unknown.  An error is not new if it has
-only moved or was copied, or if an earlier error of its kind is missing, whose
-changed form it may be.  If FOUND is nil, or if an earlier error that may have
-masked others is missing, only errors in new lines are new."
+OLD-TEXT is the earlier text.  OLD-RESULT is a list with one element, the list
+of errors in OLD-TEXT, or nil if these are unknown.
+
+An error is not new if it has only moved or was copied, or if an earlier error
+of its kind is missing, whose changed form it may be.  If OLD-RESULT is nil, or
+if an earlier error that may have masked others is missing, only errors in new
+lines are new."
   (let* ((located (gemini-companion-code--located errors text))
          (old-keys (mapcar #'gemini-companion-code--key
-                           (gemini-companion-code--located (car found) old-text)))
+                           (gemini-companion-code--located (car old-result) old-text)))
          (missing (gemini-companion-code--missing-kinds
                    old-keys (mapcar #'gemini-companion-code--key located)))
          (new (seq-remove
@@ -104,7 +106,7 @@ masked others is missing, only errors in new lines are new."
                  (or (member (gemini-companion-code--key error) old-keys)
                      (member (gemini-companion-code-located-kind error) missing)))
                located)))
-    (if (or (null found) (gemini-companion-code--may-mask-p missing))
+    (if (or (null old-result) (gemini-companion-code--may-mask-p missing))
         (gemini-companion-code--in-new-lines new old-text)
       new)))
 

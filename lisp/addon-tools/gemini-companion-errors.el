@@ -136,10 +136,10 @@ This is a backend of Flymake as well, which calls REPORT with no errors."
 (defun gemini-companion-errors--flycheck-ended ()
   "Record the errors of this buffer, which Flycheck clears before a revert."
   (gemini-companion-log-guarded 'errors
-    (when-let* ((found (gemini-companion-errors--checked)))
+    (when-let* ((result (gemini-companion-errors--checked)))
       (setq gemini-companion-errors--last-report
             (gemini-companion-errors--report
-             gemini-companion-errors--begun (car found) nil)))))
+             gemini-companion-errors--begun (car result) nil)))))
 
 (defun gemini-companion-errors--start-check ()
   "Start a check by Flymake or Flycheck, unless one has begun.
@@ -513,10 +513,10 @@ not be shared, or if its texts are too large to be sent."
                (others (gemini-companion-errors--find-others check))
                (requestable (with-current-buffer source
                               (gemini-companion-eglot-error-requests file)))
-               (known (and before
-                           (gemini-companion-errors--known-text
-                            file before visited requestable others)))
-               (old (cond (known)
+               (known-text (and before
+                                (gemini-companion-errors--known-text
+                                 file before visited requestable others)))
+               (old (cond (known-text)
                           ((and before (not visited))
                            (gemini-companion-errors--expect file before))))
                (new (gemini-companion-errors--expect file after)))
@@ -529,7 +529,7 @@ not be shared, or if its texts are too large to be sent."
            old new
            :certain (or visited (and requestable (null others)))
            :others others
-           :known known))))
+           :known known-text))))
 
 (defun gemini-companion-errors--known-text
     (file content visited requestable others)
@@ -617,10 +617,10 @@ After the last text, set its state to `others'."
 A server that is still loading files may report such errors transiently."
   (pcase-let (((cl-struct gemini-companion-errors--check before after old new)
                check))
-    (cl-flet ((new-errors (found)
+    (cl-flet ((new-errors (result)
                 (gemini-companion-code-new-errors
                  (car (gemini-companion-errors--text-found new))
-                 after found before)))
+                 after result before)))
       (or (string-blank-p before)
           (seq-difference
            (new-errors (gemini-companion-errors--text-found old))
@@ -829,14 +829,14 @@ FILE is that of BUFFER, COUNT the number of errors, and ERROR the first one."
              (awaited (and check
                            (memq (current-buffer)
                                  (gemini-companion-errors--check-others check))))
-             (found (and (not awaited) (gemini-companion-errors-current))))
+             (result (and (not awaited) (gemini-companion-errors-current))))
         (gemini-companion-errors--keep-reports)
-        (when (or found (gemini-companion-eglot-error-requests file))
+        (when (or result (gemini-companion-eglot-error-requests file))
           (gemini-companion-eglot-sync)
           (let ((text (gemini-companion-errors--expect
                        file (gemini-companion-text-of-buffer))))
             (unless (gemini-companion-errors--request text)
-              (setf (gemini-companion-errors--text-found text) found))))))))
+              (setf (gemini-companion-errors--text-found text) result))))))))
 
 (defun gemini-companion-errors--managed ()
   "End the check of this file, as Eglot has opened or closed it.

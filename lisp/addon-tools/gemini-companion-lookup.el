@@ -214,9 +214,9 @@ is nil or 0, the plist also has `:busy' and `:elsewhere' of
                     (lambda (limits)
                       (funcall answer (append facts limits)))))))))))))))
 
-(defun gemini-companion-lookup--limits (file symbol known answer then)
+(defun gemini-companion-lookup--limits (file symbol reported answer then)
   "Call THEN with a plist about what the answer of a server may lack.
-The server of FILE has named the files KNOWN for SYMBOL.  `:busy' is non-nil
+The server of FILE has named the files REPORTED for SYMBOL.  `:busy' is non-nil
 if the server is still at work.  `:elsewhere' lists the other shared files of
 the same language that contain the word SYMBOL, in order.  If the search
 fails, call ANSWER."
@@ -237,7 +237,7 @@ fails, call ANSWER."
               (funcall then
                        (list :busy (and busy t)
                              :elsewhere (seq-difference (mapcar #'car shared)
-                                                        known)))))))))))
+                                                        reported)))))))))))
 
 (cl-defmethod gemini-companion-lookup
   ((_kind (eql 'definition)) answer file symbol line &rest _)

@@ -21,14 +21,16 @@
 
 (defun gemini-companion-comment-opening (session)
   "Return the opening for the CLI of SESSION, a text, or nil."
-  (cdr (seq-find (lambda (one) (gemini-companion-session-same-p session (car one)))
+  (cdr (seq-find (lambda (opening)
+                   (gemini-companion-session-same-p session (car opening)))
                  gemini-companion-comment-opening--all)))
 
 (defun gemini-companion-comment-opening-set (session text)
   "Let TEXT be the opening for the CLI of SESSION.
 Without TEXT, or if it is blank, there is none."
   (setq gemini-companion-comment-opening--all
-        (seq-remove (lambda (one) (gemini-companion-session-same-p session (car one)))
+        (seq-remove (lambda (opening)
+                      (gemini-companion-session-same-p session (car opening)))
                     gemini-companion-comment-opening--all))
   (unless (string-blank-p (or text ""))
     (push (cons session text) gemini-companion-comment-opening--all))

@@ -366,11 +366,11 @@ Return nil if there is none, or if the record does not have these lines."
   (pcase (and (gemini-companion-comment-known comment)
               (gemini-companion-comment--followers comment lines))
     (`(,record ,from-record . ,_)
-     (let* ((known (gemini-companion-comment-known comment))
+     (let* ((recorded-lines (gemini-companion-comment-known comment))
             (index (gemini-companion-weave-index
-                    (gemini-companion-changes-file-weave record) known))
-            (found (and index (funcall from-record index (length known)))))
-       (and (integerp found) (1+ found))))))
+                    (gemini-companion-changes-file-weave record) recorded-lines))
+            (position (and index (funcall from-record index (length recorded-lines)))))
+       (and (integerp position) (1+ position))))))
 
 (defun gemini-companion-comment--lose (comment old new &optional was)
   "Record that the lines of COMMENT are not found in NEW, after OLD.
@@ -737,18 +737,18 @@ or nil if that is not known."
       (let ((line (and first (max 1 (1- first)))))
         (gemini-companion-comment--cover comment line line)))
      (t
-      (let ((found (if (and now
-                            (gemini-companion-comment--equal-p quoted lines (1- now))
-                            ;; If two lines are equal, one may have been removed.
-                            (gemini-companion-comment--fits-p comment lines now))
-                       now
-                     (gemini-companion-comment--find comment lines old))))
-        (if found
-            (gemini-companion-comment--set-anchor comment lines found)
+      (let ((number (if (and now
+                             (gemini-companion-comment--equal-p quoted lines (1- now))
+                             ;; If two lines are equal, one may have been removed.
+                             (gemini-companion-comment--fits-p comment lines now))
+                        now
+                      (gemini-companion-comment--find comment lines old))))
+        (if number
+            (gemini-companion-comment--set-anchor comment lines number)
           (gemini-companion-comment--lose comment old lines)
           (setf (gemini-companion-comment-first comment) nil))
         (gemini-companion-comment--cover
-         comment found (and found (+ found (length quoted) -1))))))))
+         comment number (and number (+ number (length quoted) -1))))))))
 
 (defun gemini-companion-comment--cover (comment first last)
   "Let the overlay of COMMENT cover the lines from FIRST to LAST, or none if nil."
@@ -1041,8 +1041,8 @@ LINES are those of the current buffer."
   (and (gemini-companion-comment-lines comment)
        (or (gemini-companion-comment-edit comment)
            (not (gemini-companion-comment--removed-p comment)))
-       (when-let* ((found (gemini-companion-comment--find comment lines)))
-         (cons found (+ found (length (gemini-companion-comment-lines comment)) -1)))))
+       (when-let* ((first (gemini-companion-comment--find comment lines)))
+         (cons first (+ first (length (gemini-companion-comment-lines comment)) -1)))))
 
 (defun gemini-companion-comment--copy (comment range)
   "Return a new overlay here that displays a copy of COMMENT below RANGE."
@@ -1102,11 +1102,11 @@ lines are those of a comment, the record of the file must not tell, either."
           (new (gemini-companion-lines-split text)))
       (dolist (comment comments)
         (let* ((was (gemini-companion-comment--find comment old))
-               (found (and was
-                           (gemini-companion-comment--find comment new old was))))
-          (cond ((null found) (gemini-companion-comment--lose comment old new was))
+               (number (and was
+                            (gemini-companion-comment--find comment new old was))))
+          (cond ((null number) (gemini-companion-comment--lose comment old new was))
                 ((gemini-companion-comment--live-p comment))
-                (t (gemini-companion-comment--set-anchor comment new found))))))))
+                (t (gemini-companion-comment--set-anchor comment new number))))))))
 
 (defun gemini-companion-comment--file-text (path &optional disk)
   "Return the text of the file PATH, of its buffer or else on disk, or nil.
@@ -1208,14 +1208,14 @@ Lines of the proposal that the file will not have are gone."
                (gemini-companion-comment-first comment)
                accepted)
       (let* ((lines (gemini-companion-lines-split (gemini-companion-edit-after edit)))
-             (found (if (and number
+             (first (if (and number
                              (gemini-companion-comment--equal-p
                               (gemini-companion-comment-lines comment)
                               lines (1- number)))
                         number
                       (gemini-companion-comment--find comment lines))))
-        (if found
-            (gemini-companion-comment--set-anchor comment lines found)
+        (if first
+            (gemini-companion-comment--set-anchor comment lines first)
           (setf (gemini-companion-comment-first comment) nil))))
     (push comment gemini-companion-comment--all)
     ;; What was accepted is not written yet: its lines would be displayed as gone.

@@ -238,8 +238,8 @@ list of the record, the change, and a text about files that were skipped."
                       skipped)
                 nil)
                ('nil nil)
-               (found (list record (car (if back (last found) found))
-                            (string-join (nreverse skipped))))))
+               (changes (list record (car (if back (last changes) changes))
+                              (string-join (nreverse skipped))))))
            (seq-filter #'gemini-companion-changes-file-known
                        (or others (gemini-companion-walk--others here back))))
           (user-error "No changes of a CLI are left%s"
@@ -531,7 +531,7 @@ their lines, too."
 The value is a cons of a list of (RECORD . CHANGES), and of the number of
 changes of which only some edits do."
   (let ((shared 0)
-        (found nil))
+        (groups nil))
     (dolist (record (gemini-companion-changes-files))
       (let ((changes (seq-filter
                       (lambda (change)
@@ -540,8 +540,8 @@ changes of which only some edits do."
                           ('some (ignore (cl-incf shared)))))
                       (gemini-companion-changes-file-known record))))
         (when changes
-          (push (cons record changes) found))))
-    (cons (nreverse found) shared)))
+          (push (cons record changes) groups))))
+    (cons (nreverse groups) shared)))
 
 (defun gemini-companion-walk--markers (groups)
   "Return a marker at the first change of each of GROUPS.

@@ -78,9 +78,9 @@ The last value of a duplicate key wins, as in the CLIs."
          (vconcat (mapcar #'gemini-companion-client-settings--last-values value)))
         ((consp value)
          (let ((object nil))
-           (pcase-dolist (`(,key . ,one) value (nreverse object))
+           (pcase-dolist (`(,key . ,member) value (nreverse object))
              (setf (alist-get key object nil nil #'equal)
-                   (gemini-companion-client-settings--last-values one)))))
+                   (gemini-companion-client-settings--last-values member)))))
         (t value)))
 
 (defun gemini-companion-client-settings-get (files keys)

@@ -161,13 +161,13 @@ asks, and its changes that are left, with the key that walks through them."
                                       (gemini-companion-session-terminal
                                        (gemini-companion-request-session request))))
                                 (gemini-companion-requests-certain)))))
-         (asked (and session (gemini-companion-notify--asked
-                              session (string-width waiting)))))
+         (questions (and session (gemini-companion-notify--questions
+                                  session (string-width waiting)))))
     (gemini-companion-label-header
      `(,(and session (gemini-companion-notify--which session))
        ,waiting
-       ,@asked
-       ,(if (or asked (not (string-empty-p waiting))) (concat "; " state) state)
+       ,@questions
+       ,(if (or questions (not (string-empty-p waiting))) (concat "; " state) state)
        ,(and session (gemini-companion-auto-on-p session) "; auto-accept")
        ,(when-let* ((session)
                     (changes (gemini-companion-notify--changes session)))
@@ -196,7 +196,7 @@ in a project of that name.  Return nil if there is only one CLI."
                 here)
               ": "))))
 
-(defun gemini-companion-notify--asked (session width)
+(defun gemini-companion-notify--questions (session width)
   "Return texts about what SESSION asks, which fit behind WIDTH columns."
   (let ((room (max 20 (- (window-width) width 3)))
         (separator (if (zerop width) "" "; "))

@@ -142,9 +142,9 @@ one.  RIGHT is at the right edge."
 
 ;;;; Words
 
-(defun gemini-companion-overview-draw--count (count one several)
-  "Return COUNT with the format ONE, or SEVERAL for another number than 1."
-  (format (if (= 1 count) one several) count))
+(defun gemini-companion-overview-draw--count (count singular plural)
+  "Return COUNT with the format SINGULAR, or PLURAL for another number than 1."
+  (format (if (= 1 count) singular plural) count))
 
 (defun gemini-companion-overview-draw-state (edit)
   "Return a word for the outcome of EDIT, whose review has ended."
@@ -177,8 +177,8 @@ one.  RIGHT is at the right edge."
      ((equal states '(undone)) "undone")
      (states
       (let ((undone (seq-count
-                     (lambda (one)
-                       (eq 'undone (gemini-companion-weave-decided-state one)))
+                     (lambda (change)
+                       (eq 'undone (gemini-companion-weave-decided-state change)))
                      (gemini-companion-overview-row-decided row))))
         (format "%d kept, %d undone"
                 (- (length (gemini-companion-overview-row-decided row)) undone)
@@ -829,8 +829,8 @@ that the diff does not have is at its end."
    (gemini-companion-overview-row-record row)
    (gemini-companion-overview-draw--in-order
     (append (gemini-companion-overview-row-left row)
-            (seq-remove (lambda (one)
-                          (eq 'undone (gemini-companion-weave-decided-state one)))
+            (seq-remove (lambda (change)
+                          (eq 'undone (gemini-companion-weave-decided-state change)))
                         (gemini-companion-overview-row-decided row))))
    now))
 
@@ -871,15 +871,15 @@ if they are there without it."
                       (append (gemini-companion-overview-draw--pieces-of-change
                                change now others (cons 'left number))
                               pieces)))
-    (cl-loop for one in (gemini-companion-overview-row-decided row)
+    (cl-loop for decided in (gemini-companion-overview-row-decided row)
              for number from 0
-             for state = (gemini-companion-weave-decided-state one)
+             for state = (gemini-companion-weave-decided-state decided)
              do (push (gemini-companion-overview-draw--piece
-                       (gemini-companion-lines-change-start one)
-                       (gemini-companion-lines-change-end one)
-                       (gemini-companion-lines-change-lines one)
+                       (gemini-companion-lines-change-start decided)
+                       (gemini-companion-lines-change-end decided)
+                       (gemini-companion-lines-change-lines decided)
                        (and (eq state 'undone)
-                            (gemini-companion-weave-decided-with one))
+                            (gemini-companion-weave-decided-with decided))
                        state (cons 'decided number))
                       pieces))
     (seq-sort (lambda (a b)
@@ -999,8 +999,8 @@ the value of the text property `gemini-companion-overview-change'."
     (while (< position (point-max))
       (let ((next (next-single-property-change position 'gemini-companion-hunk
                                                nil (point-max)))
-            (found (assq (get-text-property position 'gemini-companion-hunk) drawn)))
-        (pcase found
+            (entry (assq (get-text-property position 'gemini-companion-hunk) drawn)))
+        (pcase entry
           (`(,_ ,hunk ,_ ,mark)
            (add-text-properties position next
                                 (list 'gemini-companion-hunk hunk

@@ -541,13 +541,13 @@ Only changes that are left are counted."
   "Return where the change with MARK begins in the text below the row of KEY."
   (pcase (gemini-companion-page-section (list 'body key))
     (`(,beg . ,end)
-     (let ((found nil))
-       (while (and (not found) (< beg end))
+     (let ((position nil))
+       (while (and (not position) (< beg end))
          (if (equal mark (get-text-property beg 'gemini-companion-overview-change))
-             (setq found beg)
+             (setq position beg)
            (setq beg (next-single-property-change
                       beg 'gemini-companion-overview-change nil end))))
-       found))))
+       position))))
 
 (defun gemini-companion-overview-page--draw-more (key)
   "Draw more of a long diff below the row of KEY; return nil if all is drawn."
@@ -639,16 +639,16 @@ a text such as \"Kept 1 change\"."
 POSITION is nil for the end of the buffer."
   (let ((here (point))
         (end (or position (point-max)))
-        (found nil))
-    (while (and (not found)
+        (more nil))
+    (while (and (not more)
                 (setq here (text-property-not-all here end
                                                   'gemini-companion-fold nil)))
       (let ((fold (get-text-property here 'gemini-companion-fold)))
         (when (and (eq 'more (cadr fold)) (not (invisible-p here)))
-          (setq found fold))
+          (setq more fold))
         (setq here (next-single-property-change here 'gemini-companion-fold
                                                 nil end))))
-    found))
+    more))
 
 (defun gemini-companion-overview-page-step (back)
   "Go to the next row or change, or to the previous one if BACK is non-nil.
@@ -667,15 +667,15 @@ What needs nothing is passed by, unless nothing else is there."
 (defun gemini-companion-overview-page-heading-beside (back)
   "Return where the next line of a row begins, or the previous one if BACK, or nil."
   (save-excursion
-    (let ((found nil))
-      (while (and (not found)
+    (let ((position nil))
+      (while (and (not position)
                   (if back
                       (and (not (bobp)) (progn (forward-line -1) t))
                     (progn (forward-line) (not (eobp)))))
         (when (and (gemini-companion-overview-page-on-heading-p)
                    (not (invisible-p (point))))
-          (setq found (point))))
-      found)))
+          (setq position (point))))
+      position)))
 
 (provide 'gemini-companion-overview-page)
 ;;; gemini-companion-overview-page.el ends here

@@ -555,19 +555,19 @@ There is none without rules.  The part `tools' knows of linked CLIs."
   "Return the findings about CLIs that run and are not connected.
 The server searches for them after each change of the sessions; the
 status is written again when it has answered."
-  (let ((found (gemini-companion-status--search-found
-                (gemini-companion-status--current-search))))
-    (if (eq found 'wait)
+  (let ((clis (gemini-companion-status--search-found
+               (gemini-companion-status--current-search))))
+    (if (eq clis 'wait)
         '((wait "The server searches for running CLIs"
                 "If this stays, the server does not answer; restart it."
                 ("Restart" . gemini-companion-restart)))
       (let ((others (seq-difference
-                     found (gemini-companion-sessions)
+                     clis (gemini-companion-sessions)
                      (lambda (a b)
                        (eql (plist-get a :pid) (plist-get b :pid))))))
         (cond (others
                (mapcar #'gemini-companion-status--process-finding others))
-              (found
+              (clis
                '((good "All are connected"))))))))
 
 (defun gemini-companion-status--current-search ()
@@ -596,10 +596,10 @@ Begin one if they have changed since the last one."
 (defun gemini-companion-status--runs-p (client)
   "Return non-nil if a CLI of CLIENT ran when the server searched for them.
 Until it has answered, only those that are connected count."
-  (let ((found (and gemini-companion-status--search
-                    (gemini-companion-status--search-found
-                     gemini-companion-status--search))))
-    (cl-find client (if (consp found) found (gemini-companion-sessions))
+  (let ((clis (and gemini-companion-status--search
+                   (gemini-companion-status--search-found
+                    gemini-companion-status--search))))
+    (cl-find client (if (consp clis) clis (gemini-companion-sessions))
              :key (lambda (cli) (plist-get cli :client)) :test #'equal)))
 
 (defun gemini-companion-status--process-finding (process)

@@ -150,16 +150,16 @@ For TRY, see `gemini-companion-rules--decide'."
          (name (if root
                    (substring file (length (file-name-as-directory root)))
                  file))
-         (found (cl-find-if
-                 (pcase-lambda (`(,condition . ,review))
-                   (funcall try condition)
-                   (unless (memq review '(always never nil))
-                     (error "REVIEW is neither `always' nor `never': %S" review))
-                   (gemini-companion-rules--fits-p condition root name file
-                                                   session))
-                 rules)))
-    (when (cdr found)
-      (gemini-companion-rules--verdict (cdr found) (car found)))))
+         (rule (cl-find-if
+                (pcase-lambda (`(,condition . ,review))
+                  (funcall try condition)
+                  (unless (memq review '(always never nil))
+                    (error "REVIEW is neither `always' nor `never': %S" review))
+                  (gemini-companion-rules--fits-p condition root name file
+                                                  session))
+                rules)))
+    (when (cdr rule)
+      (gemini-companion-rules--verdict (cdr rule) (car rule)))))
 
 (defun gemini-companion-rules--fits-p (condition root name file session)
   "Return non-nil if CONDITION fits FILE of SESSION.
@@ -175,7 +175,7 @@ relative to ROOT, or absolute."
                         (directory-file-name root))))
       (`(and . ,all) (cl-every #'fits-p all))
       (`(or . ,any) (cl-some #'fits-p any))
-      (`(not ,one) (not (fits-p one)))
+      (`(not ,negated) (not (fits-p negated)))
       ((pred functionp) (gemini-companion-rules--call condition file session))
       (_ (error "Condition is malformed: %S" condition)))))
 

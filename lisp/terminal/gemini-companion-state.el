@@ -298,24 +298,24 @@ if another title of PROCESS has shown a state."
 If its title shows that it is ready while they are open, the user may have
 interrupted the question; dismiss them if that is still so a second later."
   (let ((titled (gemini-companion-state--titled record))
-        (asked (gemini-companion-state--asked record)))
+        (edits (gemini-companion-state--asked record)))
     (cond ((not (eq titled 'ready))
            (setf (gemini-companion-state--asked record)
                  (and titled
                       (gemini-companion-state--hides-interrupts-p record)
                       (gemini-companion-edits-open
                        (gemini-companion-state--session record)))))
-          (asked
+          (edits
            (run-at-time 1 nil #'gemini-companion-state--interrupted
-                        record asked)))))
+                        record edits)))))
 
-(defun gemini-companion-state--interrupted (record asked)
-  "Dismiss the edits ASKED of RECORD if its CLI is still ready.
+(defun gemini-companion-state--interrupted (record edits)
+  "Dismiss the edits EDITS of RECORD if its CLI is still ready.
 The user has interrupted the question, which the CLI does not report."
-  (when (and (eq asked (gemini-companion-state--asked record))
+  (when (and (eq edits (gemini-companion-state--asked record))
              (eq 'ready (gemini-companion-state--titled record)))
     (setf (gemini-companion-state--asked record) nil)
-    (gemini-companion-state--interrupt asked)))
+    (gemini-companion-state--interrupt edits)))
 
 (defun gemini-companion-state--follow-title (record)
   "Run the hook if the meaning of the title of RECORD has changed."

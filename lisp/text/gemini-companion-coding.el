@@ -253,7 +253,7 @@ For PREFERRED, see `gemini-companion-coding-guess'."
 Only pairs with a character outside ASCII count.  A changed line still has
 most of its pairs; a line that is decoded wrongly has few."
   (let ((pairs 0)
-        (found 0))
+        (common 0))
     (catch 'enough
       (dolist (line lines)
         (let ((start 0))
@@ -261,10 +261,10 @@ most of its pairs; a line that is decoded wrongly has few."
             (setq start (match-end 0)
                   pairs (1+ pairs))
             (when (string-search (match-string 0 line) text)
-              (setq found (1+ found)))
+              (setq common (1+ common)))
             (when (= 200 pairs)
               (throw 'enough nil))))))
-    (if (= 0 pairs) 0.0 (/ (float found) pairs))))
+    (if (= 0 pairs) 0.0 (/ (float common) pairs))))
 
 (defun gemini-companion-coding--key (line)
   "Return the hash table key of LINE.
