@@ -33,11 +33,11 @@ SIZES = {
 def measure(directory: Path) -> Iterator[Row]:
     with (
         sides(directory) as (ours, node),
-        closing(client(ours).connect()) as one,
-        closing(client(node).connect()) as two,
+        closing(client(ours).connect()) as our_client,
+        closing(client(node).connect()) as other_client,
     ):
         for name, (size, rounds, goal, part) in SIZES.items():
-            calls = Calls(ours, one, two, size)
+            calls = Calls(ours, our_client, other_client, size)
             calls.ours(), calls.comparator()
             samples = alternate(rounds, ours=calls.ours, comparator=calls.comparator)
             yield row(f"tools/call {name}, ms", samples, goal, part=part)
@@ -46,24 +46,26 @@ def measure(directory: Path) -> Iterator[Row]:
 class Calls:
     """The two sides for one size."""
 
-    def __init__(self, ours: Ours, one: Client, two: Client, size: int) -> None:
+    def __init__(
+        self, ours: Ours, our_client: Client, other_client: Client, size: int
+    ) -> None:
         self._emacs = ours.emacs
-        self._one, self._two = one, two
+        self._ours, self._other = our_client, other_client
         self._text = of_size(size)
         self._numbers = count(1)
         self._emacs.epc.answers["close-diff"] = lambda *_: []
 
     def ours(self) -> float:
-        path, took = self._open(self._one)
+        path, took = self._open(self._ours)
         got = received(self._emacs.expect("open-diff")[3])
-        self._one.send(self._one.call("closeDiff", filePath=path))
+        self._ours.send(self._ours.call("closeDiff", filePath=path))
         if got != self._text:
             raise Broken("our server lost some of the text")
         return took
 
     def comparator(self) -> float:
-        path, took = self._open(self._two)
-        if self._two.close_diff(path) != self._text:
+        path, took = self._open(self._other)
+        if self._other.close_diff(path) != self._text:
             raise Broken("the comparator lost some of the text")
         return took
 
@@ -83,6 +85,6 @@ def received(text: Any) -> str:
         return text
     path = text[1]
     with open(path, encoding="utf-8") as file:
-        found = file.read()
+        content = file.read()
     os.remove(path)
-    return found
+    return content

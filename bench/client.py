@@ -159,5 +159,5 @@ def result(status: int, body: bytes) -> dict[str, Any]:
     answer = json.loads(body)
     if "result" not in answer or answer["result"].get("isError"):
         raise Broken(f"answered {str(answer)[:200]}")
-    found: dict[str, Any] = answer["result"]
-    return found
+    value: dict[str, Any] = answer["result"]
+    return value

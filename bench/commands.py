@@ -50,15 +50,15 @@ def measure(directory: Path) -> Iterator[Row]:
     file = directory / "file.txt"
     file.write_text("".join(lines(LINES)), encoding="utf-8")
     editor = on_screen(Tools.find(), file, library="bench-commands")
-    with editor as emacs, closing(emacs.client()) as one:
+    with editor as emacs, closing(emacs.client()) as client:
         emacs.ask("(setq gemini-companion-review-arrival 'notify)")
-        propose(one, *(directory / f"{n}.txt" for n in range(EDITS)))
+        propose(client, *(directory / f"{n}.txt" for n in range(EDITS)))
         emacs.ask(f"(mapc #'gemini-companion-edit-reject {HALF})")
         times, sizes = _samples(emacs)
         # A stat of the file, as edits are open; counting lines makes it 1,000 times.
         yield row("by command, 1M lines, µs", times, Goal(times=4))
         yield row("by command, 1M lines, bytes", sizes, Goal(times=0))
-        _check(emacs, one)
+        _check(emacs, client)
         what = "output of a CLI, 100 KB, watched, CPU, ms"
         # A CLI that was not started here is searched for at each title.
         yield row(what, _output(emacs), Goal(times=0.02))
@@ -155,11 +155,11 @@ def _samples(emacs: Editor) -> tuple[Samples, Samples]:
     return times, {side: [max(values)] for side, values in sizes.items()}
 
 
-def _check(emacs: Editor, one: Client) -> None:
+def _check(emacs: Editor, client: Client) -> None:
     """Run a few commands, and wait until ``one`` has received the position of point."""
     emacs.ask("(bench-commands-run 'ours 10)")
     line, character = emacs.ask("(bench-commands-place)")
     until(
-        lambda: one.cursor() == {"line": line, "character": character},
+        lambda: client.cursor() == {"line": line, "character": character},
         "the CLI receives the position of point",
     )

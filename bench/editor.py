@@ -105,8 +105,8 @@ class Editor:
         """Return a connected client of the server of this Emacs."""
         self.wait_until_ready()
         (path,) = self.scratch.discovery_files()
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return Client(found["port"], found["authToken"]).connect()
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        return Client(facts["port"], facts["authToken"]).connect()
 
     def wait_until_ready(self) -> None:
         """Wait until Gemini CLI can connect."""
@@ -119,8 +119,8 @@ class Editor:
             raise Broken("Emacs does not answer in time") from None
         if not line:
             raise Broken("Emacs has ended")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        message: dict[str, Any] = json.loads(line)
+        return message
 
 
 @contextmanager

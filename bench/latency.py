@@ -45,17 +45,17 @@ def measure(directory: Path) -> Iterator[Row]:
         emacs = stack.enter_context(on_screen(Tools.find(), file))
         node = Node(directory / "node")
         stack.callback(node.close)
-        one, two = emacs.client(), client(node).connect()
-        stack.callback(one.close)
-        stack.callback(two.close)
-        _next(one)  # the one of each new event stream
+        our_client, other_client = emacs.client(), client(node).connect()
+        stack.callback(our_client.close)
+        stack.callback(other_client.close)
+        _next(our_client)  # each new event stream begins with a context
         # Emacs may send it again when the server reports the client or its process.
         until(lambda: emacs.ask(CONNECTED), "Emacs knows the client")
         places = count(1)
         rounds = alternate(
             ROUNDS,
-            ours=lambda: _ours(emacs, one),
-            comparator=lambda: _comparator(node, two, places, file),
+            ours=lambda: _ours(emacs, our_client),
+            comparator=lambda: _comparator(node, other_client, places, file),
         )
     samples = {side: list(chain(*each)) for side, each in rounds.items()}
     if median(samples["comparator"]) > LATE:
@@ -67,11 +67,11 @@ def measure(directory: Path) -> Iterator[Row]:
         yield row(what, samples, goal, part=part)
 
 
-def _ours(emacs: Editor, one: Client) -> list[float]:
+def _ours(emacs: Editor, our_client: Client) -> list[float]:
     arrived = {}
     for _ in range(MOVES):
         emacs.ask("(bench-move)")
-        column, at = _next(one)
+        column, at = _next(our_client)
         arrived[column] = at
         time.sleep(PAUSE)  # until the debounce of this move is over
     moved = dict(emacs.ask("(bench-moves)"))
@@ -81,7 +81,7 @@ def _ours(emacs: Editor, one: Client) -> list[float]:
 
 
 def _comparator(
-    node: Node, two: Client, places: Iterator[int], file: Path
+    node: Node, other_client: Client, places: Iterator[int], file: Path
 ) -> list[float]:
     took = []
     for place in islice(places, MOVES):
@@ -89,7 +89,7 @@ def _comparator(
         entry["cursor"]["character"] = place
         began = time.time()
         node.event(kind="moved", files=[entry])
-        column, at = _next(two)
+        column, at = _next(other_client)
         if column != place:
             raise Broken(f"the comparator reports {column} instead of {place}")
         took.append(1000 * (at - began))
@@ -97,7 +97,7 @@ def _comparator(
     return took
 
 
-def _next(one: Client) -> tuple[int, float]:
+def _next(receiver: Client) -> tuple[int, float]:
     """Return the column of the next context that has one, and when it came."""
-    column = one.cursor()["character"]
+    column = receiver.cursor()["character"]
     return column, time.time()

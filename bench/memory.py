@@ -40,16 +40,16 @@ def measure(directory: Path) -> Iterator[Row]:
                 "ours": [memory_at_rest(ours.process)],
                 "comparator": [memory_at_rest(node.process)],
             }
-            for one in clients:
-                one.check()
+            for connected in clients:
+                connected.check()
             sessions = "session" if number == 1 else "sessions"
             what = f"memory at rest, {number} {sessions}, MB"
             yield row(what, samples, Goal(times=1))
     with sides(directory / "connects") as (ours, node):
         yield from _connects(_growth(ours), _growth(node))
         before = memory_at_rest(ours.process)
-        with closing(client(ours).connect()) as one:
-            calls = Calls(ours, one, one, 4_000_000)
+        with closing(client(ours).connect()) as connected:
+            calls = Calls(ours, connected, connected, 4_000_000)
             for _ in range(100):
                 calls.ours()
         samples = {"ours": [memory_at_rest(ours.process)], "limit": [before]}
@@ -72,17 +72,17 @@ def _connects(ours: Sequence[float], node: Sequence[float]) -> Iterator[Row]:
 
 def _growth(side: Side) -> list[float]:
     """Return the memory of ``side`` after each of ``CONNECTS``."""
-    found = []
+    sizes = []
     for early, late in pairwise((0, *CONNECTS)):
         for _ in range(late - early):
             _connect(side)
-        found.append(memory_at_rest(side.process))
-        with closing(client(side)) as one:
-            one.connect()
-    return found
+        sizes.append(memory_at_rest(side.process))
+        with closing(client(side)) as connected:
+            connected.connect()
+    return sizes
 
 
 def _connect(side: Side) -> None:
-    with closing(client(side)) as one:
-        one.initialize()
-        one.open_stream()
+    with closing(client(side)) as connected:
+        connected.initialize()
+        connected.open_stream()

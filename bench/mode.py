@@ -45,7 +45,7 @@ def measure(directory: Path) -> Iterator[Row]:
     )
     for place, (end, goal) in enumerate(ROWS.items()):
         sides = rounds if place else ("ours", "limit")
-        samples = {side: [one[place] for one in rounds[side]] for side in sides}
+        samples = {side: [times[place] for times in rounds[side]] for side in sides}
         yield row(f"mode called → {end}, p10, ms", samples, goal, part=0.1)
 
 
@@ -57,8 +57,8 @@ def _ours() -> list[float]:
         emacs.send("(bench-mode)")
         port, token = _discovered(emacs)
         accepting = wait_for_port(port)
-        with closing(Client(port, token)) as one:
-            one.initialize()
+        with closing(Client(port, token)) as our_client:
+            our_client.initialize()
             answered = time.time()
         began, done = map(float, emacs.answer())
         emacs.wait_until_ready()
@@ -66,8 +66,8 @@ def _ours() -> list[float]:
 
 
 def _comparator(directory: Path) -> list[float]:
-    with closing(Node(directory)) as node, closing(client(node)) as one:
-        one.initialize()
+    with closing(Node(directory)) as node, closing(client(node)) as its_client:
+        its_client.initialize()
         answered = time.time()
         ends = (node.started, node.listening, answered)
         return [1000 * (end - node.started) for end in ends]
@@ -78,7 +78,7 @@ def _discovered(emacs: Editor) -> tuple[int, str]:
     deadline = time.monotonic() + BOUND
     while time.monotonic() < deadline:
         for path in emacs.scratch.discovery_files():
-            found = json.loads(path.read_text(encoding="utf-8"))
-            return found["port"], found["authToken"]
+            facts = json.loads(path.read_text(encoding="utf-8"))
+            return facts["port"], facts["authToken"]
         time.sleep(0.001)  # no finer than what is measured needs
     raise Broken("no discovery file")

@@ -118,7 +118,7 @@ def modern(tools: Tools) -> Tools:
 def copy(project: Path) -> list[Name]:
     """Copy the package into ``project``; return some of the names in it."""
     source = Path(mypy.__file__).parent
-    found: dict[str, Name] = {}
+    copies: dict[str, Name] = {}
     for file in sorted(source.rglob("*.py")):
         place = f"mypy/{file.relative_to(source)}"
         target = project / place
@@ -126,8 +126,8 @@ def copy(project: Path) -> list[Name]:
         shutil.copy(file, target)
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found.setdefault(node.name, Name(node.name, place, node.lineno))
-    return random.Random(SEED).sample(list(found.values()), NAMES)
+                copies.setdefault(node.name, Name(node.name, place, node.lineno))
+    return random.Random(SEED).sample(list(copies.values()), NAMES)
 
 
 def warm(bridge: Bridge, names: list[Name]) -> None:
@@ -160,18 +160,18 @@ def in_cli(
     cli.wait_until_connected()
     for start in range(0, len(names), AT_ONCE):
         turns = []
-        for name in names[start : start + AT_ONCE]:
-            turns.append(call(TOOL, **name.arguments()))
-            turns.append(call("grep_search", pattern=rf"\b{name.text}\b"))
+        for definition in names[start : start + AT_ONCE]:
+            turns.append(call(TOOL, **definition.arguments()))
+            turns.append(call("grep_search", pattern=rf"\b{definition.text}\b"))
         model.script(*turns, say(f"that is all from {start}"))
         cli.prompt()
         cli.wait_for(f"that is all from {start}")
     results = model.results()
     if len(results) != 2 * len(names):
         raise Broken(f"{len(results)} results")
-    for one, name in zip(results[::2], names, strict=True):
-        if not COUNT.search(one):
-            raise Broken(f"{name}: {one}")
+    for answer, definition in zip(results[::2], names, strict=True):
+        if not COUNT.search(answer):
+            raise Broken(f"{definition}: {answer}")
     sizes = [len(result.encode()) for result in results]
     return sum(sizes[::2]), sum(sizes[1::2])
 

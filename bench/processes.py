@@ -49,10 +49,14 @@ def measure(directory: Path) -> Iterator[Row]:
         stack.callback(after.close)
         yield _searches(ours)
         stack.enter_context(crowded(MANY - FEW))
-        one, two = (stack.enter_context(closing(client(x))) for x in (after, ours))
-        one.connect(), two.connect()
+        our_client, other_client = (
+            stack.enter_context(closing(client(x))) for x in (after, ours)
+        )
+        our_client.connect(), other_client.connect()
         samples = alternate(
-            REQUESTS, ours=lambda: _request(one), comparator=lambda: _request(two)
+            REQUESTS,
+            ours=lambda: _request(our_client),
+            comparator=lambda: _request(other_client),
         )
         yield row(
             "request after a crash, 400 processes, p10, ms",
@@ -60,7 +64,7 @@ def measure(directory: Path) -> Iterator[Row]:
             Goal(times=3),
             part=0.1,
         )
-        yield _answers(ours, two)
+        yield _answers(ours, other_client)
         yield _status()
 
 
@@ -90,9 +94,9 @@ def _searches(ours: Ours) -> Row:
 
 
 def _connect(ours: Ours) -> float:
-    with closing(client(ours)) as one:
+    with closing(client(ours)) as our_client:
         before = cpu(ours.process)
-        one.connect()
+        our_client.connect()
         used = cpu(ours.process) - before
         ours.emacs.epc.until("sessions-update", _is_known)
     ours.emacs.epc.until("sessions-update", lambda args: not args[0])
@@ -103,13 +107,13 @@ def _is_known(args: list[list[list[object]]]) -> bool:
     return any(os.getpid() in facts for facts in args[0])
 
 
-def _request(one: Client) -> float:
+def _request(requester: Client) -> float:
     began = time.perf_counter()
-    one.check()
+    requester.check()
     return 1000 * (time.perf_counter() - began)
 
 
-def _answers(ours: Ours, one: Client) -> Row:
+def _answers(ours: Ours, requester: Client) -> Row:
     """Return the row of the longest answers."""
 
     def longest() -> float:
@@ -117,7 +121,7 @@ def _answers(ours: Ours, one: Client) -> Row:
         with ThreadPoolExecutor() as pool:
             processes = pool.submit(ours.emacs.call, "processes")
             while not processes.done():
-                times.append(_request(one))
+                times.append(_request(requester))
         return max(times)
 
     samples = alternate(ROUNDS, ours=longest, limit=start_of_python)

@@ -88,8 +88,8 @@ class Host:
         }
         self._ours.emacs.call("remote-start", facts)
         until(lambda: [*directory.glob("gemini/ide/*.json")], "the host is connected")
-        (found,) = directory.glob("gemini/ide/*.json")
-        content = json.loads(found.read_text(encoding="utf-8"))
+        (discovery_file,) = directory.glob("gemini/ide/*.json")
+        content = json.loads(discovery_file.read_text(encoding="utf-8"))
         self._cli = Client(content["port"], content["authToken"]).connect()
 
     def open(self) -> float:

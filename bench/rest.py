@@ -36,7 +36,7 @@ def measure(directory: Path) -> Iterator[Row]:
         emacs = stack.enter_context(on_screen(Tools.find(), file))
         stack.enter_context(closing(emacs.client()))
         plain = stack.enter_context(on_screen(Tools.find(), file, mode=False))
-        pids = emacs.pid, *(one.pid for one in emacs.scratch.servers())
+        pids = emacs.pid, *(server.pid for server in emacs.scratch.servers())
         all_ = [*map(psutil.Process, (*pids, plain.pid))]
         if len(all_) != 3:
             raise Broken("there is not one server")

@@ -55,12 +55,12 @@ Times = tuple[float, float]
 def measure(directory: Path) -> Iterator[Row]:
     with ExitStack() as stack:
         emacs = stack.enter_context(on_screen(Tools.find(), library="bench-review"))
-        one = stack.enter_context(closing(emacs.client()))
+        our_client = stack.enter_context(closing(emacs.client()))
         emacs.ask("(bench-review-report 'now)")
         for name, (count, rounds) in LINES.items():
             for change, size in CHANGES.items():
                 pair = Pair(directory, count, size)
-                ours = partial(_ours, pair, emacs, one)
+                ours = partial(_ours, pair, emacs, our_client)
                 alone = partial(_alone, pair, emacs)
                 ours(), alone()
                 samples = alternate(rounds, ours=ours, comparator=alone)
@@ -70,13 +70,13 @@ def measure(directory: Path) -> Iterator[Row]:
                 yield _used(what, samples, Goal(times=1.9))
         node = Node(directory / "node")
         stack.callback(node.close)
-        two = stack.enter_context(closing(client(node).connect()))
+        other_client = stack.enter_context(closing(client(node).connect()))
         what = "accepted → at the client"
         new = partial(Pair, directory, 1_000 // LINE, 100)
-        samples = accepted(new, emacs, one, node, two, 51)
+        samples = accepted(new, emacs, our_client, node, other_client, 51)
         yield _elapsed(f"{what}, 1 KB", samples, Goal(more=1.3))
         new = partial(Pair, directory, 1_000_000 // LINE, 100)
-        samples = accepted(new, emacs, one, node, two, 21)
+        samples = accepted(new, emacs, our_client, node, other_client, 21)
         yield _used(f"{what}, 1 MB, server", samples, Goal(times=2.3))
     what = "page of a turn, 20 files, 400 changes"
     samples = _page(directory / "turn")
@@ -117,10 +117,10 @@ def _used(what: str, samples: dict[str, list[Times]], goal: Goal) -> Row:
     return row(f"{what}, CPU, ms", times, goal)
 
 
-def _ours(pair: Pair, emacs: Editor, one: Client) -> Times:
-    times = open_diff(pair, emacs, one)
+def _ours(pair: Pair, emacs: Editor, our_client: Client) -> Times:
+    times = open_diff(pair, emacs, our_client)
     emacs.ask("(gemini-companion-edit-reject)")
-    one.until("ide/diffRejected")
+    our_client.until("ide/diffRejected")
     return times
 
 
@@ -130,12 +130,14 @@ def _alone(pair: Pair, emacs: Editor) -> Times:
     return real, used
 
 
-def open_diff(pair: Pair, emacs: Editor, one: Client) -> Times:
+def open_diff(pair: Pair, emacs: Editor, our_client: Client) -> Times:
     """Return the times until the review of ``pair`` is on the screen."""
     before = emacs.ask("(progn (garbage-collect) (bench-review-cpu))")
-    request = one.call("openDiff", filePath=str(pair.old), newContent=pair.proposal)
+    request = our_client.call(
+        "openDiff", filePath=str(pair.old), newContent=pair.proposal
+    )
     began = time.time()
-    answer = one.send(request)
+    answer = our_client.send(request)
     shown, used = emacs.reported()
     result(*answer)
     return float(shown) - began, float(used) - float(before)
@@ -147,31 +149,31 @@ def _listed() -> Samples:
         sides = {}
         for side, count in (("ours", 60), ("comparator", 6)):
             emacs = stack.enter_context(on_screen(Tools.find(), library="bench-review"))
-            one = stack.enter_context(closing(emacs.client()))
+            our_client = stack.enter_context(closing(emacs.client()))
             emacs.ask("(setq gemini-companion-review-arrival 'notify)")
             files = map(emacs.scratch.file, map("{}.txt".format, itertools.count(1)))
-            propose(one, *itertools.islice(files, count))
+            propose(our_client, *itertools.islice(files, count))
             emacs.ask("(bench-review-list)")
-            sides[side] = partial(_arrive, emacs, one, files)
+            sides[side] = partial(_arrive, emacs, our_client, files)
         return alternate(LISTED, **sides)
 
 
-def _arrive(emacs: Editor, one: Client, files: Iterator[Path]) -> float:
+def _arrive(emacs: Editor, our_client: Client, files: Iterator[Path]) -> float:
     file = next(files)
     emacs.send(f"(bench-review-arriving {lisp(file.name)})")
     emacs.reported()
-    propose(one, file)
+    propose(our_client, file)
     return float(emacs.answer())
 
 
-def propose(one: Client, *files: Path) -> None:
+def propose(proposer: Client, *files: Path) -> None:
     """Have ``one`` propose an edit of 20 hunks of each of the new ``files``."""
     old = lines(400)
     new = [line if n % 20 else f"new {line}" for n, line in enumerate(old)]
     for file in files:
         file.write_text("".join(old), encoding="utf-8")
-        request = one.call("openDiff", filePath=str(file), newContent="".join(new))
-        result(*one.send(request))
+        request = proposer.call("openDiff", filePath=str(file), newContent="".join(new))
+        result(*proposer.send(request))
 
 
 class Pair:
@@ -195,9 +197,9 @@ class Pair:
 def accepted(
     new: Callable[[], Pair],
     emacs: Editor,
-    one: Client,
+    our_client: Client,
     node: Node,
-    two: Client,
+    other_client: Client,
     rounds: int,
 ) -> dict[str, list[Times]]:
     """Return the times of both sides for ``new`` pairs; those of the servers.
@@ -209,21 +211,21 @@ def accepted(
 
     def ours() -> Times:
         pair = new()
-        open_diff(pair, emacs, one)
+        open_diff(pair, emacs, our_client)
         used = cpu(server)
         emacs.send("(bench-review-accept)")
-        at = arrival(one, pair)
+        at = arrival(our_client, pair)
         return at - float(emacs.answer()), cpu(server) - used
 
     def comparator() -> Times:
         pair = new()
         path = str(pair.old)
-        request = two.call("openDiff", filePath=path, newContent=pair.proposal)
-        result(*two.send(request))
+        request = other_client.call("openDiff", filePath=path, newContent=pair.proposal)
+        result(*other_client.send(request))
         used = cpu(node.process)
         pressed = time.time()
         node.event(kind="accept", path=path)
-        return arrival(two, pair) - pressed, cpu(node.process) - used
+        return arrival(other_client, pair) - pressed, cpu(node.process) - used
 
     def arrival(client: Client, pair: Pair) -> float:
         """Return the time when ``client`` had parsed the notification."""

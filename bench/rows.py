@@ -96,7 +96,10 @@ def spread(samples: Samples, side: str) -> float:
     """Return the spread of the middle half of the ratios of the rounds."""
     ours, other = samples["ours"], samples.get(side)
     if other and len(other) == len(ours) and all(other):
-        ours = [one / two for one, two in zip(ours, other, strict=True)]
+        ours = [
+            our_time / other_time
+            for our_time, other_time in zip(ours, other, strict=True)
+        ]
     if len(ours) < 4:
         middle = median(ours)
         return (max(ours) - min(ours)) / middle if middle else 0.0

@@ -44,10 +44,10 @@ def _slept(task: Path) -> int:
 def memory_at_rest(process: psutil.Process) -> float:
     """Return the memory of ``process`` in MB (RSS), once it uses no processor."""
     _wait_for_rest(process)
-    found = process.memory_info().rss
-    if not found:
+    size = process.memory_info().rss
+    if not size:
         raise Broken(f"process {process.pid} has no memory")
-    return float(found) / 1e6
+    return float(size) / 1e6
 
 
 def _wait_for_rest(process: psutil.Process) -> None:

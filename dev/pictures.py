@@ -173,9 +173,11 @@ class Scene:
 
     def accept(self, file: Path) -> None:
         """Accept the review, and wait for the next one, that of ``file``."""
-        asked = len(self.cli.model.requests)
+        request_count = len(self.cli.model.requests)
         self.press("a")
-        eventually(lambda: len(self.cli.model.requests) > asked, "the model is asked")
+        eventually(
+            lambda: len(self.cli.model.requests) > request_count, "the model is asked"
+        )
         self.arrive(file)
 
     def write(self, text: str) -> None:

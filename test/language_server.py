@@ -69,26 +69,26 @@ def notify(method: str, **params: Any) -> None:
 
 
 def diagnostics(text: str) -> list[dict[str, Any]]:
-    found_all = [
+    all_ = [
         {
             "range": {
                 "start": {"line": number, "character": 0},
                 "end": {"line": number, "character": 1},
             },
-            **({"severity": LEVELS[found[1]]} if found[1] in LEVELS else {}),
+            **({"severity": LEVELS[match[1]]} if match[1] in LEVELS else {}),
             "source": "test",
-            "message": f"{found[2]} is {'wrong' if found[1] in LEVELS else 'unknown'}",
+            "message": f"{match[2]} is {'wrong' if match[1] in LEVELS else 'unknown'}",
         }
         for number, line in enumerate(re.split(r"\r\n|\n|\r", text))
-        if (found := re.search(r"(error|warning|uses) (\S+)", line))
+        if (match := re.search(r"(error|warning|uses) (\S+)", line))
         and not (
-            found[1] == "uses"
-            and any(f"def {found[2]}" in other for other in TEXTS.values())
+            match[1] == "uses"
+            and any(f"def {match[2]}" in other for other in TEXTS.values())
         )
     ]
     return [
-        found for found in found_all if found["message"].startswith("syntax")
-    ] or found_all
+        diagnostic for diagnostic in all_ if diagnostic["message"].startswith("syntax")
+    ] or all_
 
 
 def change(document: dict[str, Any], text: str) -> None:
@@ -98,11 +98,11 @@ def change(document: dict[str, Any], text: str) -> None:
     VERSIONS[document["uri"]] = document["version"]
     if "pull" in FLAGS or ("mute" in FLAGS and REPORTED):
         return
-    found = {"uri": document["uri"], "version": document["version"]}
+    params = {"uri": document["uri"], "version": document["version"]}
     if "pyright" in FLAGS:
-        publish({**found, "diagnostics": diagnostics(old)})
+        publish({**params, "diagnostics": diagnostics(old)})
     elif "includes" in FLAGS and set(INCLUDE.findall(old)) ^ set(INCLUDE.findall(text)):
-        publish({**found, "diagnostics": []})
+        publish({**params, "diagnostics": []})
     else:
         report(document["uri"])
     REPORTED.append(text)
@@ -119,19 +119,19 @@ def report_others(document: dict[str, Any]) -> None:
 def report(uri: str) -> None:
     loads = "loads" in FLAGS and len(REPORTED) == 1
     text = "error loading\n" * loads + TEXTS[uri]
-    found = {"uri": uri, "diagnostics": diagnostics(text)}
+    params = {"uri": uri, "diagnostics": diagnostics(text)}
     if "versions" in FLAGS and VERSIONS[uri]:
-        found["version"] = VERSIONS[uri]
-    TIMERS.append(threading.Timer(0.15, publish, [found, *TIMERS[-1:]]))
+        params["version"] = VERSIONS[uri]
+    TIMERS.append(threading.Timer(0.15, publish, [params, *TIMERS[-1:]]))
     TIMERS[-1].start()
 
 
-def publish(found: dict[str, Any], *earlier: threading.Timer) -> None:
+def publish(params: dict[str, Any], *earlier: threading.Timer) -> None:
     """Send `found` after `earlier` reports, unless its text was closed meanwhile."""
     for timer in earlier:
         timer.join()
-    if found["uri"] in TEXTS:
-        notify("textDocument/publishDiagnostics", **found)
+    if params["uri"] in TEXTS:
+        notify("textDocument/publishDiagnostics", **params)
 
 
 def known_text(uri: str) -> str:
@@ -160,12 +160,12 @@ def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
         {
             "uri": uri,
             "range": {
-                "start": {"line": number, "character": found.start()},
-                "end": {"line": number, "character": found.end()},
+                "start": {"line": number, "character": match.start()},
+                "end": {"line": number, "character": match.end()},
             },
         }
         for number, line in enumerate(lines)
-        for found in (re.finditer(rf"\b{word[0]}\b", line) if word else ())
+        for match in (re.finditer(rf"\b{word[0]}\b", line) if word else ())
     ]
 
 
@@ -178,8 +178,8 @@ def rename(request: Any, uri: str, params: dict[str, Any]) -> None:
         return
     position, new = params["position"], params["newName"]
     line = known_text(uri).split("\n")[position["line"]]
-    found = re.match(r"\w+", line[characters(line, position["character"]) :])
-    word = re.compile(rf"\b{re.escape(found[0])}\b" if found else r"(?!)")
+    match = re.match(r"\w+", line[characters(line, position["character"]) :])
+    word = re.compile(rf"\b{re.escape(match[0])}\b" if match else r"(?!)")
     RENAMES.append(new)
     changes = []
     for path in sorted(Path(unquote(urlsplit(uri).path)).parent.glob("*.py")):
@@ -261,6 +261,6 @@ def handle(message: dict[str, Any]) -> None:
 
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 while header := sys.stdin.buffer.readline():
-    if found := re.match(rb"Content-Length: (\d+)", header):
+    if match := re.match(rb"Content-Length: (\d+)", header):
         sys.stdin.buffer.readline()
-        handle(json.loads(sys.stdin.buffer.read(int(found[1]))))
+        handle(json.loads(sys.stdin.buffer.read(int(match[1]))))

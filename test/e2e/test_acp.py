@@ -28,7 +28,7 @@ def ask(cli: "subprocess.Popen[str]", method: str, **params: Any) -> Any:
         message = json.loads(line) if line.startswith("{") else {}
         if message.get("method") == "session/request_permission":
             options = message["params"]["options"]
-            once = next(one for one in options if one["kind"] == "allow_once")
+            once = next(option for option in options if option["kind"] == "allow_once")
             outcome = {"outcome": "selected", "optionId": once["optionId"]}
             send(id=message["id"], result={"outcome": outcome})
         elif "method" not in message and "id" in message:

@@ -46,8 +46,8 @@ class Scene:
             **options,
         )
         (path,) = world.scratch.discovery_files()
-        found = json.loads(path.read_text(encoding="utf-8"))
-        self._cli = FakeCli(found["port"], found["authToken"])
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        self._cli = FakeCli(facts["port"], facts["authToken"])
         self._events = self._cli.connect()
 
     def propose(self, *files: Path) -> None:
@@ -56,16 +56,16 @@ class Scene:
 
     def outcomes(self, count: int) -> list[str]:
         """Return the outcomes of the next ``count`` edits, and write those accepted."""
-        found = []
-        while len(found) < count:
+        outcomes = []
+        while len(outcomes) < count:
             event = self._events.next()
             if event["method"].startswith("ide/diff"):
                 params = event["params"]
                 path = Path(params["filePath"])
                 if event["method"] == "ide/diffAccepted":
                     path.write_text(params["content"])
-                found.append(f"{path.stem} {event['method'][len('ide/diff') :]}")
-        return found
+                outcomes.append(f"{path.stem} {event['method'][len('ide/diff') :]}")
+        return outcomes
 
     def close(self) -> None:
         self._cli.close()

@@ -76,12 +76,12 @@ def prompts_are_nothing_but_text(world: World, emacs: Emacs, cli: Gemini) -> Non
     texts.append("\n".join(f"line {number:4}" + 8 * " word" for number in range(200)))
     for number, text in enumerate(texts):
         prompt = f"prompt {number} please {text} end {number}"
-        asked = len(cli.model.requests)
+        request_count = len(cli.model.requests)
         cli.model.script(say(f"text {number} seen"))
         submit(emacs, prompt)
         cli.wait_for(f"text {number} seen")
         emacs.holds(f"(eq 'ready {STATE})")
-        assert len(cli.model.requests) == asked + 1
+        assert len(cli.model.requests) == request_count + 1
         assert visible(prompt) in visible(last_message(cli))
         assert "\x1b" not in last_message(cli)
 

@@ -192,7 +192,7 @@ def test_copilot_is_started_asks_and_is_sent_comments_and_prompts(world: World) 
 def is_sent_prompts(emacs: Emacs, cli: Copilot) -> None:
     emacs.eval("(require 'gemini-companion-prompt)")
     emacs.eval('(progn (pop-to-buffer "*copilot: project*") nil)')
-    asked = len(cli.model.requests)
+    request_count = len(cli.model.requests)
     cli.model.script(say("first done"))
     emacs.eval(SUBMIT.format(lisp("prompt 1 please, in @a.txt" + 20 * "\n" + "end")))
     cli.wait_for("first done")
@@ -207,7 +207,7 @@ def is_sent_prompts(emacs: Emacs, cli: Copilot) -> None:
     )
     emacs.eval(SUBMIT.format('"prompt 2 please"'))
     emacs.says("would run your prompt as a command")
-    assert len(cli.model.requests) == asked + 1
+    assert len(cli.model.requests) == request_count + 1
 
 
 def only_of(reviews: Reviews, waiting: Collection[str]) -> str:

@@ -105,8 +105,8 @@ def public_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def discovered(scratch: Scratch) -> dict[str, Any]:
     eventually(lambda: len(scratch.discovery_files()) == 1, "a server is named")
-    found: dict[str, Any] = json.loads(scratch.discovery_files()[0].read_text())
-    return found
+    facts: dict[str, Any] = json.loads(scratch.discovery_files()[0].read_text())
+    return facts
 
 
 def let_others_in(scratch: Scratch) -> None:
@@ -146,7 +146,7 @@ def test_an_outpost_answers_its_user_only(world: World) -> None:
     far.visit(emacs, far.file("a.txt"))
     far.connect(emacs)
     (file,) = far.discovery_files("gemini")
-    found = json.loads(file.read_text())
+    facts = json.loads(file.read_text())
     let_others_in(world.scratch)
     for directory in (far.root, far.home):
         directory.chmod(0o755)
@@ -156,15 +156,15 @@ def test_an_outpost_answers_its_user_only(world: World) -> None:
     proc = Path(f"/proc/{outpost.pid}")
 
     printed = read_by_nobody(far.home, far.tmp, proc / "cmdline", proc / "environ")
-    bound = as_nobody(BIND, found["port"]).decode()
+    bound = as_nobody(BIND, facts["port"]).decode()
     # The token of this host is worth nothing there.
     token = discovered(world.scratch)["authToken"]
-    status = as_nobody(ASK, found["port"], token).decode().strip()
+    status = as_nobody(ASK, facts["port"], token).decode().strip()
     emacs.quit()
     far.close()
 
     assert b"readable by all" in printed
-    assert found["authToken"].encode() not in printed
+    assert facts["authToken"].encode() not in printed
     assert bound.splitlines() == ["Address already in use"] * 2
     assert status == "401"
 
@@ -191,12 +191,12 @@ def test_token_sent_to_a_lost_port_is_worthless(world: World, then: str) -> None
                 squatter.wait()
             go.touch()
             has_followed(server, emacs, world.scratch)
-            found = discovered(world.scratch)
-            status = as_nobody(ASK, found["port"], stolen).decode().strip()
+            facts = discovered(world.scratch)
+            status = as_nobody(ASK, facts["port"], stolen).decode().strip()
             cli.enable()
         finally:
             squatter.kill()
 
     assert stolen == lost["authToken"]
     assert status == "401"
-    assert (found["port"] == lost["port"]) == (then == "leaves")
+    assert (facts["port"] == lost["port"]) == (then == "leaves")

@@ -348,9 +348,9 @@ def test_a_linked_pi_has_new_errors_and_asks_emacs(world: World) -> None:
     emacs.says("Linked Pi")
     emacs.holds(CHECKED)
     reviews.accepted(cli, file, write(file, BAD), call("emacs_diagnostics"))
-    written, asked = cli.results()[-2:]
+    written, answer = cli.results()[-2:]
     assert "Emacs sees 1 new error in a.py" in written
-    assert "a.py: 1 errors" in asked
+    assert "a.py: 1 errors" in answer
 
     emacs.command("gemini-companion-tools", "delete it and its links?")
     emacs.says("Deleted the extension and its links")

@@ -40,9 +40,9 @@ def planning(world: World) -> tuple[Emacs, Gemini, str]:
 def plan_in(cli: Gemini) -> str:
     """Return the name of a file for a plan of ``cli``, which has told it the model."""
     told = str(cli.model.requests[-1].get("systemInstruction"))
-    found = re.search(r"[^\s`\"'<>]+/\.gemini/tmp/[^\s`\"'<>]+/plans\b", told)
-    assert found
-    return f"{found[0]}/add-search.md"
+    match = re.search(r"[^\s`\"'<>]+/\.gemini/tmp/[^\s`\"'<>]+/plans\b", told)
+    assert match
+    return f"{match[0]}/add-search.md"
 
 
 @pytest.mark.contract("Gemini CLI: plans as edits")

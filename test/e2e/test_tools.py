@@ -206,13 +206,15 @@ def test_a_linked_cli_asks_emacs_when_that_is_there_and_is_sent_new_errors(
 
     # Esc during a question, then the next prompt.
     log = world.home / ".emacs.d" / "gemini-companion" / "server.log"
-    asked = log.read_text().count("question: ")
+    question_count = log.read_text().count("question: ")
     until = f"until [ -e '{world.scratch.root}/free' ]; do sleep 0.05; done"
     busy = f'(call-process "sh" nil nil nil "-c" {lisp(until)})'
     emacs.eval(f"(run-at-time 0 nil (lambda () {busy}))")
     cli.model.script(question, say("never reached"))
     cli.prompt()
-    eventually(lambda: log.read_text().count("question: ") > asked, "it is asked")
+    eventually(
+        lambda: log.read_text().count("question: ") > question_count, "it is asked"
+    )
     cli.interrupt("Escape", "esc to cancel")
     cli.wait_for("cancelled")
     world.scratch.root.joinpath("free").touch()

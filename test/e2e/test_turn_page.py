@@ -185,13 +185,13 @@ def comments_of_each_place_are_nothing_but_text(
 
     if client != "copilot":
         emacs.holds(f"(eq 'ready {STATE})")
-    asked = len(cli.model.requests)
+    request_count = len(cli.model.requests)
     are_refused_in_shell_mode(
         emacs, cli, SHELL_OF_COPILOT if client == "copilot" else SHELL
     )
     cli.model.script(say("all noted"))
     emacs.command("gemini-companion-send-comments")
-    eventually(lambda: len(cli.model.requests) > asked, "the prompt")
+    eventually(lambda: len(cli.model.requests) > request_count, "the prompt")
     expected = "Comments on your changes:\n\n" + "\n\n".join(
         f"{name}:{first}-{first + 2}\n{QUOTED}{COMMENT}"
         for name in ("notes.md", "plain.txt")
@@ -202,7 +202,7 @@ def comments_of_each_place_are_nothing_but_text(
         expected = expected.replace("@notes", "\\@notes")
     cli.wait_for("all noted")
     assert expected in last_message(cli)
-    assert len(cli.model.requests) == asked + 1
+    assert len(cli.model.requests) == request_count + 1
     asks_again(emacs)
 
 

@@ -154,13 +154,13 @@ def typescript_files() -> dict[str, str]:
 def go_files() -> dict[str, str]:
     source = go("share") / "src"
     names = "text/tabwriter encoding/csv bufio text/scanner flag text/template/parse"
-    found = {"go.mod": "module example.com/x\n\ngo 1.16\n"}
+    files = {"go.mod": "module example.com/x\n\ngo 1.16\n"}
     for name in names.split():
         for path in (source / name).glob("*.go"):
             if not path.stem.endswith("_test"):
                 text = re.sub(r"\bany\b(?=[,)\n]| {)", "interface{}", path.read_text())
-                found[f"{name}/{path.name}"] = text
-    return found
+                files[f"{name}/{path.name}"] = text
+    return files
 
 
 def c_files() -> dict[str, str]:
@@ -191,7 +191,7 @@ def servers() -> dict[str, Server]:
     binaries, modules = DEPS / "python/bin", DEPS / "node_modules"
     python = python_files()
     based = [f"{binaries}/basedpyright-langserver", "--stdio"]
-    found = {
+    by_name = {
         "basedpyright": Server(based, ["pyright"], python),
         "package": Server(based, ["pyright"], package_files()),
         "ruff": Server(
@@ -218,7 +218,7 @@ def servers() -> dict[str, Server]:
         ("pylsp", "pylsp", ".*may be undefined, or"),
         ("flymake", "pyflakes", "redefined"),
     ):
-        found[name] = Server(
+        by_name[name] = Server(
             [f"{binaries}/{program}"],
             [f"{binaries}/python", "-m", "pyflakes"],
             python,
@@ -226,10 +226,10 @@ def servers() -> dict[str, Server]:
             name != program,
         )
     if (gopls := DEPS / "root/usr/bin/gopls").exists():
-        found["gopls"] = Server(
+        by_name["gopls"] = Server(
             [str(gopls)], [str(gopls), "check"], go_files(), r":(\d+):\d+(?:-[\d:]+)?: "
         )
-    return found
+    return by_name
 
 
 def truth(server: Server, edits: list[Edit], project: Path) -> Facts:
@@ -257,8 +257,8 @@ def of_lines(server: Server, edits: list[Edit]) -> Facts:
             stderr=subprocess.STDOUT,
         )
         Path(file).write_text(original)
-        found = re.findall(server.line, printed, re.MULTILINE)
-        return [(int(line), "") for line in found]
+        matches = re.findall(server.line, printed, re.MULTILINE)
+        return [(int(line), "") for line in matches]
 
     return [
         {which: errors(edit["file"], edit[which]) for which in WHICH} for edit in edits
@@ -280,14 +280,14 @@ def pyright(edits: list[Edit], project: Path) -> Facts:
             [DEPS / "python/bin/basedpyright", "--outputjson", *names.values()],
             cwd=directory,
         )
-    found: dict[Path, Errors] = {name: [] for name in names.values()}
+    errors: dict[Path, Errors] = {name: [] for name in names.values()}
     for item in json.loads(printed)["generalDiagnostics"]:
         # That imports form a cycle has no place.
         if item["severity"] == "error" and "range" in item:
             line = item["range"]["start"]["line"] + 1
-            found[Path(item["file"])].append((line, item["message"]))
+            errors[Path(item["file"])].append((line, item["message"]))
     return [
-        {which: found[names[edit["file"], edit[which]]] for which in WHICH}
+        {which: errors[names[edit["file"], edit[which]]] for which in WHICH}
         for edit in edits
     ]
 
@@ -352,22 +352,22 @@ def compare(edits: list[Edit], facts: Facts, results: Results, by_line: bool) ->
     rows = zip(edits, facts, results, strict=True)
     for number, (edit, errors, result) in enumerate(rows):
         expected = new_errors(edit, errors)
-        found = {
+        reported = {
             (line, "" if by_line else plain(message))
             for line, message, *_ in result["errors"]
         }
-        if found - expected:
+        if reported - expected:
             score.wrong += 1
             print(f"WRONG {number} {edit['kind']} {edit['how']} {edit['file']}")
             print(f"{result['errors']}\nexpected {sorted(expected)[:10]}")
         if edit["kind"] == "fix":
             score.fixed += 1
         elif expected:
-            is_slow = not found and result["checker"] > SLOW
+            is_slow = not reported and result["checker"] > SLOW
             score.slow += is_slow
             score.broken += not is_slow
-            score.known += bool(found)
-            if not found:
+            score.known += bool(reported)
+            if not reported:
                 what = "slow" if is_slow else "silent"
                 times = f"{result['time']:.2f} s, the checker {result['checker']:.2f} s"
                 print(f"{what} {number} {edit['how']} {times}: {sorted(expected)[:3]}")
@@ -466,14 +466,14 @@ def in_emacs(tools: Tools, scratch: Scratch, plan: dict[str, Any]) -> Results:
 
 
 def emacsen() -> list[tuple[str, Tools]]:
-    found = []
+    programs = []
     for line in (ROOT / ".deps/emacsen").read_text().splitlines():
         version, _, directory = line.split(" ", 2)
         if int(version.split(".")[0]) < 29 and not old_eglot():
             print(f"Emacs {version}: no Eglot, left out")
         else:
-            found.append((version, Tools.find(f"{directory}/emacs")))
-    return found
+            programs.append((version, Tools.find(f"{directory}/emacs")))
+    return programs
 
 
 def main() -> int:

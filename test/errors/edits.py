@@ -102,7 +102,7 @@ KINDS = ["0", "rename", "1", "import", "2", "parameter", "bracket", "3", "indent
 def make(files: list[Path], count: int) -> list[Edit]:
     """Return `count` edits that break something, each followed by its fix."""
     chance = random.Random(1)
-    found: list[Edit] = []
+    edits: list[Edit] = []
     texts: dict[Path, str] = {}
     for number in range(count):
         # Those of a file follow each other.
@@ -119,6 +119,6 @@ def make(files: list[Path], count: int) -> list[Edit]:
         after = above + after
         texts[path] = fixed
         edit = {"how": kind, "file": str(path)}
-        found.append({**edit, "kind": "break", "before": before, "after": after})
-        found.append({**edit, "kind": "fix", "before": after, "after": fixed})
-    return found
+        edits.append({**edit, "kind": "break", "before": before, "after": after})
+        edits.append({**edit, "kind": "fix", "before": after, "after": fixed})
+    return edits

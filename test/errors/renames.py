@@ -32,13 +32,13 @@ ERROR = re.compile(r"^\s*([\w./-]+?)[:(](\d+)[:,]\d+.*?(?:error\w*|:) (.*)$", re
 
 def make(project: Path, files: list[Path], count: int) -> list[Rename]:
     """Return `count` renames of symbols that ``files`` define, one file in turn."""
-    found = []
+    symbols = []
     for file in files:
         text = file.read_text()
         for match in re.finditer(DEFINITIONS[file.suffix], text):
             line = text.count("\n", 0, match.start(1)) + 1
-            found.append((match.start(), file, match[1], line))
-    by_depth = sorted(found, key=lambda one: (one[0], one[1]))
+            symbols.append((match.start(), file, match[1], line))
+    by_depth = sorted(symbols, key=lambda symbol: symbol[:2])
     step = max(1, len(by_depth) // count)
     end = "_renamed" if files[0].suffix in (".py", ".c") else "Renamed"
     return [
@@ -184,8 +184,8 @@ def judge(
         problems += [f"{name}:{line} is as before" for name, line in missed
                      if name not in others and not told.get(name)]  # fmt: skip
         is_left = any(left.values())
-        found = printed(checker, after)
-        broken = errors(found, mask) - errors(found_before, mask)
+        new_errors = printed(checker, after)
+        broken = errors(new_errors, mask) - errors(found_before, mask)
         if broken and not is_left:
             problems.append(f"new errors: {sorted(broken)[:3]}")
         score.renamed += 1

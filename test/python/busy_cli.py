@@ -60,8 +60,8 @@ def propose(cli: FakeCli, path: str, text: str, waits: bool) -> None:
         assert held.get("content", text) in (text, f"!{text}"), held
     # It may have been accepted before it was closed.
     if held == {}:
-        found = outcomes.get(timeout=BOUND)
-        assert found == ("ide/diffAccepted", path, f"!{text}"), found
+        outcome = outcomes.get(timeout=BOUND)
+        assert outcome == ("ide/diffAccepted", path, f"!{text}"), outcome
 
 
 if __name__ == "__main__":

@@ -136,9 +136,9 @@ class FakeCli:
                 headers=self.headers(self.session_id) if headers is None else headers,
             )
             response = connection.getresponse()
-            found = {name.lower(): value for name, value in response.getheaders()}
-            assert found["connection"] == "close"
-            return response.status, found, response.read()
+            fields = {name.lower(): value for name, value in response.getheaders()}
+            assert fields["connection"] == "close"
+            return response.status, fields, response.read()
         finally:
             connection.close()
 

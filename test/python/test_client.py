@@ -66,7 +66,9 @@ def test_it_is_known_by_its_bearer_and_its_edit_is_reviewed(
     assert alone.emacs.facts["client"] == "fourth"
     alone.do(alone.diffs.decide, 1, "mine")
     outcomes = (event for event in iter(events.next, None))
-    accepted = next(one for one in outcomes if one["method"] == "ide/diffAccepted")
+    accepted = next(
+        outcome for outcome in outcomes if outcome["method"] == "ide/diffAccepted"
+    )
     assert accepted["params"] == {"filePath": "/a", "content": "mine"}
 
 
@@ -91,7 +93,7 @@ def test_it_is_known_by_its_command_and_options() -> None:
 
 
 def test_no_other_module_names_a_cli() -> None:
-    own = {f"{one.name}.py" for one in CLIENTS} | {"clients.py", "bridge.py"}
+    own = {f"{client.name}.py" for client in CLIENTS} | {"clients.py", "bridge.py"}
     names = re.compile(r"gemini(?![-_]companion)|qwen|copilot", re.IGNORECASE)
     for path in PACKAGE.glob("*.py"):
         if path.name not in own:

@@ -38,8 +38,10 @@ def test_the_directory_is_the_one_that_the_client_reads(
 
 
 def test_the_bridge_has_the_homes_of_the_clients() -> None:
-    assert {one.name: (one.home_variable, one.home) for one in CLIENTS} == HOMES
-    assert PORTS.keys() <= {one.name for one in CLIENTS if one.hooks}
+    assert {
+        client.name: (client.home_variable, client.home) for client in CLIENTS
+    } == HOMES
+    assert PORTS.keys() <= {client.name for client in CLIENTS if client.hooks}
 
 
 def test_emacs_has_the_same_clients() -> None:
@@ -66,7 +68,7 @@ def lisp(name: str) -> str:
 def test_a_root_with_a_separator_is_sent_where_that_is_read() -> None:
     odd = f"/a{os.pathsep}b"
     gemini, qwen, copilot, pi = (
-        one.discovery(1, "token", [odd, "/c"]) for one in CLIENTS
+        client.discovery(1, "token", [odd, "/c"]) for client in CLIENTS
     )
     assert copilot["workspaceFolders"] == [odd, "/c"]
     assert gemini["workspacePath"] == "/c"
@@ -92,5 +94,5 @@ def test_a_root_with_a_separator_is_sent_where_that_is_read() -> None:
 def test_a_client_is_known_by_its_command(
     commands: list[str], expected: Client | None
 ) -> None:
-    lists = [[word.replace("_", " ") for word in one.split()] for one in commands]
+    lists = [[word.replace("_", " ") for word in words.split()] for words in commands]
     assert {client_of(command) for command in lists} == {expected}

@@ -16,7 +16,7 @@ def test_a_malformed_argument_is_named(alone: Alone, cli: FakeCli) -> None:
         ("closeDiff", {}, "filePath"),
         ("openDiff", text, "filePath"),
         ("openDiff", {"filePath": "/a"}, "newContent"),
-        *(("openDiff", {"filePath": one, **text}, "filePath") for one in odd),
+        *(("openDiff", {"filePath": path, **text}, "filePath") for path in odd),
     ]
     for name, arguments, field in calls:
         result = cli.tool(name, **arguments)["result"]

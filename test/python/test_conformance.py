@@ -101,7 +101,7 @@ def test_dynamic_port(scene: Scene, start: Start) -> None:
 def test_loopback_only(scene: Scene) -> None:
     process = psutil.Process(scene.emacs.process.pid)
     listening = [c for c in process.net_connections() if c.status == "LISTEN"]
-    assert {one.laddr[0] for one in listening} == {"127.0.0.1"}
+    assert {connection.laddr[0] for connection in listening} == {"127.0.0.1"}
 
 
 def test_discovery_file(scene: Scene) -> None:
@@ -133,7 +133,7 @@ def test_discovery_mode(scene: Scene) -> None:
 def test_token_required(scene: Scene) -> None:
     token = scene.emacs.token
     wrong = "", "Bearer", "Bearer wrong", f"Basic {token}", token, f"bearer {token}"
-    for headers in ({}, *({"Authorization": one} for one in wrong)):
+    for headers in ({}, *({"Authorization": value} for value in wrong)):
         for method in ("GET", "POST", "PUT"):
             for path in ("/mcp", "/tools", "/other"):
                 status, _, body = scene.cli.request(method, b"{}", headers, path)

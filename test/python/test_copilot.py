@@ -72,7 +72,7 @@ def test_clients_that_do_not_name_themselves_share_no_session(
     clis = [Nameless(alone.port, alone.token + ".copilot") for _ in range(2)]
     for cli in clis:
         cli.connect()
-    first, second = (one.session_id for one in clis)
+    first, second = (client.session_id for client in clis)
     assert first != second
     until(lambda: alone.emacs.sessions[-1] == [first, second])
     for cli in clis:
@@ -306,8 +306,8 @@ def test_a_selection_has_its_start_and_end(
     params: Any = Copilot().context([File("/x", 2), file])["params"]
     assert (params["filePath"], params["fileUrl"]) == ("/a b", "file:///a%20b")
     selection = params["selection"]
-    found = [tuple(selection[one].values()) for one in ("start", "end")]
-    assert (found, selection["isEmpty"]) == ([start, end], not text)
+    positions = [tuple(selection[side].values()) for side in ("start", "end")]
+    assert (positions, selection["isEmpty"]) == ([start, end], not text)
 
 
 def test_without_an_active_file_the_selection_is_empty() -> None:

@@ -108,7 +108,7 @@ def test_each_client_has_its_private_file(tmp_path: Path) -> None:
             "ppid": own,
             "host": this_host(),
         }
-        assert [_mode(one) for one in (path, path.parent)] == [0o600, 0o700]
+        assert [_mode(private) for private in (path, path.parent)] == [0o600, 0o700]
         assert list(path.parent.iterdir()) == [path]
         path.unlink()
         files.update(("/a", "/b"))
@@ -248,7 +248,7 @@ def test_no_token_goes_into_a_workspace_root_or_to_another_user(
     files = _files(tmp_path / "own")
     files.search_also([str(root / ".tmp"), str(tmp_path / "link"), str(root)])
     files.update((str(root),))
-    assert {one for _, one in files.refused((str(root),))} == {str(root)}
+    assert {root_name for _, root_name in files.refused((str(root),))} == {str(root)}
     assert len(files.refused((str(root),))) == 3
     assert list((root / ".tmp").iterdir()) == []
     # A directory becomes a root.

@@ -41,8 +41,8 @@ def test_emacs_learns_where_a_client_runs_searches_and_is_connected(
         ) as child:
             emacs = start()
             with editor.accept()[0]:
-                known = map(plist, emacs.call("processes"))
-                facts = next(facts for facts in known if facts["pid"] == child.pid)
+                processes = map(plist, emacs.call("processes"))
+                facts = next(facts for facts in processes if facts["pid"] == child.pid)
             # A discovery file is written there as well.
             temporary = str(tmp_path / "temporary")
             answer = plist(

@@ -170,9 +170,9 @@ def test_any_request_is_answered_or_ended(
     _fuzz(inputs, 0.7, attack)
     _works(alone, cli, events)
     until(lambda: _descriptors() <= descriptors + 2)
-    bad = [one.getMessage() for one in caplog.records if one.levelno > 30]
+    bad = [record.getMessage() for record in caplog.records if record.levelno > 30]
     assert bad == []
-    assert not any(one.exc_info for one in caplog.records)
+    assert not any(record.exc_info for record in caplog.records)
 
 
 forms = st.recursive(

@@ -19,11 +19,11 @@ def test_an_old_python_can_read_the_refusal_with_the_remedy() -> None:
 
 
 def test_nothing_is_printed_but_the_remedy_when_packages_are_missing() -> None:
-    found = run_python("-S", "-m", "gemini_companion_epc")
-    assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr.startswith("Missing or incompatible Python package: epc, ")
-    assert f"{sys.executable} -m pip install 'epc>=0.0.5,<0.1' 'sexp" in found.stderr
-    assert found.stderr.count("\n") == 1
+    result = run_python("-S", "-m", "gemini_companion_epc")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("Missing or incompatible Python package: epc, ")
+    assert f"{sys.executable} -m pip install 'epc>=0.0.5,<0.1' 'sexp" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_settings_by_which_pip_installs_elsewhere_are_named(tmp_path: Path) -> N
     for section, name in (("global", "target"), ("install", "prefix")):
         top = index if section == "global" else f"{index}[install]\n"
         file.write_text(f"{top}{name} = /a b\n")
-        found = f"Setting of pip: {section}.{name}='/a b'\n"
-        assert run_python("-c", settings).stdout == f"{found}1\n"
+        finding = f"Setting of pip: {section}.{name}='/a b'\n"
+        assert run_python("-c", settings).stdout == f"{finding}1\n"
         without = run_python("-S", "-c", call.format("check_packages")).stdout
-        assert without == f"Packages not importable: {names}\n{found}1\n"
+        assert without == f"Packages not importable: {names}\n{finding}1\n"

@@ -33,20 +33,20 @@ COMMAND = "rm -rf build && echo 'ä 日本 \u202e'\n\techo \"done\" \x07"
 TOOL_INPUT = {"command": COMMAND, "description": "Do it", "is_background": False}
 
 
-def event(tool: str = "run_shell_command", **given: object) -> Facts:
+def event(tool: str = "run_shell_command", **arguments: object) -> Facts:
     """Return what Qwen Code sends to its hook before it asks."""
     return {
         "hook_event_name": "PermissionRequest",
         "cwd": "/usr",
         "tool_name": tool,
-        "tool_input": given or TOOL_INPUT,
+        "tool_input": arguments or TOOL_INPUT,
     }
 
 
 class Hook:
     """A hook that a shell of a CLI has started, in a group of its own."""
 
-    def __init__(self, asked: Facts) -> None:
+    def __init__(self, event: Facts) -> None:
         main = f"import runpy; runpy.run_path({program.__file__!r})['main']()"
         hook = shlex.join([sys.executable, "-c", main, "qwen", "--permission"])
         line = f"{hook} || echo {{}}"
@@ -57,7 +57,7 @@ class Hook:
             start_new_session=True,
         )
         assert self.cli.stdin
-        self.cli.stdin.write(json.dumps(asked).encode())
+        self.cli.stdin.write(json.dumps(event).encode())
         self.cli.stdin.close()
 
     def output(self) -> Any:
@@ -85,8 +85,8 @@ def ask(tmp_path: Path) -> Iterator[AskHook]:
     (tmp_path / "home" / ".qwen").mkdir(parents=True)
     hooks: list[Hook] = []
 
-    def ask(asked: Facts | None = None) -> Hook:
-        hooks.append(Hook(asked or event()))
+    def ask(facts: Facts | None = None) -> Hook:
+        hooks.append(Hook(facts or event()))
         return hooks[-1]
 
     yield ask
@@ -255,8 +255,8 @@ def test_only_the_first_answer_counts(emacs: FakeEmacs, ask: AskHook) -> None:
 
 def withdrawn(emacs: FakeEmacs, question_id: str) -> str:
     """Return how the question was withdrawn, as Emacs is told."""
-    found, how = emacs.expect("withdrawn")
-    assert found == question_id
+    question, how = emacs.expect("withdrawn")
+    assert question == question_id
     return str(how.value())
 
 
@@ -364,8 +364,8 @@ NOT_ASKED: list[Facts] = [
 def test_what_emacs_is_not_asked(emacs: FakeEmacs, ask: AskHook) -> None:
     asked_by(emacs, allow)
     emacs.call("roots-update", ["/usr"])
-    for asked in NOT_ASKED:
-        assert ask({"cwd": "/usr", **asked}).output() == {}, asked
+    for facts in NOT_ASKED:
+        assert ask({"cwd": "/usr", **facts}).output() == {}, facts
     assert all(name != "ask" for name, _ in emacs.epc.calls.queue)
     assert ask({**event(), "cwd": "/usr"}).output() == decision("allow")
 
@@ -379,17 +379,17 @@ QUESTION = {
 
 
 def test_a_plan_and_a_question_have_no_yes(emacs: FakeEmacs, ask: AskHook) -> None:
-    for asked, kind in (
+    for question, kind in (
         (event("exit_plan_mode", plan="# One\u202e"), "plan"),
         (event("ask_user_question", questions=[QUESTION]), "inquiry"),
     ):
         asked_by(emacs, allow)
-        assert ask(asked).output() == {}
+        assert ask(question).output() == {}
         facts, shown, _ = asked_in(emacs)
         assert shown["kind"] == kind
         assert withdrawn(emacs, facts["id"]) == "returned"
         asked_by(emacs, refuse("word for\nword"))
-        assert ask(asked).output() == decision("deny", message="word for\nword")
+        assert ask(question).output() == decision("deny", message="word for\nword")
         asked_in(emacs)
 
 
@@ -430,22 +430,24 @@ def test_what_each_cli_asks() -> None:
     assert copilot
     assert gemini.answer({}) is copilot.answer({}) is None
 
-    asked = gemini.question(notice({"type": "exec", "command": COMMAND}))
-    assert asked == Question("Shell", COMMAND)
-    asked = gemini.question(notice({"type": "mcp", "serverName": "s", "toolName": "t"}))
-    assert asked == Question("s/t", is_partial=True)
-    asked = gemini.question(notice({"type": "info", "prompt": "p", "urls": ["u"]}))
-    assert asked == Question("URL", None, {"prompt": "p", "urls": ["u"]})
+    question = gemini.question(notice({"type": "exec", "command": COMMAND}))
+    assert question == Question("Shell", COMMAND)
+    question = gemini.question(
+        notice({"type": "mcp", "serverName": "s", "toolName": "t"})
+    )
+    assert question == Question("s/t", is_partial=True)
+    question = gemini.question(notice({"type": "info", "prompt": "p", "urls": ["u"]}))
+    assert question == Question("URL", None, {"prompt": "p", "urls": ["u"]})
     plan = {"type": "info", "title": "Enter Plan Mode", "prompt": "This restricts"}
-    asked = gemini.question(notice(plan))
-    assert asked == Question("Enter Plan Mode", None, {"prompt": "This restricts"})
+    question = gemini.question(notice(plan))
+    assert question == Question("Enter Plan Mode", None, {"prompt": "This restricts"})
     others: list[Any] = [{"type": "edit"}, {"type": "ask_user"}, {"type": "exec"}, []]
     for details in others:
         assert gemini.question(notice(details)) is None
 
-    asked = qwen.question(event("mcp__s__t", a=1, b={"c": "d"}))
-    assert asked
-    assert json.loads(asked.as_text())["arguments"] == [
+    question = qwen.question(event("mcp__s__t", a=1, b={"c": "d"}))
+    assert question
+    assert json.loads(question.as_text())["arguments"] == [
         ["a", "1"], ["b", '{"c": "d"}']
     ]  # fmt: skip
 
@@ -498,9 +500,9 @@ def test_what_each_cli_asks_besides_permissions(
     schema = {"properties": {"color": color, "sizes": sizes}}
     tool: Facts = {"cwd": "/", "toolName": "ask_user"}
     tool["toolArgs"] = {"message": "Which one?", "requestedSchema": schema}
-    asked = copilot.question(tool)
-    assert asked
-    assert asked.choices == [
+    question = copilot.question(tool)
+    assert question
+    assert question.choices == [
         Choice("Which one?", "Color", [("red", ""), ("1", "")], False),
         Choice("How large?", "sizes", [("S", "")], True),
     ]
@@ -512,9 +514,9 @@ def test_what_each_cli_asks_besides_permissions(
     for odd in (None, {}, {"message": ""}, {"requestedSchema": 1}):
         assert copilot.question({**tool, "toolArgs": odd}) is None
     notified = {"notification_type": "elicitation_dialog", "message": "Information"}
-    asked = copilot.question(notified)
-    assert asked
-    assert asked.is_partial
+    question = copilot.question(notified)
+    assert question
+    assert question.is_partial
 
     # Its plan is in a file, which may be missing.
     monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
@@ -526,9 +528,9 @@ def test_what_each_cli_asks_besides_permissions(
     both = Question("Plan", None, {"summary": "Do it"}, kind="plan", plan="# One")
     assert copilot.question(leave) == both
     (tmp_path / "plan.md").write_text("elsewhere")
-    asked = copilot.question({**leave, "sessionId": "../"})
-    assert asked
-    assert asked.plan == "Do it"
+    question = copilot.question({**leave, "sessionId": "../"})
+    assert question
+    assert question.plan == "Do it"
 
 
 def copilot_asks(hooks: Hooks, message: str) -> Question | None:
@@ -539,8 +541,8 @@ def copilot_asks(hooks: Hooks, message: str) -> Question | None:
 
 def test_a_question_of_a_terminal_is_shown_at_once(emacs: FakeEmacs) -> None:
     """Gemini CLI asks when its hook has returned, so that waits for no Emacs."""
-    asked = notice({"type": "exec", "command": COMMAND})
-    body = {"method": "event", "pid": os.getpid(), "event": asked}
+    question = notice({"type": "exec", "command": COMMAND})
+    body = {"method": "event", "pid": os.getpid(), "event": question}
     began = time.monotonic()
     answer = program.post(emacs.port, emacs.token, json.dumps(body).encode(), BOUND)
     took = time.monotonic() - began

@@ -77,8 +77,8 @@ async def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
             clients.enter_context(second.accept()[0])
         clients.enter_context(_connect(port.number))
         clients.enter_context(second.accept()[0])
-        for one in accepted:
-            one.close()
+        for connection in accepted:
+            connection.close()
     second.close()
 
 
@@ -93,7 +93,7 @@ def test_a_private_socket_leads_to_the_port(
         port = UnixPort(alone.port)
         for _ in range(2):
             alone.do(port.listen, socket_name(), "COPILOT_HOME")
-        modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)]
+        modes = [stat.S_IMODE(name.stat().st_mode) for name in (path, path.parent)]
         assert modes == [0o600, 0o700]
         cli.initialize()
         for _ in range(2):
@@ -123,9 +123,9 @@ def test_a_socket_that_a_killed_process_with_this_pid_left_is_replaced(
     alone: Alone, cli: FakeCli, socket_path: Path
 ) -> None:
     others = [socket_path.with_name(f"{number}.sock") for number in (dead_pid(), 1)]
-    for one in (socket_path, *others):
+    for socket_file in (socket_path, *others):
         with socket.socket(socket.AF_UNIX) as stale:
-            stale.bind(os.fspath(one))
+            stale.bind(os.fspath(socket_file))
     socket_path.with_name(f"{10**30}.sock").mkdir()
     port = UnixPort(alone.port)
     alone.do(port.listen, socket_name(), "COPILOT_HOME")
@@ -134,7 +134,7 @@ def test_a_socket_that_a_killed_process_with_this_pid_left_is_replaced(
         peer.settimeout(BOUND)
         peer.connect(os.fspath(socket_path))
         assert cli.post(PING, peer)[0] == 200
-    assert [one.exists() for one in others] == [False, True]
+    assert [socket_file.exists() for socket_file in others] == [False, True]
     alone.do(port.close)
 
 
@@ -145,7 +145,9 @@ def test_a_socket_that_cannot_be_made_is_named_with_the_remedy(
     socket_path.mkdir()
     with pytest.raises(OSError, match="is a directory") as problem:
         alone.do(port.listen, socket_name(), "COPILOT_HOME")
-    assert all(one in str(problem.value) for one in (f"{socket_path}:", "COPILOT_HOME"))
+    assert all(
+        word in str(problem.value) for word in (f"{socket_path}:", "COPILOT_HOME")
+    )
     socket_path.rmdir()
     alone.do(port.listen, socket_name(), "COPILOT_HOME")
     # Nothing is raised at the end, whatever has the name.
@@ -156,5 +158,5 @@ def test_a_socket_that_cannot_be_made_is_named_with_the_remedy(
     monkeypatch.setenv("COPILOT_HOME", os.fspath(socket_path.with_name("x" * 100)))
     with pytest.raises(OSError, match="too long") as problem:
         alone.do(port.listen, socket_name(), "COPILOT_HOME")
-    assert all(one in str(problem.value) for one in ("xxx/ide/", "COPILOT_HOME"))
+    assert all(word in str(problem.value) for word in ("xxx/ide/", "COPILOT_HOME"))
     alone.do(port.close)

@@ -38,9 +38,9 @@ def _accepted(server: socket.socket) -> tuple[str, int]:
 
 
 def _process_of(peer: tuple[str, int], port: int) -> Process | None:
-    found = process_of(peer, port, 1)
-    assert system.is_own_peer(peer, port, ()) == (found is not None)
-    return found
+    process = process_of(peer, port, 1)
+    assert system.is_own_peer(peer, port, ()) == (process is not None)
+    return process
 
 
 @pytest.mark.usefixtures("way")
@@ -99,9 +99,9 @@ def test_neither_a_request_nor_a_cli_of_this_emacs_costs_a_search(
         with subprocess.Popen(shell, stdin=PIPE, stdout=PIPE) as started:
             peer = _accepted(server)
             assert system.is_own_peer(peer, port, ())
-            found = process_of(peer, port, os.getpid())
-            assert found
-            assert psutil.Process(found.pid).ppid() == started.pid
+            process = process_of(peer, port, os.getpid())
+            assert process
+            assert psutil.Process(process.pid).ppid() == started.pid
             started.communicate(b"\n\n")
 
 
@@ -131,9 +131,9 @@ def test_a_process_is_not_taken_for_one_that_it_has_just_started() -> None:
             client.set_inheritable(True)
             command = [sys.executable, "-c", "input()"]
             with subprocess.Popen(command, stdin=PIPE, close_fds=False) as started:
-                found = process_of(client.getsockname(), address[1], os.getpid())
+                process = process_of(client.getsockname(), address[1], os.getpid())
                 started.communicate(b"\n")
-    assert found == HERE
+    assert process == HERE
 
 
 def test_a_long_search_delays_no_client(serve_alone: ServeAlone, cli_of: CliOf) -> None:

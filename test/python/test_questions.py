@@ -109,9 +109,11 @@ def test_references_are_grouped_by_file_and_line(alone: Alone, tmp_path: Path) -
     root = tmp_path
     long = "y = " + "before." * 20 + "word" + ".after" * 20
     texts = ["def word():", long, "    word,", "  def word():"]
-    found = [[str(root / "a.py"), line, text] for line, text in enumerate(texts, 1)]
-    found.append([str(root / "b.py"), 3, "def word():"])
-    alone.answer({"total": 5, "locations": found})
+    references = [
+        [str(root / "a.py"), line, text] for line, text in enumerate(texts, 1)
+    ]
+    references.append([str(root / "b.py"), 3, "def word():"])
+    alone.answer({"total": 5, "locations": references})
     text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
     count, a, one, two, three, b, four = text.split("\n")
     assert [count, a, one, three, b, four] == [
@@ -125,8 +127,8 @@ def test_references_are_grouped_by_file_and_line(alone: Alone, tmp_path: Path) -
 
 def test_a_long_answer_is_cut_and_can_be_resumed(alone: Alone, tmp_path: Path) -> None:
     root = tmp_path
-    found = [[str(root / f"{n}{40 * 'd'}"), n, "x" * 200] for n in range(100)]
-    alone.answer({"total": 1234, "locations": found})
+    references = [[str(root / f"{n}{40 * 'd'}"), n, "x" * 200] for n in range(100)]
+    alone.answer({"total": 1234, "locations": references})
     text = text_of(call(alone, root, "references", file="a.py", symbol="x", after=200))
     assert len(text) <= LONGEST_ANSWER
     *_, last_place, rest = text.split("\n")
@@ -247,9 +249,9 @@ def test_the_end_of_a_rename_is_a_text(
     arguments = {"file": "a.py", "symbol": "one", "new_name": "uno"}
     result = call(alone, tmp_path, "rename_symbol", **arguments)
     assert text_of(result) == text
-    ((kind, asked, _),) = alone.emacs.asked
-    assert (kind, asked["path"]) == ("rename", str(tmp_path / "a.py"))
-    assert (asked["symbol"], asked["new"]) == ("one", "uno")
+    ((kind, facts, _),) = alone.emacs.asked
+    assert (kind, facts["path"]) == ("rename", str(tmp_path / "a.py"))
+    assert (facts["symbol"], facts["new"]) == ("one", "uno")
     bad = call(alone, tmp_path, "rename_symbol", file="a.py", symbol="one")
     assert bad["isError"]
 
@@ -258,10 +260,10 @@ def test_a_cli_that_does_not_wait_has_no_renames(alone: Alone) -> None:
     names = [tool["name"] for tool in TOOLS]
     assert names[-1] == "rename_symbol"
     questions = Questions(alone.config, alone.emacs, lambda: ["/"])
-    asked = {"directory": "/", "method": "list"}
+    body = {"directory": "/", "method": "list"}
     rename = {"directory": "/", "method": "call", "name": "rename_symbol"}
     for client in CLIENTS:
-        answer = asyncio.run(questions.answer(client, asked))
+        answer = asyncio.run(questions.answer(client, body))
         listed = [tool["name"] for tool in answer["tools"]]
         assert listed == (names if client.awaits_tools else names[:-1])
         assert questions.renames(client, rename) == client.awaits_tools
@@ -301,8 +303,8 @@ def test_the_course_of_a_turn_reaches_emacs(
     event["notification_type"] = notification
     body = {"method": "event", "event": event, "pid": os.getpid()}
     assert request(alone.port, token, body) == (200, {})
-    ((asked, facts, _),) = alone.emacs.asked
-    assert (asked, facts["event"], facts["prompt"]) == ("turn", kind, "Fix it")
+    ((method, facts, _),) = alone.emacs.asked
+    assert (method, facts["event"], facts["prompt"]) == ("turn", kind, "Fix it")
     assert facts["pids"][0] == os.getpid()
     assert os.getppid() in facts["pids"]
 

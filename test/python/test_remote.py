@@ -89,8 +89,8 @@ class Far:
         return self.alone.remote_facts[-1]
 
     def cli(self) -> FakeCli:
-        (found,) = self.directory.glob("tmp/gemini/ide/*.json")
-        content = json.loads(found.read_text())
+        (discovery_file,) = self.directory.glob("tmp/gemini/ide/*.json")
+        content = json.loads(discovery_file.read_text())
         server = SimpleNamespace(port=content["port"], token=content["authToken"])
         return self._cli_of(server)
 
@@ -241,13 +241,13 @@ def test_a_host_comes_back_before_texts_that_take_long(
     ignored.write_text("secret\n")
     os.kill(facts["pid"], signal.SIGKILL)
     reports = far.alone.remote_facts
-    until(lambda: [one["state"] for one in reports[-2:]] == ["lost", "connected"])
+    until(lambda: [report["state"] for report in reports[-2:]] == ["lost", "connected"])
     assert far.copy(ignored).read_text() == "secret\n"
     assert far.copy(large).read_text() == "old\n" * 125_000
     until(lambda: far.copy(large).read_text() == large.read_text())
     reports.clear()
     ignored.write_text("more\n")
-    until(lambda: [one["state"] for one in reports] == ["connected"])
+    until(lambda: [report["state"] for report in reports] == ["connected"])
     assert far.copy(ignored).read_text() == "more\n"
 
 
@@ -263,7 +263,7 @@ def test_each_host_has_its_own_token_and_its_own_files(
     streams = [cli.connect() for cli in clis.values()]
     until(lambda: [len(ids) for ids in alone.emacs.sessions][-1:] == [3])
     copies = [str(far.copy(Path("/srv", far.directory.name))) for far in (a, b)]
-    names = ["/here", *copies, *(str(shared / one) for one in ("c", "link/c"))]
+    names = ["/here", *copies, *(str(shared / part) for part in ("c", "link/c"))]
     # A link may lead to another file on the other host.
     (shared / "link").symlink_to("/srv")
     mirror_of_b = b.outpost.mirror
@@ -272,8 +272,8 @@ def test_each_host_has_its_own_token_and_its_own_files(
     ]
     assert names_of_b == [names[3], str(b.copy(Path("/workspace/link/c")))]
     alone.do(alone.sessions.broadcast, [File(x, 1) for x in names])
-    found = [paths_of(one.next()) for one in streams]
-    assert found == [["/here", *names[3:]], ["/srv/a"], ["/srv/b", "/workspace/c"]]
+    paths = [paths_of(part.next()) for part in streams]
+    assert paths == [["/here", *names[3:]], ["/srv/a"], ["/srv/b", "/workspace/c"]]
     for host, cli in clis.items():
         for other, another in clis.items():
             thief = FakeCli(cli.port, another.token)
@@ -436,14 +436,14 @@ def test_only_own_stale_files_of_this_host_are_removed(
     far.alone.hosts = Hosts(port, far.alone.remote_facts.append, lambda name: ())
     own = lock.with_name(f"{far.connect()['port']}.lock")
     assert (lock.read_text(), own.exists()) == ("here", True)
-    (found,) = directory.iterdir()
-    assert found.stat().st_mode & 0o777 == 0o600
-    content = found.read_text()
-    found.unlink()
-    until(found.exists)  # It is written again.
-    assert found.read_text() == content
+    (path,) = directory.iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    content = path.read_text()
+    path.unlink()
+    until(path.exists)  # It is written again.
+    assert path.read_text() == content
     far.alone.run(far.alone.hosts.stop(far.name))
-    until(lambda: not found.exists())
+    until(lambda: not path.exists())
     stale = {"ideInfo": {"name": "emacs"}, "ppid": dead_pid(), "host": "another"}
     (directory / "other.json").write_text(json.dumps(stale))
     (directory / "link.json").symlink_to("/dev/zero")
@@ -452,7 +452,7 @@ def test_only_own_stale_files_of_this_host_are_removed(
     (directory / "stale.json").write_text(json.dumps(stale))
     assert far.connect()["problems"] == []
     names = {"other.json", "link.json", "fifo.json"}
-    assert {one.name for one in directory.iterdir()} > names
+    assert {file.name for file in directory.iterdir()} > names
     assert not (directory / "stale.json").exists()
 
 
@@ -497,8 +497,8 @@ def test_the_oldest_copies_go_when_there_are_too_many(
         return False
 
     until(has_room)
-    found = [far.copy(far.project / name).exists() for name in names]
-    assert found == [True, False, True, True]
+    exist = [far.copy(far.project / name).exists() for name in names]
+    assert exist == [True, False, True, True]
 
 
 HELLO = "echo gemini-companion-outpost; echo nonsense"
@@ -602,14 +602,14 @@ def test_a_directory_that_cannot_be_a_root_is_reported(far: Far, name: str) -> N
     never = ("/none", "/", "/usr/..", home, str(far.directory / "link"))
     facts = far.connect(directories=(*never, f"{home}/notes"))
     assert facts["roots"][-1] == [f"{home}/notes", f"{home}/notes"]
-    assert facts["roots"][:-1] == [[one, None] for one in never]
+    assert facts["roots"][:-1] == [[directory, None] for directory in never]
     # Another directory is added to a connected host, after the disk was full.
-    (found,) = far.directory.glob("tmp/gemini/ide/*.json")
-    Path(f"{found}.tmp").touch()
+    (discovery_file,) = far.directory.glob("tmp/gemini/ide/*.json")
+    Path(f"{discovery_file}.tmp").touch()
     directories = [home, str(far.project / "sub")]
     facts = far.connect(directories=directories)
     assert facts["roots"] == [[home, None], [directories[1], str(far.project)]]
-    assert json.loads(found.read_text())["workspacePath"] == str(far.project)
+    assert json.loads(discovery_file.read_text())["workspacePath"] == str(far.project)
 
 
 def test_an_innocent_process_with_the_number_of_an_outpost_gets_no_signal(
@@ -692,7 +692,7 @@ def test_a_mirror_that_is_no_longer_our_own_ends_the_connection(
         expected = "is not a directory" if way == "link" else "belongs to another user"
         assert expected in problem
         assert theirs.read_text() == "victim\n"
-        assert [one.name for one in mirror.iterdir()] == [".draft"]
+        assert [path.name for path in mirror.iterdir()] == [".draft"]
         # It is not used when it is tried again, either.
         assert far.connect()["state"] == "ended"
         if way == "link":
@@ -774,13 +774,13 @@ def test_a_host_stores_only_what_it_was_asked_for(
     far.update(file)
     far.update(file)  # The lines before have been read.
 
-    copies = [str(one)[len(str(top)) :] for one in top.rglob("*") if one.is_file()]
-    named = {one for one in copies if one[:2] not in ("/x", "/z")}
+    copies = [str(path)[len(str(top)) :] for path in top.rglob("*") if path.is_file()]
+    named = {path for path in copies if path[:2] not in ("/x", "/z")}
     assert named == {*wanted, str(file)}
     assert far.copy(file).is_symlink()
-    regular = [one for one in top.rglob("*") if stat.S_ISREG(one.lstat().st_mode)]
+    regular = [path for path in top.rglob("*") if stat.S_ISREG(path.lstat().st_mode)]
     assert len(regular) == 3
-    assert sum(one.stat().st_size for one in regular) == 300_000
+    assert sum(path.stat().st_size for path in regular) == 300_000
     assert len([*top.rglob("*")]) < 80
     # So many files were asked for that there is no room.
     problems = []
@@ -791,7 +791,7 @@ def test_a_host_stores_only_what_it_was_asked_for(
             problems.append(str(error))
     assert len(problems) == 3
     assert "too many files" in problems[0]
-    used = sum(one.lstat().st_blocks * 512 for one in top.rglob("*"))
+    used = sum(path.lstat().st_blocks * 512 for path in top.rglob("*"))
     assert used < 2_000_000
 
 

@@ -30,15 +30,15 @@ def test_list_has_a_hash_for_each_package_and_names_no_index(name: str) -> None:
 
 def test_what_is_asked_for_is_checked_and_listed() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
-    assert found
-    asked = [Requirement(line) for line in re.findall('"([^"]+)"', found[1])]
-    assert asked == [*map(Requirement, NEEDED_PACKAGES.values())]
+    match = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
+    assert match
+    requirements = [Requirement(line) for line in re.findall('"([^"]+)"', match[1])]
+    assert requirements == [*map(Requirement, NEEDED_PACKAGES.values())]
     listed = HASHED.findall(entries("requirements.txt"))
-    for one in asked:
-        versions = [version for name, version, _ in listed if name == one.name]
+    for requirement in requirements:
+        versions = [version for name, version, _ in listed if name == requirement.name]
         assert versions
-        assert all(map(one.specifier.contains, versions))
+        assert all(map(requirement.specifier.contains, versions))
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,15 @@ def test_what_is_asked_for_is_checked_and_listed() -> None:
 def test_recipe_has_all_files_that_the_server_runs(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     patterns = re.findall(r'"(python/gemini_companion_epc/[^"]+)"', text)
-    found = {path for pattern in patterns for path in ROOT.glob(pattern)}
-    assert {*PACKAGE.glob("*.py"), PACKAGE / "outpost.js"} <= found
-    assert {*PACKAGE.glob("extensions/*")} <= found
+    paths = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    assert {*PACKAGE.glob("*.py"), PACKAGE / "outpost.js"} <= paths
+    assert {*PACKAGE.glob("extensions/*")} <= paths
 
 
 def test_no_other_module_knows_the_system() -> None:
     asks = re.compile(r"sys\.platform|os\.name|hasattr\((os|socket|signal)|/proc/")
-    found = {
+    names = {
         path.name for path in PACKAGE.glob("*.py") if asks.search(path.read_text())
     }
     # The bridge is a program that runs without the package.
-    assert found - {"bridge.py"} == {"system.py"}
+    assert names - {"bridge.py"} == {"system.py"}

@@ -26,8 +26,8 @@ RUNS = "hypercorn: Running on"
 
 
 def _discovery(emacs: FakeEmacs) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_discovery_file(emacs).read_text())
-    return found
+    facts: dict[str, Any] = json.loads(_discovery_file(emacs).read_text())
+    return facts
 
 
 def _discovery_file(emacs: FakeEmacs) -> Path:
@@ -68,16 +68,18 @@ def test_roots_reach_clients_and_clients_emacs(
         until(_discovery_file(emacs).exists)
     for roots in ([tmp_path, emacs.tmp], [tmp_path]):
         emacs.call("roots-update", [str(root) for root in roots])
-        found = _discovery(emacs)
-        assert found["workspacePath"] == os.pathsep.join(map(os.path.realpath, roots))
-        assert (found["port"], found["authToken"]) == (emacs.port, emacs.token)
+        discovery = _discovery(emacs)
+        assert discovery["workspacePath"] == os.pathsep.join(
+            map(os.path.realpath, roots)
+        )
+        assert (discovery["port"], discovery["authToken"]) == (emacs.port, emacs.token)
     cli = cli_of(emacs)
     cli.connect()
     facts = {"id": cli.session_id, "pid": os.getpid(), "directory": os.getcwd()}
 
     def has_facts(args: list[Any]) -> bool:
-        found = plist(args[0][0])
-        return {**facts, "version": "1"}.items() <= found.items()
+        discovery = plist(args[0][0])
+        return {**facts, "version": "1"}.items() <= discovery.items()
 
     emacs.epc.until("sessions-update", has_facts)
 
@@ -224,8 +226,8 @@ def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> No
     assert events.end()
     assert events.nothing()
     assert first.wait() == 0
-    found = _discovery(second)
-    assert (found["port"], found["authToken"]) == (first.port, first.token)
+    discovery = _discovery(second)
+    assert (discovery["port"], discovery["authToken"]) == (first.port, first.token)
     with ThreadPoolExecutor() as pool:
         closing = pool.submit(cli.close_diff, "/a")
         second.call("adopt-diff", diff_id, session, path, text)
@@ -348,14 +350,14 @@ def test_what_is_made_is_private_whatever_the_umask(
     monkeypatch.setenv("QWEN_HOME", str(home))
     (tmp_path / "qwen").touch(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    known = set(tmp_path.rglob("*"))
+    paths_before = set(tmp_path.rglob("*"))
     previous = os.umask(0)
     try:
         emacs = start(tmp=tmp_path, log_file=str(tmp_path / "log" / "of" / "server"))
     finally:
         os.umask(previous)
     until((home / "ide" / f"{emacs.port}.lock").exists)
-    made = set(tmp_path.rglob("*")) - known
+    made = set(tmp_path.rglob("*")) - paths_before
     assert {"gemini", "new", "of", "server"} < {path.name for path in made}
     assert {path.name for path in made if path.stat().st_mode & 0o077} == set()
 

@@ -22,7 +22,9 @@ def test_a_sweep_removes_the_files_of_dead_servers_of_this_user_only(
     Path(name(10**30), "sub").mkdir(parents=True)
     own = Path(texts.pack("x" * LARGE_TEXT)[1])
     # On another host, or of the user.
-    others = {f"gemini-companion-{one}{dead_pid()}-11" for one in ("", "0123456789ab-")}
+    others = {
+        f"gemini-companion-{prefix}{dead_pid()}-11" for prefix in ("", "0123456789ab-")
+    }
     for other in others:
         (tmp_path / other / "sub").mkdir(parents=True)
     if os.geteuid() == 0:

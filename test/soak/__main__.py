@@ -125,8 +125,8 @@ class Soak:
 
     def _make_clis(self) -> None:
         (path,) = self._scratch.discovery_files()
-        found = json.loads(path.read_text(encoding="utf-8"))
-        server = (found["port"], found["authToken"])
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        server = (facts["port"], facts["authToken"])
         for number in range(CLIS):
             chance = random.Random(self._random.random())
             directory = self._scratch.project / f"c{number}"
@@ -206,7 +206,9 @@ class Soak:
         sessions = [cli.session for cli in self._clis if cli.session]
         # An outcome needs a stream, and the server may just have been replaced.
         await to_thread(
-            eventually, lambda: all(one.is_listening for one in sessions), "streams"
+            eventually,
+            lambda: all(listener.is_listening for listener in sessions),
+            "streams",
         )
         for session in sessions:
             # The server is stopped when the CLI opens the next stream.
@@ -281,9 +283,9 @@ class Soak:
             *(f"  {what:<34} {count:6d}" for what, count in sorted(log.counts.items())),
             "memory, MiB  reviews   Emacs    live  server",
             *(
-                f"             {one.reviews:7d} {one.emacs:7.1f} "
-                f"{one.live:7.1f} {one.server:7.1f}"
-                for one in self.samples
+                f"             {sample.reviews:7d} {sample.emacs:7.1f} "
+                f"{sample.live:7.1f} {sample.server:7.1f}"
+                for sample in self.samples
             ),
             f"problems     {len(log.problems)}",
         ]

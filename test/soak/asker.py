@@ -34,8 +34,8 @@ def tell(**facts: object) -> None:
 def asked_of(text: str) -> dict[str, Any]:
     """Return the tool and its input by which the model asks about ``text``."""
     if KIND != "plans":
-        given = {"command": text, "description": "Do it"}
-        return {"tool_name": "run_shell_command", "tool_input": given}
+        arguments = {"command": text, "description": "Do it"}
+        return {"tool_name": "run_shell_command", "tool_input": arguments}
     if len(text) % 2:
         return {"tool_name": "exit_plan_mode", "tool_input": {"plan": text}}
     options = [{"label": label, "description": text} for label in ("red", "blue")]

@@ -224,8 +224,8 @@ class Session:
                     self.log.problem(f"{path}: accepted another text")
                 diff.end(how)
                 return
-        known = [(d.mark, d.ends) for d in self.diffs.get(path, [])[-3:]]
-        what = f"{how} {text and text[:30]!r} again: {known}"
+        outcomes = [(d.mark, d.ends) for d in self.diffs.get(path, [])[-3:]]
+        what = f"{how} {text and text[:30]!r} again: {outcomes}"
         self.log.problem(f"{self._cli.name} {path}: {what}")
 
 
@@ -254,7 +254,7 @@ class Cli:
                 session = Session(self, fake)
                 session.follow(await to_thread(fake.connect))
                 tools = (await to_thread(fake.ask, "tools/list", {}))["result"]["tools"]
-                assert {one["name"] for one in tools} == {"openDiff", "closeDiff"}, (
+                assert {tool["name"] for tool in tools} == {"openDiff", "closeDiff"}, (
                     tools
                 )
                 self.log.sessions.append(session)
@@ -306,7 +306,9 @@ class Cli:
         visited = kind == "accept" and self.random.random() < 0.1
         name = f"accept-{self.random.randrange(3)}-open.txt" if visited else ""
         path = str(self._directory / name)
-        if visited and any(one.path == path for one in session.open_diffs()):
+        if visited and any(
+            open_diff.path == path for open_diff in session.open_diffs()
+        ):
             name = ""
         diff = self._new(kind, name)
         await self.open_diff(session, diff)
@@ -348,9 +350,9 @@ class Cli:
             if kind == "reopen":
                 await session.reopen()
                 return
-            for one in ("hold", "accept", "reject"):
+            for action in ("hold", "accept", "reject"):
                 if self.random.random() < 0.5:
-                    await self.open_diff(session, self._new(one))
+                    await self.open_diff(session, self._new(action))
             session.lose("cut")
         except (*WRONG, *LOST) as error:
             session.break_off(f"{kind}: {error!r}")

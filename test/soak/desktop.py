@@ -119,13 +119,13 @@ def _make_files(scratch: Scratch) -> None:
 def _run(emacs: Emacs, scratch: Scratch, seconds: float) -> list[str]:
     visited = emacs.value(f"(desktop-visit {lisp(scratch.project)})")
     (path,) = scratch.discovery_files()
-    found = json.loads(path.read_text(encoding="utf-8"))
+    facts = json.loads(path.read_text(encoding="utf-8"))
     clis = []
     for number in range(2):
         directory = scratch.project / f"cli{number}"
         for edit in range(EDITS):
             scratch.file(f"{directory.name}/{edit}.txt", OLD)
-        fake = FakeCli(found["port"], found["authToken"])
+        fake = FakeCli(facts["port"], facts["authToken"])
         clis.append(Cli(fake, directory, bool(number)))
     emacs.eval("(desktop-start)")
     time.sleep(seconds)  # the gaps in this time are what is measured

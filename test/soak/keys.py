@@ -223,7 +223,7 @@ class Run:
         first, *_, last = self.samples
         for what in COUNTED:
             # Some come and go, such as a timer of Emacs itself; some are made once.
-            counts = [one.counts[what] for one in self.samples]
+            counts = [sample.counts[what] for sample in self.samples]
             if min(counts[-2:]) > max(counts[:2]) + ONCE:
                 self.problems.append(f"{what} grew: {counts}")
         for what in ("rss", "live"):
@@ -238,9 +238,9 @@ class Run:
             f" slowest answer {self.slowest:.1f} s",
             "  reviews  rss MiB live MiB " + " ".join(f"{w:>9}" for w in COUNTED),
             *(
-                f"  {one.reviews:7d} {one.rss:8.1f} {one.live:8.1f} "
-                + " ".join(f"{one.counts[what]:9d}" for what in COUNTED)
-                for one in self.samples
+                f"  {sample.reviews:7d} {sample.rss:8.1f} {sample.live:8.1f} "
+                + " ".join(f"{sample.counts[what]:9d}" for what in COUNTED)
+                for sample in self.samples
             ),
         ]
         return "\n".join(lines)
@@ -273,8 +273,8 @@ class User:
         )
         self._process = psutil.Process(self._emacs.pid)
         (path,) = self._scratch.discovery_files()
-        found = json.loads(path.read_text(encoding="utf-8"))
-        fake = FakeCli(found["port"], found["authToken"])
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        fake = FakeCli(facts["port"], facts["authToken"])
         self._cli = Cli(fake, files, Random(run.seed + 1))
 
     def last(self) -> str:

@@ -30,9 +30,9 @@ def _shown(char: str) -> str:
         *("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs", "Mn", "Mc", "Me")
     }:
         return char
-    known = {"\t": "\\t", "\r": "\\r"}
+    escapes = {"\t": "\\t", "\r": "\\r"}
     number = ord(char)
-    return known.get(char) or (f"\\U{number:08X}" if number > 0xFFFF
+    return escapes.get(char) or (f"\\U{number:08X}" if number > 0xFFFF
                                else f"\\u{number:04X}")  # fmt: skip
 
 
@@ -108,57 +108,57 @@ class Ledger:
         for line in lines:
             self._take(json.loads(line))
 
-    def _take(self, one: Record) -> None:
-        if one["what"] == "hook-in":
-            question = self.questions.get(_command_of(one["event"]))
+    def _take(self, record: Record) -> None:
+        if record["what"] == "hook-in":
+            question = self.questions.get(_command_of(record["event"]))
             if question:
-                question.asked = one
-                self._hooks[one["pid"]] = question
-        elif one["what"] == "hook-out" and one["pid"] in self._hooks:
-            self._hooks.pop(one["pid"]).hook = one
-        elif one["what"] == "ran":
-            self._note_ran(one)
-        elif one["what"] == "bash":
-            self._note_bash(one)
-        elif one["what"] == "sent":
-            self._note_sent(one)
+                question.asked = record
+                self._hooks[record["pid"]] = question
+        elif record["what"] == "hook-out" and record["pid"] in self._hooks:
+            self._hooks.pop(record["pid"]).hook = record
+        elif record["what"] == "ran":
+            self._note_ran(record)
+        elif record["what"] == "bash":
+            self._note_bash(record)
+        elif record["what"] == "sent":
+            self._note_sent(record)
 
     def asked_on(self, screen: str) -> list[Question]:
         """Return the questions that have not run whose tokens are on ``screen``."""
         return [question for question in self.questions.values()
                 if question.token in screen and not question.ran]  # fmt: skip
 
-    def _note_bash(self, one: Record) -> None:
+    def _note_bash(self, record: Record) -> None:
         """Take what a CLI gives to bash: a command, in a frame that is always alike."""
-        text = "\0".join(one["arguments"])
-        found = [command for command in self.questions if command in text]
-        if not found:
+        text = "\0".join(record["arguments"])
+        commands = [command for command in self.questions if command in text]
+        if not commands:
             return
-        command = max(found, key=len)
+        command = max(commands, key=len)
         before, _, after = text.partition(command)
         frame = re.sub(r"/tmp/\S+", "/tmp/FILE", f"{before}{{}}{after}")
         if frame not in self.frames:
             self.frames.append(frame)
             if len(self.frames) > 1:
                 self.problem(f"{command!r} ran in another way: {frame!r}")
-        self._note_ran({**one, "command": command})
+        self._note_ran({**record, "command": command})
 
-    def _note_sent(self, one: Record) -> None:
+    def _note_sent(self, record: Record) -> None:
         """Take a key that was sent to a terminal of Emacs, with what that showed."""
-        screen = "\n".join(one["screen"].rstrip().split("\n")[-44:])
-        if one["string"] not in {"1", "\r", "\n"} or "Allow execution" not in screen:
+        screen = "\n".join(record["screen"].rstrip().split("\n")[-44:])
+        if record["string"] not in {"1", "\r", "\n"} or "Allow execution" not in screen:
             return
-        by_emacs = one["command"].startswith("gemini-companion-permission")
-        key = {**one, "key": "sent" if by_emacs else "yes", "sent": by_emacs}
+        by_emacs = record["command"].startswith("gemini-companion-permission")
+        key = {**record, "key": "sent" if by_emacs else "yes", "sent": by_emacs}
         for question in self.asked_on(screen):
             question.keys.append(key)
 
-    def _note_ran(self, one: Record) -> None:
-        question = self.questions.get(one["command"])
+    def _note_ran(self, record: Record) -> None:
+        question = self.questions.get(record["command"])
         if question is None:
-            self.problem(f"a command ran that nobody asked: {one['command']!r}")
+            self.problem(f"a command ran that nobody asked: {record['command']!r}")
             return
-        question.ran.append(one)
+        question.ran.append(record)
         why = self._explanations(question)
         if len(question.ran) > 1 or len(why) != 1:
             self.problem(f"{question.token} ran {len(question.ran)} times, why: {why}")
@@ -167,18 +167,18 @@ class Ledger:
 
     def _explanations(self, question: Question) -> list[str]:
         """Return why ``question`` may have run."""
-        found = []
+        explanations = []
         keys = question.keys
         if question.behavior == "allow":
             if any(key["key"] == "a" and key["shows"] for key in keys):
-                found.append("a key in Emacs")
+                explanations.append("a key in Emacs")
         elif any(key["key"] == "a" and key["shows"] for key in keys) and any(
             map(self._is_used, (key for key in keys if key["key"] == "sent"))
         ):
-            found.append("a key that Emacs has sent")
+            explanations.append("a key that Emacs has sent")
         elif any(map(self._is_used, (key for key in keys if key["key"] == "yes"))):
-            found.append("a key in the terminal")
-        return found
+            explanations.append("a key in the terminal")
+        return explanations
 
     @staticmethod
     def _is_used(key: Record) -> bool:
@@ -225,7 +225,7 @@ class Ledger:
     def report(self) -> str:
         """Return the figures and the problems."""
         ran = sum(bool(question.ran) for question in self.questions.values())
-        asked = sum(question.asked is not None for question in self.questions.values())
+        asked = sum(bool(question.asked) for question in self.questions.values())
         kinds = Counter(question.kind for question in self.questions.values())
         slow = [f"{what} {took:.1f} s" for what, took in self.slowest.items()]
         return "\n".join([
@@ -242,11 +242,11 @@ class Ledger:
 def _command_of(event: Record) -> str:
     """Return the command of a shell in ``event`` of a hook that asks, or ""."""
     if event.get("hook_event_name") == "PermissionRequest":
-        given = event["tool_input"]
-        questions = given.get("questions") or [{}]
+        arguments = event["tool_input"]
+        questions = arguments.get("questions") or [{}]
         return str(
-            given.get("command")
-            or given.get("plan")
+            arguments.get("command")
+            or arguments.get("plan")
             or questions[0].get("question", "")
         )
     details = event.get("details") or {}

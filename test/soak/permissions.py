@@ -446,18 +446,20 @@ class Judge:
             choices = [*tricks(token).items()]
             if self.kind == "gemini":
                 # The others are answered in the terminal, as it shows them in part.
-                choices += 4 * [one for one in choices if one[0] in ("plain", "blanks")]
+                choices += 4 * [
+                    choice for choice in choices if choice[0] in ("plain", "blanks")
+                ]
             kind, command = self.random.choice(choices)
-            found = [Question(number, kind, command, token)]
+            questions = [Question(number, kind, command, token)]
             if self.random.random() < 0.25:
-                found.append(Question(number + 1, "twin", twin(command), token))
+                questions.append(Question(number + 1, "twin", twin(command), token))
             elif self.random.random() < 0.2:
                 other = f"q{number + 1:05}q"  # one letter differs
                 command = command.replace(token, other)
-                found.append(Question(number + 1, "letter", command, other))
-            for question in found:
+                questions.append(Question(number + 1, "letter", command, other))
+            for question in questions:
                 self.ledger.add(question)
-            return found
+            return questions
 
     def note_key(self, questions: Sequence[Question], **facts: Any) -> None:
         """Record a key that is about to be typed, to answer ``questions``."""
@@ -505,10 +507,10 @@ class Judge:
     def step(self) -> None:
         """Do one thing about one question, if there is one."""
         self.ledger.update()
-        asked = self.open()
+        open_questions = self.open()
         dialogs = [(cli, shown) for cli in self.clis if (shown := cli.dialog())]
         # Emacs can press keys in the terminal of Gemini CLI.
-        here = [question for question, waits in asked
+        here = [question for question, waits in open_questions
                 if waits or (self.kind == "gemini" and dialogs)]  # fmt: skip
         there = dialogs and (not here or self.random.random() < 0.3)
         if there:
@@ -655,16 +657,16 @@ class Judge:
     # Troubles
 
     def troubles(self) -> list[type["Trouble"]]:
-        found: list[type[Trouble]] = [
+        troubles: list[type[Trouble]] = [
             *(ServerKilled, ServerStopped, ServerRestarted),
             *(EmacsStopped, EmacsHangs, Paused),
         ]
         if self.is_fast:
-            found.append(CliStopped)
+            troubles.append(CliStopped)
         # A real CLI takes long to start.
         if self.is_fast or self.random.random() < 0.2:
-            found += [EmacsKilled, CliKilled]
-        return found
+            troubles += [EmacsKilled, CliKilled]
+        return troubles
 
     def disturbed(self, question: Question, trouble: "Trouble", raced: bool) -> None:
         """Begin ``trouble`` and end it, while ``question`` is open.
@@ -684,8 +686,8 @@ class Judge:
                 time.sleep(self.random.uniform(0, 0.3))
                 self.type_now(question, look)
         if trouble.limit and (not raced or self.random.random() < 0.5):
-            waiting = [one for one in self.ledger.open_hooks()
-                       if (cli := self.cli_of(one)) and cli.is_alive()]  # fmt: skip
+            waiting = [hook for hook in self.ledger.open_hooks()
+                       if (cli := self.cli_of(hook)) and cli.is_alive()]  # fmt: skip
             self.are_given_back(type(trouble).__name__, waiting, trouble.limit)
         else:
             time.sleep(self.random.uniform(0.2, 3))
@@ -696,15 +698,19 @@ class Judge:
         with suppress(AssertionError):  # Emacs may have been killed
             self.emacs.terminal.keys("a")
 
-    def are_given_back(self, what: str, asked: list[Question], limit: float) -> None:
+    def are_given_back(
+        self, what: str, questions: list[Question], limit: float
+    ) -> None:
         """Check that the hooks of ``asked`` return in ``limit`` seconds."""
         if self.kind == "gemini":
             return
         began = time.time()
-        if not wait(lambda: not set(asked) & set(self.ledger.open_hooks()), limit + 30):
-            self.ledger.problem(f"{what}: the CLI of {asked[0].token} does not ask")
+        if not wait(
+            lambda: not set(questions) & set(self.ledger.open_hooks()), limit + 30
+        ):
+            self.ledger.problem(f"{what}: the CLI of {questions[0].token} does not ask")
             return
-        ends = [question.hook["at"] - began for question in asked if question.hook]
+        ends = [question.hook["at"] - began for question in questions if question.hook]
         took = max([*ends, 0])
         self.ledger.took(what, took)
         if took > limit:
@@ -891,7 +897,7 @@ def recording_tools(directory: Path, records: Path) -> Tools:
 
     Emacs is not the process that tmux has started, which would go on if stopped.
     """
-    found = Tools.find(str(DEPS / "emacs-30.1" / "bin" / "emacs"))
+    tools = Tools.find(str(DEPS / "emacs-30.1" / "bin" / "emacs"))
     programs = directory / "bin"
     programs.mkdir()
     python = Path(sys.executable)
@@ -912,10 +918,10 @@ def recording_tools(directory: Path, records: Path) -> Tools:
         export JUDGE_RECORDS={records}
         exec {python} -ES {HERE / "runner.py"} {shutil.which("bash")} "$@" """,
     )
-    program(programs / "emacs", f'{found.emacs} "$@"')
+    program(programs / "emacs", f'{tools.emacs} "$@"')
     os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
     Tools.python = str(programs / "python3")
-    return replace(found, emacs=str(programs / "emacs"))
+    return replace(tools, emacs=str(programs / "emacs"))
 
 
 def program(path: Path, text: str) -> None:

@@ -43,10 +43,10 @@ class Printed(io.RawIOBase):
 
 
 def main() -> None:
-    given = sys.stdin.buffer.read()
-    event = json.loads(given)
+    data = sys.stdin.buffer.read()
+    event = json.loads(data)
     record("hook-in", pid=os.getpid(), options=sys.argv[2:], event=event)
-    sys.stdin = io.TextIOWrapper(io.BytesIO(given))
+    sys.stdin = io.TextIOWrapper(io.BytesIO(data))
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(Printed()))
     sys.argv[:] = sys.argv[1:]
     sys.path[0] = str(Path(sys.argv[0]).parent)

@@ -47,4 +47,6 @@ def xdotool(display: str, *arguments: str, check: bool = True) -> None:
 def spelled(key: str) -> str:
     """Return ``key``, such as ``C-x`` or ``Enter``, as xdotool spells it."""
     *modifiers, last = key.split("-") if len(key) > 1 else [key]
-    return "+".join([*(MODIFIERS[one] for one in modifiers), NAMES.get(last, last)])
+    return "+".join(
+        [*(MODIFIERS[modifier] for modifier in modifiers), NAMES.get(last, last)]
+    )

@@ -64,9 +64,9 @@ def pause_before_enter() -> None:
     Event().wait(0.05)
 
 
-def last_start(found: Iterable[re.Match[str]]) -> int:
+def last_start(matches: Iterable[re.Match[str]]) -> int:
     """Return where the last of ``found`` begins, or -1."""
-    return max((match.start() for match in found), default=-1)
+    return max((match.start() for match in matches), default=-1)
 
 
 def configure(scratch: Scratch, **changes: object) -> None:
@@ -148,8 +148,8 @@ class Gemini:
                 f"{command!r} sent",
             )
             screen = self.terminal.wait_for_match(answered)
-            found = re.search(answered, screen)
-            return found[1] if found and found[1] != NO_COMMAND else ""
+            match = re.search(answered, screen)
+            return match[1] if match and match[1] != NO_COMMAND else ""
 
         return eventually(answer, f"{command!r} is a command of the CLI")
 
@@ -253,8 +253,8 @@ class Gemini:
     def prompt(self) -> None:
         self._prompts += 1
         text = f"prompt {self._prompts} please"
-        asked = len(self.model.requests)
-        self.type(text, lambda: len(self.model.requests) > asked)
+        request_count = len(self.model.requests)
+        self.type(text, lambda: len(self.model.requests) > request_count)
 
     def ask(self) -> str:
         """Send a prompt and return the screen with the edit's question."""
@@ -276,10 +276,12 @@ class Gemini:
         a question that the CLI has drawn over.
         """
         number = self.number(choice)
-        asked = len(self.model.requests)
+        request_count = len(self.model.requests)
         type_until(
             lambda: self.terminal.keys(number),
-            lambda: not self._number(choice) or len(self.model.requests) > asked,
+            lambda: (
+                not self._number(choice) or len(self.model.requests) > request_count
+            ),
             f"{choice!r} taken",
         )
 
@@ -298,8 +300,8 @@ class Gemini:
         return eventually(lambda: self._number(choice), f"{choice!r} to choose")
 
     def _number(self, choice: str) -> str:
-        found = re.search(rf"(\d)\. [^\n]*{choice}", self.screen())
-        return found[1] if found else ""
+        match = re.search(rf"(\d)\. [^\n]*{choice}", self.screen())
+        return match[1] if match else ""
 
     def wait_for(self, text: str) -> str:
         """Return the screen once ``text`` is on it.

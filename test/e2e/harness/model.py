@@ -206,12 +206,16 @@ def _is_turn(request: dict[str, Any]) -> bool:
     Qwen Code also asks for suggestions, and for facts to remember.
     """
     messages = request["messages"]
-    answers = [n for n, one in enumerate(messages) if one["role"] == "assistant"]
+    answers = [
+        n for n, message in enumerate(messages) if message["role"] == "assistant"
+    ]
     recent = messages[answers[-1] + 1 :] if answers else messages
     # Pi has the context of Emacs after the prompt.
-    recent = [one for one in recent if "<editor name=" not in str(one["content"])]
+    recent = [
+        message for message in recent if "<editor name=" not in str(message["content"])
+    ]
     is_prompt = re.search(
         r"prompt \d+ please|Comments on your changes", json.dumps(recent[-1]["content"])
     )
-    is_result = any(one["role"] == "tool" for one in recent)
+    is_result = any(message["role"] == "tool" for message in recent)
     return bool(request.get("tools") and (is_prompt or is_result))

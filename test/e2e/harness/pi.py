@@ -69,8 +69,8 @@ class Pi(Gemini):
 
     def _typed_text(self) -> str | None:
         """Return the text in the prompt, None if the screen has no prompt."""
-        found = PROMPT.findall(self.screen())
-        return found[-1].strip() if found else None
+        prompts = PROMPT.findall(self.screen())
+        return prompts[-1].strip() if prompts else None
 
     def command(self, command: str) -> None:
         """Run ``command``, whose text the prompt has until it is run."""

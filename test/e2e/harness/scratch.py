@@ -70,7 +70,7 @@ class Scratch:
 
     def processes(self, word: str = "") -> list[psutil.Process]:
         """Return the live processes of this test with ``word`` in their command."""
-        found = []
+        processes = []
         for process in psutil.process_iter():
             # It may exit meanwhile.
             with suppress(psutil.Error):
@@ -79,8 +79,8 @@ class Scratch:
                     continue
                 is_live = process.status() != psutil.STATUS_ZOMBIE
                 if is_live and word in " ".join(process.cmdline()):
-                    found.append(process)
-        return found
+                    processes.append(process)
+        return processes
 
     def servers(self) -> list[psutil.Process]:
         return self.processes("gemini_companion_epc")

@@ -20,10 +20,10 @@ MELPA = "https://melpa.org/packages/"
 
 def _program(variable: str, default: str) -> str:
     name = os.environ.get(variable, default)
-    found = shutil.which(name)
-    if not found:
+    path = shutil.which(name)
+    if not path:
         raise LookupError(f"No {name}; run `make setup', or set {variable}")
-    return os.path.abspath(found)
+    return os.path.abspath(path)
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Tools:
     @cached_property
     def package(self) -> str:
         """The tar that a user installs; `make package` builds it."""
-        (found,) = ROOT.glob("dist/*.tar")
-        return str(found)
+        (archive,) = ROOT.glob("dist/*.tar")
+        return str(archive)
 
     @cached_property
     def archives(self) -> dict[str, str]:
@@ -84,7 +84,7 @@ class Tools:
     @cached_property
     def term(self) -> str:
         """A terminal type that tmux's guests can use."""
-        known = subprocess.run(
+        result = subprocess.run(
             ["infocmp", "tmux-256color"], capture_output=True, check=False
         )
-        return "tmux-256color" if known.returncode == 0 else "screen-256color"
+        return "tmux-256color" if result.returncode == 0 else "screen-256color"
