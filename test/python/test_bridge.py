@@ -401,18 +401,24 @@ def closed_port() -> int:
         return int(server.getsockname()[1])
 
 
+def hold_answer(alone: Alone, facts: Facts) -> asyncio.Event:
+    """Answer each question to Emacs with ``facts`` once the event is set."""
+    go_on = asyncio.Event()
+
+    async def slowly() -> Facts:
+        await go_on.wait()
+        return facts
+
+    alone.emacs.on_question = slowly
+    return go_on
+
+
 def test_a_slow_question_does_not_keep_others_waiting(
     alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
 ) -> None:
     discovery(tmp_path, alone.port, alone.token)
     alone.linked.turn(True)
-    go_on = asyncio.Event()
-
-    async def slowly() -> Facts:
-        await go_on.wait()
-        return {"rows": []}
-
-    alone.emacs.on_question = slowly
+    go_on = hold_answer(alone, {"rows": []})
     bridge = start_bridge(tmp_path)
     bridge.send(id=0, method="tools/call", params={"name": "diagnostics"})
     until(lambda: alone.emacs.asked)
@@ -427,13 +433,7 @@ def test_a_question_that_is_cancelled_is_not_answered(
 ) -> None:
     discovery(tmp_path, alone.port, alone.token)
     alone.linked.turn(True)
-    go_on = asyncio.Event()
-
-    async def slowly() -> Facts:
-        await go_on.wait()
-        return {"rows": []}
-
-    alone.emacs.on_question = slowly
+    go_on = hold_answer(alone, {"rows": []})
     bridge = start_bridge(tmp_path)
     bridge.send(id=7, method="tools/call", params={"name": "diagnostics"})
     until(lambda: alone.emacs.asked)
@@ -455,13 +455,7 @@ def test_a_rename_waits_for_the_user_and_ends_when_it_is_cancelled(
     alone = serve_alone(ping_interval=0.05, question_limit=0.01)
     discovery(tmp_path, alone.port, alone.token)
     alone.linked.turn(True)
-    go_on = asyncio.Event()
-
-    async def slowly() -> Facts:
-        await go_on.wait()
-        return {"refused": "refused", "reason": "no"}
-
-    alone.emacs.on_question = slowly
+    go_on = hold_answer(alone, {"refused": "refused", "reason": "no"})
     bridge = start_bridge(tmp_path)
     call = {"name": "rename_symbol", "arguments": RENAME}
     bridge.send(id=1, method="tools/call", params=call)

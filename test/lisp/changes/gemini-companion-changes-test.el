@@ -7,6 +7,7 @@
 (require 'gemini-companion-changes)
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-decision)
+(require 'gemini-companion-text-test-helper)
 
 (ert-deftest gemini-companion-changes-stay-over-the-next-turns ()
   (gemini-companion-test-with-changes
@@ -1012,13 +1013,11 @@ Return `right', or `conflict' if a merge had one."
 
 (ert-deftest gemini-companion-changes-of-random-turns-leave-what-is-the-users ()
   :tags '(pure)
-  (let ((seed (or (getenv "GC_SEED") (format "%s" (random))))
-        results)
-    (random seed)
-    (ert-info ((format "GC_SEED=%s" seed))
-      (dotimes (_ (string-to-number (or (getenv "GC_TURNS") "10")))
-        (gemini-companion-test-with-changes nil
-          (push (gemini-companion-changes-test-turns session) results))))
+  (let ((results nil))
+    (gemini-companion-text-test-at-random
+        (string-to-number (or (getenv "GC_TURNS") "10"))
+      (gemini-companion-test-with-changes nil
+        (push (gemini-companion-changes-test-turns session) results)))
     (should (memq 'right results))
     (when (executable-find "git")
       (should (< 0 gemini-companion-changes-test-merged)))

@@ -7,6 +7,7 @@
 (require 'ert-x)
 (require 'gemini-companion-changes-test-helper)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-text-test-helper)
 (require 'gemini-companion-undo)
 
 (defun gemini-companion-undo-test-refuses (edit reason)
@@ -641,23 +642,21 @@ Return what became of a revert."
 
 (ert-deftest gemini-companion-undo-of-random-turns-is-the-merge-or-nothing ()
   :tags '(pure)
-  (let ((seed (or (getenv "GC_SEED") (format "%s" (random))))
-        results)
-    (random seed)
-    (ert-info ((format "GC_SEED=%s" seed))
-      (dotimes (_ (string-to-number (or (getenv "GC_TURNS") "10")))
-        (gemini-companion-undo-test-with '(("a" ""))
-          (let ((gemini-companion-undo-test-coding
-                 (seq-random-elt '(utf-8-unix utf-8-dos utf-8-with-signature-unix
-                                              utf-8-with-signature-dos))))
-            (gemini-companion-undo-test-write
-             "a" (mapconcat (apply-partially #'format "%d\n")
-                            (number-sequence 1 12) ""))
-            (with-current-buffer (find-file-noselect "a")
-              (buffer-enable-undo)
-              (add-hook 'before-save-hook #'delete-trailing-whitespace nil t)
-              (dotimes (_ 15)
-                (push (gemini-companion-undo-test-step session) results)))))))
+  (let ((results nil))
+    (gemini-companion-text-test-at-random
+        (string-to-number (or (getenv "GC_TURNS") "10"))
+      (gemini-companion-undo-test-with '(("a" ""))
+        (let ((gemini-companion-undo-test-coding
+               (seq-random-elt '(utf-8-unix utf-8-dos utf-8-with-signature-unix
+                                            utf-8-with-signature-dos))))
+          (gemini-companion-undo-test-write
+           "a" (mapconcat (apply-partially #'format "%d\n")
+                          (number-sequence 1 12) ""))
+          (with-current-buffer (find-file-noselect "a")
+            (buffer-enable-undo)
+            (add-hook 'before-save-hook #'delete-trailing-whitespace nil t)
+            (dotimes (_ 15)
+              (push (gemini-companion-undo-test-step session) results))))))
     ;; Otherwise the test shows nothing; in so few turns, none may be refused.
     (should (memq 'reverted results))))
 

@@ -95,19 +95,23 @@
                             (if (equal "\303\251\n" bytes) "é\n" "a\n")
                             buffer-file-coding-system))))))
 
+(defun gemini-companion-format-test-convert-and-undo ()
+  "Convert the current buffer, in UTF-8, to Latin-1 and CRLF, and undo that."
+  (undo-boundary)
+  (should-not (gemini-companion-format-convert-buffer
+               (gemini-companion-format-of-bytes "\351\r\n" 'iso-latin-1-unix)))
+  (should (eq 'iso-latin-1-dos buffer-file-coding-system))
+  (undo-boundary)
+  (let ((last-command 'ignore))
+    (undo))
+  (should (eq 'utf-8-unix buffer-file-coding-system)))
+
 (ert-deftest gemini-companion-format-of-a-buffer-is-converted-and-undone ()
   (with-temp-buffer
     (buffer-enable-undo)
     (insert "é\n")
     (setq buffer-file-coding-system 'utf-8-unix)
-    (undo-boundary)
-    (should-not (gemini-companion-format-convert-buffer
-                 (gemini-companion-format-of-bytes "\351\r\n" 'iso-latin-1-unix)))
-    (should (eq 'iso-latin-1-dos buffer-file-coding-system))
-    (undo-boundary)
-    (let ((last-command 'ignore))
-      (undo))
-    (should (eq 'utf-8-unix buffer-file-coding-system))
+    (gemini-companion-format-test-convert-and-undo)
     (insert "你")
     (should (string-search
              "does not have"
@@ -124,15 +128,8 @@
     (buffer-enable-undo)
     (insert "é\n")
     (set-buffer-file-coding-system 'utf-8-unix)
-    (undo-boundary)
     (let ((chosen (copy-tree buffer-file-coding-system-explicit)))
-      (should-not (gemini-companion-format-convert-buffer
-                   (gemini-companion-format-of-bytes "\351\r\n" 'iso-latin-1-unix)))
-      (should (eq 'iso-latin-1-dos buffer-file-coding-system))
-      (undo-boundary)
-      (let ((last-command 'ignore))
-        (undo))
-      (should (eq 'utf-8-unix buffer-file-coding-system))
+      (gemini-companion-format-test-convert-and-undo)
       (should (equal chosen buffer-file-coding-system-explicit)))))
 
 ;;; gemini-companion-format-test.el ends here
