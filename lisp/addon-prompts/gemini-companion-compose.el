@@ -589,7 +589,7 @@ If the CLI is working, it queues the prompt."
       (quit-windows-on (current-buffer) 'kill))))
 
 (defun gemini-companion-compose-attach (buffer)
-  "Insert what `gemini-companion-send' sends from BUFFER."
+  "Insert the text about point in BUFFER that `gemini-companion-send' would send."
   (interactive
    (list (read-buffer "Attach what is at point in buffer: "
                       (other-buffer (current-buffer) t) t))

@@ -291,9 +291,9 @@ something other than a file"))
                            edits))))
 
 (defun gemini-companion-eglot-edited (text edits units)
-  "Return TEXT after EDITS of the protocol, plists.
-Their columns are counted by UNITS, of `gemini-companion-eglot-units'.
-Signal a `user-error' if they overlap."
+  "Return TEXT after EDITS, a list of TextEdit plists of the protocol.
+UNITS is the unit of their columns, see `gemini-companion-eglot-units'.
+Signal a `user-error' if EDITS overlap."
   (with-temp-buffer
     (insert text)
     (let ((ranges

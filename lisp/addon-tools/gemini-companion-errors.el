@@ -382,8 +382,8 @@ Keep texts whose errors are being requested."
                     gemini-companion-errors--texts)))
 
 (defun gemini-companion-errors--request (text)
-  "Request the errors of TEXT, which the server of this buffer has.
-Return nil if the server does not support that."
+  "Request the errors of TEXT from the language server of this buffer.
+The server must have been sent TEXT.  Return nil if it takes no requests."
   (setf (gemini-companion-errors--text-asked text) t)
   (gemini-companion-eglot-request-errors
    (gemini-companion-errors--text-file text)
@@ -506,7 +506,8 @@ not be shared, or if its texts are too large to be sent."
          (gemini-companion-context-name-shared-p file))))
 
 (defun gemini-companion-errors--plan (check)
-  "Set the texts of CHECK to ask about, and the buffers that it may break."
+  "Set the texts whose errors CHECK needs, their order, and the other buffers.
+The edit of CHECK may introduce errors in these buffers."
   (pcase-let* (((cl-struct gemini-companion-errors--check file before after source)
                 check)
                (visited (gemini-companion-names-buffer file))

@@ -525,7 +525,7 @@ permission for EDIT.  When EDIT is decided, its permission has ended."
 ;; Copilot CLI asks about an edit in its terminal as well as by a review.
 
 (defun gemini-companion-permission--about-p (permission edit)
-  "Return non-nil if PERMISSION is about EDIT: its file, and its CLI."
+  "Return non-nil if PERMISSION and EDIT have the same file and the same CLI."
   (and (gemini-companion-permission-file permission)
        (equal (gemini-companion-permission-file permission)
               (gemini-companion-edit-true-name edit))

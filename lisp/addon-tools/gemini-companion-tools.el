@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; A CLI that is linked to this Emacs reports each edit after writing it, and gets the
-;; new errors; it reports its prompts and the ends of its turns; its model may ask
-;; about the code.  This file dispatches the calls of the server, and has the command
+;; A CLI that is linked to this Emacs reports each edit after writing it, and receives
+;; the new errors.  It reports its prompts and the ends of its turns, and its model may
+;; ask about the code.  This file dispatches the calls of the server, and has the command
 ;; that links the CLIs.  It does nothing until the user runs that command.
 ;;
 ;; A CLI is linked by an extension: a directory with a manifest for each kind of CLI,

@@ -10,7 +10,7 @@
 ;; These guards ignore such a key.  Each has a condition:
 ;;
 ;; - *new*: a review has appeared by itself within the last second;
-;; - *recent*: what the key is about was displayed within the last second;
+;; - *recent*: the object of the key was displayed within the last second;
 ;; - *reading*: a key counts only if the buffer was drawn, and no key was typed for
 ;;   half a second after that;
 ;; - *burst*: another key follows within a fifth of a second;

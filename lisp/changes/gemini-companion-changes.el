@@ -632,9 +632,9 @@ It is read as by the CLI that has written it last."
             (gemini-companion-text-bytes path))))))
 
 (defun gemini-companion-changes--now (record buffer)
-  "Return the lines of the file of RECORD now, and their format, a cons.
-The lines are as the CLI reads them.  BUFFER visits the file, or is nil.
-Return nil if it cannot be read."
+  "Return a cons of the current lines of the file of RECORD, and their format.
+The lines are as the CLI reads them, from BUFFER, which visits the file, or from
+the file if BUFFER is nil.  Return nil if the file cannot be read."
   (let ((edit (gemini-companion-changes-file-edit record)))
     (if buffer
         (with-current-buffer buffer

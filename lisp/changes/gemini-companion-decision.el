@@ -288,7 +288,8 @@ of `gemini-companion-changes-decided'."
     t))
 
 (defun gemini-companion-decision--set-excluded (edit hunk excluded)
-  "Let HUNK of EDIT, a proposal, be EXCLUDED, or not; return nil if it is so."
+  "Exclude HUNK from EDIT, a proposal, if EXCLUDED is non-nil, or restore it.
+Return non-nil if that changed anything."
   (let ((name (gemini-companion-edit-name edit)))
     (unless (gemini-companion-edit-open-p edit)
       (user-error "The answer to %s was sent and cannot be taken back" name))

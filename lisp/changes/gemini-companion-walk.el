@@ -294,8 +294,8 @@ text before the report, and SUFFIX one after its number."
      (concat prefix (gemini-companion-walk--label record change suffix) skipped))))
 
 (defun gemini-companion-walk--label (record change &optional suffix)
-  "Return a text about CHANGE of RECORD: its number, file and lines.
-SUFFIX, if non-nil, is a text after its number."
+  "Return a text such as \"Change 2 of 5, a.py +3 -1\" about CHANGE of RECORD.
+SUFFIX, if non-nil, is a text after the numbers."
   (format "Change %d of %d%s, %s %s"
           (+ 1
              (seq-position (gemini-companion-changes-file-known record) change)

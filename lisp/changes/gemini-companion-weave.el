@@ -173,7 +173,7 @@ FUNCTION is called once for a run of lines that share their marks."
   (car marks))
 
 (defun gemini-companion-weave--there-p (marks)
-  "Return non-nil if a line with MARKS is there."
+  "Return non-nil if the text has a line with MARKS, nil if it was removed."
   (or (eq marks gemini-companion-weave--base)
       (let ((mark (gemini-companion-weave--decider marks)))
         (and mark (gemini-companion-weave--adds-p mark)))))
@@ -370,9 +370,10 @@ count."
   result how before (count 0))
 
 (defun gemini-companion-weave--rewrite (weave text step &optional edit first regions)
-  "Return the lines of WEAVE after TEXT was made of them at STEP, and new hunks.
-The value is a cons.  If EDIT is nil, others have done that; else the numbers of
-its hunks are from FIRST on.  REGIONS are where both differ, if known."
+  "Return the lines of WEAVE after a write of TEXT at STEP, and the new hunks.
+The value is a cons.  EDIT is the edit that has written TEXT; its new hunks are
+numbered from FIRST, by default 0.  If EDIT is nil, others have written TEXT.
+REGIONS are the differences between the old text and TEXT, if they are known."
   (let* ((lines (gemini-companion-weave-lines weave))
          (there (gemini-companion-weave--there-of weave))
          (regions (or regions

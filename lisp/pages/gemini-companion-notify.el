@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; The states of the CLIs in the mode line, and a notification when one begins
-;; to wait or ends a long turn while the user looks at something else.  A state
-;; counts once it has lasted for half a second.
+;; The mode line shows the states of the CLIs.  If a CLI begins to wait or ends a long
+;; turn while the user looks at something else, a notification reports it.  A state is
+;; reported once it has lasted for half a second.
 
 ;;; Code:
 

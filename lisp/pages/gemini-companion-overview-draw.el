@@ -196,7 +196,8 @@ one.  RIGHT is at the right edge."
      (t ""))))
 
 (defun gemini-companion-overview-draw--left (left decided width)
-  "Return a text for LEFT changes, and DECIDED others, in a row of WIDTH."
+  "Return a text such as \"2 of 5 left\" for a row of WIDTH columns.
+LEFT and DECIDED are the numbers of changes left and of decided changes."
   (propertize
    (cond ((< width gemini-companion-overview-draw--narrow) (number-to-string left))
          ((= 0 decided) (format "%d left" left))

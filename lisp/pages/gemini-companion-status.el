@@ -5,11 +5,10 @@
 
 ;;; Commentary:
 
-;; One buffer that shows whether a CLI is connected and, if none is, why: a
-;; verdict, the problems with remedies and buttons, the state, and one line
-;; about the checks that passed.  The buffer is a page, see
-;; gemini-companion-page.el, and is written again when the server has answered a
-;; check, and when CLIs connect.
+;; A buffer that shows whether a CLI is connected and, if none is, why.  It has a
+;; verdict, the problems with remedies and buttons, the state, and one line about the
+;; checks that passed.  The buffer is a page, see gemini-companion-page.el.  It is
+;; redrawn when the server has answered a check, and when CLIs connect.
 
 ;;; Code:
 

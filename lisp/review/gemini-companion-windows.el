@@ -105,8 +105,7 @@ return nil if there is no room for that."
              window)))))
 
 (defun gemini-companion-windows--used ()
-  "Return the selected window, but not the minibuffer.
-If the minibuffer is selected, return the window selected before it."
+  "Return the selected window or, in the minibuffer, the one selected before."
   (or (minibuffer-selected-window)
       (if (window-minibuffer-p)
           (car (gemini-companion-windows--main))

@@ -9,9 +9,9 @@
 ;; python/requirements.txt, into a virtual environment by uv or pip.  A buffer
 ;; shows the output.  gemini-companion.el decides whether to install them.
 ;;
-;; Each environment has a new name, which ends with the id of the Emacs that
-;; makes it, and is complete when its stamp is written.  The previous one is kept
-;; until then, those that other running Emacsen made as long as they run.
+;; Each environment has a new name, which ends with the process id of its Emacs, and
+;; is complete when its stamp is written.  Then the previous environment is deleted.
+;; An environment of another Emacs is kept as long as that Emacs runs.
 
 ;;; Code:
 

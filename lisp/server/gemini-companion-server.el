@@ -470,8 +470,8 @@ leaves the discovery file.  It can be called until it ends."
               'recovered))))))
 
 (defun gemini-companion-server--use (process how)
-  "Make PROCESS, which can be called, the current one.
-HOW is as for `gemini-companion-part-ready'."
+  "Make PROCESS, which is ready, the current server process.
+For HOW, see `gemini-companion-part-ready'."
   (setq gemini-companion-server--current process
         gemini-companion-server--next nil)
   (funcall (gemini-companion-server--callbacks-on-ready

@@ -7,8 +7,8 @@
 
 ;; A turn is a prompt of a CLI and all that follows it, until the CLI is ready
 ;; again.  This file stores the last turn of each session, has all functions that
-;; modify a turn, and tells to which turn an edit belongs that arrives;
-;; gemini-companion-state.el decides when a turn begins and ends.
+;; modify a turn, and assigns each new edit to a turn.  gemini-companion-state.el
+;; decides when a turn begins and ends.
 
 ;;; Code:
 

@@ -838,7 +838,7 @@ Withdraw the hints about how to connect."
      gemini-companion-cli--check-settings)))
 
 (cl-defmethod gemini-companion-part-ready ((_part (eql 'cli)) _how)
-  "Start the CLIs that waited for the server, and prepare for others."
+  "Start the CLIs that waited for the server, and export variables for others."
   (gemini-companion-cli--export
    `(,@(gemini-companion-clients-variables
         (plist-get (gemini-companion-server-info) :port) (emacs-pid))

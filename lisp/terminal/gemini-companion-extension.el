@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; Install, update and remove the extension of a CLI that does not search for editors,
-;; such as Pi, which connects by it.  The extension is copied into the directory of the
-;; CLI, after asking, and updated when it differs from this package.  The status shows
-;; whether it is installed, and whether running CLIs have loaded it.
+;; Some CLIs, such as Pi, do not search for editors, and connect by an extension.  This
+;; file copies the extension into the directory of the CLI, after a question, updates it
+;; when it differs from this package, and removes it.  The status shows whether it is
+;; installed, and whether running CLIs have loaded it.
 
 ;;; Code:
 

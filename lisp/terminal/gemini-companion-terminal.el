@@ -262,7 +262,7 @@ BUFFER: keys that the user types elsewhere must not answer a CLI."
 
 (defun gemini-companion-terminal-takes-keys-p ()
   "Return non-nil if the current buffer is a terminal that takes keys.
-Some are suspended while the user copies text or edits a line."
+A terminal of vterm or term takes none while the user copies text or edits a line."
   (cond ((derived-mode-p 'vterm-mode)
          (not (bound-and-true-p vterm-copy-mode)))
         ((derived-mode-p 'term-mode)

@@ -6,9 +6,9 @@
 ;;; Commentary:
 
 ;; A CLI reads a file as UTF-8, or guesses its coding system; Emacs may read it in
-;; another one.  A content has the bytes of a file, or that there is no file, and
-;; tells which text these are for the CLI, which one is displayed, and in which format
-;; it is stored.
+;; another one.  A content is a struct with the bytes of a file, or the fact that there
+;; is no file.  Its functions return the text that the CLI reads, the text that Emacs
+;; displays, and the format in which the text is stored.
 
 ;;; Code:
 

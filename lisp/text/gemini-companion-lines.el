@@ -279,8 +279,8 @@ or else nil."
     table))
 
 (defun gemini-companion-lines--occurrences (quoted lines from to)
-  "Return the indices in LINES, from FROM to TO, where the lines QUOTED begin.
-Both are vectors; TO is exclusive, also for the last one of QUOTED."
+  "Return the indices in LINES where the lines QUOTED begin; both are vectors.
+Search from the index FROM to TO: all lines of a match are before TO."
   (cl-loop for k from from to (- to (length quoted))
            when (cl-loop for line across quoted
                          for i from k

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Replace the text of a buffer by another text, in the lines that differ alone, so
-;; that point in each window, markers, overlays and the undo list are preserved.
+;; Replace the text of a buffer by another text.  Only lines that differ are replaced,
+;; so that point in each window, markers, overlays and the undo list are preserved.
 
 ;;; Code:
 
