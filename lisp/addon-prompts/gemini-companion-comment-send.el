@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; Send the comments that were not sent yet, and the changes that the user has undone,
-;; to a CLI as one prompt.  It is delivered as a prompt of `gemini-companion-compose'
-;; is.  The comments stay in their files, marked as sent.
+;; Send the unsent comments, and a list of the changes that the user has undone, to a
+;; CLI as one prompt.  The prompt is delivered like one of `gemini-companion-compose'.
+;; The comments stay in their files, marked as sent.
 
 ;;; Code:
 

@@ -81,10 +81,9 @@ SLOTS is a plist of its other slots."
 ;;;; Selection
 
 (defun gemini-companion-undone-of-session (session)
-  "Return the undone changes that the CLI of SESSION has still to be told.
-Those of a CLI that has exited are for the next one of its kind in its
-directory.  Omit a change that is in its file again, as after an undo in the
-buffer."
+  "Return the undone changes that were not reported to the CLI of SESSION yet.
+Include the changes of a CLI of the same kind and directory that has exited.
+Omit a change that is in its file again, as after an undo in the buffer."
   (seq-filter (lambda (undone)
                 (and (gemini-companion-session-next-p
                       session (gemini-companion-undone-session undone))

@@ -446,8 +446,8 @@ Do nothing if the title shows that it asks again."
 
 (defun gemini-companion-permission--poll-ends ()
   "End the permissions of CLIs that have exited, or whose titles are ready.
-No hook reports a refusal in a CLI that is not connected, or of an agent in the
-background, and the titles of these are not followed."
+Polling is needed since no hook reports a refusal by a CLI that is not connected
+or by an agent in the background, and since their titles are not followed."
   (dolist (permission (seq-remove #'gemini-companion-permission-answer
                                   gemini-companion-permission--open))
     (let* ((session (gemini-companion-permission-session permission))

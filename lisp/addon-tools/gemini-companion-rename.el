@@ -9,11 +9,11 @@
 ;; each file becomes an edit of one group, which is one request: it is answered as a
 ;; whole, and then Emacs writes all files or none.
 ;;
-;; Language servers rename a part of the places and do not say so, accept a name
-;; that exists already, and drop unsaved lines.  So the server is asked until two
-;; answers are equal, each file is compared with what a rename would change in it,
-;; and the other files with the old name are named to the user and to the model.
-;; What no user could judge is refused before anything is shown.
+;; Some language servers rename only a part of the occurrences without reporting that,
+;; accept a name that exists already, or drop unsaved lines.  So the request is repeated
+;; until two answers are equal, each file is checked for changes other than the name,
+;; and the other files with the old name are listed for the user and the model.  A
+;; rename that no user could judge is refused before anything is displayed.
 
 ;;; Code:
 

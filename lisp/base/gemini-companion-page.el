@@ -156,7 +156,7 @@ text of KEY; otherwise, only the lines that differ are replaced."
 
 (defun gemini-companion-page-sections ()
   "Return the sections of the current buffer, a list of (KEY . TEXT).
-They are those of the last call of `gemini-companion-page-replace-sections'."
+The last call of `gemini-companion-page-replace-sections' has set them."
   gemini-companion-page--sections)
 
 (defun gemini-companion-page-section (key)

@@ -798,14 +798,14 @@ They are those of the last look.  Return nil if there are none."
     (cons record changes)))
 
 (defun gemini-companion-changes-unkeep (edit)
-  "Let what is in the file of EDIT, and the user has kept, be changes again.
+  "Count the kept hunks of EDIT that are in its file as changes again.
 Return the number of changes of that file."
   (pcase (gemini-companion-changes--hunks edit)
     (`(,record . ,hunks)
      (gemini-companion-changes-set-kept record hunks nil)
      (gemini-companion-changes-decided 'unkept record hunks)
      (length (gemini-companion-changes-look record)))
-    (_ (user-error "%s is no longer known line by line"
+    (_ (user-error "Changes of %s are no longer tracked"
                    (gemini-companion-edit-name edit)))))
 
 (defun gemini-companion-changes-share (change predicate)

@@ -1335,7 +1335,7 @@ With ALL, a prefix argument, remove all comments on files, after asking.  The
 text of each is in the kill ring."
   (interactive
    (list (and current-prefix-arg
-              (y-or-n-p "Remove your comments that were not sent, too? "))))
+              (y-or-n-p "Also remove your unsent comments? "))))
   (let ((comments (if all
                       gemini-companion-comment--all
                     (seq-filter #'gemini-companion-comment-sent

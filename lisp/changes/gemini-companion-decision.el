@@ -6,18 +6,18 @@
 ;;; Commentary:
 
 ;; In the buffer of a file, the undo of Emacs takes back what the user kept and undid
-;; there.  What a command in another buffer, such as the overview, has done in one file
-;; or several is a decision.  Decisions are recorded here, with their hunks and the
-;; bytes of the files, so that they can be taken back and redone, the last one first,
-;; whether the files are visited or not.  The bytes take at most 16 MB; then the oldest
-;; decisions are forgotten.
+;; there.  A decision is what one command in another buffer, such as the overview, has
+;; kept, undone or deleted in one file or several.  This file records decisions, with
+;; their hunks and the bytes of the files, so that they can be taken back and redone,
+;; the last one first, whether the files are visited or not.  The bytes take at most
+;; 16 MB; then the oldest decisions are forgotten.
 ;;
-;; A command calls `gemini-companion-decision-with'.  What it keeps, undoes and deletes
-;; is reported by `gemini-companion-changes-decided'.  A file on another host is written
-;; later: its undo joins the decision once writing has succeeded.  What makes sense only as
-;; a whole, such as the undo of a rename, is done by
-;; `gemini-companion-decision-with-all': if one file fails, the files before get their
-;; text back, also when the decision is taken back or redone.
+;; A command calls `gemini-companion-decision-with', and the functions that keep, undo
+;; and delete report each step by `gemini-companion-changes-decided'.  A file on another
+;; host is written later: its step joins the decision once writing has succeeded.  A
+;; decision that makes sense only as a whole, such as the undo of a rename, is made by
+;; `gemini-companion-decision-with-all': if one file fails, the previous files get their
+;; text back.  The same holds when the decision is taken back or redone.
 
 ;;; Code:
 
@@ -166,7 +166,7 @@ keeps and undos take more than %d MB"
   "Take DECISION back if BACK is non-nil, else redo it, and report that.
 Return two decisions: one with those steps that were taken back or redone, and
 one with those that are left, as the user has stopped in between.  One without
-steps is nil.  If the user objects, the other steps are done all the same.  If
+steps is nil.  If the user objects, the other steps are done anyway.  If
 DECISION is whole, none is left, or none done, and that is an error, unless a
 file is missing."
   (let* ((label (gemini-companion-decision-label decision))

@@ -11,9 +11,9 @@
 ;; off if others, or the user who undid the hunk, have taken that back.  The last mark
 ;; that counts has the value:
 ;;
-;;     marks that count                      the value
-;;     those that are on                     as it is known
-;;     those on whose hunks were reviewed    without what the user has not reviewed
+;;     marks that count              value that they describe
+;;     marks that are on             the known value
+;;     marks on, of reviewed hunks   the value without unreviewed changes
 ;;
 ;; Facts are never modified, and only writes of CLIs and decisions of the user are
 ;; recorded; see `gemini-companion-weave'.

@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; A proposal, what a turn did, or what nobody has reviewed, as a unified diff in a
-;; buffer of `diff-mode'.  File names are relative to the root, so that
-;; C-c C-a there and programs such as git can apply it.  Nothing is recorded:
-;; `revert-buffer' makes the patch again from the texts now.
+;; Show a proposal, the edits of a turn or all changes left as a unified diff in a
+;; buffer of `diff-mode'.  File names are relative to the root, so that C-c C-a there
+;; and programs such as git can apply the diff.  Nothing is recorded: `revert-buffer'
+;; computes the patch again from the current texts.
 
 ;;; Code:
 

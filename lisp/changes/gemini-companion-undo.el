@@ -458,7 +458,7 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
           (gemini-companion-undo--show buffer
                                        (gemini-companion-lines-change-start mixed))
           (unless (with-local-quit
-                    (y-or-n-p (format "Lines of %s have changed since; %s all the same? "
+                    (y-or-n-p (format "Lines of %s have changed since; %s anyway? "
                                       (gemini-companion-edit-name
                                        (gemini-companion-changes-file-edit record))
                                       (if undone "undo" "bring them back"))))
@@ -729,7 +729,7 @@ Without MAY-ASK, the user is not asked, and objects."
                         (gemini-companion-undo--plan-converted plan))))))
     (when why
       (unless (and may-ask
-                   (y-or-n-p (format "%s: %s; undo all the same? " name why)))
+                   (y-or-n-p (format "%s: %s; undo anyway? " name why)))
         (user-error "%s cannot be undone: %s" name why))
       ;; The text may have changed while the question was asked.
       (unless (equal (gemini-companion-undo--text-text

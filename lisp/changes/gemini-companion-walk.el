@@ -157,10 +157,10 @@ Keys that were typed ahead, for more changes than there were, are no text."
   (1- (gemini-companion-text-line (current-buffer) (point))))
 
 (defun gemini-companion-walk--at (changes line)
-  "Return the one of CHANGES at the index LINE of a line, or nil.
-Where lines were removed, that is the line behind them, or else the last
-line.  A conversion is at the first line; of two changes there, it is meant if
-the walk has gone to it."
+  "Return the one of CHANGES at LINE, the index of a line, or nil.
+Removed lines are at the line behind them, or else at the last line.  A
+conversion is at the first line.  If another change is there, return the
+conversion only if the walk has gone to it."
   (let ((changes (if (and (= 0 line) (not gemini-companion-walk--at-conversion))
                      (seq-sort-by (lambda (change)
                                     (if (gemini-companion-changes-conversion
@@ -599,7 +599,7 @@ MARKERS are as in `gemini-companion-walk--done'."
         (user-error "%s %s" name why))
       (when (and (seq-some #'gemini-companion-weave-change-mixed changes)
                  (not (y-or-n-p (format "Lines of the CLI in %s have changed since; \
-undo all the same? " name))))
+undo anyway? " name))))
         (user-error "Not undone")))))
 
 (defun gemini-companion-walk-undo (groups &optional agreed)
@@ -782,13 +782,13 @@ This is a function of `context-menu-functions'."
 A change at point is the first one.  After the last one in a file, visit
 the next file, in the order in which they were written.
 
-After this, single keys go on: n and p go to the next and the previous
-change, RET shows what was there before, u undoes the change and k keeps
-it, U and K all of the file."
+Then single keys continue the walk: n and p go to the next and the previous
+change, RET shows the text before the change, u undoes the change and k
+keeps it, U and K undo and keep all changes of the file."
   (interactive)
   (let ((begins (not (gemini-companion-walk-on-p))))
     (gemini-companion-walk--begin)
-    ;; Who begins on the first change is to see it.
+    ;; A walk that begins on a change shows that change first.
     (gemini-companion-walk--go nil begins)))
 
 (defun gemini-companion-previous-change ()
@@ -919,8 +919,8 @@ The value is as that of `gemini-companion-walk--turn-changes'."
 (defun gemini-companion-walk--shared (count)
   "Return a text about COUNT changes that were left out, or nil."
   (when (and (integerp count) (< 0 count))
-    (format (ngettext "; %d change has lines of another turn, too"
-                      "; %d changes have lines of another turn, too" count)
+    (format (ngettext "; %d change also has lines of another turn"
+                      "; %d changes also have lines of another turn" count)
             count)))
 
 (provide 'gemini-companion-walk)

@@ -11,10 +11,10 @@
 ;; A mark is off if others, or the user who undid the hunk, have taken that back.  The
 ;; last mark that counts says whether the line is there:
 ;;
-;;     marks that count                      the text
-;;     those that are on                     as it is known
-;;     those on whose hunks were reviewed    without what the user has not reviewed
-;;     those on that are not of some hunks   after undoing these hunks
+;;     marks that count                 text that they describe
+;;     marks that are on                the known text
+;;     marks on, of reviewed hunks      the text without unreviewed changes
+;;     marks on, except of some hunks   the text after undoing these hunks
 ;;
 ;; A weave is never modified: writing, undoing and restoring return a new one.  Only
 ;; writes of CLIs and decisions of the user are recorded.  A look compares the current
@@ -35,7 +35,7 @@
 ;; once for a run of lines.
 ;;
 ;; The last newline, line ends and the coding are no part of a weave.  Two cases are
-;; known as wrong: a hunk that only removed lines counts as undone after a stash and
+;; known to be wrong: a hunk that only removed lines counts as undone after a stash and
 ;; its pop if a CLI has written in between, as the text does not tell that from a user
 ;; who removes these lines; and where a CLI writes in another branch on top of lines
 ;; of other edits, the state of a hunk of these can be "superseded" in place of "gone".
@@ -1139,11 +1139,11 @@ positions, and a vector of how many there are before each line."
     (cons (substring positions 0 n) ranks)))
 
 (defun gemini-companion-weave--around (write candidates known p step gone)
-  "Return how the next lines of WRITE from P on are that tell its place.
-These were there with it, or came instead of it.  STEP is 1 or -1.
-CANDIDATES are as of `gemini-companion-weave--candidates' with GONE.
-KNOWN has the last answers, as lines beside one another have the same
-around them."
+  "Return the states of the lines beside the line P of WRITE that locate it.
+These are the next lines, by STEP, 1 or -1, which were in the text together with
+the line P or have replaced it.  For CANDIDATES, see
+`gemini-companion-weave--candidates' with GONE.  KNOWN caches the last answers,
+since neighboring lines have the same answer."
   (let* ((positions (car candidates))
          (rank (aref (cdr candidates) p))
          (k (cond ((< step 0) (1- rank))

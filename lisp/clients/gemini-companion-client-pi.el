@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; The adapter of Pi: its methods for the generic functions of
-;; gemini-companion-client.el.  An extension of this package speaks the companion
-;; protocol for Pi.
+;; gemini-companion-client.el.  Pi itself knows no editor: an extension, which this
+;; package installs, connects it to Emacs.
 
 ;;; Code:
 

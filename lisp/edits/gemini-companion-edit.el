@@ -344,9 +344,9 @@ Signal a `user-error' if not."
 ;;;; Events
 
 (defun gemini-companion-edit-notify (edit event)
-  "Call the functions for EDIT and EVENT, also those of the user.
-For the events, see `gemini-companion-edit-functions'.  The views that display
-EDIT follow first."
+  "Call the functions for EVENT of EDIT, including the hooks of the user.
+For the events, see `gemini-companion-edit-functions'.  First, update the
+views that display EDIT."
   (force-mode-line-update t)
   (dolist (view (list (gemini-companion-edit-view edit)
                       gemini-companion-edits-view))

@@ -486,7 +486,7 @@ What they do matters more than the numbers of lines, and than the CLI."
       (if narrow " " ", ")))))
 
 (defun gemini-companion-overview-draw--turn (row before width)
-  "Return the line of ROW, a turn, with BEFORE, for WIDTH columns."
+  "Return the line of ROW, a turn, for WIDTH columns, with the prefix BEFORE."
   (let* ((turn (gemini-companion-overview-row-turn row))
          (began (gemini-companion-turn-began turn))
          (ended (gemini-companion-turn-ended turn))

@@ -697,7 +697,7 @@ New files are deleted, after asking."
 If one of them cannot be undone, none is."
   (let ((edits (or (seq-remove #'gemini-companion-undo-unwritten
                                (gemini-companion-request-edits group))
-                   (user-error "Nothing of this is left to undo")))
+                   (user-error "Nothing here is left to undo")))
         (what (gemini-companion-request-change group)))
     (mapc #'gemini-companion-undo-check edits)
     (when (y-or-n-p (format "Undo %s? " what))

@@ -365,8 +365,8 @@ Signal an error if the directory of the buffer does not exist."
     directory))
 
 (defun gemini-companion-cli--buffer (cli)
-  "Return the buffer of a CLI like CLI, or nil.
-It has the same client, directory and number."
+  "Return the buffer of the CLI with the client, directory and number of CLI.
+Return nil if there is none."
   (seq-find
    (lambda (buffer)
      (when-let* ((other (buffer-local-value 'gemini-companion-terminal-cli buffer)))

@@ -94,7 +94,7 @@
         (cl-letf (((symbol-function 'y-or-n-p)
                    (lambda (prompt) (push prompt asked) answer)))
           (gemini-companion-decision-undo))
-        (should (equal '("Lines of a have changed since; bring them back all the same? ")
+        (should (equal '("Lines of a have changed since; bring them back anyway? ")
                        asked)))
       (should (equal (if answer
                          "mine 1\none\n2\n3\n4\n5\n6\n7\n8\nnine\n"

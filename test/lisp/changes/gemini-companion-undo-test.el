@@ -300,7 +300,7 @@
             (should (equal "a cannot be undone: line 3 has changed since"
                            (gemini-companion-test-refusal
                              (gemini-companion-undo-edit edit)))))))
-      (should (equal '("a: line 3 has changed since; undo all the same? ")
+      (should (equal '("a: line 3 has changed since; undo anyway? ")
                      (seq-uniq asked)))
       (should (equal "0\n1\n2\nmine\n3\n" (buffer-string)))
       (should (buffer-modified-p))
@@ -426,7 +426,7 @@
                      (lambda (prompt) (push prompt asked))))
             (gemini-companion-undo-edit edit))
           (should (equal (list (format "a: it was converted since (%s); \
-undo all the same? " what))
+undo anyway? " what))
                          asked))
           (should (equal undone (gemini-companion-text-bytes "a"))))))))
 

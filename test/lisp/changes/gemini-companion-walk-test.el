@@ -116,13 +116,13 @@
     (gemini-companion-test-walk 'gemini-companion-next-change)
     (let ((current-prefix-arg '(4)))
       (should (string-prefix-p
-               "Kept 1 change; 1 change has lines of another turn, too; Change 1 of 2, b"
+               "Kept 1 change; 1 change also has lines of another turn; Change 1 of 2, b"
                (gemini-companion-test-walk "K"))))
     (gemini-companion-test-walk "n")
     (should (equal 9 (gemini-companion-walk-test-line)))
     (let ((current-prefix-arg '(4)))
       (should (string-prefix-p
-               "Undid 1 change of b; 1 change has lines of another turn"
+               "Undid 1 change of b; 1 change also has lines of another turn"
                (gemini-companion-test-walk "U"))))
     (with-current-buffer "b"
       (should (equal "1\n2\n3\nfour\n5!\n6\n7\n8\n9\n" (buffer-string))))
