@@ -150,9 +150,9 @@ such names."
 
 (defun gemini-companion-code-occurrences (symbol &optional units)
   "Return the locations of SYMBOL, a string, after point in this buffer.
-That is a list of (LINE . COLUMN), one for each line, in order.  Lines
-begin at 1.  Columns begin at 0, and are what the function UNITS returns
-for the text before SYMBOL in its line, by default UTF-16 code units."
+The value is a list of (LINE . COLUMN), one for each line, in order.  Lines
+begin at 1, columns at 0.  A column is the value of the function UNITS for
+the text before SYMBOL in the line, by default in UTF-16 code units."
   (let ((case-fold-search nil)
         (line 1)
         (counted (point-min))

@@ -128,7 +128,7 @@ A change of another file drops all of them.")
 
 (defun gemini-companion-errors--begins (&optional report &rest _)
   "Record that Flymake or Flycheck begins to check this text.
-This is a backend of Flymake as well, which calls REPORT with no errors."
+The function is also a backend of Flymake; it calls REPORT with no errors."
   (setq gemini-companion-errors--begun (buffer-chars-modified-tick))
   (when report
     (funcall report nil)))
@@ -479,8 +479,8 @@ A timer calls this while there are checks."
          (gemini-companion-errors--end check nil))))
 
 (defun gemini-companion-errors--outdated-p (check)
-  "Return non-nil if CHECK is about to ask about a text that has changed since.
-That is the text after the edit, if a buffer visits the file."
+  "Return non-nil if the next text of CHECK has changed since the edit.
+Only the text after the edit can have changed, in a buffer that visits the file."
   (let ((buffer (gemini-companion-names-buffer
                  (gemini-companion-errors--check-file check))))
     (and buffer

@@ -116,8 +116,8 @@ ends, and ODD non-nil if that differs in more than the name."
     (user-error "The symbol already has this name")))
 
 (defun gemini-companion-rename-only-p (before after old new)
-  "Return non-nil if the texts BEFORE and AFTER differ only by OLD and NEW.
-These are names."
+  "Return non-nil if only the name OLD for NEW differs between BEFORE and AFTER.
+BEFORE and AFTER are texts."
   (let ((case-fold-search nil)
         (either (regexp-opt (list old new))))
     (equal (replace-regexp-in-string either new before t t)
@@ -552,7 +552,7 @@ files, true names, where that has failed."
                 (old (gemini-companion-edit-bytes-before edit))
                 (new (gemini-companion-rename--new-bytes edit)))
             (if (equal old new)
-                ;; A file of which all is excluded was reviewed as it is, too.
+                ;; A file without remaining changes was reviewed as it is.
                 (unless (equal old (gemini-companion-text-bytes file))
                   (signal 'file-error (list "File has changed meanwhile" file)))
               (gemini-companion-watch-writing file

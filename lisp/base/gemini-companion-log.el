@@ -49,7 +49,7 @@ for an error here.  METHOD is a symbol, or a string after an error."
   "Run BODY, and record an error in it under NAME instead of signaling it.
 Return the value of BODY, or nil after an error.  NAME is a symbol, such as
 `context'; or a string that names the action, such as \"Stopping a
-component\", and then the error is displayed as well.  Use a string only for an
+component\"; a string also displays the error.  Use a string only for an
 action that does not run at each key.
 
 Use this on hooks, since Emacs removes some hook functions that fail and skips

@@ -94,7 +94,7 @@ otherwise return non-nil."
 
 (defun gemini-companion-names-file (&optional buffer)
   "Return the local file with the text that BUFFER visits, or nil.
-That is the visited file, or the copy of a remote file whose host is
+The value is the visited file, or the copy of a remote file whose host is
 connected.  BUFFER defaults to the current one."
   (let ((buffer (or buffer (current-buffer))))
     (or (gemini-companion-names-copy-of-buffer buffer)

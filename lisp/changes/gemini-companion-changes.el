@@ -238,7 +238,7 @@ Whether the last one has a newline is a fact of the file."
 
 (defun gemini-companion-changes--record (edit)
   "Record what EDIT has written, unless that is recorded already.
-An edit may be reported by its CLI, and found in its file, too."
+A CLI may report a write that Emacs has already found in the file."
   (let* ((record (or (gemini-companion-changes--find edit)
                      (gemini-companion-changes--make
                       (gemini-companion-edit-true-name edit) edit)))
@@ -422,8 +422,7 @@ WEAVE is that of RECORD after EDIT, whose HUNKS have lines."
 
 (defun gemini-companion-changes--make-room (record)
   "Drop the oldest records, but not RECORD, if the texts take too much memory.
-Those in which nothing is left to review go first.  Report which files have
-no marks any more."
+Drop records without changes left first.  Report the files that lose marks."
   (let* ((bytes (cl-loop for other in gemini-companion-changes--files
                          sum (gemini-companion-changes-file-size other)))
          (others (remq record gemini-companion-changes--files)))
@@ -835,9 +834,9 @@ Return `some' if some of them do, or else nil."
 
 (defun gemini-companion-changes-kept-and-undone (record)
   "Return what CLIs have written to RECORD's file that is kept or undone.
-The value is a list of `gemini-companion-weave-decided's, in order, whose edits
-are the last one first.  Those of one turn do not overlap.  What is beside or
-in a change that is left is not among them."
+The value is a list of `gemini-companion-weave-decided's, in order; the edits of
+each begin with the last one.  Elements of one turn do not overlap.  Lines in or
+beside a change that is left are omitted."
   (when-let* ((look (gemini-companion-changes--look-now record)))
     (let* ((left (seq-remove #'gemini-companion-changes-conversion
                              (gemini-companion-changes-file-known record)))
@@ -905,13 +904,13 @@ So it is if a turn has written lines twice, and the second edit is undone."
 
 (defun gemini-companion-changes-turn (change)
   "Return the newest turn that has written a line of CHANGE, or nil.
-That is the one in which CHANGE is counted."
+CHANGE is counted in this turn."
   (when-let* ((edit (car (gemini-companion-weave-change-edits change))))
     (gemini-companion-edit-turn edit)))
 
 (defun gemini-companion-changes-of-others (record)
-  "Return the indices of the lines of RECORD's file that no CLI has written.
-Those that were there before the first edit are none of them."
+  "Return the indices of the lines that others have written to the file of RECORD.
+Omit the lines that the file had before the first edit."
   (when-let* ((look (gemini-companion-changes--look-now record)))
     (gemini-companion-weave-of-others look)))
 
@@ -1039,9 +1038,9 @@ A line that is last then has a newline if the file would have one."
   (gemini-companion-changes--decided record))
 
 (defun gemini-companion-changes-note (record hunks undone)
-  "Note that Emacs has UNDONE HUNKS of RECORD again, or has brought them back.
-That is recorded at the next look, which the change of the text brings about:
-only then is the text complete."
+  "Note that Emacs has UNDONE HUNKS of RECORD again, or has restored them.
+The next look records this, after the change of the text: the text is not
+complete earlier."
   (push (cons undone hunks) (gemini-companion-changes-file-noted record)))
 
 (defun gemini-companion-changes--apply-noted (record buffer)

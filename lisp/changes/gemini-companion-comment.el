@@ -108,8 +108,8 @@ It is nil for a text that begins a prompt with comments.")
   (reverse gemini-companion-comment--all))
 
 (defun gemini-companion-comments-unsent ()
-  "Return all comments that no CLI has got, in the order in which they were made.
-Those on open proposals are among them."
+  "Return all unsent comments, in the order in which they were made.
+Include the comments on open proposals."
   (seq-sort-by #'gemini-companion-comment-number #'<
                (seq-remove #'gemini-companion-comment-sent
                            (append (seq-mapcat #'gemini-companion-edit-comments
@@ -167,7 +167,7 @@ The value is a list of seconds; the comments may have been removed."
 (defun gemini-companion-comment--set-unsent (comments &optional copied)
   "Record that COMMENTS did not reach their CLI.
 If COPIED is non-nil, the prompt is in the kill ring, for the user to paste.
-Those on a proposal that has ended are on its file from now on."
+Move the comments on a proposal that has ended to its file."
   (dolist (comment comments)
     (setf (gemini-companion-comment-going comment) nil
           (gemini-companion-comment-copied comment) (and copied (float-time)))
@@ -481,7 +481,7 @@ In a proposal that the user edits, its lines may have become more or fewer."
 
 (defun gemini-companion-comment-state-of-edit (edit)
   "Return a value that differs, by `equal', after a change of comments on EDIT.
-Those on its file are among them."
+The comments on the file of EDIT count."
   (list (gemini-companion-comment--state-of (gemini-companion-edit-comments edit))
         (gemini-companion-comment-state (gemini-companion-comment--file-of-edit edit))))
 
@@ -522,7 +522,7 @@ the top.  Return the POSITIONS whose lines the diff does not have."
 
 (cl-defmethod gemini-companion-view-insert-notes ((edit gemini-companion-edit))
   "Insert the comments on EDIT, which is open, below their lines.
-Those on lines that are folded are at the top, with the numbers."
+Insert comments on folded lines at the top, with the numbers of the lines."
   (when-let* ((positions (gemini-companion-comment-positions-of-edit edit)))
     (let ((left (gemini-companion-comment-insert positions)))
       (goto-char (point-min))
@@ -676,7 +676,7 @@ has others there by now, as the file may be gone, their numbers are left out."
 
 (defun gemini-companion-comment--buffer (comment)
   "Return the buffer that displays COMMENT, or nil.
-That is the one of its proposal, or else the one that visits its file."
+It is the buffer of the proposal, or else the buffer that visits the file."
   (let* ((edit (gemini-companion-comment-edit comment))
          (buffer (cond ((null edit)
                         (gemini-companion-names-buffer
@@ -838,7 +838,7 @@ Its text will be reverted, or merged with what a CLI has written."
 
 (defun gemini-companion-comment--after-revert ()
   "Search for the comments in the current buffer after a revert.
-Those that were on a proposal are displayed now, as the CLI has written it."
+Also display the comments on a proposal that the CLI has written now."
   (when-let* ((comments (gemini-companion-comment--here)))
     (save-excursion
       (save-restriction
@@ -853,8 +853,8 @@ Those that were on a proposal are displayed now, as the CLI has written it."
   (gemini-companion-comment--attach))
 
 (defun gemini-companion-comment--show-again ()
-  "Display the comments in the current buffer again, as its text has changed.
-That is once after a command."
+  "Display the comments in the current buffer again, after its text has changed.
+`post-command-hook' calls this once after a command."
   (remove-hook 'post-command-hook #'gemini-companion-comment--show-again t)
   (save-excursion
     (save-restriction
@@ -1308,11 +1308,11 @@ Emacs still asks about comments that no CLI has got."
 
 (defun gemini-companion-comment ()
   "Comment on the line at point, or on the lines of the region.
-That is in a file, in a review, or in the overview.  On a removed line that
-others replace, comment on these; removed lines are meant if the region has
-no others.  On the row of a file, comment on the file; on that of a turn or a
-CLI, write what begins the next prompt with comments.  A comment that is there
-already is edited; an empty text removes it.
+This works in a file, in a review, and in the overview.  On a removed line
+with a replacement, comment on the replacement; to comment on removed lines,
+select only removed lines.  On the row of a file, comment on the file; on the
+row of a turn or a CLI, write the text that begins the next prompt with
+comments.  An existing comment is edited; an empty text removes it.
 
 A comment on a proposal goes with the rejection, as its reason; others stay
 until you send them, by \\[gemini-companion-send-comments]."
@@ -1403,9 +1403,9 @@ text of each is in the kill ring."
 
 (defun gemini-companion-comment--original-key (edit)
   "Return the key of a comment on the line or region of this buffer.
-That is the original of EDIT.  Lines that stay are meant as the proposal has
-them, and so are those in place of the one at point; removed lines are meant if
-the region has some, or if no others are in their place."
+The buffer is the original of EDIT.  A comment on a line that stays, or that
+has a replacement, is on the line of the proposal.  It is on removed lines if
+the region has some, or if they have no replacement."
   (pcase-let* ((`(,_ . ,lines) (gemini-companion-comment--buffer-key 'before))
                (`(,first . ,last) (gemini-companion-comment--ends lines))
                (hunks (gemini-companion-edit-hunks edit))

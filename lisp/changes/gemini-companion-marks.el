@@ -121,7 +121,7 @@ If WATCHED is non-nil, mark them again after edits."
       (gemini-companion-marks--set-margins))))
 
 (defun gemini-companion-marks--remove ()
-  "Remove all marks from the current buffer, also those that were cloned."
+  "Remove all marks from the current buffer, including cloned ones."
   (remove-overlays nil nil 'gemini-companion-mark t)
   (kill-local-variable 'gemini-companion-marks--edited)
   (remove-hook 'after-change-functions #'gemini-companion-marks--edited t)
@@ -162,9 +162,9 @@ If WATCHED is non-nil, mark them again after edits."
                          (current-buffer))))
 
 (defun gemini-companion-marks--edited (start end _length)
-  "Look at the current buffer again when Emacs is idle.
-That is needed if START to END is beside a mark, or if undoing may have
-brought back what was marked; elsewhere a key costs nothing."
+  "Compute the changes of the current buffer again when Emacs is idle.
+Do so only if START to END is beside a mark, or if an undo may have restored
+marked lines; elsewhere a key costs nothing."
   (when (and (not gemini-companion-marks--edited)
              (or undo-in-progress
                  (seq-some (lambda (overlay)

@@ -237,8 +237,8 @@ or nil.  The undo of Emacs calls this: the file is written after the command."
 
 (defun gemini-companion-undo-write-taken-back ()
   "Write the files of the buffers in which Emacs has undone or redone an undo.
-That is done after a command, and only if the buffer has what stood before, and
-the file what the undo has left."
+This runs after a command.  Write a file only if the buffer has the text from
+before the undo, and the file still has the bytes that the undo has written."
   (remove-hook 'post-command-hook #'gemini-companion-undo-write-taken-back)
   (let ((all (nreverse gemini-companion-undo--taken-back)))
     (setq gemini-companion-undo--taken-back nil)
@@ -695,10 +695,10 @@ FORMAT is the format of that."
 
 (defun gemini-companion-undo--as-there (edit now changes)
   "Return a function for lines that come back in the text NOW, or nil.
-These are lines of before EDIT that its CLI could not read, which it has
-converted to UTF-8.  Beside lines that stay and are in UTF-8, in place of
-CHANGES, they have to be in UTF-8, too: Emacs would read neither in a file of
-both."
+These are lines from before EDIT that its CLI could not read.  The CLI has
+converted the file to UTF-8.  If other lines than CHANGES stay in UTF-8, the
+function converts the lines to UTF-8, since Emacs cannot read a file in two
+coding systems."
   (let ((coding (gemini-companion-edit-texts-shown-in edit)))
     (when (and coding
                (null (gemini-companion-undo--text-buffer now))

@@ -83,7 +83,7 @@ change there.  The buffer of a file may have been killed since.")
 
 (defvar gemini-companion-walk--at-conversion nil
   "Non-nil if the walk has gone to the conversion of a file.
-That is at the first line, which may have been changed, too.")
+A conversion is at the first line, where another change may be.")
 
 ;;;; Beginning and end
 
@@ -196,7 +196,7 @@ Signal an error if there is none."
 
 (defun gemini-companion-walk--beyond-p (change line back at)
   "Return non-nil if CHANGE is below LINE, on which point is; if BACK, above.
-If AT is non-nil, a change on LINE counts as well."
+If AT is non-nil, a change on LINE counts."
   (let ((start (gemini-companion-lines-change-start change)))
     (cond
      ;; The first line may have two changes: a conversion, and then one of lines.
@@ -874,8 +874,8 @@ point, in all files."
      markers)))
 
 (defun gemini-companion-restore-change ()
-  "Restore what you have last undone or kept in the walk, and go there.
-That is a change, or several ones, and may be in another file."
+  "Restore the changes that you have last undone or kept in the walk.
+Go there, even to another file."
   (interactive)
   (gemini-companion-walk--begin)
   (let ((markers (or (seq-filter #'marker-buffer

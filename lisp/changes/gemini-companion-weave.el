@@ -1322,7 +1322,7 @@ line."
 
 (defun gemini-companion-weave-restore (weave hunks now)
   "Return WEAVE after the user has undone the undo of HUNKS.
-That concerns those of HUNKS only that are there in the text NOW."
+Restore only the HUNKS that are there in the text NOW."
   (let* ((step (1+ (gemini-companion-weave-step weave)))
          (rewritten (lambda (these)
                       (gemini-companion-weave--make

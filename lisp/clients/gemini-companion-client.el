@@ -345,7 +345,7 @@ The user's edits of the proposal are discarded.")
 
 (gemini-companion-client--define gemini-companion-client-writes-own-text-p (client)
   "Return non-nil if CLIENT writes its proposal even after a yes in Emacs.
-That text has the line ends of the file.")
+The proposal is written with the line ends of the file.")
 
 (gemini-companion-client--define gemini-companion-client-codings (client)
   "Return the coding systems in which CLIENT reads and writes files.
@@ -355,7 +355,7 @@ order mark.  It is nil for a CLI that reads and writes UTF-8.")
 
 (gemini-companion-client--define gemini-companion-client-drops-edits-p (client)
   "Return non-nil if rejecting an edit of CLIENT cancels others.
-These are the other edits of the same answer of the model.")
+The other edits are those of the same answer of the model.")
 
 (gemini-companion-client--define gemini-companion-client-hides-interrupts-p (client)
   "Return non-nil if CLIENT hides that the user interrupted its question.

@@ -371,7 +371,7 @@ The first rule that applies decides:
 (defun gemini-companion-file-state--changed-there-p (edit text bytes)
   "Return non-nil if the file of EDIT has changed where TEXT differs.
 TEXT is compared with the text before EDIT, as are BYTES, those of the file.
-Return non-nil as well if these bytes or the previous ones are unknown, or if
+Also return non-nil if these bytes or the previous ones are unknown, or if
 TEXT makes no difference."
   (or (symbolp bytes)
       (not (gemini-companion-edit-known-p edit))
@@ -494,11 +494,11 @@ the file again."
     last))
 
 (defun gemini-companion-file-state-undoes-p (edit text)
-  "Return non-nil if edits by the user would be undone by TEXT of EDIT.
-These are lines that the user has typed in the previous proposal for the file,
-which the CLI may not know; see `gemini-companion-file-state--unknown-to-cli'.
-TEXT undoes them if it restores the lines of that proposal, or the lines before
-it; with other lines, the CLI must have read the text of the user."
+  "Return non-nil if TEXT of EDIT would undo lines that the user has typed.
+The user has typed them in the previous proposal for the file, and the CLI may
+not know them; see `gemini-companion-file-state--unknown-to-cli'.  TEXT undoes
+them if it restores the lines of that proposal, or the lines before it; with
+other lines, the CLI must have read the text of the user."
   (when-let* ((last (gemini-companion-file-state--unknown-to-cli edit))
               ((gemini-companion-edit-known-p edit)))
     (let* ((mine (gemini-companion-edit-texts-before edit))

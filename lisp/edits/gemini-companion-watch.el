@@ -200,8 +200,8 @@ that of the last check; other files are complete at once."
 
 (defun gemini-companion-watch--last-by-emacs-p (watch occasion)
   "Return non-nil if this Emacs made the last change of the file of WATCH.
-That includes a program that has written the bytes that Emacs had written
-before.  For OCCASION, see `gemini-companion-watch-check'."
+A program that has written the same bytes as Emacs before counts as Emacs.
+For OCCASION, see `gemini-companion-watch-check'."
   (and (not (equal (gemini-companion-watch-last watch)
                    (gemini-companion-watch-self-written watch)))
        (or (gemini-companion-watch--same-bytes-p watch)

@@ -240,8 +240,8 @@ It names the key that goes to them."
             (substitute-command-keys "\\[gemini-companion-next-change]"))))
 
 (defun gemini-companion-notify--waiting (requests)
-  "Return how many REQUESTS wait for an answer, and the key, or nil for none.
-These are texts: a number, \" to answer\", and the key behind a colon."
+  "Return texts about the number of REQUESTS, or nil if there are none.
+The texts are the number, \" to answer\", and the key behind a colon."
   (let ((count (length requests)))
     (unless (zerop count)
       (list (number-to-string count)

@@ -98,8 +98,8 @@ The values are `open' or `folded'.")
   row)
 
 (defun gemini-companion-overview-page-mark ()
-  "Return what identifies the change at point in its row, or nil.
-That is a cons of `left' or `decided' and its number."
+  "Return a cons that identifies the change at point in its row, or nil.
+The car is `left' or `decided', the cdr the number of the change."
   (get-text-property (point) 'gemini-companion-overview-change))
 
 (defun gemini-companion-overview-page-change ()

@@ -92,8 +92,8 @@ The value is as in `gemini-companion-overview-row--cache'."
 ;;;; Edits
 
 (defun gemini-companion-overview-row--edits ()
-  "Return all edits that are known, oldest first.
-Those that are not listed any more have changes of files that are recorded."
+  "Return all known edits, oldest first.
+Include the edits of recorded files that are no longer in the list of edits."
   (let* ((edits (gemini-companion-edits))
          (seen (make-hash-table :test 'eq))
          (older nil))
@@ -198,8 +198,8 @@ are not to be gathered in one of `reviewed'."
 
 (defun gemini-companion-overview-row--sessions (edits requests directory)
   "Return the sessions of all CLIs that have rows.
-Those are connected, have one of EDITS or of REQUESTS.  Those in DIRECTORY come
-first, and disconnected ones last."
+A CLI has a row if it is connected, or has one of EDITS or of REQUESTS.  CLIs in
+DIRECTORY come first, and disconnected ones last."
   (let ((sessions (seq-uniq
                    (append (gemini-companion-sessions)
                            (mapcar #'gemini-companion-request-session
@@ -381,8 +381,8 @@ Each comment is displayed once, with the last edit of its file."
 
 (defun gemini-companion-overview-row-answered (row)
   "Return when the comments were sent that the turn of ROW answers, or nil.
-That is the first turn that has begun since, or the one in which they were
-sent."
+Comments are answered by the first turn that begins after them, or by the turn
+in which they were sent."
   (let ((turn (gemini-companion-overview-row-turn row)))
     (seq-find
      (lambda (time)

@@ -609,16 +609,16 @@ A change that is kept is left again.  Several files are asked for."
   (gemini-companion-overview--keep-row (gemini-companion-overview--file-row turn)))
 
 (defun gemini-companion-overview-undo (&optional whole)
-  "Undo the change at point, or what is left of the file, turn or CLI at point.
-That is done in the files, or only in a buffer that has unsaved text.  A new
-file is deleted.  Several files and new ones are asked for.
+  "Undo the change at point, or all changes left of the file, turn or CLI.
+This changes the files, or only the buffer of a file with unsaved text.  A new
+file is deleted.  You are asked about several files and about new ones.
 
-With WHOLE, a prefix argument, undo all that the edits of the file or turn
-at point have done, also what you have kept: the file gets its bytes of
-before, unless it has changed since.
+With WHOLE, a prefix argument, undo everything that the edits of the file or
+turn at point have done, including what you have kept: the file gets its
+previous bytes, unless it has changed since.
 
 The edit of a file that was answered together with others is undone together
-with them, after asking."
+with them, after a question."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
@@ -771,8 +771,8 @@ If one of them cannot be undone, none is."
 
 (defun gemini-companion-overview--undo-all (edits count)
   "Undo EDITS, COUNT of them, one after another, and report that.
-The user can stop between two files.  Those of remote files, which end later,
-come after the others."
+The user can stop between two files.  Edits of remote files come last, since
+they are written later."
   (let* ((remote (seq-filter (lambda (edit)
                                (gemini-companion-names-of-copy
                                 (gemini-companion-edit-file edit)))
@@ -907,7 +907,7 @@ together.  What else a CLI asks is shown in its own buffer."
 
 (defun gemini-companion-overview--answered-with (row)
   "Return the rows of the proposals that an answer to ROW answers, a list.
-Those of one request are answered together."
+The proposals of one request are answered together."
   (let ((parent (gemini-companion-overview-page-parent row)))
     (cond ((eq 'request (gemini-companion-overview-row-kind row))
            (gemini-companion-overview-row-rows row))
@@ -1024,9 +1024,9 @@ rejected together.  What else a CLI asks is shown in its own buffer."
 
 (defun gemini-companion-overview-visit ()
   "Go to what is at point.
-That is the review of a proposal, at the hunk at point; what else a CLI
-asks, in its own buffer; the terminal of a CLI; the first change left of a
-turn; or the file, in another window, at the line at point."
+Go to the review of a proposal, at the hunk at point; to the buffer of another
+request; to the terminal of a CLI; to the first change left of a turn; or to
+the file, in another window, at the line at point."
   (interactive nil gemini-companion-overview-mode)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
@@ -1116,7 +1116,7 @@ What needs nothing is passed by."
 
 (defun gemini-companion-overview-next-sibling (&optional count)
   "Go to the next row of the same kind, or COUNT further.
-From a change, go to the next change that is left, also in the next file."
+From a change, go to the next change that is left, in this file or the next one."
   (interactive "p" gemini-companion-overview-mode)
   (let* ((count (or count 1))
          (here (gemini-companion-overview-page-row-or-error))

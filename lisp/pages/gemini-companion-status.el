@@ -280,8 +280,8 @@ For sections, see `gemini-companion-status--insert-section'."
          . gemini-companion-pause)))))
 
 (defun gemini-companion-status--file-row (file)
-  "Return FILE, one of a snapshot, as a row of the status.
-That is the arguments of `gemini-companion-status--insert'."
+  "Return FILE, an element of a snapshot, as a row of the status.
+The value is a list of arguments of `gemini-companion-status--insert'."
   (pcase-let (((map :path :active :line :character :selected-text) file))
     (list (concat "    " (gemini-companion-names-absolute path)
                   (and active

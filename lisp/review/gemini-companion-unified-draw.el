@@ -401,9 +401,9 @@ order, in which its words differ, conses (BEG . END)."
 
 (defun gemini-companion-unified-draw-words (removed added)
   "Compare the words of REMOVED and ADDED, the lines of one change.
-These are lists of strings.  Return a list of two lists of the same lines,
-each a cons of its text and of the ranges in which its words differ from
-those of the other side, conses (BEG . END) in order."
+Both are lists of strings.  Return a list of two lists of conses: the text of
+a line, and the ranges in which its words differ from the words of the other
+side, conses (BEG . END) in order."
   (car (gemini-companion-unified-draw--find-words
         (list (list (mapcar #'list removed) (mapcar #'list added))))))
 

@@ -39,10 +39,10 @@ They are called without arguments, often, and in redisplay.  The part that
 owns a kind has its function here, by `gemini-companion-part-hooks'.")
 
 (defvar gemini-companion-request-functions nil
-  "Functions called with a request and what has happened to it.
-That is `opened'; `changed' if its label, its problem or whether it
-certainly waits is another one; or `closed', after which it is no longer
-one of `gemini-companion-requests'.  An error in one is only reported.")
+  "Functions called with a request and an event, a symbol.
+The event is `opened'; `changed' if the label, the problem or the certainty
+of the request differs; or `closed', after which the request is no longer in
+`gemini-companion-requests'.  An error in a function is only reported.")
 
 ;;;; What a kind of request does
 
@@ -116,8 +116,8 @@ The overview has them below the row of REQUEST, with their hunks."
 
 (cl-defgeneric gemini-companion-request-change (_request &optional _columns)
   "Return what the edits of REQUEST do together, such as: rename a to b.
-That is the row of REQUEST in the overview; see
-`gemini-companion-request-edits'.  They are also undone together.
+The value is the row of REQUEST in the overview; see
+`gemini-companion-request-edits'.  The edits are also undone together.
 With COLUMNS, a number, return a text of at most that width, if one can say it."
   nil)
 
@@ -142,10 +142,10 @@ SESSION is as for `gemini-companion-requests'."
 
 (defun gemini-companion-request-next ()
   "Return the request that the user should answer next, or nil.
-That is the oldest one that certainly waits and can be shown; else the
-oldest that certainly waits; else the oldest.  From the buffer of a
-request, it is the one after that in this order, so that each can be
-reached, and the first one after the last."
+It is the oldest request that certainly waits and can be shown, or else the
+oldest one that certainly waits, or else the oldest one.  In the buffer of a
+request, it is the next one in this order, and the first one after the last,
+so that each request can be reached."
   (let* ((requests (seq-sort-by #'gemini-companion-request--rank #'<
                                 (gemini-companion-requests)))
          (here (seq-find (lambda (request)

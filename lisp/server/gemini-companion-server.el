@@ -79,7 +79,7 @@ server starts next."
 
 (defvar gemini-companion-server-start-seconds 30
   "Number of seconds after which a server that is not ready has failed.
-Those in which Emacs is busy do not count.")
+Time in which Emacs is busy does not count.")
 
 (defvar gemini-companion-server-delays '(0 1 2 4 8)
   "Seconds before each attempt to restart a crashed server.

@@ -82,9 +82,9 @@ any process ID."
            (eql (plist-get a :identity) (plist-get b :identity)))))
 
 (defun gemini-companion-session-next-p (session other)
-  "Return non-nil if SESSION gets what waits for OTHER.
-That is the case if it is of the same CLI, or if that has exited, of one of the
-same kind in the same directory."
+  "Return non-nil if SESSION receives what waits for OTHER.
+Both are of the same CLI; or the CLI of OTHER has exited, and the CLI of SESSION
+is of the same kind, in the same directory."
   (or (gemini-companion-session-same-p session other)
       (and (not (gemini-companion-session-connected-p other))
            (seq-every-p (lambda (key)

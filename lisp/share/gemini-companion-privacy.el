@@ -94,7 +94,7 @@ asks about it."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-share-outside-projects nil
-  "Non-nil means to share files outside of all workspace roots as well.
+  "Non-nil means to share also files outside of all workspace roots.
 The roots are the projects of the open files and terminals, and the
 directories of files in no project.  Files directly in the home directory
 and in / are outside."

@@ -19,7 +19,7 @@
 
 (defcustom gemini-companion-review-plans t
   "Non-nil means that a plan which a CLI writes to a file is reviewed.
-That is for linked CLIs that can be made to ask.  A rule of
+This applies to linked CLIs that can be made to ask.  A rule of
 `gemini-companion-review-rules' for that file comes first.
 
 Takes effect at the next plan."

@@ -107,7 +107,7 @@ If NAME is a directory, it ends with a slash."
 
 (defun gemini-companion-roots--of-buffer (buffer)
   "Return the directory that BUFFER contributes to the roots, or nil.
-That is the directory of its file, if the file may be shared, or of a terminal."
+It is the directory of a file that may be shared, or of a terminal."
   (if-let* ((file (gemini-companion-text-visited buffer)))
       (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))

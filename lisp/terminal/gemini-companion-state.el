@@ -342,7 +342,7 @@ an edit, the user has interrupted the request."
 
 (defun gemini-companion-state--update (record &optional changed)
   "Update the state of RECORD, and run the hook if it has changed.
-Run the hook as well if CHANGED is non-nil.  Waiting for another request is a
+Also run the hook if CHANGED is non-nil.  Waiting for another request is a
 change of the state."
   (gemini-companion-state--follow-question record)
   (gemini-companion-state--follow-title record)

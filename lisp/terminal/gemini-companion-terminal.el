@@ -262,7 +262,7 @@ BUFFER: keys that the user types elsewhere must not answer a CLI."
 
 (defun gemini-companion-terminal-takes-keys-p ()
   "Return non-nil if the current buffer is a terminal that takes keys.
-A terminal of vterm or term takes none while the user copies text or edits a line."
+vterm and term take no keys while the user copies text or edits a line."
   (cond ((derived-mode-p 'vterm-mode)
          (not (bound-and-true-p vterm-copy-mode)))
         ((derived-mode-p 'term-mode)
@@ -333,7 +333,7 @@ Called when a CLI has started, connected or disconnected."
 
 (defun gemini-companion-terminal-release (&optional all)
   "Make the terminals of running CLIs ordinary terminals.
-If ALL is non-nil, do so for the buffers of CLIs that have ended as well."
+If ALL is non-nil, also do so for the buffers of CLIs that have ended."
   (mapc #'gemini-companion-terminal--unwatch (process-list))
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer

@@ -141,8 +141,8 @@ A line that CODING cannot decode keeps its raw bytes."
 
 (defun gemini-companion-coding-lost (text &optional coding)
   "Return the number of lost characters in TEXT.
-These are U+FFFD and raw bytes.  If CODING is non-nil, the characters that
-CODING cannot encode count as well."
+Count U+FFFD and raw bytes.  If CODING is non-nil, also count the characters
+that CODING cannot encode."
   (let ((case-fold-search nil)
         (regexp gemini-companion-coding--lost))
     (+ (cl-loop for start = (and (string-match-p "[^[:ascii:]]" text)

@@ -253,8 +253,8 @@ The original lines replace each of them."
 
 (defun gemini-companion-hunk-remaining-line (proposal line)
   "Return the number that LINE of the buffer PROPOSAL has without excluded hunks.
-That is its number in the value of `gemini-companion-hunk-remaining-text', from
-1 on.  Return nil if LINE is in an excluded hunk."
+Lines are counted from 1 in the value of `gemini-companion-hunk-remaining-text'.
+Return nil if LINE is in an excluded hunk."
   (with-current-buffer proposal
     (save-restriction
       (widen)

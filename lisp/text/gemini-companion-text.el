@@ -407,7 +407,7 @@ signal a `file-error' with its name."
 
 (defun gemini-companion-text-invisible-p (char &optional composed)
   "Return non-nil if CHAR is invisible, or may look like another character.
-These are control and format characters, blanks other than a space, fillers,
+Such are control and format characters, blanks other than a space, fillers,
 unassigned and private characters, and combining marks.  If COMPOSED is
 non-nil, the display composes characters, and only those combining marks
 count that are never displayed."
