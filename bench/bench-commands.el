@@ -146,7 +146,7 @@ runs once after a look at a large file."
           (garbage-collect)
           (let ((gc-cons-threshold most-positive-fixnum)
                 (began (bench-commands--cpu)))
-            (gemini-companion-changes-look-at-buffer)
+            (gemini-companion-changes-update-buffer)
             (push (* 1000 (- (bench-commands--cpu) began)) times)))
         (unless (length= gemini-companion-marks-here (/ count 40))
           (error "Not all changes are left"))

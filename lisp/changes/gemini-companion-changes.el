@@ -12,10 +12,10 @@
 ;; the coding; see `gemini-companion-weave' and `gemini-companion-facts'.
 ;;
 ;; A record is set by a write of a CLI, and by the decisions of the user: to keep hunks,
-;; to undo them, and to take that back.  Nothing else is recorded: a look computes the
-;; changes from the current text, so a change that went with another branch is there
+;; to undo them, and to take that back.  Nothing else is recorded: an update computes
+;; the changes from the current text, so a change that went with another branch is there
 ;; again when its lines are.  An undone hunk stays undone.  A file that other programs
-;; may have written is looked at when its window is selected, when Emacs gets the focus,
+;; may have written is updated when its window is selected, when Emacs gets the focus,
 ;; and at the end of a turn.
 ;;
 ;; The texts of all records take at most 48 MB, and with those of
@@ -63,15 +63,15 @@ the facts before it, a list.")
   (facts nil :documentation "The `gemini-companion-facts' of the file.")
   (size 0 :documentation "About how many bytes of memory the record takes.")
   (path nil :documentation "The name of the file if it was renamed in Emacs.")
-  (visited nil :documentation "The buffer that visited the file at the last look.")
+  (visited nil :documentation "The buffer that visited the file at the last update.")
   (new nil :documentation "Non-nil if the file did not exist before.")
   (version 0 :documentation "A number that is greater after each write and decision.")
   (unreviewed nil :documentation "Non-nil if a hunk was not reviewed.")
-  (known nil :documentation "The changes at the last look, in order.")
-  (stamp nil :documentation "The stamp of the file at the last look at which its
+  (known nil :documentation "The changes at the last update, in order.")
+  (stamp nil :documentation "The stamp of the file at the last update at which its
 buffer, if any, was up to date.")
   (device nil :documentation "The device of the file.")
-  (noted nil :documentation "What Emacs has undone or redone since the last look: a
+  (noted nil :documentation "What Emacs has undone or redone since the last update: a
 list of (UNDONE . HUNKS), the last one first.")
   (seen nil :documentation "The last `gemini-companion-changes-seen' of its buffer
 and of its file, a list."))
@@ -156,7 +156,7 @@ was written or deleted, its bytes `:before' and `:after', its `:modes', the
          kind record hunks details))
 
 (defun gemini-companion-changes-files (&optional all)
-  "Return the records of the files that had changes at the last look, in order.
+  "Return the records of the files that had changes at the last update, in order.
 If ALL is non-nil, include those whose changes are not in the text now."
   (seq-filter (if all
                   #'gemini-companion-changes-file-unreviewed
@@ -175,7 +175,7 @@ If ALL is non-nil, include those whose changes are not in the text now."
             gemini-companion-changes--files))
 
 (defun gemini-companion-changes-left ()
-  "Return how many changes were left at the last look, or nil if there are none."
+  "Return how many changes were left at the last update, or nil if there are none."
   (let ((count (cl-loop for record in gemini-companion-changes--files
                         sum (length (gemini-companion-changes-file-known record)))))
     (and (< 0 count) count)))
@@ -210,12 +210,12 @@ So it is if all of its changes were reviewed."
 ;;;; Writes
 
 (defun gemini-companion-changes--follow (edit event)
-  "Record what EDIT has written, if that is the EVENT, and look at its file."
+  "Record what EDIT has written, if that is the EVENT, and update its changes."
   (when (eq event 'written)
     (gemini-companion-garbage-later
       (gemini-companion-changes--record edit)
       (when-let* ((record (gemini-companion-changes--find edit)))
-        (gemini-companion-changes-look record)))))
+        (gemini-companion-changes-update record)))))
 
 (defun gemini-companion-changes--find (edit)
   "Return the record of the file of EDIT, or nil."
@@ -489,15 +489,17 @@ EDIT was accepted in Emacs, which has not saved the file since."
 
 ;;;; Changes
 
-(defun gemini-companion-changes-look (record)
-  "Compute the changes of RECORD again from the text now, and return them.
+(defun gemini-companion-changes-update (record)
+  "Compute the changes of RECORD again from the current text, and return them.
 The value is a list of `gemini-companion-weave-change's, in order, whose edits
 are the last one first.  If the file is gone, or cannot be read, it is nil."
   (gemini-companion-garbage-later
-    (gemini-companion-changes--look record)))
+    (gemini-companion-changes--update record)))
 
-(defun gemini-companion-changes--look (record)
-  "Do the work of `gemini-companion-changes-look' for RECORD."
+(defun gemini-companion-changes--update (record)
+  "Compute the changes of RECORD again, as `gemini-companion-changes-update' does.
+Also set which edits of RECORD are undone, apply what was noted, and call
+`gemini-companion-changes-functions'."
   (let* ((buffer (gemini-companion-changes-buffer record))
          (wanted (and (memq record gemini-companion-changes--files)
                       (or (gemini-companion-changes-file-unreviewed record)
@@ -602,13 +604,13 @@ What a hunk of CHANGES, which have lines, has done to them is left out."
       (gemini-companion-facts-set-undone facts hunks t))
      (gemini-companion-facts-format facts))))
 
-(defun gemini-companion-changes-look-at-buffer (&optional buffer)
+(defun gemini-companion-changes-update-buffer (&optional buffer)
   "Compute the changes of the file of BUFFER again, if it has a record.
 BUFFER is the current one by default, and may have been killed."
   (when (buffer-live-p (or buffer (current-buffer)))
     (with-current-buffer (or buffer (current-buffer))
       (when-let* ((record (gemini-companion-changes-here)))
-        (gemini-companion-changes-look record)))))
+        (gemini-companion-changes-update record)))))
 
 (defun gemini-companion-changes-text (record)
   "Return the text now of the file of RECORD, of its buffer or else on disk.
@@ -652,12 +654,12 @@ All of them have a newline."
 
 ;;;; What is left of edits
 
-(defun gemini-companion-changes-look-at-edits (edits)
-  "Look at the files of EDITS, and record what is undone of these."
+(defun gemini-companion-changes-update-edits (edits)
+  "Record which hunks of EDITS are undone in their files now."
   (dolist (record gemini-companion-changes--files)
     (when (seq-intersection edits (gemini-companion-changes-file-edits record) #'eq)
       (if (gemini-companion-changes-file-noted record)
-          (gemini-companion-changes-look record)
+          (gemini-companion-changes-update record)
         (gemini-companion-changes--set-states record)))))
 
 (defun gemini-companion-changes--set-states (record)
@@ -738,7 +740,7 @@ those of LINES to the weave; see `gemini-companion-lines-follower'."
 ;;;; Keeping
 
 (defun gemini-companion-changes-keep (record changes)
-  "Keep CHANGES of RECORD, some of those of the last look.
+  "Keep CHANGES of RECORD, some of those of the last update.
 Undoing in the buffer of the file makes them changes again."
   (let ((hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
         (buffer (gemini-companion-changes-buffer record)))
@@ -751,11 +753,11 @@ Undoing in the buffer of the file makes them changes again."
           (push (list 'apply #'gemini-companion-changes-set-kept record hunks nil)
                 buffer-undo-list)
           (undo-boundary))))
-    (gemini-companion-changes-look record)))
+    (gemini-companion-changes-update record)))
 
 (defun gemini-companion-changes-set-kept (record hunks kept)
   "Record that HUNKS of RECORD are KEPT, or not any more.
-In Emacs' undo, let that be undone, and look at the file."
+In Emacs' undo, let that be undone, and update the changes."
   (dolist (hunk hunks)
     (unless (eq t (gemini-companion-weave-hunk-reviewed hunk))
       (setf (gemini-companion-weave-hunk-reviewed hunk) (and kept 'kept))))
@@ -763,7 +765,7 @@ In Emacs' undo, let that be undone, and look at the file."
   (when undo-in-progress
     (push (list 'apply #'gemini-companion-changes-set-kept record hunks (not kept))
           buffer-undo-list)
-    (gemini-companion-changes-look record)))
+    (gemini-companion-changes-update record)))
 
 (defun gemini-companion-changes--hunks (edit)
   "Return the record of EDIT's file and the hunks of EDIT there, a cons, or nil."
@@ -788,7 +790,7 @@ In Emacs' undo, let that be undone, and look at the file."
 
 (defun gemini-companion-changes-of-edit (edit)
   "Return the record of EDIT's file, and the changes with lines of EDIT, a cons.
-They are those of the last look.  Return nil if there are none."
+They are those of the last update.  Return nil if there are none."
   (when-let* ((record (gemini-companion-changes--find edit))
               (changes (seq-filter
                         (lambda (change)
@@ -803,7 +805,7 @@ Return the number of changes of that file."
     (`(,record . ,hunks)
      (gemini-companion-changes-set-kept record hunks nil)
      (gemini-companion-changes-decided 'unkept record hunks)
-     (length (gemini-companion-changes-look record)))
+     (length (gemini-companion-changes-update record)))
     (_ (user-error "Changes of %s are no longer tracked"
                    (gemini-companion-edit-name edit)))))
 
@@ -826,8 +828,8 @@ Return `some' if some of them do, or else nil."
                     (buffer-modified-p buffer))
             (gemini-companion-watch-stamp (gemini-companion-changes-path record))))))
 
-(defun gemini-companion-changes--look-now (record)
-  "Return a look at the weave of RECORD in the text now, or nil."
+(defun gemini-companion-changes--current-weave (record)
+  "Return the weave of RECORD after a look at the current text, or nil."
   (when-let* ((seen (gemini-companion-changes-seen
                      record (gemini-companion-changes-buffer record))))
     (gemini-companion-changes-seen-weave seen)))
@@ -837,7 +839,7 @@ Return `some' if some of them do, or else nil."
 The value is a list of `gemini-companion-weave-decided's, in order; the edits of
 each begin with the last one.  Elements of one turn do not overlap.  Lines in or
 beside a change that is left are omitted."
-  (when-let* ((look (gemini-companion-changes--look-now record)))
+  (when-let* ((look (gemini-companion-changes--current-weave record)))
     (let* ((left (seq-remove #'gemini-companion-changes-conversion
                              (gemini-companion-changes-file-known record)))
            (edit (gemini-companion-changes-file-edit record))
@@ -857,7 +859,7 @@ beside a change that is left are omitted."
               (dolist (one decided)
                 (cl-callf2 mapcar
                     (apply-partially #'gemini-companion-edit-texts-as-visited edit)
-                  (gemini-companion-weave-decided-with one))))))
+                    (gemini-companion-weave-decided-with one))))))
         decided))))
 
 (defun gemini-companion-changes--sort-edits (record change)
@@ -911,11 +913,11 @@ CHANGE is counted in this turn."
 (defun gemini-companion-changes-of-others (record)
   "Return the indices of the lines that others have written to the file of RECORD.
 Omit the lines that the file had before the first edit."
-  (when-let* ((look (gemini-companion-changes--look-now record)))
+  (when-let* ((look (gemini-companion-changes--current-weave record)))
     (gemini-companion-weave-of-others look)))
 
 (defun gemini-companion-changes-current-p (record change)
-  "Return non-nil if CHANGE is one of RECORD, left or decided, at the last look."
+  "Return non-nil if CHANGE is one of RECORD, left or decided, at the last update."
   (member change
           (if (gemini-companion-weave-decided-p change)
               (gemini-companion-changes-kept-and-undone record)
@@ -927,7 +929,7 @@ Return non-nil if it is; what was accepted before it was written stays so."
   (let ((hunks (gemini-companion-weave-change-hunks decided)))
     (gemini-companion-changes-set-kept record hunks nil)
     (gemini-companion-changes-decided 'unkept record hunks)
-    (gemini-companion-changes-look record)
+    (gemini-companion-changes-update record)
     (seq-some (lambda (hunk)
                 (null (gemini-companion-weave-hunk-reviewed hunk)))
               hunks)))
@@ -950,7 +952,7 @@ more, has one already."
 So it is if its CLI has written the same again."
   (when (memq record gemini-companion-changes--files)
     (when (gemini-companion-changes-file-noted record)
-      (gemini-companion-changes-look record))
+      (gemini-companion-changes-update record))
     (when-let* ((seen (gemini-companion-changes-seen
                        record (gemini-companion-changes-buffer record))))
       (seq-some (lambda (hunk)
@@ -988,12 +990,12 @@ Undoing the others does nothing, so taking that back does not bring them back."
               hunks))
 
 (defun gemini-companion-changes-set-undone (record hunks seen)
-  "Record that the user has undone HUNKS of RECORD, and look at its file.
+  "Record that the user has undone HUNKS of RECORD, and update its changes.
 SEEN is the `gemini-companion-changes-seen' of the text before."
   (gemini-companion-changes--set-undone
    record hunks t (gemini-companion-changes-seen-lines seen)
    (gemini-companion-changes-seen-format seen))
-  (gemini-companion-changes-look record)
+  (gemini-companion-changes-update record)
   (gemini-companion-changes--set-states record))
 
 (defun gemini-companion-changes-set-back (record hunks &optional bytes)
@@ -1006,11 +1008,11 @@ Look at the file.  BYTES are those that it has, or will have soon, if known."
                        (car (gemini-companion-changes--now
                              record (gemini-companion-changes-buffer record))))))
     (gemini-companion-changes--set-undone record hunks nil lines nil))
-  (gemini-companion-changes-look record)
+  (gemini-companion-changes-update record)
   (gemini-companion-changes--set-states record))
 
 (defun gemini-companion-changes-without (record changes lines)
-  "Return LINES of RECORD's file now without CHANGES, some of its last look.
+  "Return LINES of RECORD's file now without CHANGES, some of its last update.
 A line that is last then has a newline if the file would have one."
   (let* ((without (gemini-companion-lines-without changes lines))
          (last (1- (length without)))
@@ -1039,7 +1041,7 @@ A line that is last then has a newline if the file would have one."
 
 (defun gemini-companion-changes-note (record hunks undone)
   "Note that Emacs has UNDONE HUNKS of RECORD again, or has restored them.
-The next look records this, after the change of the text: the text is not
+The next update records this, after the change of the text: the text is not
 complete earlier."
   (push (cons undone hunks) (gemini-companion-changes-file-noted record)))
 
@@ -1058,8 +1060,9 @@ BUFFER visits its file, or is nil."
   "The record of the file that is being saved, and its lines before, a cons.")
 
 (defun gemini-companion-changes--watch-saves (record buffer)
-  "Let BUFFER, that of RECORD's file or nil, be looked at before hooks format it.
-The function is local, as the hooks that are local to a buffer come first."
+  "Note the lines of BUFFER at each save, before hooks format the text.
+BUFFER visits the file of RECORD, or is nil.  Do so only while RECORD has
+changes left.  The function is added to the local hook, which runs first."
   (when buffer
     (with-current-buffer buffer
       (if (gemini-companion-changes-file-unreviewed record)
@@ -1103,7 +1106,7 @@ Where the file with the old name is still there, the record stays with that."
                      :key #'gemini-companion-changes-file-name :test #'equal))
     (setf (gemini-companion-changes-file-name record) true-name
           (gemini-companion-changes-file-path record) file)
-    (gemini-companion-changes-look record)))
+    (gemini-companion-changes-update record)))
 
 ;;;; Life
 
@@ -1153,7 +1156,7 @@ Revert its buffer; if that has unsaved text, report once how to merge it."
     (unless (equal stamp (gemini-companion-changes-file-stamp record))
       (setf (gemini-companion-changes-file-stamp record) stamp)
       (gemini-companion-revert (gemini-companion-changes-path record))
-      (gemini-companion-changes-look record))))
+      (gemini-companion-changes-update record))))
 
 (defun gemini-companion-changes--compare-all ()
   "Compare each file that is visited, or that has something to review."
@@ -1209,9 +1212,9 @@ background and programs that it has run may have written others."
     (window-buffer-change-functions gemini-companion-changes--compare-selected)
     (after-save-hook gemini-companion-changes--after-save -100)
     (after-set-visited-file-name-hook gemini-companion-changes--follow-name -100)
-    (find-file-hook gemini-companion-changes-look-at-buffer)
-    (after-revert-hook gemini-companion-changes-look-at-buffer)
-    (gemini-companion-revert-merged-hook gemini-companion-changes-look-at-buffer)))
+    (find-file-hook gemini-companion-changes-update-buffer)
+    (after-revert-hook gemini-companion-changes-update-buffer)
+    (gemini-companion-revert-merged-hook gemini-companion-changes-update-buffer)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'changes)))
   "Forget all changes."

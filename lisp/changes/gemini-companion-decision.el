@@ -284,7 +284,7 @@ of `gemini-companion-changes-decided'."
                                (eq (and kept t) (and reviewed t)))))
                        hunks)))
     (gemini-companion-changes-set-kept record others kept)
-    (gemini-companion-changes-look record)
+    (gemini-companion-changes-update record)
     t))
 
 (defun gemini-companion-decision--set-excluded (edit hunk excluded)

@@ -59,7 +59,7 @@
   gemini-companion-marks-here)
 
 (defvar-local gemini-companion-marks--edited nil
-  "Non-nil if this buffer was edited and will be looked at again.")
+  "Non-nil if this buffer was edited and its changes will be updated.")
 
 (when (fboundp 'define-fringe-bitmap)
   (define-fringe-bitmap 'gemini-companion-mark [24] nil nil '(center t))
@@ -153,12 +153,12 @@ If WATCHED is non-nil, mark them again after edits."
           (overlay-put line 'before-string string))
         (forward-line)))))
 
-(defun gemini-companion-marks--look-soon ()
-  "Look at the current buffer again when Emacs is idle, if it may have changes."
+(defun gemini-companion-marks--update-soon ()
+  "Update the changes of the current buffer when Emacs is idle, if it may have any."
   (when (and (local-variable-p 'gemini-companion-marks-here)
              (not gemini-companion-marks--edited))
     (setq gemini-companion-marks--edited t)
-    (run-with-idle-timer 0.2 nil #'gemini-companion-changes-look-at-buffer
+    (run-with-idle-timer 0.2 nil #'gemini-companion-changes-update-buffer
                          (current-buffer))))
 
 (defun gemini-companion-marks--edited (start end _length)
@@ -175,7 +175,7 @@ marked lines; elsewhere a key costs nothing."
                                         (save-excursion
                                           (goto-char end)
                                           (+ 2 (line-end-position)))))))
-    (gemini-companion-marks--look-soon)))
+    (gemini-companion-marks--update-soon)))
 (put 'gemini-companion-marks--edited 'permanent-local-hook t)
 
 ;;;; Margins
@@ -214,7 +214,7 @@ A file may be visited without hooks."
     (with-current-buffer (window-buffer window)
       (when (and buffer-file-name
                  (not (local-variable-p 'gemini-companion-marks-here)))
-        (gemini-companion-changes-look-at-buffer)))))
+        (gemini-companion-changes-update-buffer)))))
 
 (defun gemini-companion-marks--renamed ()
   "Remove the marks from the current buffer if it visits another file now."
@@ -233,12 +233,12 @@ A file may be visited without hooks."
     (window-size-change-functions gemini-companion-marks--displayed)
     (window-state-change-hook gemini-companion-marks--displayed-last)
     ;; What the user has typed far from a mark may be what a CLI wrote.
-    (after-save-hook gemini-companion-marks--look-soon)
+    (after-save-hook gemini-companion-marks--update-soon)
     (after-set-visited-file-name-hook gemini-companion-marks--renamed)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'marks)))
   "Mark nothing any more."
-  (cancel-function-timers #'gemini-companion-changes-look-at-buffer)
+  (cancel-function-timers #'gemini-companion-changes-update-buffer)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when (local-variable-p 'gemini-companion-marks-here)

@@ -78,7 +78,7 @@ are left out."
   (cl-loop
    for record in (gemini-companion-changes-files)
    for text = (gemini-companion-changes-text record)
-   for changes = (and text (gemini-companion-changes-look record))
+   for changes = (and text (gemini-companion-changes-update record))
    when changes
    collect (let ((before (gemini-companion-lines-join
                           (gemini-companion-changes-without

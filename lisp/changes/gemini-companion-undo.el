@@ -125,7 +125,7 @@ Otherwise it would count as written by others."
   "Check whether the file of EDIT has text of EDIT; return why not, or nil.
 The value is a verb phrase."
   (gemini-companion-undo--notice edit)
-  (gemini-companion-changes-look-at-edits (list edit))
+  (gemini-companion-changes-update-edits (list edit))
   (pcase (gemini-companion-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
@@ -260,7 +260,7 @@ before the undo, and the file still has the bytes that the undo has written."
                    (gemini-companion-undo--save old))
         (message "%s is not saved; it has changed since"
                  (gemini-companion-label-file file)))
-      (gemini-companion-changes-look-at-buffer))))
+      (gemini-companion-changes-update-buffer))))
 
 ;;;; Changes in a buffer
 
@@ -275,7 +275,7 @@ The value is a verb phrase about the file."
            "is still to be written by its CLI; wait for that"))))
 
 (defun gemini-companion-undo-in-buffer (record changes)
-  "Undo CHANGES, some of those of RECORD at the last look, in its buffer.
+  "Undo CHANGES, some of those of RECORD at the last update, in its buffer.
 The current buffer is that one.  If it had no unsaved text, write its file, and
 return non-nil.  Line ends stay, but where a conversion is undone; if that is
 impossible, signal an error after the rest."
@@ -301,7 +301,7 @@ impossible, signal an error after the rest."
       (and new t))))
 
 (defun gemini-companion-undo-in-file (record changes)
-  "Undo CHANGES, some of those of RECORD at the last look, in its file.
+  "Undo CHANGES, some of those of RECORD at the last update, in its file.
 No buffer visits it.  Return nil, and change nothing, if a buffer is needed for
 that: to convert the file, to read or write it by a handler, or to ask."
   (let* ((file (gemini-companion-changes-path record))

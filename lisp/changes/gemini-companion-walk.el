@@ -187,7 +187,7 @@ Signal an error if there is none."
   (let* ((record (gemini-companion-changes-here))
          (change (and record
                       (gemini-companion-walk--at
-                       (gemini-companion-changes-look record)
+                       (gemini-companion-changes-update record)
                        (gemini-companion-walk--line)))))
     (unless change
       (user-error "%s" (substitute-command-keys "No change here; \
@@ -221,7 +221,7 @@ list of the record, the change, and a text about files that were skipped."
                         (seq-filter
                          (lambda (change)
                            (gemini-companion-walk--beyond-p change line back at))
-                         (gemini-companion-changes-look here)))))
+                         (gemini-companion-changes-update here)))))
          (skipped nil))
     (if beyond
         (list here (car (if back (last beyond) beyond)))
@@ -230,7 +230,7 @@ list of the record, the change, and a text about files that were skipped."
              (pcase (gemini-companion-walk--visit record)
                ((and why (pred stringp))
                 ;; The changes of a file that is skipped do not count any more.
-                (gemini-companion-changes-look record)
+                (gemini-companion-changes-update record)
                 (push (format "; %s %s"
                               (gemini-companion-edit-name
                                (gemini-companion-changes-file-edit record) 'plain)
@@ -264,11 +264,11 @@ If the file cannot be visited, return the reason, a verb phrase."
           (with-current-buffer (gemini-companion-revert-visit file)
             (if (gemini-companion-names-visited-here-p
                  (gemini-companion-changes-file-name record))
-                (gemini-companion-changes-look record)
+                (gemini-companion-changes-update record)
               "is another file now"))))))
 
-(defun gemini-companion-walk--look (record)
-  "Look at the file of RECORD, which no buffer visits, and return its changes.
+(defun gemini-companion-walk--update (record)
+  "Update and return the changes of RECORD, whose file no buffer visits.
 If there is no such file, return the reason, a verb phrase."
   (let ((file (gemini-companion-changes-path record)))
     (cond ((gemini-companion-text-unreadable-reason file))
@@ -276,7 +276,7 @@ If there is no such file, return the reason, a verb phrase."
           ((not (equal (gemini-companion-changes-file-name record)
                        (gemini-companion-text-true-name file)))
            "is another file now")
-          (t (gemini-companion-changes-look record)))))
+          (t (gemini-companion-changes-update record)))))
 
 (defun gemini-companion-walk--go (back &optional at others prefix suffix)
   "Go to the next change, and report it.
@@ -527,7 +527,7 @@ their lines, too."
      (lambda (edit) (eq turn (gemini-companion-edit-turn edit))))))
 
 (defun gemini-companion-walk--changes-of (predicate)
-  "Return the changes at the last look whose edits all satisfy PREDICATE.
+  "Return the changes at the last update whose edits all satisfy PREDICATE.
 The value is a cons of a list of (RECORD . CHANGES), and of the number of
 changes of which only some edits do."
   (let ((shared 0)
@@ -569,7 +569,7 @@ buffer visits has no buffer."
       (call-interactively (if (bound-and-true-p undo-tree-mode)
                               'undo-tree-undo
                             #'undo-only)))
-    (gemini-companion-changes-look (gemini-companion-changes-here))))
+    (gemini-companion-changes-update (gemini-companion-changes-here))))
 
 (defun gemini-companion-walk--after (others what markers)
   "Report WHAT was done, and go to the next change, if there is one.
@@ -677,7 +677,7 @@ Visit its file, unless SEVERAL is non-nil and no buffer visits it."
 For SEVERAL, see `gemini-companion-walk--check-group'."
   (pcase-let ((`(,record . ,changes) group))
     (pcase (if (and several (null (gemini-companion-changes-buffer record)))
-               (gemini-companion-walk--look record)
+               (gemini-companion-walk--update record)
              (gemini-companion-walk--visit record))
       ((and why (pred stringp))
        (user-error "%s %s"
@@ -911,7 +911,7 @@ The value is as that of `gemini-companion-walk--turn-changes'."
   (if turn
       (gemini-companion-walk--turn-changes)
     (let* ((record (gemini-companion-changes-here))
-           (changes (and record (gemini-companion-changes-look record))))
+           (changes (and record (gemini-companion-changes-update record))))
       (unless changes
         (user-error "No changes in this buffer"))
       (cons (list (cons record changes)) 0))))

@@ -68,7 +68,7 @@ The value is as in `gemini-companion-overview-row--cache'."
   (let ((cached (gethash record gemini-companion-overview-row--cache)))
     (unless (and cached
                  (equal (car cached) (gemini-companion-changes-version record)))
-      (gemini-companion-changes-look record)
+      (gemini-companion-changes-update record)
       (setq cached (puthash record (cons (gemini-companion-changes-version record) t)
                             gemini-companion-overview-row--cache)))
     cached))

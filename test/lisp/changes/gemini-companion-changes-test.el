@@ -187,7 +187,7 @@ TEXT is what it has proposed.  Visit the file a before."
         (let ((last-command 'ignore))
           (undo-boundary)
           (undo))
-        (gemini-companion-changes-look-at-buffer)
+        (gemini-companion-changes-update-buffer)
         (should (eql 2 (gemini-companion-test-left)))
         (goto-char (point-min))
         (gemini-companion-test-walk 'gemini-companion-next-change "n" "u")
@@ -208,7 +208,7 @@ TEXT is what it has proposed.  Visit the file a before."
           (gemini-companion-test-walk 'gemini-companion-next-change "k")
         (set-buffer-file-coding-system 'utf-8-unix)
         (save-buffer))
-      (gemini-companion-changes-look-at-buffer)
+      (gemini-companion-changes-update-buffer)
       (should (eql 1 (gemini-companion-test-left)))
       (gemini-companion-test-walk 'gemini-companion-undo-changes)
       (save-buffer)
@@ -296,7 +296,7 @@ TEXT is what it has proposed.  Visit the file a before."
               (funcall touch)
               (when (eq saved 'after)
                 (save-buffer))
-              (gemini-companion-changes-look-at-buffer)
+              (gemini-companion-changes-update-buffer)
               (should-not (gemini-companion-test-left))
               (should-not (gemini-companion-test-marked "a"))
               ;; The CLI writes there again.
@@ -321,13 +321,13 @@ TEXT is what it has proposed.  Visit the file a before."
           (let ((last-command 'ignore))
             (undo-boundary)
             (undo))
-          (gemini-companion-changes-look-at-buffer)
+          (gemini-companion-changes-update-buffer)
           (should (equal text (buffer-string)))
           (should (eql 1 (gemini-companion-test-left)))
           (let ((last-command 'ignore))
             (undo-boundary)
             (undo))
-          (gemini-companion-changes-look-at-buffer)
+          (gemini-companion-changes-update-buffer)
           (should (equal "one\ntwo\nthree\n" (buffer-string)))
           (should-not (gemini-companion-test-left)))))))
 
@@ -425,7 +425,7 @@ TEXT is what it has proposed.  Visit the file a before."
       (should (eql 1 (gemini-companion-test-left)))
       (delete-file "link")
       (make-symbolic-link "other" "link")
-      (gemini-companion-changes-look-at-edits (list edit))
+      (gemini-companion-changes-update-edits (list edit))
       (should (eq 'automatic (gemini-companion-edit-status edit)))
       (should-not (gemini-companion-edit-undone edit))
       (should (string-search "symbolic links"
@@ -495,7 +495,7 @@ TEXT is what it has proposed.  Visit the file a before."
           (when mine
             (erase-buffer)
             (insert mine))
-          (gemini-companion-changes-look-at-buffer)
+          (gemini-companion-changes-update-buffer)
           (should (eql left (gemini-companion-test-left)))
           (gemini-companion-test-walk 'gemini-companion-undo-changes)
           (should (equal undone (buffer-string)))
@@ -527,7 +527,7 @@ TEXT is what it has proposed.  Visit the file a before."
           (set-buffer-modified-p t)
           (save-buffer)
           (should-not (equal written (buffer-string)))
-          (gemini-companion-changes-look-at-buffer)
+          (gemini-companion-changes-update-buffer)
           (should (eql left (gemini-companion-test-left)))
           (gemini-companion-test-walk 'gemini-companion-undo-changes)
           (should (equal (if (eq format #'delete-trailing-whitespace)
@@ -629,7 +629,7 @@ HOW is `here', `narrowed', `elsewhere' or `killed'.  Return its buffer."
     (cl-flet ((undo-all ()
                 (gemini-companion-decision-with "undo"
                   (gemini-companion-walk-undo
-                   (list (cons record (gemini-companion-changes-look record)))))))
+                   (list (cons record (gemini-companion-changes-update record)))))))
       (pcase how
         ('here (undo-all))
         ('narrowed (save-restriction
@@ -657,12 +657,12 @@ text is saved before the undo if FIRST is `save', and after it if that is
       (funcall mine))
     (save-buffer)
     (should (equal bytes (gemini-companion-text-bytes "a")))
-    (gemini-companion-changes-look-at-buffer)
+    (gemini-companion-changes-update-buffer)
     (should-not (gemini-companion-test-left))
     ;; What the user types next is no change of the CLI.
     (goto-char (point-max))
     (insert "more\n")
-    (gemini-companion-changes-look-at-buffer)
+    (gemini-companion-changes-update-buffer)
     (should-not (gemini-companion-test-left))
     (set-buffer-modified-p nil)))
 
@@ -869,7 +869,7 @@ line of the CLI was deleted: undoing that asks, and brings both back."
 (defun gemini-companion-changes-test-keep (world)
   "Keep a change of the current buffer, and record that in WORLD."
   (when-let* ((record (gemini-companion-changes-here))
-              (changes (gemini-companion-changes-look record)))
+              (changes (gemini-companion-changes-update record)))
     (let* ((change (seq-random-elt changes))
            (now (gemini-companion-lines-split
                  (gemini-companion-text-of-buffer)))
@@ -896,7 +896,7 @@ line of the CLI was deleted: undoing that asks, and brings both back."
 That is of the text now and the text without changes, both made of the last
 write.  Where git has a conflict, nothing is compared."
   (when-let* ((record (gemini-companion-changes-here))
-              (changes (gemini-companion-changes-look record))
+              (changes (gemini-companion-changes-update record))
               ((executable-find "git")))
     (let* ((weave (gemini-companion-changes-file-weave record))
            (lines (gemini-companion-lines-split
@@ -945,7 +945,7 @@ write.  Where git has a conflict, nothing is compared."
     (4 (save-buffer))
     (5 (gemini-companion-changes-test-keep world))
     (6 (when-let* ((record (gemini-companion-changes-here))
-                   (changes (gemini-companion-changes-look record)))
+                   (changes (gemini-companion-changes-update record)))
          (gemini-companion-changes-test-narrowed
            (gemini-companion-decision-with "undo"
              (gemini-companion-undo-in-buffer record
@@ -997,7 +997,7 @@ Return `right', or `conflict' if a merge had one."
         (gemini-companion-changes-test-step world))
       (when-let* ((record (gemini-companion-changes-here)))
         (gemini-companion-undo-in-buffer
-         record (gemini-companion-changes-look record))
+         record (gemini-companion-changes-update record))
         (should-not (gemini-companion-changes-file-known record)))
       (should (equal (sort (copy-sequence
                             (gemini-companion-changes-test-world-left world))

@@ -19,7 +19,7 @@
   (gemini-companion-decision-with "undo of a"
     (let ((record (car (gemini-companion-changes-files))))
       (gemini-companion-walk-undo
-       (list (cons record (gemini-companion-changes-look record)))))))
+       (list (cons record (gemini-companion-changes-update record)))))))
 
 (defun gemini-companion-decision-test-said (command)
   "Call COMMAND, and return what it has said last."
@@ -37,7 +37,7 @@
     (gemini-companion-decision-with "keep of 1 change"
       (gemini-companion-changes-keep
        (gemini-companion-changes-here)
-       (list (car (gemini-companion-changes-look (gemini-companion-changes-here))))))
+       (list (car (gemini-companion-changes-update (gemini-companion-changes-here))))))
     (dotimes (_ 2)
       (should (eql 1 (gemini-companion-test-left)))
       (should (equal "Taken back: keep of 1 change"
@@ -62,7 +62,7 @@
                         (should (eql left (gemini-companion-test-left)))
                         (should (eq (if left 'automatic 'reverted)
                                     (progn
-                                      (gemini-companion-changes-look-at-edits
+                                      (gemini-companion-changes-update-edits
                                        (list edit))
                                       (gemini-companion-edit-status edit))))
                         (when-let* ((buffer (get-file-buffer "a")))
@@ -137,7 +137,7 @@
               (should (equal "x\n" (gemini-companion-test-file-text "d/new")))
               (should (= #o750 (file-modes "d/new")))
               (should (eql 1 (gemini-companion-test-left)))
-              (gemini-companion-changes-look-at-edits (list edit))
+              (gemini-companion-changes-update-edits (list edit))
               (should (eq 'automatic (gemini-companion-edit-status edit)))
               (gemini-companion-decision-redo)
               (should-not (file-exists-p "d/new"))
@@ -219,7 +219,7 @@
                                  (gemini-companion-test-refusal
                                    (apply function arguments))))
                         (should (equal files (funcall texts)))
-                        (gemini-companion-changes-look-at-edits edits)
+                        (gemini-companion-changes-update-edits edits)
                         (dolist (edit edits)
                           (should (eq (if (equal files after) 'automatic 'reverted)
                                       (gemini-companion-edit-status edit))))
@@ -294,7 +294,7 @@
                       (gemini-companion-undo-edit edit)))
                   (there (text left)
                     (should (equal text (gemini-companion-test-file-text "a")))
-                    (gemini-companion-changes-look
+                    (gemini-companion-changes-update
                      (gemini-companion-changes-with-edit edit))
                     (should (eql left (gemini-companion-test-left)))))
           (undo-edit)

@@ -30,7 +30,7 @@
     (gemini-companion-test-writes "new" "x\n" session)
     (let ((record (car (gemini-companion-changes-files))))
       (gemini-companion-changes-keep
-       record (list (car (gemini-companion-changes-look record)))))
+       record (list (car (gemini-companion-changes-update record)))))
     (should (equal "\
 --- a/a
 +++ b/a

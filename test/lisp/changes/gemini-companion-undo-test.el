@@ -24,7 +24,7 @@
 
 (defun gemini-companion-undo-test-status (edit)
   "Return the status of EDIT after a look at its file."
-  (gemini-companion-changes-look-at-edits (list edit))
+  (gemini-companion-changes-update-edits (list edit))
   (gemini-companion-edit-status edit))
 
 (defun gemini-companion-undo-test-written (file text session)
@@ -542,7 +542,7 @@ That is so if all lines of others stay, and none that was undone."
 (defun gemini-companion-undo-test-revert (edit)
   "Undo EDIT or a hunk of it: as the merge program does, or not at all.
 Where that has a conflict, the lines of others stay, or it is refused."
-  (gemini-companion-changes-look-at-edits (list edit))
+  (gemini-companion-changes-update-edits (list edit))
   (let* ((buffer (get-file-buffer "a"))
          (state (lambda ()
                   (list (gemini-companion-test-file-text "a")
