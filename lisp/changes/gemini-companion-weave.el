@@ -606,7 +606,7 @@ It is non-nil if others have removed the line or brought it back."
                  gap (gemini-companion-weave--numbers
                       (length (gemini-companion-weave--gap-old gap)))))
          (at (gemini-companion-weave--gap-at gap))
-         (places (gemini-companion-weave--places order))
+         (positions (gemini-companion-weave--positions order))
          (limits (make-vector (length text) nil))
          (limit (length order))
          (put-old (gemini-companion-weave--put-old gap))
@@ -614,7 +614,7 @@ It is non-nil if others have removed the line or brought it back."
          (count 0))
     (cl-loop for j downfrom (1- (length text)) to 0
              do (when (aref at j)
-                  (setq limit (aref places (aref at j))))
+                  (setq limit (aref positions (aref at j))))
              (aset limits j limit))
     (cl-flet ((put-until (end)
                 (while (< done end)
@@ -627,7 +627,7 @@ It is non-nil if others have removed the line or brought it back."
             (let ((last (aref lasts (aref new j))))
               ;; After those in whose place it is.
               (when last
-                (put-until (min limit (1+ (aref places last)))))
+                (put-until (min limit (1+ (aref positions last)))))
               (aset result count
                     (gemini-companion-weave--line
                      (aref text j) (aref marks (aref new j)) (list step)))
@@ -721,12 +721,12 @@ then."
       (aset numbers n n))
     numbers))
 
-(defun gemini-companion-weave--places (order)
+(defun gemini-companion-weave--positions (order)
   "Return the position in ORDER of each line, a vector."
-  (let ((places (make-vector (length order) nil)))
+  (let ((positions (make-vector (length order) nil)))
     (dotimes (p (length order))
-      (aset places (aref order p) p))
-    places))
+      (aset positions (aref order p) p))
+    positions))
 
 ;;;; Lines that come back
 
@@ -1483,7 +1483,7 @@ the lines is not there, or if others are between them."
                       (gemini-companion-weave-hunk-reviewed hunk))
            collect hunk))
 
-(defun gemini-companion-weave--settled-p (marks)
+(defun gemini-companion-weave--present-and-reviewed-p (marks)
   "Return non-nil if a line with MARKS is there, and all its hunks are reviewed."
   (or (eq marks gemini-companion-weave--base)
       (and (gemini-companion-weave--there-p marks)
@@ -1500,19 +1500,19 @@ What is between two lines of a hunk belongs to it."
         (seen (make-hash-table :test 'eq))
         (p 0)
         (count (length lines))
-        (marks-settled-p (gemini-companion-weave--by-run
-                          #'gemini-companion-weave--settled-p)))
-    (cl-flet ((settled-p (line)
+        (marks-done-p (gemini-companion-weave--by-run
+                       #'gemini-companion-weave--present-and-reviewed-p)))
+    (cl-flet ((done-p (line)
                 (or (stringp line)
-                    (funcall marks-settled-p (gemini-companion-weave--marks line)))))
+                    (funcall marks-done-p (gemini-companion-weave--marks line)))))
       (while (< p count)
-        (if (settled-p (aref lines p))
+        (if (done-p (aref lines p))
             (setq p (1+ p))
           (let ((start p)
                 (last nil)
                 (hunks nil))
             (while (and (< p count)
-                        (not (settled-p (aref lines p))))
+                        (not (done-p (aref lines p))))
               (let ((marks (gemini-companion-weave--marks (aref lines p))))
                 (unless (or (eq marks last)
                             (gemini-companion-weave--gone-p marks))

@@ -606,7 +606,7 @@ class Change(NamedTuple):
     )
 
 
-def settled(marks: Marks) -> bool:
+def present_and_reviewed(marks: Marks) -> bool:
     """Return whether a line with MARKS is there, and nobody has to review that."""
     return marks is BASE or (
         there(marks)
@@ -624,11 +624,11 @@ def spans(weave: Weave) -> list[tuple[int, int, set[Hunk]]]:
     found: list[tuple[int, int, set[Hunk]]] = []
     p = 0
     while p < len(weave):
-        if settled(weave[p].marks):
+        if present_and_reviewed(weave[p].marks):
             p += 1
             continue
         start = p
-        while p < len(weave) and not settled(weave[p].marks):
+        while p < len(weave) and not present_and_reviewed(weave[p].marks):
             p += 1
         hunks = {
             mark.hunk
