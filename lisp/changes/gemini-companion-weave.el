@@ -265,10 +265,10 @@ has removed the line is on again."
          when
        (cons step when)))))
 
-(defun gemini-companion-weave--met-p (one other)
-  "Return non-nil if ONE and OTHER were there at the same time.
-Then the order of these two lines counts."
-  (let ((a (gemini-companion-weave--when one))
+(defun gemini-companion-weave--met-p (line other)
+  "Return non-nil if LINE and OTHER were in the text at the same time.
+Only then does the order of these two lines count."
+  (let ((a (gemini-companion-weave--when line))
         (b (gemini-companion-weave--when other)))
     (if (or (and (null (cdr a)) (null (cdr b)))
             (equal a b))
@@ -743,7 +743,7 @@ Record in GAP which lines of its text these are."
             (next size)
             (j 0)
             (last -1)
-            (found nil))
+            (pairs nil))
         (cl-loop for k downfrom (1- (length at)) to 0
                  do (when (aref at k)
                       (setq next (aref at k)))
@@ -756,11 +756,11 @@ Record in GAP which lines of its text these are."
                (setq last (aref at j)))
              (setq j (1+ j)))
            (when (< last i (aref nexts new))
-             (push i found)
-             (push new found))))
-        (while found
-          (let ((new (pop found))
-                (i (pop found)))
+             (push i pairs)
+             (push new pairs))))
+        (while pairs
+          (let ((new (pop pairs))
+                (i (pop pairs)))
             (aset at new i)
             (aset in-text i new))))
       ;; Lines of different times may be in another order.
@@ -815,21 +815,21 @@ Both are indices of GAP; for the value, see `gemini-companion-weave--alike'."
   (let ((old (gemini-companion-weave--gap-old gap))
         (text (gemini-companion-weave--gap-text gap))
         (texts (make-hash-table :test 'equal :size (length missing)))
-        (found nil))
+        (fresh-in-both nil))
     (dolist (i missing)
       (puthash (gemini-companion-weave--text (aref old i)) 'missing texts))
     (dolist (j fresh)
       (when (gethash (aref text j) texts)
         (puthash (aref text j) 'both texts)
-        (push j found)))
-    (when found
+        (push j fresh-in-both)))
+    (when fresh-in-both
       (cons (vconcat (seq-filter
                       (lambda (i)
                         (eq 'both
                             (gethash (gemini-companion-weave--text (aref old i))
                                      texts)))
                       missing))
-            (vconcat (nreverse found))))))
+            (vconcat (nreverse fresh-in-both))))))
 
 (defun gemini-companion-weave--map-pairs (gap alike function)
   "Call FUNCTION with the indices of each two equal lines of GAP, in order.
@@ -911,11 +911,11 @@ PREDICATE is called with a mark before and after."
           (unless (and (eq was last-was) (eq is last-is))
             (setq last-was was
                   last-is is)
-            (cl-loop for one in (reverse was)
-                     for other in (reverse is)
-                     when (and (gemini-companion-weave--edit one)
-                               (funcall predicate one other))
-                     do (cl-pushnew (gemini-companion-weave--hunk-of one) hunks))))))
+            (cl-loop for mark-before in (reverse was)
+                     for mark-now in (reverse is)
+                     when (and (gemini-companion-weave--edit mark-before)
+                               (funcall predicate mark-before mark-now))
+                     do (cl-pushnew (gemini-companion-weave--hunk-of mark-before) hunks))))))
     hunks))
 
 (defun gemini-companion-weave--redo-as-a-whole (write)
@@ -1089,7 +1089,7 @@ some line is back.  For CANDIDATES and KNOWN, see
                   (gemini-companion-weave--around write these known p 1 gone))))
     (cond (gone (if (if around (memq 'back around) any-back) 'back 'stays))
           ((if around
-               (cl-loop for one in around always (eq one 'removed))
+               (cl-loop for state in around always (eq state 'removed))
              (not (gemini-companion-weave--write-stays write)))
            'gone)
           (t 'stays))))
@@ -1163,20 +1163,20 @@ since neighboring lines have the same answer."
                 (guard (and (eql last k) (eq last-by by) (equal last-when when))))
            answer)
           (_
-           (let ((found (gemini-companion-weave--around-from
-                         write positions k step line by)))
-             (aset known slot (cons k (cons by (cons when found))))
-             found)))))))
+           (let ((states (gemini-companion-weave--around-from
+                          write positions k step line by)))
+             (aset known slot (cons k (cons by (cons when states))))
+             states)))))))
 
 (defun gemini-companion-weave--around-from (write positions k step line by)
-  "Return how those lines of WRITE are that tell the place of LINE.
-They are at POSITIONS from the index K on, by STEP.  BY is the hunk that has
-removed LINE, or nil."
+  "Return the states of the lines of WRITE that locate LINE.
+The lines are at POSITIONS from the index K on, by STEP.  BY is the hunk that
+has removed LINE, or nil.  A state is `there', `back' or `removed'."
   (let ((result (gemini-companion-weave--write-result write))
         (hows (gemini-companion-weave--write-how write))
         (start (gemini-companion-weave--write-start write))
         (count 0)
-        (found nil)
+        (states nil)
         ;; The last line that was not there with LINE; the same is not asked again.
         (last-marks nil)
         (last-when nil)
@@ -1191,7 +1191,7 @@ removed LINE, or nil."
         (cond
          ((and (eq marks last-marks) (eq how last-how) (equal when last-when)))
          ((gemini-companion-weave--met-p other line)
-          (cl-pushnew (or how 'there) found)
+          (cl-pushnew (or how 'there) states)
           (setq count (1+ count)))
          (t
           (setq last-marks marks
@@ -1200,9 +1200,9 @@ removed LINE, or nil."
           (let ((first (gemini-companion-weave--hunk-of (car (last marks)))))
             (when (or (and by (eq by first))
                       (and (null how) (gemini-companion-weave-hunk-edit first)))
-              (cl-pushnew (or how 'there) found)))))
+              (cl-pushnew (or how 'there) states)))))
         (setq k (+ k step))))
-    found))
+    states))
 
 ;;;; Recording
 
@@ -1496,7 +1496,7 @@ the lines is not there, or if others are between them."
 (defun gemini-companion-weave--spans (lines)
   "Return where LINES have something to review: a list of (START END . HUNKS).
 What is between two lines of a hunk belongs to it."
-  (let ((found nil)
+  (let ((spans nil)
         (seen (make-hash-table :test 'eq))
         (p 0)
         (count (length lines))
@@ -1526,16 +1526,16 @@ What is between two lines of a hunk belongs to it."
               (let ((first start))
                 (dolist (hunk hunks)
                   (setq first (min first (gethash hunk seen first))))
-                (while (and found (<= first (caar found)))
-                  (pcase-let ((`(,begin ,_ . ,more) (pop found)))
+                (while (and spans (<= first (caar spans)))
+                  (pcase-let ((`(,begin ,_ . ,more) (pop spans)))
                     (setq start begin)
                     (dolist (hunk more)
                       (unless (memq hunk hunks)
                         (push hunk hunks))))))
               (dolist (hunk hunks)
                 (puthash hunk start seen))
-              (push (cons start (cons p hunks)) found))))))
-    (nreverse found)))
+              (push (cons start (cons p hunks)) spans))))))
+    (nreverse spans)))
 
 (defun gemini-companion-weave-changes (look)
   "Return the changes of LOOK that the user has not reviewed, in order."
@@ -1689,7 +1689,7 @@ the place of these."
   "Return the conflicts of HUNKS, all of whose LINES are from FROM to TO.
 See `gemini-companion-weave-conflicts'."
   (let ((set (gemini-companion-weave--set hunks))
-        (found nil)
+        (conflicts nil)
         (p from)
         (count (length lines)))
     (let ((of-p (gemini-companion-weave--by-run
@@ -1708,11 +1708,11 @@ See `gemini-companion-weave-conflicts'."
               (setq p (1+ p)))
             (pcase-let ((`(,from . ,to)
                          (gemini-companion-weave--wider lines start p 0 count)))
-              (setq found (seq-union found
-                                     (gemini-companion-weave--conflicts-in
-                                      lines from to set)
-                                     #'eq)))))))
-    found))
+              (setq conflicts (seq-union conflicts
+                                         (gemini-companion-weave--conflicts-in
+                                          lines from to set)
+                                         #'eq)))))))
+    conflicts))
 
 (defun gemini-companion-weave--conflicts-in (lines from to set)
   "Return the conflicts of the hunks in SET in LINES from FROM to TO."
@@ -1847,7 +1847,7 @@ position are one of them.  What others have changed since is left out."
 (defun gemini-companion-weave--decided-runs (look state)
   "Return what hunks with STATE, `kept' or `undone', did to LOOK, in order."
   (let ((run nil)
-        (found nil)
+        (runs nil)
         (n 0))
     (cl-labels
         ((decided-p (mark)
@@ -1874,7 +1874,7 @@ position are one of them.  What others have changed since is left out."
                      start n (nreverse lines) hunks
                      (seq-uniq (mapcar #'gemini-companion-weave-hunk-edit hunks) #'eq)
                      state (nreverse with))
-                    found)))
+                    runs)))
            (setq run nil)))
       (cl-loop
        for line across (gemini-companion-weave-lines look)
@@ -1901,13 +1901,13 @@ position are one of them.  What others have changed since is left out."
             (when now
               (setq n (1+ n)))))
       (end-run))
-    (nreverse found)))
+    (nreverse runs)))
 
 (defun gemini-companion-weave-of-others (look)
   "Return the indices of the lines of LOOK that others have added, in order.
-Lines that were there before the first edit are none of them."
+Omit lines that were there before the first edit."
   (let ((base (gemini-companion-weave--hunk-of (car gemini-companion-weave--base)))
-        (found nil)
+        (indices nil)
         (n 0))
     (cl-loop for line across (gemini-companion-weave-lines look)
              for marks = (gemini-companion-weave--marks line)
@@ -1916,9 +1916,9 @@ Lines that were there before the first edit are none of them."
                     (let ((decider (gemini-companion-weave--decider marks)))
                       (unless (or (gemini-companion-weave--edit decider)
                                   (eq base (gemini-companion-weave--hunk-of decider)))
-                        (push n found))))
+                        (push n indices))))
                   (setq n (1+ n))))
-    (nreverse found)))
+    (nreverse indices)))
 
 ;;;; What is left of hunks
 
@@ -1968,7 +1968,7 @@ edits have changed all."
 
 (defun gemini-companion-weave-as-with-p (look hunk)
   "Return non-nil if the text of LOOK is as with HUNK, whoever has written that."
-  (let ((found nil))
+  (let ((occurs nil))
     (and (cl-loop for line across (gemini-companion-weave-lines look)
                   for marks = (gemini-companion-weave--marks line)
                   always (or (eq marks gemini-companion-weave--base)
@@ -1976,11 +1976,11 @@ edits have changed all."
                               for mark in marks
                               always
                               (or (not (eq hunk (gemini-companion-weave--hunk-of mark)))
-                                  (and (setq found t)
+                                  (and (setq occurs t)
                                        (eq (null (gemini-companion-weave--adds-p mark))
                                            (null (gemini-companion-weave--there-p
                                                   marks))))))))
-         found)))
+         occurs)))
 
 (provide 'gemini-companion-weave)
 ;;; gemini-companion-weave.el ends here
