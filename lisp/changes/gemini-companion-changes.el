@@ -723,19 +723,19 @@ newline as it was, counts as undone if others are recorded."
 ;;;; Following lines
 
 (defun gemini-companion-changes-followers (record lines)
-  "Return functions that follow lines between RECORD and LINES, a cons, or nil.
-LINES, a vector, must be those of RECORD's file now, or the value is nil.  The
-first function follows lines of the record's weave to LINES, and the second one
-those of LINES to the weave; see `gemini-companion-lines-follower'."
+  "Return a cons of functions that follow lines between RECORD and LINES.
+The car follows lines of the weave of RECORD to LINES, the cdr lines of LINES to
+the weave; see `gemini-companion-lines-follower'.  Return nil unless LINES, a
+vector, is the current text of the file of RECORD."
   (when-let* ((text (gemini-companion-changes-text record))
               ((equal lines (gemini-companion-lines-split text)))
               (now (car (gemini-companion-changes--now
                          record (gemini-companion-changes-buffer record))))
               ((length= now (length lines)))
-              (known (gemini-companion-weave-text
-                      (gemini-companion-changes-file-weave record))))
-    (cons (gemini-companion-lines-follower known now)
-          (gemini-companion-lines-follower now known))))
+              (old-lines (gemini-companion-weave-text
+                          (gemini-companion-changes-file-weave record))))
+    (cons (gemini-companion-lines-follower old-lines now)
+          (gemini-companion-lines-follower now old-lines))))
 
 ;;;; Keeping
 
@@ -845,21 +845,21 @@ beside a change that is left are omitted."
            (edit (gemini-companion-changes-file-edit record))
            (buffer (gemini-companion-changes-buffer record))
            (all (seq-remove
-                 (lambda (one)
-                   (seq-some (apply-partially #'gemini-companion-changes--overlap-p one)
+                 (lambda (change)
+                   (seq-some (apply-partially #'gemini-companion-changes--overlap-p change)
                              left))
                  (gemini-companion-weave-decided look))))
-      (dolist (one all)
-        (gemini-companion-changes--sort-edits record one))
+      (dolist (change all)
+        (gemini-companion-changes--sort-edits record change))
       (let ((decided (gemini-companion-changes--apart all)))
         (gemini-companion-changes-set-visited record buffer decided)
         (when buffer
           (with-current-buffer buffer
             (when (gemini-companion-edit-texts-visited-coding edit)
-              (dolist (one decided)
+              (dolist (change decided)
                 (cl-callf2 mapcar
                     (apply-partially #'gemini-companion-edit-texts-as-visited edit)
-                    (gemini-companion-weave-decided-with one))))))
+                    (gemini-companion-weave-decided-with change))))))
         decided))))
 
 (defun gemini-companion-changes--sort-edits (record change)
@@ -869,39 +869,40 @@ beside a change that is left are omitted."
                       (memq written (gemini-companion-weave-change-edits change)))
                     (gemini-companion-changes-file-edits record))))
 
-(defun gemini-companion-changes--overlap-p (one other)
-  "Return non-nil if the changes ONE and OTHER have a line of the text in common."
-  (and (< (gemini-companion-lines-change-start one)
+(defun gemini-companion-changes--overlap-p (change other)
+  "Return non-nil if CHANGE and OTHER have a line of the text in common."
+  (and (< (gemini-companion-lines-change-start change)
           (gemini-companion-lines-change-end other))
        (< (gemini-companion-lines-change-start other)
-          (gemini-companion-lines-change-end one))))
+          (gemini-companion-lines-change-end change))))
 
 (defun gemini-companion-changes--apart (decided)
-  "Return DECIDED in order, where what is kept is cut where its turn has it undone.
-So it is if a turn has written lines twice, and the second edit is undone."
-  (let ((undone (seq-filter (lambda (one)
-                              (eq 'undone (gemini-companion-weave-decided-state one)))
+  "Return DECIDED in order, so that elements of one turn do not overlap.
+A turn may have written lines twice, of which the second edit is undone: then
+cut the kept element where it overlaps with the undone one."
+  (let ((undone (seq-filter (lambda (change)
+                              (eq 'undone (gemini-companion-weave-decided-state change)))
                             decided)))
-    (dolist (one decided)
-      (unless (memq one undone)
+    (dolist (change decided)
+      (unless (memq change undone)
         (dolist (other undone)
-          (when (and (gemini-companion-changes--overlap-p one other)
-                     (eq (gemini-companion-changes-turn one)
+          (when (and (gemini-companion-changes--overlap-p change other)
+                     (eq (gemini-companion-changes-turn change)
                          (gemini-companion-changes-turn other)))
-            (if (< (gemini-companion-lines-change-start one)
+            (if (< (gemini-companion-lines-change-start change)
                    (gemini-companion-lines-change-start other))
-                (setf (gemini-companion-lines-change-end one)
+                (setf (gemini-companion-lines-change-end change)
                       (gemini-companion-lines-change-start other))
-              (setf (gemini-companion-lines-change-start one)
-                    (min (gemini-companion-lines-change-end one)
+              (setf (gemini-companion-lines-change-start change)
+                    (min (gemini-companion-lines-change-end change)
                          (gemini-companion-lines-change-end other))))))))
     (seq-sort-by #'gemini-companion-lines-change-start #'<
                  (seq-remove
-                  (lambda (one)
-                    (and (null (gemini-companion-lines-change-lines one))
-                         (null (gemini-companion-weave-decided-with one))
-                         (= (gemini-companion-lines-change-start one)
-                            (gemini-companion-lines-change-end one))))
+                  (lambda (change)
+                    (and (null (gemini-companion-lines-change-lines change))
+                         (null (gemini-companion-weave-decided-with change))
+                         (= (gemini-companion-lines-change-start change)
+                            (gemini-companion-lines-change-end change))))
                   decided))))
 
 (defun gemini-companion-changes-turn (change)
