@@ -322,17 +322,17 @@ FILE is the one that the model has named."
   (gemini-companion-words-search
    (gemini-companion-rename-old rename)
    (gemini-companion-eglot-root (gemini-companion-lookup-buffer file))
-   (lambda (found)
+   (lambda (names)
      (gemini-companion-rename--unless-ended rename
        (gemini-companion-lookup-shared
-        (and (listp found) (mapcar #'list found))
+        (and (listp names) (mapcar #'list names))
         (lambda (shared)
           (setf (gemini-companion-rename-elsewhere rename)
-                (if (listp found)
+                (if (listp names)
                     (seq-difference (mapcar #'car shared)
                                     (mapcar #'gemini-companion-rename--file-name
                                             files))
-                  found))
+                  names))
           (gemini-companion-rename--open rename files)))))))
 
 (defun gemini-companion-rename--open (rename files)
@@ -619,10 +619,10 @@ asked for."
      (if (gemini-companion-rename-outcome rename)
          (funcall go-on 'stop)
        (gemini-companion-errors-find
-        (lambda (found)
-          (when found
-            (push (cons edit found) (gemini-companion-rename-errors rename)))
-          (funcall go-on (if found nil 'stop)))
+        (lambda (result)
+          (when result
+            (push (cons edit result) (gemini-companion-rename-errors rename)))
+          (funcall go-on (if result nil 'stop)))
         (gemini-companion-edit-true-name edit)
         (gemini-companion-edit-texts-before edit))))
    (seq-take (gemini-companion-rename-edits rename)
@@ -649,15 +649,15 @@ has them.  They do not include files whose errors are not known within
      (lambda ()
        (gemini-companion-rename--each
         find (mapcar #'car (reverse (gemini-companion-rename-errors rename)))
-        (lambda (found)
-          (if (null found)
+        (lambda (results)
+          (if (null results)
               (funcall then nil)
             ;; The language server may not have read the other files yet.
             (run-at-time gemini-companion-rename-pause nil
                          #'gemini-companion-rename--each
-                         find (mapcar #'car found)
-                         (lambda (found)
-                           (funcall then (mapcar #'cdr found)))))))))))
+                         find (mapcar #'car results)
+                         (lambda (results)
+                           (funcall then (mapcar #'cdr results)))))))))))
 
 (defun gemini-companion-rename--find-errors-of (rename edit then)
   "Find the new errors of EDIT, whose file RENAME has written.
@@ -667,11 +667,11 @@ Call THEN with nil, or with EDIT and their plist."
     ;; Reverts are postponed while a command runs, and the errors are those of the buffer.
     (gemini-companion-revert (gemini-companion-edit-file edit))
     (gemini-companion-errors-find
-     (lambda (found)
-       (let ((new (and found
+     (lambda (result)
+       (let ((new (and result
                        (gemini-companion-context-name-shared-p file)
                        (gemini-companion-rename--new-errors
-                        rename edit (car found) text))))
+                        rename edit (car result) text))))
          (funcall then
                   (and new
                        (cons edit (list :path file :count (length new)
@@ -679,8 +679,8 @@ Call THEN with nil, or with EDIT and their plist."
                                         :others nil))))))
      file text)))
 
-(defun gemini-companion-rename--new-errors (rename edit found text)
-  "Return those of the errors FOUND in TEXT that EDIT did not have before.
+(defun gemini-companion-rename--new-errors (rename edit errors text)
+  "Return the ERRORS in TEXT that EDIT did not have before.
 An error that names what RENAME renames is compared without that name."
   (let* ((old (gemini-companion-rename-old rename))
          (new (gemini-companion-rename-new rename))
@@ -690,7 +690,7 @@ An error that names what RENAME renames is compared without that name."
                    (replace-regexp-in-string either new text t t)))
          (pairs (mapcar (pcase-lambda ((and error `(,line ,message . ,rest)))
                           (cons `(,line ,(funcall masked message) ,@rest) error))
-                        found)))
+                        errors)))
     (mapcar (lambda (located)
               (alist-get (gemini-companion-code-located-error located) pairs
                          nil nil #'eq))
