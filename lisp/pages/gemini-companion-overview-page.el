@@ -60,11 +60,9 @@ The values are `open' or `folded'.")
 (defvar gemini-companion-overview-page-going-to nil
   "The row to which a command goes, or nil.  It and its turn stay unfolded.")
 
-(defvar gemini-companion-overview-page-sign-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map [mouse-1] 'gemini-companion-overview--click-sign)
-    map)
-  "Keymap of the sign before a row that can be folded.")
+(defvar gemini-companion-overview-page-sign-map (make-sparse-keymap)
+  "Keymap of the sign before a row that can be folded.
+`gemini-companion-overview' binds its keys.")
 
 ;;;; Rows at point
 
@@ -168,7 +166,8 @@ Signal an error if it is another than the user has seen."
       (max 12 (window-height (get-buffer-window nil t)))))
 
 (defun gemini-companion-overview-page--open-by-default (rows)
-  "Return the keys of those of ROWS, of level 1, and below that are open at first."
+  "Return the keys of the rows that are unfolded at first.
+These are among ROWS, which are of level 1, and the rows below."
   (let ((keys nil))
     (cl-flet ((open (row)
                 (push (gemini-companion-overview-row-key row) keys)))

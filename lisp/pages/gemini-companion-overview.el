@@ -65,6 +65,9 @@
       (define-key map (number-to-string level) #'gemini-companion-overview--level)))
   "Keys in the overview.")
 
+(define-key gemini-companion-overview-page-sign-map [mouse-1]
+  #'gemini-companion-overview--click-sign)
+
 ;;;; State
 
 (defvar-local gemini-companion-overview--last-key 0

@@ -58,8 +58,8 @@ reported the prompt."
 
 (defun gemini-companion-turn-of-arrival (session previous)
   "Return the turn of an edit of SESSION that arrives now.
-For a CLI that reports no turns, that is PREVIOUS, the turn of an edit that
-was there just before, or a new one if PREVIOUS is nil."
+PREVIOUS is the turn of the edit just before, or nil.  For a CLI that reports no
+turns, return PREVIOUS, or a new turn if PREVIOUS is nil."
   (run-hook-wrapped 'gemini-companion-turn-arrival-functions
                     #'gemini-companion-text-call session)
   (or (gemini-companion-session-turn session)
