@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program that a CLI starts to ask Emacs: an MCP server on stdio, or a hook.
 
-Its arguments are CLIENT, and for a hook one option: --hook; --notice, if the CLI waits
+The arguments are CLIENT, and for a hook one option: --hook; --notice, if the CLI waits
 for the hook before it asks the user; --review, before it writes a file, and --plan,
 if only a plan is to be reviewed; or --permission, if the hook waits for the user.
-It searches for Emacs again at each request, so it survives a restart of Emacs.
+The bridge searches for Emacs again at each request, so it survives a restart of Emacs.
 
-It runs without this package, so it knows on its own where each CLI of `clients` finds
-Emacs; a test compares both.  A CLI waits for the hook after each edit, so it imports
-little.
+The bridge runs without this package, so it has a table of its own of where each CLI of
+`clients` finds Emacs; a test compares both tables.  It imports little, since a CLI
+waits for the hook after each edit.
 """
 
 from __future__ import annotations

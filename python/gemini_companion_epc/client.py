@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All that differs by CLI, as values of one class.
 
-Each CLI has a module, which makes a `Client` of its own; what a CLI does not have is
-the default here.  Its counterpart in Emacs is gemini-companion-client.el.
+Each CLI has a module, which makes a `Client`; the defaults here are for a CLI without
+the feature.  The counterpart in Emacs is gemini-companion-client.el.
 """
 
 import os

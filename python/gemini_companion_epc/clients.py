@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The CLIs that connect, of which each has a module, and look-ups among them.
+"""The CLIs that can connect, each with a module, and look-ups among them.
 
 `bridge` runs without this package, and has a table of its own.
 """

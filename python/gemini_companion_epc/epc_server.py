@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """EPC server for one authenticated peer, without the defects of the epc package.
 
-Of the epc package, calls and their answers are used, but not its server, which has a
+The calls and answers of the epc package are used, but not its server, which has a
 thread for each connection.
 """
 

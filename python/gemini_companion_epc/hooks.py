@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The events that a linked CLI reports by its hooks, and the shapes that they have.
+"""The events that a linked CLI reports by its hooks, and their shapes.
 
-A CLI whose events have another shape has a class of its own in its module.
+A CLI whose events have another shape has a class for them in its module.
 """
 
 import json
@@ -65,7 +65,7 @@ class Question:
     is_partial: bool = False
     """Whether the tool has arguments that the CLI does not report."""
     file: str | None = None
-    """The absolute name of the file of an edit, which may have a review as well."""
+    """The absolute name of the file of an edit, with or without a review."""
     kind: QuestionKind = "permission"
     plan: str | None = None
     """The text of a plan."""
@@ -168,7 +168,7 @@ class Hooks(ABC):
     def has_ended(self, event: Facts) -> bool:
         """Return whether what the CLI asked has ended, as ``event`` reports.
 
-        The events of `read` report that as well.
+        The events of `read` also report this.
         """
         return False
 

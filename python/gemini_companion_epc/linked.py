@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether CLIs are linked to Emacs, which then answers their questions.
 
-The module `questions` is imported when Emacs reports that it has linked them.
+The module `questions` is imported when Emacs reports that it has linked CLIs.
 """
 
 from collections.abc import Sequence

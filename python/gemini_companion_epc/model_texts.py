@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The texts for a model: answers to its questions, and errors that its edit made.
+"""The texts for a model: answers to its questions, and errors introduced by its edit.
 
 A text has relative file names, and a bounded number of characters.
 """

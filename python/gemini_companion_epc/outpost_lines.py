@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lines between an outpost and this process, see `Kind`.
 
-What a line from an outpost has is checked and converted here: whoever uses the other
-host may have sent it.
+Lines from an outpost are checked and converted here: any user of the other host may
+have sent them.
 """
 
 import base64

@@ -169,7 +169,8 @@ class Permissions:
 def decision_in(answer: object, text: str) -> Facts:
     """Return the decision about ``text`` in the ``answer`` of Emacs, or {}.
 
-    That is ``{"behavior": "allow"}``, or ``{"behavior": "deny", "message": REASON}``.
+    A decision is ``{"behavior": "allow"}``, or ``{"behavior": "deny"}`` with a
+    ``message``, the reason.
     The answer has the digest of the text that Emacs has displayed.  An answer of
     another form, or about another text, is no decision.
     """

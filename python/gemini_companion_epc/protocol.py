@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A protocol between a CLI and an editor.
 
-A further protocol is one more module with one more class; its CLIs are rows of
-`clients`.  Nothing else knows the name of a tool or of a notification.
+A further protocol is a module with a subclass; its CLIs are rows of `clients`.
+No other module knows the name of a tool or of a notification.
 """
 
 from abc import ABC, abstractmethod
