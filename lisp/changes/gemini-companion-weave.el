@@ -201,7 +201,11 @@ FUNCTION is called once for a run of lines that share their marks."
 (defun gemini-companion-weave--of-edits-p (marks)
   "Return non-nil if one of MARKS is of an edit."
   (and (not (eq marks gemini-companion-weave--base))
-       (seq-some #'gemini-companion-weave--edit marks)))
+       (let ((found nil))
+         (while (and marks (not found))
+           (setq found (gemini-companion-weave--edit (car marks))
+                 marks (cdr marks)))
+         found)))
 
 (defun gemini-companion-weave--removed-by (marks)
   "Return the hunk of an edit that has removed a line with MARKS, or nil.
@@ -648,11 +652,10 @@ then."
          (result (gemini-companion-weave--gap-result gap))
          (how (gemini-companion-weave--gap-how gap))
          (before (gemini-companion-weave--gap-before gap))
-         (from (gemini-companion-weave--gap-from gap))
          (write (gemini-companion-weave--gap-write gap))
-         (lines (gemini-companion-weave--write-old write))
          (edit (gemini-companion-weave--write-edit write))
          (step (gemini-companion-weave--write-step write))
+         (near (or edit (gemini-companion-weave--near gap)))
          (last nil)
          (after nil)
          (turned nil)
@@ -684,8 +687,7 @@ then."
                   of-edits (gemini-companion-weave--of-edits-p after)))
           ;; A line that no CLI has touched is forgotten, unless it tells the place of
           ;; one that a CLI has.
-          (if (not (or j edit of-edits
-                       (gemini-companion-weave--near-p lines (+ i from))))
+          (if (not (or j edit of-edits (aref near i)))
               count
             (aset result count
                   (gemini-companion-weave--line
@@ -701,17 +703,25 @@ then."
               (aset before count line))
             (1+ count)))))))
 
-(defun gemini-companion-weave--near-p (lines i)
-  "Return non-nil if a CLI has changed a line of LINES near the index I."
-  (let ((k (max 0 (- i gemini-companion-weave-context)))
-        (end (min (length lines) (+ i gemini-companion-weave-context 1)))
-        (near nil))
-    (while (and (< k end) (not near))
-      (let ((line (aref lines k)))
-        (setq near (and (not (stringp line))
-                        (gemini-companion-weave--of-edits-p
-                         (gemini-companion-weave--marks line)))
-              k (1+ k))))
+(defun gemini-companion-weave--near (gap)
+  "Return which lines of GAP are near one that a CLI has changed, a bool vector.
+That one may be beside GAP."
+  (let* ((lines (gemini-companion-weave--write-old
+                 (gemini-companion-weave--gap-write gap)))
+         (from (gemini-companion-weave--gap-from gap))
+         (count (- (gemini-companion-weave--gap-to gap) from))
+         (near (make-bool-vector count nil))
+         (of-edits-p (gemini-companion-weave--by-run
+                      #'gemini-companion-weave--of-edits-p)))
+    (cl-loop
+     for i from (max (- gemini-companion-weave-context) (- from))
+     below (min (+ count gemini-companion-weave-context) (- (length lines) from))
+     for line = (aref lines (+ i from))
+     do (when (and (not (stringp line))
+                   (funcall of-edits-p (gemini-companion-weave--marks line)))
+          (cl-loop for k from (max 0 (- i gemini-companion-weave-context))
+                   below (min count (+ i gemini-companion-weave-context 1))
+                   do (aset near k t))))
     near))
 
 (defun gemini-companion-weave--numbers (count)
@@ -1018,16 +1028,20 @@ So it is if another branch is checked out.  Unmark it if the place is back."
                                 nil)
                                marks)))))
       (dotimes (p count)
-        (let ((line (aref result p)))
-          (if (stringp line)
-              (setq safe t)
+        (let ((line (aref result p))
+              (how (gemini-companion-weave--at hows start p)))
+          (cond
+           ((stringp line)
+            (setq safe t))
+           ;; It is there, and tells no place.
+           ((eq how 'new))
+           (t
             (unless (< p run-to)
               (setq run-from p
                     run-to (gemini-companion-weave--run-end write p)
                     run-action nil))
             (let* ((marks (gemini-companion-weave--marks line))
                    (there (funcall there-p marks))
-                   (how (gemini-companion-weave--at hows start p))
                    (by (funcall removed-by marks))
                    (gone (funcall gone-p marks)))
               (when (and (not there)
@@ -1050,8 +1064,8 @@ So it is if another branch is checked out.  Unmark it if the place is back."
                                      (gemini-companion-weave--when line))))
                     ('gone
                      (gemini-companion-weave--set-gone write p with-gone)))))
-              (unless (or (eq how 'new) by (not (or how there)))
-                (setq safe nil)))))))))
+              (unless (or by (not (or how there)))
+                (setq safe nil))))))))))
 
 (defun gemini-companion-weave--run-end (write p)
   "Return the end of the run of lines from P on in the result of WRITE.
@@ -1083,16 +1097,41 @@ some line is back.  For CANDIDATES and KNOWN, see
   (let* ((slot (if gone 1 0))
          (these (or (aref candidates slot)
                     (aset candidates slot
-                          (gemini-companion-weave--candidates write gone))))
-         (around (append
-                  (gemini-companion-weave--around write these known p -1 gone)
-                  (gemini-companion-weave--around write these known p 1 gone))))
-    (cond (gone (if (if around (memq 'back around) any-back) 'back 'stays))
-          ((if around
-               (cl-loop for state in around always (eq state 'removed))
-             (not (gemini-companion-weave--write-stays write)))
-           'gone)
-          (t 'stays))))
+                          (gemini-companion-weave--candidates write gone)))))
+    (if (and (not gone)
+             (gemini-companion-weave--amid-removed-p write these p))
+        'gone
+      (let ((around (append
+                     (gemini-companion-weave--around write these known p -1 gone)
+                     (gemini-companion-weave--around write these known p 1 gone))))
+        (cond (gone (if (if around (memq 'back around) any-back) 'back 'stays))
+              ((if around
+                   (cl-loop for state in around always (eq state 'removed))
+                 (not (gemini-companion-weave--write-stays write)))
+               'gone)
+              (t 'stays))))))
+
+(defun gemini-companion-weave--amid-removed-p (write candidates p)
+  "Return non-nil if others remove the line P of WRITE with those that tell its place.
+These are the next ones then: all that others remove were there together before.
+So most places in a file that was reindented are found gone, at once.  For
+CANDIDATES, see `gemini-companion-weave--around'."
+  (let* ((hows (gemini-companion-weave--write-how write))
+         (start (gemini-companion-weave--write-start write))
+         (positions (car candidates))
+         (rank (aref (cdr candidates) p))
+         (k (- rank gemini-companion-weave-context))
+         ;; The line is at RANK itself, as others have removed it.
+         (end (+ rank gemini-companion-weave-context 1)))
+    (and (<= 0 k)
+         (<= end (length positions))
+         (eql p (aref positions rank))
+         (progn
+           (while (and (< k end)
+                       (eq 'removed (gemini-companion-weave--at
+                                     hows start (aref positions k))))
+             (setq k (1+ k)))
+           (= k end)))))
 
 (defun gemini-companion-weave--set-gone (write p with-gone)
   "Mark the line with the index P in the result of WRITE as gone with its place.
@@ -1132,8 +1171,8 @@ positions, and a vector of how many there are before each line."
                   (let ((marks (gemini-companion-weave--marks line))
                         (how (gemini-companion-weave--at hows start p)))
                     (and (not (eq how 'new))
-                         (or gone how (funcall there-p marks))
-                         (not (funcall removed-by marks)))))
+                         (not (funcall removed-by marks))
+                         (or gone how (funcall there-p marks)))))
           (aset positions n p)
           (setq n (1+ n)))))
     (cons (substring positions 0 n) ranks)))
