@@ -598,11 +598,18 @@ What a hunk of CHANGES, which have lines, has done to them is left out."
                       (gemini-companion-facts-hunks facts)
                       (seq-mapcat #'gemini-companion-weave-change-hunks changes)
                       #'eq)))
-    (gemini-companion-changes--conversion
-     hunks (seq-uniq (mapcar #'gemini-companion-weave-hunk-edit (reverse hunks)) #'eq)
-     (gemini-companion-facts-format
-      (gemini-companion-facts-set-undone facts hunks t))
-     (gemini-companion-facts-format facts))))
+    (gemini-companion-changes--conversion-by facts hunks)))
+
+(defun gemini-companion-changes--conversion-by (facts hunks)
+  "Return the change by which HUNKS have converted a file with FACTS, or nil."
+  (let ((from (gemini-companion-facts-format
+               (gemini-companion-facts-set-undone facts hunks t)))
+        (to (gemini-companion-facts-format facts)))
+    (unless (equal from to)
+      (gemini-companion-changes--conversion
+       hunks (seq-uniq (mapcar #'gemini-companion-weave-hunk-edit (reverse hunks))
+                       #'eq)
+       from to))))
 
 (defun gemini-companion-changes-update-buffer (&optional buffer)
   "Compute the changes of the file of BUFFER again, if it has a record.
@@ -816,6 +823,36 @@ Return `some' if some of them do, or else nil."
          (own (seq-count predicate edits)))
     (cond ((= own (length edits)) 'all)
           ((< 0 own) 'some))))
+
+;;;; What some edits did
+
+(defun gemini-companion-changes-by (record changes predicate)
+  "Return what edits that satisfy PREDICATE did in CHANGES of RECORD.
+CHANGES are some of the last look, in order, left or decided; what other edits
+did there stays.  The value is CHANGES if that is all, or else a list of new
+ones, which have the hunks of these edits."
+  (let* ((own-p (lambda (hunk)
+                  (funcall predicate (gemini-companion-weave-hunk-edit hunk))))
+         (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+         (own (seq-filter own-p hunks))
+         (buffer (gemini-companion-changes-buffer record))
+         (seen (and (length< own (length hunks))
+                    (gemini-companion-changes-seen record buffer))))
+    (if (null seen)
+        changes
+      (let ((parts (gemini-companion-weave-changes-without
+                    (gemini-companion-changes-seen-weave seen) own))
+            (conversion (and (seq-some #'gemini-companion-changes-conversion changes)
+                             (gemini-companion-changes--conversion-by
+                              (gemini-companion-changes-seen-facts seen) own))))
+        (dolist (part parts)
+          ;; A hunk on which a later one stands has no line of its own there.
+          (setf (gemini-companion-weave-change-hunks part) own)
+          (gemini-companion-changes--sort-edits record part))
+        (gemini-companion-changes-set-visited record buffer parts)
+        (if conversion
+            (cons conversion parts)
+          parts)))))
 
 ;;;; What was decided
 

@@ -602,27 +602,28 @@ MARKERS are as in `gemini-companion-walk--done'."
 undo anyway? " name))))
         (user-error "Not undone")))))
 
-(defun gemini-companion-walk-undo (groups &optional agreed)
+(defun gemini-companion-walk-undo (groups &optional agreed by)
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
-For AGREED, and what is visited, see `gemini-companion-walk-undo-groups'.
+For AGREED, BY and what is visited, see `gemini-companion-walk-undo-groups'.
 Return what was done, a text."
-  (car (gemini-companion-walk-undo-groups groups agreed)))
+  (car (gemini-companion-walk-undo-groups groups agreed by)))
 
-(defun gemini-companion-walk-undo-groups (groups &optional agreed)
+(defun gemini-companion-walk-undo-groups (groups &optional agreed by)
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
 A single file is visited, and not displayed; of several, those that no buffer
 visits are only written.  For unsaved text, see
 `gemini-companion-undo-in-buffer'.  If one cannot be changed, or the user
 objects, none is.  The user can stop between two files.  If AGREED is
-non-nil, the user has agreed that new files are deleted.  Return a cons of what
-was done, a text, and of the GROUPS that were undone."
+non-nil, the user has agreed that new files are deleted.  If BY, a predicate, is
+non-nil, undo only what edits that satisfy it did in these changes.  Return a
+cons of what was done, a text, and of the GROUPS that were undone."
   (let ((several (cdr groups))
         (undone nil)
         (texts nil)
         (problems nil)
         (left nil))
     (dolist (group groups)
-      (gemini-companion-walk--check-group group several))
+      (gemini-companion-walk--check-group group several by))
     (setq left
           (gemini-companion-slices-do
            "Undoing" groups
@@ -632,8 +633,9 @@ was done, a text, and of the GROUPS that were undone."
                    ;; The CLI may have written the file meanwhile.
                    (when undone
                      (gemini-companion-walk--check-current group several))
-                   (push (gemini-companion-walk--undo-in-file (car group) (cdr group)
-                                                              agreed several)
+                   (push (gemini-companion-walk--undo-in-file
+                          (car group) (cdr group)
+                          (gemini-companion-walk--by group by) agreed several)
                          texts)
                    (push group undone))
                (user-error
@@ -666,11 +668,20 @@ was done, a text, and of the GROUPS that were undone."
                     ((= unsaved (length groups)) ", not saved")
                     (t (format ", %d not saved" unsaved)))))))
 
-(defun gemini-companion-walk--check-group (group several)
+(defun gemini-companion-walk--by (group by)
+  "Return the changes of GROUP, (RECORD . CHANGES), or what some edits did there.
+For BY, see `gemini-companion-walk-undo-groups'."
+  (pcase-let ((`(,record . ,changes) group))
+    (if by
+        (gemini-companion-changes-by record changes by)
+      changes)))
+
+(defun gemini-companion-walk--check-group (group several by)
   "Signal an error if GROUP, (RECORD . CHANGES), cannot be undone.
-Visit its file, unless SEVERAL is non-nil and no buffer visits it."
+Visit its file, unless SEVERAL is non-nil and no buffer visits it.  For BY, see
+`gemini-companion-walk-undo-groups'."
   (gemini-companion-walk--check-current group several)
-  (gemini-companion-walk--check-undo (car group) (cdr group)))
+  (gemini-companion-walk--check-undo (car group) (gemini-companion-walk--by group by)))
 
 (defun gemini-companion-walk--check-current (group several)
   "Signal an error unless the changes of GROUP are those that the user has seen.
@@ -691,23 +702,25 @@ For SEVERAL, see `gemini-companion-walk--check-group'."
                   (gemini-companion-edit-name
                    (gemini-companion-changes-file-edit record))))))
 
-(defun gemini-companion-walk--undo-in-file (record changes agreed several)
+(defun gemini-companion-walk--undo-in-file (record changes own agreed several)
   "Undo CHANGES of RECORD in its file, or delete the file if it was new.
-AGREED is as of `gemini-companion-walk-undo-groups'.  SEVERAL is non-nil if
-this is one of several files.  Return what was done."
-  (if (gemini-companion-walk--all-new-p record changes)
+Undo only what is OWN there, changes as well.  AGREED is as of
+`gemini-companion-walk-undo-groups'.  SEVERAL is non-nil if this is one of
+several files.  Return what was done."
+  (if (gemini-companion-walk--all-new-p record own)
       (gemini-companion-walk--delete record agreed)
     (let ((saved (or (and several
                           (null (gemini-companion-changes-buffer record))
-                          (gemini-companion-undo-in-file record changes))
+                          (gemini-companion-undo-in-file record own))
                      (progn
                        (gemini-companion-walk--visit record)
                        (with-current-buffer (gemini-companion-changes-buffer record)
-                         (gemini-companion-undo-in-buffer record changes))))))
-      (format "Undid %s of %s%s"
+                         (gemini-companion-undo-in-buffer record own))))))
+      (format "Undid %s of %s%s%s"
               (gemini-companion-walk-count (list (cons record changes)))
               (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                           'plain)
+              (if (eq own changes) "" "; what other turns did there stays")
               (if saved "" ", not saved")))))
 
 (defun gemini-companion-walk--all-new-p (record changes)

@@ -447,6 +447,16 @@ What was written last comes first."
                         (gemini-companion-overview-row-left file))
                   groups)))))))
 
+(defun gemini-companion-overview-row-by (row)
+  "Return a predicate that is satisfied by the edits of the turn of ROW.
+If ROW is a CLI, those of all its turns satisfy it."
+  (let ((turn (gemini-companion-overview-row-turn row))
+        (session (gemini-companion-overview-row-session row)))
+    (if turn
+        (lambda (edit) (eq turn (gemini-companion-edit-turn edit)))
+      (lambda (edit)
+        (gemini-companion-session-same-p session (gemini-companion-edit-session edit))))))
+
 (defun gemini-companion-overview-row-asks-p (row)
   "Return non-nil if the CLI of ROW, or ROW, certainly waits for the user."
   (pcase (gemini-companion-overview-row-kind row)

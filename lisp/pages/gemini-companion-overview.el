@@ -512,11 +512,12 @@ ACCEPT and REFUSE are texts about the keys for proposals and questions."
           (gemini-companion-walk-count groups)
           (format (ngettext "%d file" "%d files" (length groups)) (length groups))))
 
-(defun gemini-companion-overview--new-files (groups)
-  "Return a text about the files of GROUPS that were new, or the empty string."
+(defun gemini-companion-overview--new-files (groups by)
+  "Return a text about the files of GROUPS that were new, or the empty string.
+BY is a predicate of the edits that are undone."
   (let ((names (cl-loop for (record . changes) in groups
                         when (and (gemini-companion-changes-file-new record)
-                                  (equal changes
+                                  (equal (gemini-companion-changes-by record changes by)
                                          (gemini-companion-changes-file-known record)))
                         collect (gemini-companion-edit-name
                                  (gemini-companion-changes-file-edit record) 'plain))))
@@ -529,14 +530,14 @@ ACCEPT and REFUSE are texts about the keys for proposals and questions."
   (or (gemini-companion-overview-row-groups row)
       (user-error "No changes left here")))
 
-(defun gemini-companion-overview--agreed-p (verb groups)
+(defun gemini-companion-overview--agreed-p (verb groups &optional by)
   "Return non-nil if the user agrees to VERB the changes of GROUPS.
-Several files are asked for."
+Several files are asked for.  BY is a predicate of the edits that are undone."
   (or (null (cdr groups))
       (y-or-n-p (format "%s %s%s? " verb
                         (gemini-companion-overview--number-of-files groups)
-                        (if (equal verb "Undo")
-                            (gemini-companion-overview--new-files groups)
+                        (if by
+                            (gemini-companion-overview--new-files groups by)
                           "")))))
 
 (defun gemini-companion-overview--file-row (all)
@@ -614,7 +615,8 @@ A change that is kept is left again.  Several files are asked for."
 (defun gemini-companion-overview-undo (&optional whole)
   "Undo the change at point, or all changes left of the file, turn or CLI.
 This changes the files, or only the buffer of a file with unsaved text.  A new
-file is deleted.  You are asked about several files and about new ones.
+file is deleted.  You are asked about several files and about new ones.  What
+an earlier turn has done in the same lines stays, and counts in that turn.
 
 With WHOLE, a prefix argument, undo everything that the edits of the file or
 turn at point have done, including what you have kept: the file gets its
@@ -658,7 +660,8 @@ Signal a `user-error' if the change is undone already."
       (user-error "This change is undone already"))
     (gemini-companion-overview-page-after
      index row (gemini-companion-decision-with "undo of 1 change"
-                 (gemini-companion-walk-undo (list (list record change)))))))
+                 (gemini-companion-walk-undo (list (list record change)) nil
+                                             (gemini-companion-overview-row-by row))))))
 
 (defun gemini-companion-overview--undo-row (row)
   "Undo what is left at or below ROW, the last file first, if the user agrees."
@@ -669,12 +672,14 @@ Signal a `user-error' if the change is undone already."
                      (user-error "No changes left here; %s undoes kept ones"
                                  (substitute-command-keys
                                   "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
+         (by (gemini-companion-overview-row-by row))
          (index (gemini-companion-overview-page-target-number)))
-    (when (gemini-companion-overview--agreed-p "Undo" groups)
+    (when (gemini-companion-overview--agreed-p "Undo" groups by)
       (let ((done nil))
         (gemini-companion-decision-with
             (concat "undo of " (gemini-companion-walk-count (cdr done)))
-          (setq done (gemini-companion-walk-undo-groups groups (and (cdr groups) t))))
+          (setq done (gemini-companion-walk-undo-groups
+                      groups (and (cdr groups) t) by)))
         (gemini-companion-overview-page-after index row (car done))))))
 
 (defun gemini-companion-overview-undo-file (&optional turn)

@@ -17,7 +17,8 @@ accepted as soon as it is drawn."
            (gemini-companion-guard-recent-seconds 0))
        (unwind-protect
            (progn ,@body)
-         (gemini-companion-part-stop 'overview)))))
+         (gemini-companion-part-stop 'overview)
+         (gemini-companion-part-stop 'decision)))))
 
 (defun gemini-companion-overview-test-rendered (&optional width)
   "Return the visible lines of the overview as they are displayed.

@@ -237,6 +237,43 @@ since when a CLI waits: the name is longer."
     (with-current-buffer "a"
       (should (string-prefix-p "1\n" (buffer-string))))))
 
+(ert-deftest gemini-companion-overview-undoes-what-the-turn-of-a-row-did ()
+  ;; A left change, a kept one, and the row of the file; at a visited file or not.
+  (pcase-dolist (`(,keeps ,at ,visited)
+                 '((nil "\\+zwei" t) (t "k\\+zwei" t) (nil "auto .* a" t)
+                   (nil "\\+zwei" nil) (nil "Second" nil)))
+    (ert-info ((format "%s %s %s" keeps at visited))
+      (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
+        (gemini-companion-state-report session 'prompt "First")
+        (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n7\n" session)
+        (gemini-companion-state-report session 'end nil)
+        (gemini-companion-state-report session 'prompt "Second")
+        (gemini-companion-test-writes "a" "1\nzwei\n3\n4\n5\n6\n7\n" session)
+        (gemini-companion-state-report session 'end nil)
+        (when visited
+          (find-file "a"))
+        (gemini-companion-turn-page)
+        (when keeps
+          (gemini-companion-overview-test-go-to "\\+zwei")
+          (gemini-companion-overview-test-keys "k"))
+        (gemini-companion-overview-test-go-to at)
+        (should (string-prefix-p
+                 "Undid 1 change of a; what other turns did there stays"
+                 (gemini-companion-overview-test-keys "u")))
+        (should (equal "1\ntwo\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
+        (should (eql (if keeps nil 1) (gemini-companion-test-left)))
+        ;; What stands beneath is one of its own turn; each is taken back by itself.
+        (unless keeps
+          (gemini-companion-overview-test-go-to "\\+two")
+          (gemini-companion-overview-test-keys "u")
+          (should (equal "1\n2\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
+          (gemini-companion-overview-test-keys "C-/")
+          (should (equal "1\ntwo\n3\n4\n5\n6\n7\n"
+                         (gemini-companion-text-read "a"))))
+        (gemini-companion-overview-test-keys "C-/")
+        (should (equal "1\nzwei\n3\n4\n5\n6\n7\n"
+                       (gemini-companion-text-read "a")))))))
+
 (ert-deftest gemini-companion-overview-asks-before-several-files ()
   (gemini-companion-overview-test-with-turn
     (gemini-companion-test-writes "new" "x\n" session)
