@@ -780,42 +780,6 @@ In Emacs' undo, let that be undone, and update the changes."
               (write (gemini-companion-changes--write-of record edit)))
     (cons record (gemini-companion-changes--write-hunks write))))
 
-(defun gemini-companion-changes-kept-p (edit)
-  "Return non-nil if the user has kept all that was left to review of EDIT."
-  (pcase (gemini-companion-changes--hunks edit)
-    (`(,record . ,hunks)
-     (and (seq-some (lambda (hunk)
-                      (eq 'kept (gemini-companion-weave-hunk-reviewed hunk)))
-                    hunks)
-          (null (gemini-companion-weave-left
-                 (gemini-companion-changes-file-weave record) edit))
-          (null (seq-intersection
-                 hunks
-                 (gemini-companion-facts-hunks
-                  (gemini-companion-changes-file-facts record))
-                 #'eq))))))
-
-(defun gemini-companion-changes-of-edit (edit)
-  "Return the record of EDIT's file, and the changes with lines of EDIT, a cons.
-They are those of the last update.  Return nil if there are none."
-  (when-let* ((record (gemini-companion-changes--find edit))
-              (changes (seq-filter
-                        (lambda (change)
-                          (memq edit (gemini-companion-weave-change-edits change)))
-                        (gemini-companion-changes-file-known record))))
-    (cons record changes)))
-
-(defun gemini-companion-changes-unkeep (edit)
-  "Count the kept hunks of EDIT that are in its file as changes again.
-Return the number of changes of that file."
-  (pcase (gemini-companion-changes--hunks edit)
-    (`(,record . ,hunks)
-     (gemini-companion-changes-set-kept record hunks nil)
-     (gemini-companion-changes-decided 'unkept record hunks)
-     (length (gemini-companion-changes-update record)))
-    (_ (user-error "Changes of %s are no longer tracked"
-                   (gemini-companion-edit-name edit)))))
-
 (defun gemini-companion-changes-share (change predicate)
   "Return `all' if all edits that wrote CHANGE satisfy PREDICATE.
 Return `some' if some of them do, or else nil."

@@ -1692,20 +1692,6 @@ LOW and HIGH are as far as that goes.  The value is a cons."
       (setq to (1+ to)))
     (cons from to)))
 
-(defun gemini-companion-weave-left (weave &optional edit)
-  "Return the hunks of WEAVE that are on somewhere and were not reviewed.
-If EDIT is non-nil, return only its hunks."
-  (let ((hunks nil)
-        (last gemini-companion-weave--base))
-    (cl-loop for line across (gemini-companion-weave-lines weave)
-             for marks = (gemini-companion-weave--marks line)
-             unless (eq marks last)
-             do (dolist (hunk (gemini-companion-weave--left marks))
-                  (when (or (null edit) (eq edit (gemini-companion-weave-hunk-edit hunk)))
-                    (cl-pushnew hunk hunks)))
-             do (setq last marks))
-    hunks))
-
 (defun gemini-companion-weave-hunk-at-end (weave)
   "Return the hunk that wrote the last line of WEAVE, or removed one behind it.
 Return nil if that was none of an edit."

@@ -551,54 +551,57 @@ TEXT is what it has proposed.  Visit the file a before."
 
 ;;;; Kept edits, and memory
 
+(defun gemini-companion-changes-test-unkeep (edit)
+  "Let what is kept of EDIT be left, as the overview does.
+Return the number of changes that are left."
+  (let ((record (gemini-companion-changes-with-edit edit)))
+    (dolist (decided (gemini-companion-changes-kept-and-undone record))
+      (when (memq edit (gemini-companion-weave-change-edits decided))
+        (gemini-companion-changes-unkeep-change record decided)))
+    (gemini-companion-test-left)))
+
 (ert-deftest gemini-companion-changes-of-an-edit-are-kept-and-unkept ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
     (let ((other (gemini-companion-test-writes
-                  "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session))
-          (left (lambda (edit)
-                  (length (cdr (gemini-companion-changes-of-edit edit))))))
-      (should (equal '(2 1) (mapcar left (list edit other))))
+                  "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)))
+      (should (eql 3 (gemini-companion-test-left)))
       (goto-char (point-min))
       (gemini-companion-test-walk 'gemini-companion-next-change "k")
-      (should-not (gemini-companion-changes-kept-p edit))
+      (should (eql 2 (gemini-companion-test-left)))
       (gemini-companion-test-walk 'gemini-companion-keep-changes)
-      (should (gemini-companion-changes-kept-p edit))
-      (should (gemini-companion-changes-kept-p other))
       (should-not (gemini-companion-test-left))
-      ;; The record of the file is gone, and the user has typed since.
+      ;; The user has typed since.
       (goto-char (point-max))
       (insert "mine\n")
-      (should (= 2 (gemini-companion-changes-unkeep edit)))
+      (should (eql 2 (gemini-companion-changes-test-unkeep edit)))
       (should (equal '(1 9) (gemini-companion-test-marked "a")))
-      (should (gemini-companion-changes-kept-p other))
-      (should-not (gemini-companion-changes-kept-p edit))
-      (should (= 3 (gemini-companion-changes-unkeep other)))
+      (should (eql 3 (gemini-companion-changes-test-unkeep other)))
       (gemini-companion-test-walk 'gemini-companion-undo-changes)
       (should (equal (concat gemini-companion-test-lines "mine\n")
                      (buffer-string))))))
 
 (ert-deftest gemini-companion-changes-of-an-edit-are-unkept-with-its-conversion ()
-  (gemini-companion-test-with-changes '(("a" ""))
-    (let ((edit (gemini-companion-changes-test-converts
-                 "1\n2\n" "one\r\n2\r\n" "one\n2\n" session)))
-      (should (eql 2 (gemini-companion-test-left)))
-      (pcase-let ((`(,record . ,changes) (gemini-companion-changes-of-edit edit)))
-        (gemini-companion-changes-keep record changes))
-      (should-not (gemini-companion-test-left))
-      (should (= 2 (gemini-companion-changes-unkeep edit)))
-      (gemini-companion-test-walk 'gemini-companion-undo-changes)
-      (save-buffer)
-      (should (equal "1\n2\n" (gemini-companion-text-bytes "a"))))))
-
-(ert-deftest gemini-companion-changes-unkept-have-no-conversion-that-others-undid ()
-  (gemini-companion-test-with-changes '(("a" ""))
-    (let ((edit (gemini-companion-changes-test-converts
-                 "1\n2\n" "one\r\n2\r\n" "one\n2\n" session)))
-      (pcase-let ((`(,record . ,changes) (gemini-companion-changes-of-edit edit)))
-        (gemini-companion-changes-keep record changes))
-      (set-buffer-file-coding-system 'utf-8-unix)
-      (save-buffer)
-      (should (= 1 (gemini-companion-changes-unkeep edit))))))
+  (pcase-dolist (`(,others-undo ,left) '((nil 2) (t 1)))
+    (gemini-companion-test-with-changes '(("a" ""))
+      (let* ((edit (gemini-companion-changes-test-converts
+                    "1\n2\n" "one\r\n2\r\n" "one\n2\n" session))
+             (record (gemini-companion-changes-with-edit edit)))
+        (unwind-protect
+            (progn
+              (should (eql 2 (gemini-companion-test-left)))
+              (gemini-companion-decision-with "keep"
+                (gemini-companion-changes-keep
+                 record (gemini-companion-changes-file-known record)))
+              (should-not (gemini-companion-test-left))
+              (when others-undo
+                (set-buffer-file-coding-system 'utf-8-unix)
+                (save-buffer))
+              (gemini-companion-decision-undo)
+              (should (eql left (gemini-companion-test-left)))
+              (gemini-companion-test-walk 'gemini-companion-undo-changes)
+              (save-buffer)
+              (should (equal "1\n2\n" (gemini-companion-text-bytes "a"))))
+          (gemini-companion-part-stop 'decision))))))
 
 (ert-deftest gemini-companion-changes-take-not-more-memory-than-that ()
   :tags '(pure)
