@@ -623,7 +623,8 @@ turn at point have done, including what you have kept: the file gets its
 previous bytes, unless it has changed since.
 
 The edit of a file that was answered together with others is undone together
-with them, after a question."
+with them, after a question.  With WHOLE, a turn that has such edits is undone
+in all files or in none."
   (interactive "P" gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
@@ -709,20 +710,23 @@ If one of them cannot be undone, none is."
         (what (gemini-companion-request-change group)))
     (mapc #'gemini-companion-undo-check edits)
     (when (y-or-n-p (format "Undo %s? " what))
-      (unwind-protect
-          (condition-case problem
-              (gemini-companion-decision-with-all (concat "undo of " what)
-                (dolist (edit edits)
-                  (gemini-companion-undo-edit edit nil #'ignore)))
-            (error
-             (user-error "%s: %s"
-                         (gemini-companion-overview--undone
-                          (seq-count #'gemini-companion-undo-unwritten edits)
-                          (length edits))
-                         (error-message-string problem))))
-        (gemini-companion-overview--refresh))
-      (message "%s" (gemini-companion-overview--undone (length edits)
-                                                       (length edits))))))
+      (gemini-companion-overview--undo-together edits what))))
+
+(defun gemini-companion-overview--undo-together (edits what)
+  "Undo EDITS, which WHAT names, or none of them, and report that."
+  (unwind-protect
+      (condition-case problem
+          (gemini-companion-decision-with-all (concat "undo of " what)
+            (dolist (edit edits)
+              (gemini-companion-undo-edit edit nil #'ignore)))
+        (error
+         (user-error "%s: %s"
+                     (gemini-companion-overview--undone
+                      (seq-count #'gemini-companion-undo-unwritten edits)
+                      (length edits))
+                     (error-message-string problem))))
+    (gemini-companion-overview--refresh))
+  (message "%s" (gemini-companion-overview--undone (length edits) (length edits))))
 
 (defun gemini-companion-overview--undo-edit (edit hunk)
   "Undo EDIT as a whole, or its HUNK if that is non-nil, if the user agrees."
@@ -774,8 +778,10 @@ If one of them cannot be undone, none is."
                        (format (ngettext " (%d deletes a new file)"
                                          " (%d delete new files)" new)
                                new))))
-        (gemini-companion-decision-with (format "undo of %d edits" count)
-          (gemini-companion-overview--undo-all edits count))))))
+        (if (seq-some #'gemini-companion-edit-group edits)
+            (gemini-companion-overview--undo-together edits (format "%d edits" count))
+          (gemini-companion-decision-with (format "undo of %d edits" count)
+            (gemini-companion-overview--undo-all edits count)))))))
 
 (defun gemini-companion-overview--undo-all (edits count)
   "Undo EDITS, COUNT of them, one after another, and report that.

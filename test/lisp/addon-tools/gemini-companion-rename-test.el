@@ -304,6 +304,43 @@ Return the question, or nil if none is asked."
             (should (equal "def uno():\n    pass\n"
                            (gemini-companion-rename-test-text "a.py")))))))))
 
+;; Its changes are kept, as they were accepted.
+(ert-deftest gemini-companion-rename-is-undone-in-its-turn-as-one ()
+  (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
+    (gemini-companion-part-start 'changes)
+    (unwind-protect
+        (let ((rename (gemini-companion-rename-test-ask))
+              (asked nil))
+          (gemini-companion-rename-test-answer 'allow 'yes)
+          (gemini-companion-rename-test-in-overview rename
+            (cl-letf (((symbol-function 'y-or-n-p)
+                       (lambda (question) (push question asked) t)))
+              (cl-flet ((undo (whole)
+                          (gemini-companion-rename-test-go "gemini")
+                          (gemini-companion-overview-undo whole)))
+                (should (string-prefix-p "No changes left here"
+                                         (gemini-companion-test-refusal (undo nil))))
+                ;; The other file may be undone before.
+                (dolist (name '("a.py" "b.py"))
+                  (gemini-companion-rename-test-failing
+                      (lambda (file _) (equal file name))
+                    (should (string-prefix-p
+                             (format "Nothing undone: %s cannot be undone" name)
+                             (gemini-companion-test-refusal (undo t)))))
+                  (should (equal "def uno():\n    pass\n"
+                                 (gemini-companion-rename-test-text "a.py")))
+                  (should (equal "from a import uno\n\n\n\nuno()\n"
+                                 (gemini-companion-rename-test-text "b.py"))))
+                (undo t)
+                (should (equal "Undo 2 edits here as a whole? " (car asked)))
+                (pcase-dolist (`(,file ,text) gemini-companion-rename-test-files)
+                  (should (equal text (gemini-companion-rename-test-text file))))
+                (gemini-companion-decision-undo)
+                (dolist (file '("a.py" "b.py"))
+                  (should (string-search
+                           "uno" (gemini-companion-rename-test-text file))))))))
+      (gemini-companion-part-stop 'changes))))
+
 ;; Neither before the rename, nor while it is reviewed.
 (ert-deftest gemini-companion-rename-is-never-accepted-automatically ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
