@@ -45,8 +45,11 @@
         value)
     (while (and (not (setq value (funcall predicate)))
                 (< (float-time) end))
-      ;; Unlike `accept-process-output', it runs idle timers.
-      (sit-for 0.02))
+      (redisplay)
+      ;; Unlike `accept-process-output', it runs idle timers.  `sit-for' would return
+      ;; at once on Emacs 28, and read no output of a process, as long as an event waits
+      ;; that it does not read.
+      (read-event nil nil 0.02))
     value))
 
 (defun judge-write (file text)
