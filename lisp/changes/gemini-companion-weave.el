@@ -1112,10 +1112,10 @@ some line is back.  For CANDIDATES and KNOWN, see
               (t 'stays))))))
 
 (defun gemini-companion-weave--amid-removed-p (write candidates p)
-  "Return non-nil if others remove the line P of WRITE with those that tell its place.
-These are the next ones then: all that others remove were there together before.
-So most places in a file that was reindented are found gone, at once.  For
-CANDIDATES, see `gemini-companion-weave--around'."
+  "Return non-nil if others remove line P of WRITE and the lines around it.
+All lines that others remove were in the file together, so the next ones on both
+sides tell the place of the line.  After a reindentation, most places are found
+gone by this test alone.  For CANDIDATES, see `gemini-companion-weave--around'."
   (let* ((hows (gemini-companion-weave--write-how write))
          (start (gemini-companion-weave--write-start write))
          (positions (car candidates))
