@@ -1118,14 +1118,24 @@ Where the file with the old name is still there, the record stays with that."
 (defconst gemini-companion-changes--slow 0.05
   "Seconds after which a device that has not told the stamp of a file is slow.")
 
+(defconst gemini-companion-changes--rest 1000
+  "How many times as long as a slow device took it is not asked again.
+A busy machine may have been slow once; a host that is gone takes long.")
+
 (defvar gemini-companion-changes--slow-devices nil
   "The devices that were slow, such as those of other hosts.
-They are not asked again without a command.")
+An alist from each to the time, a float, until which it is not asked again.")
+
+(defun gemini-companion-changes--slow-p (record)
+  "Return non-nil if the device of the file of RECORD was slow lately."
+  (when-let* ((until (alist-get (gemini-companion-changes-file-device record)
+                                gemini-companion-changes--slow-devices
+                                nil nil #'equal)))
+    (< (float-time) until)))
 
 (defun gemini-companion-changes--stamp (record)
   "Return the stamp of the file of RECORD, or the last one if its device is slow."
-  (if (member (gemini-companion-changes-file-device record)
-              gemini-companion-changes--slow-devices)
+  (if (gemini-companion-changes--slow-p record)
       (gemini-companion-changes-file-stamp record)
     (let* ((path (gemini-companion-changes-path record))
            (began (float-time))
@@ -1136,8 +1146,9 @@ They are not asked again without a command.")
               (when-let* ((attributes (gemini-companion-text-attributes path)))
                 (file-attribute-device-number attributes))))
       (when (< gemini-companion-changes--slow took)
-        (cl-pushnew (gemini-companion-changes-file-device record)
-                    gemini-companion-changes--slow-devices :test #'equal))
+        (setf (alist-get (gemini-companion-changes-file-device record)
+                         gemini-companion-changes--slow-devices nil nil #'equal)
+              (+ (float-time) (* gemini-companion-changes--rest took))))
       stamp)))
 
 (defun gemini-companion-changes--up-to-date-p (record buffer)
@@ -1146,8 +1157,7 @@ BUFFER visits that file, or is nil.  The copy of a remote file has no time that
 the buffer records."
   (or (null buffer)
       (gemini-companion-names-of-copy (gemini-companion-changes-path record))
-      (member (gemini-companion-changes-file-device record)
-              gemini-companion-changes--slow-devices)
+      (gemini-companion-changes--slow-p record)
       (let ((file-name-handler-alist nil))
         (verify-visited-file-modtime buffer))))
 
