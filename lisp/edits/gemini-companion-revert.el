@@ -64,7 +64,8 @@ change, unless you type there.  Takes effect with the next edit."
 (defvar-local gemini-companion-revert--ancestor nil
   "Common ancestor of this buffer and its file, (TIME . TEXT), or nil.
 It is valid while TIME is the modification time at which the file was visited
-or saved.")
+or saved.  A rename in Emacs may choose another major mode.")
+(put 'gemini-companion-revert--ancestor 'permanent-local t)
 
 ;;;; Start
 

@@ -180,6 +180,16 @@
     (gemini-companion-merge)
     (should (equal "mine 1\n2\ndrei\n" (buffer-string)))))
 
+(ert-deftest gemini-companion-revert-merges-after-a-rename-and-another-mode ()
+  (gemini-companion-revert-test-with "1\n2\n3\n"
+    (insert "mine ")
+    (rename-file file "new.el")
+    (set-visited-file-name "new.el" t t)
+    (should (derived-mode-p 'emacs-lisp-mode))
+    (gemini-companion-test-rewrite buffer-file-name "1\n2\ndrei\n")
+    (gemini-companion-merge)
+    (should (equal "mine 1\n2\ndrei\n" (buffer-string)))))
+
 (ert-deftest gemini-companion-revert-comes-before-the-next-command ()
   (gemini-companion-revert-test-with "one\n"
     (make-symbolic-link "." "link")
