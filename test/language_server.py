@@ -143,11 +143,25 @@ def known_text(uri: str) -> str:
     return READ[uri]
 
 
+def encoding_of_columns() -> tuple[str, int]:
+    """Return the encoding in which columns are counted, and the bytes of a unit."""
+    flag = next((flag for flag in FLAGS if flag in ENCODINGS), "")
+    return ENCODINGS.get(flag, ("utf-16-le", 2))
+
+
 def characters(line: str, units: int) -> int:
     """Return the number of characters before the column `units` of `line`."""
-    flag = next((flag for flag in FLAGS if flag in ENCODINGS), "")
-    encoding, size = ENCODINGS.get(flag, ("utf-16-le", 2))
+    encoding, size = encoding_of_columns()
     return len(line.encode(encoding)[: units * size].decode(encoding, "replace"))
+
+
+def place(line: str, number: int, found: re.Match[str]) -> dict[str, Any]:
+    """Return the range of `found` in `line`, which has `number`."""
+    encoding, size = encoding_of_columns()
+    start, end = (
+        len(line[:at].encode(encoding)) // size for at in (found.start(), found.end())
+    )
+    return span(number, start, end)
 
 
 def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
@@ -157,13 +171,7 @@ def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
     column = characters(lines[position["line"]], position["character"])
     word = re.match(r"\w+", lines[position["line"]][column:])
     return [
-        {
-            "uri": uri,
-            "range": {
-                "start": {"line": number, "character": match.start()},
-                "end": {"line": number, "character": match.end()},
-            },
-        }
+        {"uri": uri, "range": place(line, number, match)}
         for number, line in enumerate(lines)
         for match in (re.finditer(rf"\b{word[0]}\b", line) if word else ())
     ]
@@ -186,9 +194,9 @@ def rename(request: Any, uri: str, params: dict[str, Any]) -> None:
         other = f"{uri.rpartition('/')[0]}/{path.name}"
         text = TEXTS[other] if other in TEXTS else path.read_bytes().decode()
         edits = [
-            {"range": span(number, place.start(), place.end()), "newText": new}
+            {"range": place(line, number, found), "newText": new}
             for number, line in enumerate(text.split("\n"))
-            for place in word.finditer(line)
+            for found in word.finditer(line)
         ]
         if "whole" in FLAGS and edits:
             whole = word.sub(new, text).replace("# note", "# other note")

@@ -304,6 +304,20 @@ Return the question, or nil if none is asked."
             (should (equal "def uno():\n    pass\n"
                            (gemini-companion-rename-test-text "a.py")))))))))
 
+;; From Emacs 30 on, Eglot offers all three, and clangd takes the last one.
+(ert-deftest gemini-companion-rename-counts-columns-as-the-server-does ()
+  (dolist (flags '(() ("utf-8") ("utf-32")))
+    (ert-info ((format "%s" flags))
+      (gemini-companion-rename-test-with flags
+          '(("a.py" "s = \"\N{GRINNING FACE}\u00e4\u20ac\"; one(); one\n")
+            ("b.py" "\N{GRINNING FACE}\N{GRINNING FACE}; one\n"))
+        (gemini-companion-rename-test-ask)
+        (gemini-companion-rename-test-answer 'allow 'yes)
+        (should (equal "s = \"\N{GRINNING FACE}\u00e4\u20ac\"; uno(); uno\n"
+                       (gemini-companion-text-read (expand-file-name "a.py"))))
+        (should (equal "\N{GRINNING FACE}\N{GRINNING FACE}; uno\n"
+                       (gemini-companion-text-read (expand-file-name "b.py"))))))))
+
 ;; Its changes are kept, as they were accepted.
 (ert-deftest gemini-companion-rename-is-undone-in-its-turn-as-one ()
   (gemini-companion-rename-test-with nil gemini-companion-rename-test-files
