@@ -749,7 +749,7 @@ text is saved before the undo if FIRST is `save', and after it if that is
 ;;;; Random turns
 
 (cl-defstruct (gemini-companion-changes-test-world (:copier nil))
-  "What is to be in the file a, all of whose lines differ.
+  "What is to be in the current file, all of whose lines differ.
 Lines of before begin with b, those of a CLI with c, and those of others with
 u.  LEFT are the lines that are there without the changes that nobody has
 reviewed, in any order.  CODING is that of the file without these changes,
@@ -758,7 +758,7 @@ all."
   left coding (number 0) sessions first)
 
 (defun gemini-companion-changes-test-away (text)
-  "Let the file a have TEXT and its own one again, and expect as many changes."
+  "Let the current file have TEXT and its own one again, and expect as many changes."
   (unless (buffer-modified-p)
     (let ((own (gemini-companion-changes-test-text))
           (left (gemini-companion-test-left)))
@@ -778,25 +778,26 @@ all."
      ,@body))
 
 (defun gemini-companion-changes-test-disk ()
-  "Return the coding system of the file a, with line ends and mark."
+  "Return the coding system of the current file, with line ends and mark."
   (let ((format (gemini-companion-format-of-bytes
-                 (gemini-companion-text-bytes "a") 'utf-8-unix)))
+                 (gemini-companion-text-bytes buffer-file-name) 'utf-8-unix)))
     (intern (format "utf-8%s-%s"
                     (if (gemini-companion-format-mark format) "-with-signature" "")
                     (if (eq 'crlf (gemini-companion-format-ends format)) "dos"
                       "unix")))))
 
 (defun gemini-companion-changes-test-text ()
-  "Return the text of the file a, with plain line ends and no mark."
+  "Return the text of the current file, with plain line ends and no mark."
   (string-replace "\r\n" "\n"
                   (string-remove-prefix
                    "\uFEFF" (decode-coding-string
-                             (gemini-companion-text-bytes "a") 'utf-8-unix))))
+                             (gemini-companion-text-bytes buffer-file-name) 'utf-8-unix))))
 
 (defun gemini-companion-changes-test-on-disk (text)
-  "Write TEXT to the file a as another program, and revert its buffer."
+  "Write TEXT to the current file as another program, and revert its buffer."
   (gemini-companion-test-write
-   "a" (encode-coding-string text (gemini-companion-changes-test-disk)))
+   buffer-file-name
+   (encode-coding-string text (gemini-companion-changes-test-disk)))
   (revert-buffer t t))
 
 (defun gemini-companion-changes-test-new (world whose)
@@ -816,6 +817,7 @@ all."
   "Let the CLI of WORLD write its file, with lines inserted, changed and deleted."
   (let ((lines (split-string (gemini-companion-changes-test-text) "^" t))
         (mine (gemini-companion-changes-test-lines (buffer-string)))
+        (file (file-name-nondirectory buffer-file-name))
         ;; One in six converts the file.
         (coding (if (= 0 (random 6))
                     (seq-random-elt '(utf-8-unix utf-8-dos
@@ -836,11 +838,11 @@ all."
     (setq gemini-companion-test-send
           (lambda (edit)
             (gemini-companion-test-write
-             "a" (encode-coding-string
-                  (string-remove-prefix "\uFEFF" (gemini-companion-edit-after edit))
-                  coding))))
+             file (encode-coding-string
+                   (string-remove-prefix "\uFEFF" (gemini-companion-edit-after edit))
+                   coding))))
     (gemini-companion-test-writes
-     "a" (apply #'concat lines)
+     file (apply #'concat lines)
      (seq-random-elt (gemini-companion-changes-test-world-sessions world)))))
 
 (defun gemini-companion-changes-test-back-p (line)
@@ -891,6 +893,36 @@ line of the CLI was deleted: undoing that asks, and brings both back."
                                              (funcall words now)))
              (seq-difference (funcall words now) (funcall words without)))))))
 
+(defun gemini-companion-changes-test-format ()
+  "Format some lines of the current buffer, as a hook of a save does.
+The first words of lines stay."
+  (when (= 0 (random 2))
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (when (= 0 (random 4))
+          (end-of-line)
+          (insert " é"))
+        (forward-line)))))
+
+(defun gemini-companion-changes-test-visit (file)
+  "Visit FILE, and format it when it is saved."
+  (find-file file)
+  (buffer-enable-undo)
+  (add-hook 'before-save-hook #'gemini-companion-changes-test-format nil t))
+
+(defun gemini-companion-changes-test-rename ()
+  "Rename the current file in Emacs, to a name that it may have had before.
+No change is lost by that."
+  (gemini-companion-changes-update-buffer)
+  (let ((left (gemini-companion-test-left))
+        (new (expand-file-name (seq-random-elt (remove (file-name-nondirectory
+                                                        buffer-file-name)
+                                                       '("a" "b" "c"))))))
+    (rename-file buffer-file-name new)
+    (set-visited-file-name new t t)
+    (should (equal left (gemini-companion-test-left)))))
+
 (defvar gemini-companion-changes-test-merged 0
   "How often undoing all was compared with a merge that had no conflict.")
 
@@ -922,7 +954,7 @@ write.  Where git has a conflict, nothing is compared."
 (defun gemini-companion-changes-test-step (world)
   "Do something by chance in the current buffer, of the file of WORLD."
   (gemini-companion-changes-test-merges-p)
-  (pcase (random 11)
+  (pcase (random 12)
     ;; A pull, or a formatter: lines of others in a file that is saved.
     (8 (unless (buffer-modified-p)
          (let ((lines (split-string (gemini-companion-changes-test-text) "^" t))
@@ -938,6 +970,7 @@ write.  Where git has a conflict, nothing is compared."
                                (number-sequence 1 30) ""))))
     (10 (gemini-companion-changes-test-away
          (gemini-companion-changes-test-world-first world)))
+    (11 (gemini-companion-changes-test-rename))
     ((or 0 1)
      (gemini-companion-changes-test-cli world)
      (when (buffer-modified-p)
@@ -954,33 +987,33 @@ write.  Where git has a conflict, nothing is compared."
              (gemini-companion-undo-in-buffer record
                                               (list (seq-random-elt changes)))))
          ;; And back, and maybe again, there, in another buffer, or without one.
-         (pcase (random 5)
-           (0 (let ((last-command 'ignore))
-                (undo-boundary)
-                (undo)
-                (gemini-companion-undo-write-taken-back)))
-           (1 (gemini-companion-changes-test-narrowed
-                (gemini-companion-decision-undo)
-                (when (= 0 (random 2))
-                  (gemini-companion-decision-redo))))
-           (3 (with-temp-buffer
-                (gemini-companion-decision-undo)
-                (when (= 0 (random 2))
-                  (gemini-companion-decision-redo)
+         ;; The hook of the save may have formatted these lines, which is asked about.
+         (cl-letf (((symbol-function 'y-or-n-p) #'always))
+           (pcase (random 5)
+             (0 (let ((last-command 'ignore))
+                  (undo-boundary)
+                  (undo)
+                  (gemini-companion-undo-write-taken-back)))
+             (1 (gemini-companion-changes-test-narrowed
+                  (gemini-companion-decision-undo)
                   (when (= 0 (random 2))
-                    (gemini-companion-decision-undo)))))
-           ((and 2 (guard (not (buffer-modified-p))))
-            (let ((file buffer-file-name)
-                  (default-directory default-directory))
-              (kill-buffer)
-              (gemini-companion-decision-undo)
-              (find-file file)
-              (buffer-enable-undo))))))
+                    (gemini-companion-decision-redo))))
+             (3 (with-temp-buffer
+                  (gemini-companion-decision-undo)
+                  (when (= 0 (random 2))
+                    (gemini-companion-decision-redo)
+                    (when (= 0 (random 2))
+                      (gemini-companion-decision-undo)))))
+             ((and 2 (guard (not (buffer-modified-p))))
+              (let ((file buffer-file-name)
+                    (default-directory default-directory))
+                (kill-buffer)
+                (gemini-companion-decision-undo)
+                (gemini-companion-changes-test-visit file)))))))
     (_ (save-buffer)
        (let ((file buffer-file-name))
          (kill-buffer)
-         (find-file file))
-       (buffer-enable-undo))))
+         (gemini-companion-changes-test-visit file)))))
 
 (defun gemini-companion-changes-test-turns (session)
   "Do several things by chance in a file that the CLI of SESSION edits.
@@ -993,8 +1026,7 @@ Return `right', or `conflict' if a merge had one."
                  :coding coding :number 100 :first text
                  :sessions (list session (gemini-companion-test-session "two" 2)))))
     (gemini-companion-test-write "a" (encode-coding-string text coding))
-    (find-file "a")
-    (buffer-enable-undo)
+    (gemini-companion-changes-test-visit "a")
     (catch 'conflict
       (dotimes (_ 12)
         (gemini-companion-changes-test-step world))
@@ -1011,7 +1043,7 @@ Return `right', or `conflict' if a merge had one."
       (should (equal (encode-coding-string
                       (buffer-string)
                       (gemini-companion-changes-test-world-coding world))
-                     (gemini-companion-text-bytes "a")))
+                     (gemini-companion-text-bytes buffer-file-name)))
       'right)))
 
 (ert-deftest gemini-companion-changes-of-random-turns-leave-what-is-the-users ()
