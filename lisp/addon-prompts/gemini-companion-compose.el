@@ -453,9 +453,12 @@ known terminal and TEXT was added to the kill ring."
    (format "%s did not take the prompt" (gemini-companion-session-name session))
    ended))
 
+(defconst gemini-companion-compose--start-seconds 300
+  "Seconds that a CLI may take to start before its prompt is given up.")
+
 (defun gemini-companion-compose--start (text)
-  "Start a CLI in this directory, and submit TEXT once it is connected.
-Signal an error if the user does not want that."
+  "Start a CLI for this project, and submit TEXT once it is connected.
+Signal a `user-error' if the user declines."
   (unless (y-or-n-p "No CLI is connected here; start one with this prompt? ")
     (user-error "Nothing was submitted"))
   (let ((directory default-directory))
@@ -463,7 +466,7 @@ Signal an error if the user does not want that."
       (gemini-companion-run))
     (gemini-companion-prompt-submit
      text (lambda () (car (gemini-companion-send-sessions directory)))
-     300 "No CLI was ready")))
+     gemini-companion-compose--start-seconds "No CLI was ready")))
 
 (defun gemini-companion-compose--check-command (text)
   "Ask whether to submit TEXT if a CLI would take it for a command.

@@ -293,7 +293,7 @@ something other than a file"))
 (defun gemini-companion-eglot-edited (text edits units)
   "Return TEXT after EDITS, a list of TextEdit plists of the protocol.
 UNITS is the unit of their columns, see `gemini-companion-eglot-units'.
-Signal a `user-error' if EDITS overlap."
+Signal a `user-error' if EDITS overlap or start at the same position."
   (with-temp-buffer
     (insert text)
     (let ((ranges
@@ -308,9 +308,11 @@ Signal a `user-error' if EDITS overlap."
           (next (1+ (point-max))))
       (pcase-dolist (`(,beg ,end ,new) (seq-sort-by #'car #'> ranges))
         (unless (and (<= beg end) (<= end next)
-                     ;; Two insertions at one position have no order.
+                     ;; The protocol allows the same start for insertions, but no
+                     ;; rename has two.
                      (< beg next))
-          (user-error "The edits of the language server overlap"))
+          (user-error "The language server sent edits that overlap or start at the \
+same position"))
         (setq next beg)
         (goto-char beg)
         (delete-region beg end)

@@ -5,16 +5,16 @@
 
 ;;; Commentary:
 
-;; After a CLI has written an edit, Emacs reports to that CLI the new errors of the
-;; file, and of other open files that use a name whose definition was changed.
+;; After a CLI has written an edit, Emacs reports to that CLI the new errors in the
+;; file, and in other open files that use a name whose definition was changed.
 ;;
 ;; A report of errors is accepted only if it is about the text that was written: it
-;; names the version of that text, it answers a request that was sent after the text,
+;; names the version of that text, it answers a request that was sent after that text,
 ;; or Flymake or Flycheck began to check that text.  If no buffer visits the file, the
 ;; language server of its project is sent the texts before and after the edit.
 ;;
-;; A *report* has the errors of the text of a buffer; a *text* is a text that a file
-;; had, and its errors; a *check* compares the errors of two texts.  Checks wait in a
+;; A *report* lists the errors in a buffer.  A *text* is one version of a file with its
+;; errors.  A *check* compares the errors of two versions.  Checks wait in a
 ;; queue, since the texts that a check sends would disturb another check.
 
 ;;; Code:

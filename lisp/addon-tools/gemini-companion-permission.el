@@ -194,8 +194,9 @@ For FACTS and INPUT, see `gemini-companion-permission-ask'."
            :directory (plist-get facts :directory)))))
 
 (defun gemini-companion-permission--parse (input)
-  "Parse INPUT, JSON of the server, and return a plist."
-  ;; The parser in C is fifty times as fast, but rejects some characters.
+  "Parse INPUT, a JSON string from the server, into a plist."
+  ;; The parser in C is fifty times as fast, but rejects lone surrogates and, before
+  ;; Emacs 30, NUL.
   (or (and (json-available-p)
            (ignore-error json-error
              (json-parse-string input :object-type 'plist :array-type 'list

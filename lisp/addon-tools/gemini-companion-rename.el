@@ -111,7 +111,9 @@ ends, and ODD non-nil if that differs in more than the name."
 (defun gemini-companion-rename-check-names (old new)
   "Signal a `user-error' unless NEW can be a name in place of OLD."
   (unless (string-match-p "\\`[[:alpha:]_$][[:alnum:]_$]*[?!]?\\'" new)
-    (user-error "%s is not a name" (gemini-companion-text-escaped-line new 60)))
+    (user-error "Cannot rename to %s; a name has letters, digits, _ and $, begins \
+with no digit, and may end with ? or !"
+                (gemini-companion-text-escaped-line new 60)))
   (when (equal old new)
     (user-error "The symbol already has this name")))
 
@@ -151,7 +153,7 @@ BEFORE and AFTER are texts."
            unless (equal old new) collect line))
 
 (defun gemini-companion-rename--unwritable-reason (name)
-  "Return why the file NAME, a true name, cannot be renamed in, or nil.
+  "Return why a rename cannot change the file NAME, a true name, or nil.
 The value is a verb phrase."
   (let ((buffer (gemini-companion-names-buffer name)))
     (cond ((or (file-remote-p name) (gemini-companion-names-of-copy name))
@@ -165,9 +167,9 @@ The value is a verb phrase."
            "is too large"))))
 
 (defun gemini-companion-rename--check-file (name)
-  "Signal a `user-error' if the file NAME may not be renamed in.
-NAME is a true name, or nil.  The error is for the model, and names no file
-that is not shared."
+  "Signal a `user-error' unless a rename may change the file NAME.
+NAME is a true name, or nil if the edit is not of a file.  The error is for the
+model, and names no file that is not shared."
   (unless (and name
                (gemini-companion-context-name-shared-p name)
                (car (gemini-companion-roots-outermost name)))

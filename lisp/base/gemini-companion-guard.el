@@ -1,4 +1,4 @@
-;;; gemini-companion-guard.el --- Keys that were not meant for what they hit  -*- lexical-binding: t; -*-
+;;; gemini-companion-guard.el --- Ignore keys that were typed for something else  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
@@ -7,14 +7,13 @@
 
 ;; A question can appear just before the user types a key for something else.  If
 ;; the key answers the question, the user has accepted what they have not read.
-;; These guards ignore such a key.  Each has a condition:
+;; These guards ignore such a key.  A key is ignored under these conditions:
 ;;
-;; - *new*: a review has appeared by itself within the last second;
-;; - *recent*: the object of the key was displayed within the last second;
-;; - *reading*: a key counts only if the buffer was drawn, and no key was typed for
-;;   half a second after that;
+;; - *new*: the review has appeared by itself within the last second;
+;; - *recent*: what the key acts on was displayed within the last second;
+;; - *reading*: the user has not paused for half a second since the buffer was drawn;
 ;; - *burst*: another key follows within a fifth of a second;
-;; - *ignored keys*: the question that the keys answer has just ended.
+;; - *ignored keys*: the question that the key would answer has just ended.
 
 ;;; Code:
 

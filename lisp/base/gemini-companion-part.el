@@ -5,14 +5,13 @@
 
 ;;; Commentary:
 
-;; The mode consists of components, called parts in the code; each has a file.  That
-;; file has methods for the generic functions that the component needs: the functions
-;; that it adds to hooks, its start, its action when the server is ready, its element
-;; in the mode line, its findings for the status, and its stop.
+;; The mode consists of components, called parts in the code.  Each has its own file.
+;; The file defines methods that set up hooks, start and stop the component, act when
+;; the server is ready, and add to the mode line and the status.
 ;;
-;; An add-on is a group of components without which the core works.  The rows of an
-;; add-on in the table of commands, and its autoloads, are needed before its files
-;; are loaded; they are in a small component, gemini-companion-addon-NAME.
+;; An add-on is a group of components without which the core works.  The commands and
+;; the autoloads of an add-on are needed before its files are loaded, so a small
+;; component, gemini-companion-addon-NAME, defines them.
 
 ;;; Code:
 

@@ -5,16 +5,16 @@
 
 ;;; Commentary:
 
-;; Comments on lines, which are sent to a CLI.  The same command makes them in the
+;; The user comments on lines, and sends the comments to a CLI.  The same command makes them in the
 ;; overview, in a review and in a file.
 ;;
-;; A comment is anchored to lines of a text: the proposal while that awaits an answer,
+;; A comment is anchored to lines of a text: the proposal while it awaits an answer,
 ;; then the file.  In a buffer with that text, an overlay follows the lines and
 ;; displays the comment.  In other buffers, and after a revert or a command that
 ;; replaced the whole text, the lines are searched for.  If they occur several times,
 ;; the previous text, the record of the file or the surrounding lines tell which
-;; occurrence is meant.  If none is certain, the comment is displayed at the top, and
-;; sent without a line number.
+;; occurrence is meant.  If no occurrence is certain, the comment is displayed at the
+;; top, and sent without a line number.
 ;;
 ;; A comment without lines is about its file.
 

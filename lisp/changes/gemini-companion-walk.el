@@ -598,8 +598,8 @@ MARKERS are as in `gemini-companion-walk--done'."
                                  (gemini-companion-changes-file-name record))))))
         (user-error "%s %s" name why))
       (when (and (seq-some #'gemini-companion-weave-change-mixed changes)
-                 (not (y-or-n-p (format "Lines of the CLI in %s have changed since; \
-undo anyway? " name))))
+                 (not (y-or-n-p (format "Lines that the CLI wrote in %s have \
+changed; undo anyway? " name))))
         (user-error "Not undone")))))
 
 (defun gemini-companion-walk-undo (groups &optional agreed by)

@@ -529,12 +529,11 @@ not saved."
     (gemini-companion-windows-at-once
       (pop-to-buffer
        (or (seq-find #'gemini-companion-revert--unmerged-p (buffer-list))
-           (user-error
-            "No CLI has written a file since you changed its text"))
+           (user-error "No buffer needs a merge"))
        '(nil (category . gemini-companion-file)))))
   (unless (gemini-companion-revert--mergeable-p)
-    (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
-text is unknown or the program diff3 is missing; \
+    (user-error "%s" (substitute-command-keys "Cannot merge, as the common \
+ancestor is unknown or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
   (run-hooks 'gemini-companion-revert-merge-hook)
   (let ((conflict (gemini-companion-revert--merge)))

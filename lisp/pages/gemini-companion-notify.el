@@ -318,7 +318,8 @@ It is nil for a turn that was short, or while something waits."
     (gemini-companion-notify--send session text)))
 
 (defun gemini-companion-notify--send (session text)
-  "Notify the user of TEXT about SESSION; see `gemini-companion-notify'."
+  "Show TEXT, a notice about SESSION, as `gemini-companion-notify' says.
+Record the function that withdraws the notice, if there is one."
   (let* ((text (substring-no-properties text))
          (withdraw (pcase gemini-companion-notify
                      ('nil nil)

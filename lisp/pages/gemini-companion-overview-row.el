@@ -131,8 +131,8 @@ Both are in the order of their first ones."
 
 (cl-defun gemini-companion-overview-rows (directory &optional plain)
   "Return the rows of the overview, a list of those of level 1.
-CLIs in DIRECTORY come first.  PLAIN is a list of keys of rows of files that
-are not to be gathered in one of `reviewed'."
+CLIs whose root contains DIRECTORY come first.  PLAIN is a list of keys of rows
+of files that are not to be gathered in one of `reviewed'."
   (let* ((edits (gemini-companion-overview-row--edits))
          (requests (gemini-companion-requests))
          (sessions (gemini-companion-overview-row--sessions edits requests directory))
@@ -198,8 +198,9 @@ are not to be gathered in one of `reviewed'."
 
 (defun gemini-companion-overview-row--sessions (edits requests directory)
   "Return the sessions of all CLIs that have rows.
-A CLI has a row if it is connected, or has one of EDITS or of REQUESTS.  CLIs in
-DIRECTORY come first, and disconnected ones last."
+A CLI has a row if it is connected, or has one of EDITS or of REQUESTS.  Local
+CLIs whose root contains DIRECTORY come first, and disconnected CLIs last.
+DIRECTORY may be nil."
   (let ((sessions (seq-uniq
                    (append (gemini-companion-sessions)
                            (mapcar #'gemini-companion-request-session
@@ -353,7 +354,8 @@ Return nil if TURN counts all of them itself."
 
 (defun gemini-companion-overview-row--for-p (comment session)
   "Return non-nil if COMMENT is for the CLI of SESSION.
-One for no known CLI is, if its file is in the directory of that."
+A comment without a known CLI is for SESSION if its file is in the directory of
+SESSION."
   (let ((other (gemini-companion-comment-session comment))
         (directory (plist-get session :directory)))
     (if other

@@ -437,6 +437,7 @@ Follow the size of the frame."
            (gemini-companion-view-edit view) frame))))
 
 (defun gemini-companion-review--size (frame)
+  "Return the width and the height of FRAME in characters, a cons."
   (cons (frame-width frame) (frame-height frame)))
 
 (defun gemini-companion-review--select (view &optional lay-out)
@@ -521,15 +522,16 @@ Return nil if there is no line and no hunk at point."
 (put 'gemini-companion-review--resized 'permanent-local-hook t)
 
 (defun gemini-companion-review--follow-frame (edit)
-  "Display EDIT in the kind of view that fits its frame, between two commands."
+  "If the size of EDIT's frame has changed, display EDIT in the view that fits.
+If a command is running, do so later.  EDIT may be nil."
   (when-let* ((view (and edit (gemini-companion-edit-view edit)))
               ;; A review that has ended stays as it was answered.
               ((gemini-companion-edit-open-p edit))
               (frame (gemini-companion-view-frame view))
-              ;; The user may have resized a window.
+              ;; The size of a window alone does not matter.
               ((not (equal (gemini-companion-view-size view)
                            (gemini-companion-review--size frame))))
-              ;; The user may have deleted some.
+              ;; If the user has deleted windows of the review, leave it alone.
               ((equal (gemini-companion-view-windows view)
                       (seq-mapcat
                        (lambda (buffer) (get-buffer-window-list buffer nil t))
@@ -539,6 +541,7 @@ Return nil if there is no line and no hunk at point."
       (gemini-companion-log-guarded "Following the size of the frame"
         (with-selected-frame frame
           (with-current-buffer (window-buffer)
+            ;; Keep the selected window unless it displays this review.
             (gemini-companion-review--fit
              view (not (eq edit gemini-companion-edit-here)))))))))
 

@@ -5,14 +5,14 @@
 
 ;;; Commentary:
 
-;; The snapshot lists the files that were used last, and has point and the selection
-;; of the active file.  Hooks that run at each command and redisplay only compare a
-;; few values with the previous ones; a timer computes the snapshot when no further
-;; change has come for 50 ms.
+;; The snapshot is what Emacs shares with the CLIs: the files that were used last, and
+;; point and the selection of the active file.  Hooks that run at each command and
+;; redisplay only compare a few values with the previous ones; a timer computes the
+;; snapshot after 50 ms without a change.
 ;;
 ;; The snapshot is sent to the server while a CLI is connected and sharing is not
-;; paused.  The workspace roots are always sent.  A value is sent only if it has
-;; changed.
+;; paused.  The workspace roots are sent even then.  Only values that have changed are
+;; sent.
 
 ;;; Code:
 

@@ -8,10 +8,10 @@
 ;; Run a CLI in vterm, eat or term, and display its buffer.  A buffer-local struct
 ;; describes the CLI.
 ;;
-;; Before the terminal emulator receives output, this file handles operating system
-;; commands (OSC) in it: queries for the colors, the window title, which shows the
-;; state of the CLI, and text that the CLI copies.  For term, these commands are
-;; removed from the output, since term would display them.
+;; This file handles OSC escape sequences in the output before the terminal emulator
+;; receives it: queries for the colors, the window title, which shows the state of the
+;; CLI, and text that the CLI copies.  For term, these sequences are removed, since term
+;; would display them.
 
 ;;; Code:
 

@@ -160,7 +160,7 @@ def is_own(status: os.stat_result) -> bool:
 
 
 def this_host() -> str:
-    """Return the host and the namespace, in which a process number is unique."""
+    """Return the host and its PID namespace, within which a PID is unique."""
     host = socket.gethostname()
     if os.path.exists("/proc/self/ns/pid"):
         host += " " + os.readlink("/proc/self/ns/pid")
@@ -168,9 +168,12 @@ def this_host() -> str:
 
 
 def is_left_behind(content: Facts) -> bool:
-    """Return whether the Emacs of a discovery file with ``content`` has exited."""
+    """Return whether the Emacs of a discovery file is known to have exited.
+
+    It is not known on Windows.
+    """
     pid = content.get("ppid")
-    # On another host with the same home directory, the process may be a living one.
+    # Another host may share this home directory; its PIDs mean nothing here.
     if content.get("host") != this_host() or type(pid) is not int or pid <= 0:
         return False
     if os.name == "nt":  # there, the call below would end the process
@@ -178,7 +181,7 @@ def is_left_behind(content: Facts) -> bool:
     try:
         os.kill(pid, 0)
     except (OSError, OverflowError) as error:
-        # It runs as another user, or the number is none of a process.
+        # PermissionError: it runs as another user; OverflowError: it is no PID.
         return isinstance(error, ProcessLookupError)
     return False
 

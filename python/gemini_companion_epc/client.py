@@ -51,7 +51,7 @@ class Client:
     search_tool: str = ""
     """Its tool that searches for text."""
     awaits_tools: bool = False
-    """Whether it waits for the answer of a tool until the user has decided."""
+    """Whether it waits for a tool that asks the user."""
     hooks: Hooks | None = None
     """The shape of the events that it reports by hooks, if it can be linked."""
     identity: tuple[str, ...] = ()

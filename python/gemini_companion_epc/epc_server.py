@@ -217,7 +217,7 @@ def parse(message: bytes) -> list[Sexp]:
     except Exception as error:  # of many classes
         raise ValueError(f"not an S-expression: {type(error).__name__}") from None
     if len(forms) != 1 or not isinstance(forms[0], list):
-        raise ValueError("not one list")
+        raise ValueError("not a single list")
     return forms[0]
 
 

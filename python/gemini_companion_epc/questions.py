@@ -91,6 +91,7 @@ TOOLS = [
         new_name={**_WORD, "maxLength": 200, "description": "Its new name"},
     ),
 ]
+TOOLS_WITHOUT_RENAME = [tool for tool in TOOLS if tool["name"] != RENAME]
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 
 
@@ -107,16 +108,16 @@ class Questions:
         self.permissions = Permissions(self._config, self._emacs)
 
     async def answer(self, client: Client, request: Facts) -> Facts:
-        """Return the answer to the bridge of ``client``, or raise MalformedArgument."""
+        """Answer a request of the bridge of ``client``, or raise MalformedArgument."""
         method = request.get("method")
         if method == "event" and client.hooks:
             return await self._event(client, client.hooks, request)
         directory = self._directory(string(request, "directory"))
         if method == "list":
-            return {"tools": TOOLS if client.awaits_tools else TOOLS[:-1]}
+            return {"tools": TOOLS if client.awaits_tools else TOOLS_WITHOUT_RENAME}
         if method == "call":
             return await self._call(client, request, directory)
-        raise MalformedArgument("method is unknown")
+        raise MalformedArgument(f"method is unknown: {method}")
 
     # Events
 

@@ -144,7 +144,7 @@ def tree(pid: int) -> Iterator[int]:
 
 
 def _has_socket(inode: int, pid: int) -> bool:
-    """Return whether process ``pid``, of this user, has the socket ``inode``."""
+    """Return whether ``pid`` is a process of this user with the socket ``inode``."""
     directory = f"/proc/{pid}/fd"
     with suppress(OSError):
         if is_own(os.stat(directory)):
@@ -156,7 +156,7 @@ def _has_socket(inode: int, pid: int) -> bool:
 
 
 def _is_connected(ends: list[Address], pid: int) -> bool:
-    """Return whether process ``pid``, of this user, has a connection with ``ends``."""
+    """Return whether ``pid`` is a process of this user connected with ``ends``."""
     with suppress(*_UNKNOWN):
         process = psutil.Process(pid)
         return is_own_process(process) and any(
