@@ -411,7 +411,7 @@ covering (inhibit-switch-frame . t)))")
                      (gemini-companion-list . "nil")
                      (gemini-companion-auto-accept . "No CLI is connected")
                      (gemini-companion-last-proposal . "No unwritten proposal")
-                     (gemini-companion-merge . "No CLI has written")))
+                     (gemini-companion-merge . "No buffer needs a merge")))
       (ert-info ((symbol-name command))
         (should
          (string-prefix-p

@@ -829,7 +829,7 @@ Questions are answered by no."
                ("e RET C-o" (cli) "is in no terminal of this Emacs")
                ("c" (asks) "No line of a file here")
                ("M" (proposal hunk asks cli turn) "No file of a turn here")
-               ("M" (file change) "No CLI has written")
+               ("M" (file change) "No buffer needs a merge")
                ("D" (proposal asks cli turn file change) "No comment was sent")))
           (dolist (key (split-string keys))
             (dolist (where wheres)
