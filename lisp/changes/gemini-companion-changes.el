@@ -514,7 +514,7 @@ Also set which edits of RECORD are undone, apply what was noted, and call
       (setf (gemini-companion-changes-file-known record)
             (and seen (gemini-companion-changes--in record buffer seen)))
       (when wanted
-        (gemini-companion-changes--set-states record)))
+        (gemini-companion-changes--set-states record buffer)))
     (gemini-companion-changes--watch-saves record buffer)
     (run-hook-with-args 'gemini-companion-changes-functions record buffer)
     (force-mode-line-update t)
@@ -667,13 +667,15 @@ All of them have a newline."
     (when (seq-intersection edits (gemini-companion-changes-file-edits record) #'eq)
       (if (gemini-companion-changes-file-noted record)
           (gemini-companion-changes-update record)
-        (gemini-companion-changes--set-states record)))))
+        (gemini-companion-changes--set-states
+         record (gemini-companion-changes-buffer record))))))
 
-(defun gemini-companion-changes--set-states (record)
-  "Set what of the edits of RECORD is undone in its file now."
+(defun gemini-companion-changes--set-states (record buffer)
+  "Set what of the edits of RECORD is undone in its file now.
+BUFFER visits that file, or is nil."
   (let* ((path (gemini-companion-changes-path record))
          (exists (gemini-companion-text-attributes path))
-         (unsaved (gemini-companion-revert-unsaved path))
+         (unsaved (and buffer (buffer-modified-p buffer) buffer))
          (seen (and exists (gemini-companion-changes-seen record unsaved)))
          (edits nil))
     (dolist (write (gemini-companion-changes-file-writes record))
@@ -998,7 +1000,8 @@ SEEN is the `gemini-companion-changes-seen' of the text before."
    record hunks t (gemini-companion-changes-seen-lines seen)
    (gemini-companion-changes-seen-format seen))
   (gemini-companion-changes-update record)
-  (gemini-companion-changes--set-states record))
+  (gemini-companion-changes--set-states
+   record (gemini-companion-changes-buffer record)))
 
 (defun gemini-companion-changes-set-back (record hunks &optional bytes)
   "Record that HUNKS of RECORD, which were undone, are in its file again.
@@ -1011,7 +1014,8 @@ Look at the file.  BYTES are those that it has, or will have soon, if known."
                              record (gemini-companion-changes-buffer record))))))
     (gemini-companion-changes--set-undone record hunks nil lines nil))
   (gemini-companion-changes-update record)
-  (gemini-companion-changes--set-states record))
+  (gemini-companion-changes--set-states
+   record (gemini-companion-changes-buffer record)))
 
 (defun gemini-companion-changes-without (record changes lines)
   "Return LINES of RECORD's file now without CHANGES, some of its last update.
