@@ -632,7 +632,7 @@ Return the question, or nil if none is asked."
 (ert-deftest gemini-companion-rename-refuses-what-no-user-could-judge ()
   (gemini-companion-rename-test-with nil
       (append gemini-companion-rename-test-files '((".env.py" "x\n")))
-    (gemini-companion-rename-test-problem "not a name" "1 x")
+    (gemini-companion-rename-test-problem "Cannot rename to" "1 x")
     (gemini-companion-rename-test-problem "is not in" "uno" "nothing")
     (with-current-buffer (find-file-noselect "b.py")
       (goto-char (point-max))
