@@ -758,7 +758,8 @@ all."
   left coding (number 0) sessions first)
 
 (defun gemini-companion-changes-test-away (text)
-  "Let the current file have TEXT and its own one again, and expect as many changes."
+  "Let the current file have TEXT and then its own text again.
+Expect as many changes as before."
   (unless (buffer-modified-p)
     (let ((own (gemini-companion-changes-test-text))
           (left (gemini-companion-test-left)))
