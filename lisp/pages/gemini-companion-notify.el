@@ -318,7 +318,7 @@ It is nil for a turn that was short, or while something waits."
     (gemini-companion-notify--send session text)))
 
 (defun gemini-companion-notify--send (session text)
-  "Show TEXT, a notice about SESSION, as `gemini-companion-notify' says.
+  "Show TEXT, a notice about SESSION; see `gemini-companion-notify'.
 Record the function that withdraws the notice, if there is one."
   (let* ((text (substring-no-properties text))
          (withdraw (pcase gemini-companion-notify
