@@ -161,7 +161,7 @@ def _permission(emacs: Editor, file: Path) -> Iterator[Row]:
 
     def ours() -> float:
         # A CLI does not ask again this soon; the list then waits for further changes.
-        time.sleep(PAUSE)
+        time.sleep(PAUSE)  # the list waits for less
         command = f"echo row {next(numbers)} is asked"
         emacs.ask(
             f'(progn (setq bench-row nil bench-command "{command}") (bench-look) t)'

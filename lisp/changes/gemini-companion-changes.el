@@ -794,7 +794,7 @@ Return `some' if some of them do, or else nil."
 
 (defun gemini-companion-changes-by (record changes predicate)
   "Return what edits that satisfy PREDICATE did in CHANGES of RECORD.
-CHANGES are some of the last look, in order, left or decided; what other edits
+CHANGES are some of the last update, in order, left or decided; what other edits
 did there stays.  The value is CHANGES if that is all, or else a list of new
 ones, which have the hunks of these edits."
   (let* ((own-p (lambda (hunk)

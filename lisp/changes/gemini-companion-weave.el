@@ -655,7 +655,7 @@ then."
          (write (gemini-companion-weave--gap-write gap))
          (edit (gemini-companion-weave--write-edit write))
          (step (gemini-companion-weave--write-step write))
-         (near (or edit (gemini-companion-weave--near gap)))
+         (near (unless edit (gemini-companion-weave--near gap)))
          (last nil)
          (after nil)
          (turned nil)
