@@ -30,10 +30,10 @@ _CLOSE = Tool("close_diff", "Close the review that was opened with a name.", [_N
 _HOME = "COPILOT_HOME", ".copilot"
 # Copilot CLI reconnects to a server whose discovery file has a new time.
 _BEGAN = int(1000 * time.time())
-# When Copilot CLI has connected again, it opens and closes a review three times, so a
+# While Copilot CLI connects, it opens and closes a review up to three times, so a
 # closing waits this many seconds for the next opening.
-_REOPENING = 1
-# Seconds between the first and the last of these openings, on a busy machine.
+_REOPENING = 2
+# Seconds from its event stream to the last of these openings, on a busy machine.
 _CONNECTING = 10
 # Seconds after an answer in which the same proposal is the same review; later, or once
 # the file was written, the model proposes it again.
@@ -127,8 +127,8 @@ class Copilot(Protocol):
     async def _close(self, reviews: Reviews, name: str) -> str:
         """Close the review with ``name``, if it is open, or reopened soon."""
         review = self._open_review(name)
-        if review is None or review.reopened is not None:
-            # The CLI connects: it may open the review by another name, or later.
+        if review is None or reviews.connected_for() < _CONNECTING:
+            # The CLI may open the review by another name, or later.
             await asyncio.sleep(_REOPENING)
             review = self._open_review(name)
         if review is not None:

@@ -162,6 +162,7 @@ async def _call_tool(
         partial(diffs.open, session),
         partial(diffs.close, session),
         partial(session.calls.decided, call=context.request.state.call),
+        session.connected_for,
     )
     try:
         call = session.client.protocol.call

@@ -30,6 +30,7 @@ class Reviews(NamedTuple):
     open: Callable[[str, str], Awaitable[bool]]
     close: Callable[[str], Awaitable[str | None]]
     decided: Callable[[str, str], Awaitable[bool | None]]
+    connected_for: Callable[[], float]
 
 
 class Protocol(ABC):

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from time import monotonic
 
 from .calls import Calls, QueuedOutcome
 from .client import Client
@@ -95,6 +96,10 @@ class Session:
         }
         return {key: value for key, value in facts.items() if value is not None}
 
+    def connected_for(self) -> float:
+        """Return the age of the event stream in seconds, 0 if there is none."""
+        return 0 if self.stream is None else monotonic() - self.stream.since
+
     def notify(
         self,
         path: str,
@@ -172,6 +177,8 @@ class Stream:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.since = monotonic()
+        """The time at which it was opened, of a monotonic clock."""
         self.changed = asyncio.Event()
         """Set when there may be events to write."""
         self._ending = False

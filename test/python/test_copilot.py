@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from conftest import Alone, until
 from fake_cli import BOUND, FakeCli
 from gemini_companion_epc import calls, copilot
 from gemini_companion_epc.copilot import Copilot
-from gemini_companion_epc.types import File
+from gemini_companion_epc.protocol import Reviews
+from gemini_companion_epc.types import File, Json
 
 
 class FakeCopilot(FakeCli):
@@ -116,6 +118,40 @@ def test_a_review_stays_open_when_the_cli_connects_again(
     assert third.result(BOUND)["result"] == "SAVED"
     assert cli.review("/a", "x", "4").result(BOUND)["result"] == "SAVED"
     assert len(alone.emacs.opened) == 1
+
+
+@pytest.mark.parametrize(("age", "is_closed"), [(1, False), (60, True)])
+def test_a_review_is_closed_at_once_except_while_the_cli_connects(
+    monkeypatch: pytest.MonkeyPatch, age: float, is_closed: bool
+) -> None:
+    monkeypatch.setattr(copilot, "_REOPENING", 0.1)
+    closed: list[str] = []
+
+    async def opened(path: str, proposal: str) -> bool:
+        return False
+
+    async def close(path: str) -> None:
+        closed.append(path)
+
+    async def close_and_reopen() -> None:
+        is_reopened = asyncio.Event()
+
+        async def decided(path: str, proposal: str) -> None:
+            # Another call for the file ends this one.
+            await is_reopened.wait()
+
+        reviews = Reviews("session", opened, close, decided, lambda: age)
+        call = partial(Copilot().call, reviews)
+        review: Json = {"original_file_path": "/a", "new_file_contents": "x"}
+        opening = asyncio.create_task(call("open_diff", {**review, "tab_name": "1"}))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(call("close_diff", {"tab_name": "1"}))
+        await asyncio.sleep(0)
+        is_reopened.set()
+        await asyncio.gather(closing, opening)
+
+    asyncio.run(close_and_reopen())
+    assert closed == (["/a"] if is_closed else [])
 
 
 def answer_again(
