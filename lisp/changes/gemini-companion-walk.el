@@ -731,16 +731,23 @@ The file was new."
                      changes (gemini-companion-lines-split
                               (or (gemini-companion-changes-text record) "")))))))
 
+(defun gemini-companion-walk--in-file-p (record)
+  "Return non-nil if the file of RECORD has the lines of its buffer, if any."
+  (let ((lines (lambda (buffer)
+                 (when-let* ((seen (gemini-companion-changes-seen record buffer)))
+                   (gemini-companion-changes-seen-lines seen)))))
+    (equal (funcall lines (gemini-companion-changes-buffer record))
+           (funcall lines nil))))
+
 (defun gemini-companion-walk--delete (record agreed)
   "Delete the file of RECORD, which was new, after asking; return a message.
 If AGREED is non-nil, the user was asked."
-  (let* ((edit (gemini-companion-changes-file-edit record))
-         (file (gemini-companion-edit-file edit))
-         (name (gemini-companion-edit-name edit)))
+  (let ((file (gemini-companion-changes-path record))
+        (name (gemini-companion-edit-name (gemini-companion-changes-file-edit record))))
     (cond ((gemini-companion-names-of-copy file)
            (user-error "%s was new; delete it on its host" name))
           ((or (gemini-companion-revert-unsaved file)
-               (not (gemini-companion-edit-texts-in-file-p edit)))
+               (not (gemini-companion-walk--in-file-p record)))
            (user-error "%s was new and has changed since; delete it by hand" name))
           ((not (or agreed
                     (with-local-quit

@@ -71,6 +71,28 @@
       (should (string-search "Deleted new; Change 1 of" shown)))
     (should-not (file-exists-p "new"))))
 
+;; It was to be deleted by hand: the last edit had another text, or the old name.
+(ert-deftest gemini-companion-walk-deletes-a-new-file-as-its-first-edit-made-it ()
+  (dolist (how '(undone renamed))
+    (ert-info ((format "%s" how))
+      (gemini-companion-test-with-changes nil
+        (gemini-companion-test-writes "new" "1\n" session)
+        (find-file "new")
+        (pcase how
+          ('undone
+           (gemini-companion-undo-edit
+            (gemini-companion-test-writes "new" "1\n2\n" session))
+           (should (equal "1\n" (gemini-companion-test-file-text "new"))))
+          ('renamed
+           (rename-file "new" "other")
+           (set-visited-file-name (expand-file-name "other") t t)
+           (set-buffer-modified-p nil)))
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (should (string-prefix-p
+                   "Deleted " (gemini-companion-test-walk
+                               'gemini-companion-next-change "u"))))
+        (should-not (directory-files directory nil "new\\|other"))))))
+
 (ert-deftest gemini-companion-walk-undoes-and-keeps-one-change-after-the-other ()
   (gemini-companion-test-in-changed "one\n2\n3\nmore\n4\nfive\n6\n7\n9\n"
     (should (string-prefix-p "Change 1 of 4, a +1 −1"
