@@ -566,10 +566,20 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
                (if bytes
                    (gemini-companion-file-state--with-ends
                     before after (gemini-companion-content-text now))
-                 before))
+                 before)
+               (gemini-companion-file-state--written-before-p edit before))
             (gemini-companion-content-with now 'none)))
     (gemini-companion-edit-add edit)
     edit))
+
+(defun gemini-companion-file-state--written-before-p (edit text)
+  "Return non-nil if an edit before EDIT has written TEXT to its file, in UTF-8."
+  (seq-some (lambda (other)
+              (and (gemini-companion-edit-written-p other)
+                   (eq 'utf-8-unix (gemini-companion-edit-texts-coding other))
+                   (gemini-companion-edit-texts-same-p
+                    text (gemini-companion-edit-after other))))
+            (gemini-companion-edit-others-of-file edit)))
 
 (defun gemini-companion-file-state--with-ends (before after now)
   "Return the text BEFORE a write, with the line ends that the file had.

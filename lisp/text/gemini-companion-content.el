@@ -62,14 +62,15 @@ bytes."
        (gemini-companion-content-bytes content) shown-in)
     (gemini-companion-content-text content)))
 
-(defun gemini-companion-content-encoded (content text)
+(defun gemini-companion-content-encoded (content text &optional decoded)
   "Return the content of a file to which the CLI of CONTENT has written TEXT.
 Its bytes are unknown if the CLI could not decode some of them, or if Emacs does
-not have some characters of TEXT in that coding system."
+not have some characters of TEXT in that coding system.  If DECODED is non-nil,
+the CLI could decode all, and U+FFFD in TEXT is a character of the file."
   (let* ((bytes (encode-coding-string
                  text (gemini-companion-content-coding content)))
          (encoded (gemini-companion-content-with content bytes)))
-    (if (or (string-search "\uFFFD" text)
+    (if (or (and (not decoded) (string-search "\uFFFD" text))
             (not (equal text (gemini-companion-content-text encoded))))
         (gemini-companion-content-with content 'unknown)
       encoded)))

@@ -14,6 +14,7 @@
 (require 'cl-lib)
 (require 'seq)
 (require 'gemini-companion-coding)
+(require 'gemini-companion-replace)
 (require 'gemini-companion-text)
 
 ;;;; State
@@ -219,6 +220,11 @@ If that is impossible, change nothing and return the reason, a verb phrase."
            (format "has characters that %s does not have; undo these changes first"
                    coding))
           (t
+           ;; Line ends of both kinds are in the text, and would be saved twice.
+           (when (and (gemini-companion-format-ends format)
+                      (not (eq 1 (coding-system-eol-type (or previous 'undecided))))
+                      (string-search "\r\n" text))
+             (gemini-companion-replace-text (string-replace "\r\n" "\n" text)))
            (set-buffer-file-coding-system
             (coding-system-change-eol-conversion
              coding (pcase (gemini-companion-format-ends format)

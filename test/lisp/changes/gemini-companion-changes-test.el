@@ -225,6 +225,34 @@ TEXT is what it has proposed.  Visit the file a before."
     (save-buffer)
     (should (equal "1\r\n2\n3\n4\r\n" (gemini-companion-text-bytes "a")))))
 
+;; Each line had two carriage returns then.
+(ert-deftest gemini-companion-changes-undo-makes-line-ends-of-both-kinds-one ()
+  (let ((before "1\r\n2\r\n3")
+        (written "1\r\n2\r\n3\n4"))
+    (gemini-companion-test-with-changes '(("a" ""))
+      (gemini-companion-changes-test-converts before written "1\n2\n3\n4" session)
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (should (equal before (gemini-companion-text-bytes "a")))
+      (let ((last-command 'ignore))
+        (undo-boundary)
+        (undo)
+        (gemini-companion-undo-write-taken-back))
+      (should (equal written (gemini-companion-text-bytes "a"))))))
+
+;; The second edit was not recorded, and its lines stayed.
+(ert-deftest gemini-companion-changes-of-characters-that-a-cli-could-not-read ()
+  (gemini-companion-test-with-changes '(("a" "gr\374n\ntwo\n"))
+    (let ((cli (append session '(:client "gemini")))
+          (first "gr\uFFFDn\nzwei\n")
+          (second "gr\uFFFDn\nzwei\nthree\n"))
+      (gemini-companion-server-receive 'sessions-update (list cli))
+      (gemini-companion-test-writes "a" first cli)
+      (gemini-companion-test-write "a" second)
+      (gemini-companion-file-state-record cli (expand-file-name "a") first second)
+      (find-file "a")
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (should (equal "gr\374n\ntwo\n" (gemini-companion-text-bytes "a"))))))
+
 ;; Gemini CLI reports a replacement with plain line ends, and keeps those of the file.
 (ert-deftest gemini-companion-changes-reported-with-plain-ends-convert-nothing ()
   (pcase-dolist
