@@ -14,6 +14,7 @@
 
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-changes)
+(require 'gemini-companion-client)
 (require 'gemini-companion-commands)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-comment-opening)
@@ -239,6 +240,8 @@ it is a menu of these."
 (defconst gemini-companion-overview--words
   '((note (gemini-companion-overview-visit . "do it"))
     (waiting (gemini-companion-overview-visit . "first")
+             (gemini-companion-overview-accept . "accept %d")
+             (gemini-companion-overview-reject . "reject %d")
              (gemini-companion-overview-toggle . "fold"))
     (proposal (gemini-companion-overview-accept . "accept")
               (gemini-companion-overview-reject . "reject")
@@ -252,13 +255,17 @@ it is a menu of these."
     (proposals (gemini-companion-overview-accept . "accept")
                (gemini-companion-overview-reject . "reject")
                (gemini-companion-overview-toggle . "fold"))
-    (cli (gemini-companion-overview-keep . "keep %d")
+    (cli (gemini-companion-overview-accept . "accept %d")
+         (gemini-companion-overview-reject . "reject %d")
+         (gemini-companion-overview-keep . "keep %d")
          (gemini-companion-overview-undo . "undo %d")
          (gemini-companion-overview-visit . "terminal")
          (gemini-companion-overview-toggle . "fold")
          (gemini-companion-comment . "comment")
          (gemini-companion-overview-next-sibling . "next CLI"))
-    (turn (gemini-companion-overview-keep . "keep %d")
+    (turn (gemini-companion-overview-accept . "accept %d")
+          (gemini-companion-overview-reject . "reject %d")
+          (gemini-companion-overview-keep . "keep %d")
           (gemini-companion-overview-undo . "undo %d")
           (gemini-companion-overview-visit . "first")
           (gemini-companion-overview-toggle . "fold")
@@ -288,7 +295,7 @@ it is a menu of these."
             (gemini-companion-overview-visit . "visit")))
   "Alist of what is at point, and of the keys that the header line has for it.
 A key is a cons of a command, or a list of commands, and a word, in which %d is
-the number of changes that are left.")
+the number of changes that are left, or of proposals.")
 
 (defun gemini-companion-overview--what ()
   "Return what is at point: a kind of row, or `change', `kept' or `undone'.
@@ -315,34 +322,58 @@ For a request with several edits, that is `proposals'."
                               (gemini-companion-overview--header-key row what command
                                                                      word))
                             (alist-get what gemini-companion-overview--words))))
-         (width (window-width))
-         (line (gemini-companion-label-fit
-                (append (list (concat " " (gemini-companion-overview--where row) " "))
-                        keys
-                        (and row (gemini-companion-overview--send-keys row)))
-                (- width (string-width (or help ""))))))
+         (line (gemini-companion-overview--header-line
+                (concat " " (gemini-companion-overview--where row) " ")
+                (delq nil keys)
+                (string-join (and row (gemini-companion-overview--send-keys row)))
+                (- (window-width) (string-width (or help ""))))))
     (string-replace "%" "%%" (concat line help))))
+
+(defun gemini-companion-overview--header-line (where keys send width)
+  "Return WHERE, as many of KEYS as fit, and SEND, a text of WIDTH columns.
+SEND is about what the user has not sent.  Only the first three keys matter
+more than SEND."
+  (let* ((first (gemini-companion-label-fit (cons where (seq-take keys 3)) width))
+         (send (if (<= (+ (string-width first) (string-width send)) width)
+                   send
+                 "")))
+    (concat (gemini-companion-label-fit (cons where keys)
+                                        (- width (string-width send)))
+            send)))
 
 (defun gemini-companion-overview--header-key (row what command word)
   "Return the text of COMMAND with WORD for the header line, or nil.
-WHAT is at point, on ROW."
-  (let ((left (gemini-companion-overview-row-count-left row)))
-    (cond
-     ((consp command)
-      (gemini-companion-header-keys-of command word 'overview))
-     ((and (memq command '(gemini-companion-overview-keep gemini-companion-overview-undo))
-           (not (memq what '(change kept)))
-           (= 0 left))
-      nil)
-     ((and (eq command 'gemini-companion-overview-exclude)
-           (null (get-text-property (point) 'gemini-companion-hunk)))
-      nil)
-     ((and (eq what 'cli)
-           (eq command 'gemini-companion-overview-visit)
-           (null (gemini-companion-session-terminal
-                  (gemini-companion-overview-row-session row))))
-      nil)
-     (t (gemini-companion-header-key command (format word left) 'overview)))))
+WHAT is at point, on ROW.  A command that does nothing there has no text."
+  (if (consp command)
+      (gemini-companion-header-keys-of command word 'overview)
+    (let ((left (gemini-companion-overview-row-count-left row))
+          (open (length (gemini-companion-overview--open-proposals row)))
+          (foldable (gethash (gemini-companion-overview-row-key row)
+                             gemini-companion-overview-page-shown)))
+      (when (pcase command
+              ((or 'gemini-companion-overview-keep 'gemini-companion-overview-undo)
+               (or (memq what '(change kept)) (< 0 left)))
+              ((or 'gemini-companion-overview-accept 'gemini-companion-overview-reject)
+               (< 0 open))
+              ('gemini-companion-overview-exclude
+               (get-text-property (point) 'gemini-companion-hunk))
+              ('gemini-companion-overview-toggle foldable)
+              ('gemini-companion-overview-next-sibling
+               (gemini-companion-overview--sibling row 1))
+              ('gemini-companion-overview-visit
+               (pcase what
+                 ('cli (gemini-companion-session-terminal
+                        (gemini-companion-overview-row-session row)))
+                 ('turn (or foldable (< 0 (+ left open))))
+                 (_ t)))
+              (_ t))
+        (gemini-companion-header-key
+         command
+         (format word (if (memq command '(gemini-companion-overview-accept
+                                          gemini-companion-overview-reject))
+                          open
+                        left))
+         'overview)))))
 
 (defun gemini-companion-overview--send-keys (row)
   "Return the keys for the comments for the CLI of ROW, with their number, texts.
@@ -474,8 +505,7 @@ They are those that have a word for the header line in the table of commands."
   "Return non-nil if point is on a proposal, or above some."
   (when-let* ((row (gemini-companion-overview-page-row)))
     (or (gemini-companion-overview-row-proposes-p row)
-        (and (memq (gemini-companion-overview-row-kind row) '(waiting cli turn))
-             (ignore-error user-error (gemini-companion-overview--proposals row))))))
+        (gemini-companion-overview--open-proposals row))))
 
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-written)))
   "Return non-nil if point is on what a CLI has written."
@@ -839,13 +869,17 @@ as the user has stopped.  Report that at the end."
 
 ;;;; Answering
 
+(defun gemini-companion-overview--open-proposals (row)
+  "Return the proposals at or below ROW that await an answer."
+  (seq-filter #'gemini-companion-edit-open-p
+              (if (eq 'waiting (gemini-companion-overview-row-kind row))
+                  (delq nil (mapcar #'gemini-companion-overview-row-edit
+                                    (gemini-companion-overview-row-rows row)))
+                (gemini-companion-overview-row-edits row))))
+
 (defun gemini-companion-overview--proposals (row)
   "Return the proposals below ROW that await an answer, or signal an error."
-  (or (seq-filter #'gemini-companion-edit-open-p
-                  (if (eq 'waiting (gemini-companion-overview-row-kind row))
-                      (delq nil (mapcar #'gemini-companion-overview-row-edit
-                                        (gemini-companion-overview-row-rows row)))
-                    (gemini-companion-overview-row-edits row)))
+  (or (gemini-companion-overview--open-proposals row)
       (user-error "No proposal here awaits an answer")))
 
 (defun gemini-companion-overview--answer (verb function hint)
@@ -973,19 +1007,43 @@ rejected together.  What else a CLI asks is shown in its own buffer."
                                      "u undoes it"))
 
 (defun gemini-companion-overview-reject-with-reason ()
-  "Reject the proposals at point with a reason, which is asked for."
+  "Reject the proposals at point with a reason, which is asked for.
+Several proposals get the same reason."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
       ((and 'request (guard (not (gemini-companion-overview-row-proposes-p row))))
        (gemini-companion-request-show (gemini-companion-overview-row-request row)))
-      ((or 'request 'proposal 'cli 'turn)
+      ((or 'request 'proposal 'waiting 'cli 'turn)
        (let ((edits (gemini-companion-overview--proposals row)))
-         (call-interactively #'gemini-companion-edit-reject-with-reason)
+         (if (or (null (cdr edits))
+                 (gemini-companion-overview-row-proposes-p row))
+             (gemini-companion-edit-reject-with-reason (car edits))
+           (gemini-companion-overview--reject-all edits))
          (unless (seq-some #'gemini-companion-edit-open-p edits)
            (gemini-companion-overview--after-answer "Reject" edits))))
       (_ (user-error "No proposal here; u undoes what was written")))))
+
+(defun gemini-companion-overview--reject-all (edits)
+  "Reject EDITS, several proposals, for one reason, which is asked for.
+A CLI that takes a reason only as a prompt gets it once."
+  (let ((reason (read-string
+                 (format "Reject %d proposals (%s); reason: " (length edits)
+                         (gemini-companion-edit-hunks-files edits))))
+        (told nil))
+    (when (string-blank-p reason)
+      (user-error "No reason given; r rejects without one"))
+    ;; An edit may end while the reason is typed, or another is answered.
+    (dolist (edit edits)
+      (when (gemini-companion-edit-open-p edit)
+        (let ((session (gemini-companion-edit-session edit)))
+          (if (and (seq-contains-p told session #'gemini-companion-session-same-p)
+                   (not (gemini-companion-client-extended-p
+                         (gemini-companion-edit-client edit))))
+              (gemini-companion-edit-reject edit)
+            (push session told)
+            (gemini-companion-edit-reject-with-reason edit reason)))))))
 
 (defun gemini-companion-overview-exclude ()
   "Exclude the hunk of a proposal at point, or restore it."
@@ -997,7 +1055,7 @@ rejected together.  What else a CLI asks is shown in its own buffer."
       (gemini-companion-overview-row-edit (gemini-companion-overview-page-row))
       (or (get-text-property (point) 'gemini-companion-hunk)
           (user-error "No hunk here; n goes to the next one"))))
-    ((or 'file 'turn 'cli) (user-error "This was written already; u undoes it"))
+    ('file (user-error "This was written already; u undoes it"))
     (_ (user-error "No proposal here"))))
 
 (defun gemini-companion-overview--exclude-hunk (edit hunk)
@@ -1013,9 +1071,10 @@ rejected together.  What else a CLI asks is shown in its own buffer."
 (defun gemini-companion-overview-edit ()
   "Edit the proposal at point in its review, or visit the file at point."
   (interactive nil gemini-companion-overview-mode)
-  (if (eq 'proposal (gemini-companion-overview-page-kind))
-      (gemini-companion-review-edit)
-    (gemini-companion-overview-visit)))
+  (pcase (gemini-companion-overview-page-kind)
+    ('proposal (gemini-companion-review-edit))
+    ((or 'file 'comments) (gemini-companion-overview-visit))
+    (_ (user-error "No file here"))))
 
 (defun gemini-companion-overview-switch-view ()
   "Review the proposal at point in the other view."
@@ -1039,8 +1098,8 @@ rejected together.  What else a CLI asks is shown in its own buffer."
 (defun gemini-companion-overview-visit ()
   "Go to what is at point.
 Go to the review of a proposal, at the hunk at point; to the buffer of another
-request; to the terminal of a CLI; to the first change left of a turn; or to
-the file, in another window, at the line at point."
+request; to the terminal of a CLI; to the first change left of a turn, or else
+to its first proposal; or to the file, in another window, at the line at point."
   (interactive nil gemini-companion-overview-mode)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
@@ -1051,18 +1110,31 @@ the file, in another window, at the line at point."
        (gemini-companion-overview-toggle))
       ('request (gemini-companion-request-show (gemini-companion-overview-row-request row)))
       ('proposal (gemini-companion-review-enter))
-      ('cli
-       (gemini-companion-terminal-show
-        (or (gemini-companion-session-terminal (gemini-companion-overview-row-session row))
-            (user-error "%s is in no terminal of this Emacs"
-                        (gemini-companion-session-name
-                         (gemini-companion-overview-row-session row))))))
+      ('cli (gemini-companion-overview--show-terminal row))
       ((or 'turn 'reviewed)
        (if-let* ((file (seq-find #'gemini-companion-overview-row-left
                                  (gemini-companion-overview-row-files row))))
            (gemini-companion-overview-page-go-to-change (cons file 0))
-         (gemini-companion-overview-toggle)))
+         (if-let* ((proposal (gemini-companion-overview--first-proposal row)))
+             (gemini-companion-overview-page-go-to-row proposal)
+           (gemini-companion-overview-toggle))))
       (_ (gemini-companion-overview--visit-file row #'pop-to-buffer)))))
+
+(defun gemini-companion-overview--show-terminal (row)
+  "Select the terminal of the CLI of ROW."
+  (let ((session (gemini-companion-overview-row-session row)))
+    (gemini-companion-terminal-show
+     (or (gemini-companion-session-terminal session)
+         (user-error "%s is in no terminal of this Emacs"
+                     (gemini-companion-session-name session))))))
+
+(defun gemini-companion-overview--first-proposal (row)
+  "Return the row in Waiting of the first open proposal of ROW, a turn, or nil."
+  (let ((edits (gemini-companion-overview--open-proposals row)))
+    (seq-find (lambda (other)
+                (and (eq 'proposal (gemini-companion-overview-row-kind other))
+                     (memq (gemini-companion-overview-row-edit other) edits)))
+              (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))))
 
 (defun gemini-companion-overview--line (row)
   "Return the number of the line of ROW's file at point, or of its first change."
@@ -1071,7 +1143,8 @@ the file, in another window, at the line at point."
         (if (gemini-companion-overview--unrecorded-p row)
             (gemini-companion-hunk-old hunk)
           (gemini-companion-hunk-new hunk)))
-      (when-let* ((change (car (gemini-companion-overview-row-left row))))
+      (when-let* ((change (or (car (gemini-companion-overview-row-left row))
+                              (car (gemini-companion-overview-row-decided row)))))
         (1+ (gemini-companion-lines-change-start change)))))
 
 (defun gemini-companion-overview--line-of-edit (row)
@@ -1106,11 +1179,15 @@ Go there to the line at point."
               (set-window-point window position))))))))
 
 (defun gemini-companion-overview-display ()
-  "Show what is at point, as \\[gemini-companion-overview-visit], but stay here."
+  "Show what is at point, as \\[gemini-companion-overview-visit], but stay here.
+On a turn, show the terminal of its CLI."
   (interactive nil gemini-companion-overview-mode)
   (save-selected-window
     (save-excursion
-      (gemini-companion-overview-visit))))
+      (if (memq (gemini-companion-overview-page-kind) '(turn reviewed))
+          (gemini-companion-overview--show-terminal
+           (gemini-companion-overview-page-row))
+        (gemini-companion-overview-visit)))))
 
 ;;;; Moving
 
@@ -1132,20 +1209,27 @@ What needs nothing is passed by."
   "Go to the next row of the same kind, or COUNT further.
 From a change, go to the next change that is left, in this file or the next one."
   (interactive "p" gemini-companion-overview-mode)
-  (let* ((count (or count 1))
-         (here (gemini-companion-overview-page-row-or-error))
-         (kinds (pcase (gemini-companion-overview-row-kind here)
-                  ((or 'proposal 'request) '(proposal request))
-                  (kind (list kind)))))
+  (let ((count (or count 1))
+        (here (gemini-companion-overview-page-row-or-error)))
     (if (gemini-companion-overview-page-mark)
         (gemini-companion-overview-page-move-by-changes count)
-      (let* ((rows (seq-filter (lambda (row)
-                                 (memq (gemini-companion-overview-row-kind row) kinds))
-                               (gemini-companion-overview-page-drawn-rows)))
-             (number (+ count (or (seq-position rows here #'eq) 0))))
-        (unless (and (<= 0 number) (nth number rows))
-          (user-error "No %s row of this kind" (if (< count 0) "previous" "further")))
-        (gemini-companion-overview-page-go-to-row (nth number rows))))))
+      (gemini-companion-overview-page-go-to-row
+       (or (gemini-companion-overview--sibling here count)
+           (user-error "No %s row of this kind"
+                       (if (< count 0) "previous" "further")))))))
+
+(defun gemini-companion-overview--sibling (row count)
+  "Return the row of the same kind as ROW that is COUNT further, or nil.
+All kinds of requests count as one."
+  (let* ((kinds (pcase (gemini-companion-overview-row-kind row)
+                  ((or 'proposal 'request) '(proposal request))
+                  (kind (list kind))))
+         (rows (seq-filter (lambda (other)
+                             (memq (gemini-companion-overview-row-kind other) kinds))
+                           (gemini-companion-overview-page-drawn-rows)))
+         (number (+ count (or (seq-position rows row #'eq) 0))))
+    (and (<= 0 number)
+         (nth number rows))))
 
 (defun gemini-companion-overview-previous-sibling (&optional count)
   "Go to the previous row of the same kind, or COUNT back."

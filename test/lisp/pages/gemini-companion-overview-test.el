@@ -406,6 +406,31 @@ since when a CLI waits: the name is longer."
     (gemini-companion-overview-test-keys "r")
     (should (equal '(2 . rejected) (car outcomes)))))
 
+(ert-deftest gemini-companion-overview-rejects-several-for-one-reason ()
+  (gemini-companion-overview-test-with '(("a" "one\n"))
+    (pcase-dolist (`(,id ,number ,file) '((1 1 "a") (2 2 "b") (3 1 "c")))
+      (gemini-companion-test-open file "new\n" id
+                                  (gemini-companion-test-session
+                                   (format "s%d" number) number)))
+    (gemini-companion-list)
+    (dolist (regexp '("\\`. the CLI ([^,]*)  .*2 to answer" "Waiting"))
+      (gemini-companion-overview-test-go-to regexp)
+      (should (string-search "No reason given"
+                             (gemini-companion-test-refusal
+                               (gemini-companion-overview-test-keys "R" " ")))))
+    (should-not outcomes)
+    (let ((reasons nil))
+      (cl-letf (((symbol-function 'gemini-companion-prompt-submit-reason)
+                 (lambda (session text &rest _)
+                   (push (list (plist-get session :id) text) reasons))))
+        (gemini-companion-overview-test-keys "R" "Not now"))
+      ;; Each CLI gets it once.
+      (should (equal '(("s1" "Not now") ("s2" "Not now"))
+                     (sort reasons (lambda (a b) (string< (car a) (car b)))))))
+    (should (equal '((1 . rejected) (2 . rejected) (3 . rejected))
+                   (sort (copy-sequence outcomes)
+                         (lambda (a b) (< (car a) (car b))))))))
+
 (ert-deftest gemini-companion-overview-goes-over-rows-and-changes ()
   (gemini-companion-overview-test-with-turn
     (goto-char (point-min))
@@ -518,9 +543,10 @@ since when a CLI waits: the name is longer."
       (should (string-suffix-p "  ? keys" (funcall header 40)))
       (should (<= (length (funcall header 40)) 40))
       (gemini-companion-overview-test-go-to "Do it")
-      (should (string-match-p "00:00\\|k keep 1  u undo 1  RET first  TAB fold"
-                              (funcall header 120)))
-      (should-not (string-search "accept" (funcall header 200)))
+      (should (string-suffix-p
+               "   a accept 1  r reject 1  k keep 1  u undo 1  RET first  TAB fold\
+  c comment  ? keys"
+               (funcall header 120)))
       (gemini-companion-turn-page)
       (should (string-prefix-p " a 1 of 1   k keep  u undo  c comment  n next  RET visit\
   K U file"
@@ -528,6 +554,52 @@ since when a CLI waits: the name is longer."
       (gemini-companion-overview-test-keys "k")
       (gemini-companion-overview-test-go-to "Do it")
       (should-not (string-search "keep" (funcall header 120))))))
+
+(ert-deftest gemini-companion-overview-names-no-key-that-does-nothing ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n") ("b" "B\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (gemini-companion-test-writes "a" "one\n2\n3\n" session)
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Then this")
+    (gemini-companion-test-open "b" "C\n" 2 session)
+    (gemini-companion-list)
+    (cl-flet ((keys-of (regexp)
+                (gemini-companion-overview-test-go-to regexp)
+                (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 120)))
+                  (string-trim (string-remove-suffix
+                                "? keys"
+                                (nth 1 (split-string
+                                        (substring-no-properties
+                                         (gemini-companion-overview--header))
+                                        "[^ ]   +")))))))
+      ;; Nothing is below it, and its proposal is in Waiting.
+      (should (equal "a accept 1  r reject 1  RET first  c comment  M-n next turn"
+                     (keys-of "Then this")))
+      (gemini-companion-overview-test-keys "RET")
+      (should (string-match-p "proposal .* b  " (gemini-companion-overview-test-here)))
+      ;; It is the last turn.
+      (should (equal "k keep 1  u undo 1  RET first  TAB fold  c comment"
+                     (keys-of "Do it")))
+      (should (equal "RET first  a accept 1  r reject 1  TAB fold"
+                     (keys-of "Waiting"))))))
+
+(ert-deftest gemini-companion-overview-names-the-key-that-sends-comments ()
+  (dolist (width '(80 100))
+    (let ((line (gemini-companion-overview--header-line
+                 " app/bill.py 2 of 4 "
+                 '("  k keep" "  u undo" "  c comment" "  n next" "  RET visit"
+                   "  K U file")
+                 "  C-c C-c send 2" (- width 8))))
+      (should (string-suffix-p "  C-c C-c send 2" line))
+      (should (string-prefix-p " app/bill.py 2 of 4   k keep  u undo  c comment  n next"
+                               line))
+      (should (eq (= width 100)
+                  (and (string-search "  RET visit  K U file" line) t)))))
+  ;; What is at point matters more.
+  (should (equal " app/bill.py 2 of 4   k keep  u undo  c comment"
+                 (gemini-companion-overview--header-line
+                  " app/bill.py 2 of 4 " '("  k keep" "  u undo" "  c comment" "  n next")
+                  "  C-c C-c send 2" 52))))
 
 (ert-deftest gemini-companion-overview-takes-back-what-was-decided-in-any-file ()
   (gemini-companion-overview-test-with-turn
@@ -824,9 +896,12 @@ Questions are answered by no."
                ("r" (file change kept undone) "u undoes it")
                ("R" (file change) "u undoes what was written")
                ("x" (proposal) "No hunk here") ("x" (asks) "No proposal here")
-               ("x" (cli turn file change kept undone) "u undoes it")
+               ("x" (cli turn) "No proposal here")
+               ("x" (file change kept undone) "u undoes it")
                ("v" (asks cli turn file change) "No proposal here")
-               ("e RET C-o" (cli) "is in no terminal of this Emacs")
+               ("RET C-o" (cli) "is in no terminal of this Emacs")
+               ("C-o" (turn) "is in no terminal of this Emacs")
+               ("e" (asks cli turn) "No file here")
                ("c" (asks) "No line of a file here")
                ("M" (proposal hunk asks cli turn) "No file of a turn here")
                ("M" (file change) "No buffer needs a merge")
