@@ -512,8 +512,7 @@ another text, signal an error."
   (let ((modes (file-modes file))
         (buffer (gemini-companion-names-buffer file))
         (seen (and record (gemini-companion-changes-seen record nil))))
-    (gemini-companion-watch-writing file
-      (delete-file (file-truename file) 'trash))
+    (gemini-companion-undo--delete-file file)
     (when buffer
       (gemini-companion-windows-at-once
         (kill-buffer buffer)))
@@ -521,6 +520,43 @@ another text, signal an error."
       (gemini-companion-changes-set-undone record hunks seen))
     (gemini-companion-changes-decided 'deleted record hunks
                                       :file file :before bytes :modes modes)))
+
+(defun gemini-companion-undo--delete-file (file)
+  "Delete the local FILE, and the empty directories that a CLI has made for it."
+  (let* ((name (file-truename file))
+         (directory (file-name-directory name))
+         (made (seq-mapcat #'gemini-companion-edit-missing-directories
+                           (gemini-companion-edits))))
+    (gemini-companion-watch-writing file
+      (delete-file name 'trash))
+    (while (and (member directory made)
+                (directory-empty-p directory)
+                (not (gemini-companion-undo--used-p directory file))
+                (ignore-error file-error
+                  (delete-directory directory)
+                  t))
+      (let ((parent (file-name-directory (directory-file-name directory))))
+        ;; Without its directory, a buffer can start no program.
+        (when (gemini-companion-undo--below-p directory)
+          (setq default-directory parent))
+        (setq directory parent)))))
+
+(defun gemini-companion-undo--used-p (directory file)
+  "Return non-nil if a buffer has a directory at or below DIRECTORY.
+Buffers of reviews, the buffer of FILE and the current one do not count."
+  (let ((others (list (current-buffer) (gemini-companion-names-buffer file))))
+    (seq-some (lambda (buffer)
+                (unless (memq buffer others)
+                  (with-current-buffer buffer
+                    (and (null gemini-companion-edit-here)
+                         (gemini-companion-undo--below-p directory)))))
+              (buffer-list))))
+
+(defun gemini-companion-undo--below-p (directory)
+  "Return non-nil if the directory of the current buffer is at or below DIRECTORY."
+  (and default-directory
+       (let ((file-name-handler-alist nil))
+         (string-prefix-p directory (expand-file-name default-directory)))))
 
 ;;;; Edits
 
@@ -797,8 +833,7 @@ or the problem.  What is decided then belongs to the decision made now."
   "Make TEXT, in bytes, that of the local FILE, now OLD; if nil, delete FILE.
 If that fails, signal the value of END, called with the problem."
   (if (null text)
-      (gemini-companion-watch-writing file
-        (delete-file (file-truename file) 'trash))
+      (gemini-companion-undo--delete-file file)
     ;; With a buffer older than the file, Emacs would ask whether to write.
     (gemini-companion-revert-now file)
     (condition-case err

@@ -87,6 +87,9 @@ a review; the user may edit the second."
   original-buffer proposal-buffer
   (true-name (gemini-companion-text-true-name file)
              :documentation "True name of the file when it arrived.")
+  (missing-directories (gemini-companion-edit--missing-directories true-name)
+                       :documentation "The directories above the file that were
+missing when it arrived, the innermost first.  The CLI makes them.")
   (turn nil :documentation "Its turn, a guess if the CLI reports none.")
   (format nil :documentation "The `gemini-companion-format' in which its CLI has
 written the file, or nil if that is unknown.")
@@ -118,6 +121,16 @@ first, `gemini-companion-comment's.  `comment' owns them.")
   (undone nil :documentation "The hunks that were reverted, in order.")
   (unsaved-proposal nil :documentation "Cons of a time and a text that was not
 written, for `gemini-companion-last-proposal'."))
+
+(defun gemini-companion-edit--missing-directories (file)
+  "Return the directories above the local FILE that are missing, innermost first."
+  (let ((file-name-handler-alist nil)
+        (directory (file-name-directory (expand-file-name file)))
+        (missing nil))
+    (while (and directory (not (file-directory-p directory)))
+      (push directory missing)
+      (setq directory (file-name-directory (directory-file-name directory))))
+    (nreverse missing)))
 
 (defvar gemini-companion-edit--all nil
   "The recorded edits, the newest first.")

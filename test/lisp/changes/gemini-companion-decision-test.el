@@ -131,7 +131,8 @@
                   (gemini-companion-undo-edit edit))))
             (should-not (file-exists-p "d/new"))
             (should (eq 'deleted (gemini-companion-edit-status edit)))
-            (delete-directory "d")
+            ;; The CLI made its directory.
+            (should-not (file-exists-p "d"))
             (dotimes (_ 2)
               (gemini-companion-decision-undo)
               (should (equal "x\n" (gemini-companion-test-file-text "d/new")))
@@ -140,14 +141,51 @@
               (gemini-companion-changes-update-edits (list edit))
               (should (eq 'automatic (gemini-companion-edit-status edit)))
               (gemini-companion-decision-redo)
-              (should-not (file-exists-p "d/new"))
+              (should-not (file-exists-p "d"))
               (should-not (gemini-companion-test-left)))
+            (make-directory "d")
             (gemini-companion-test-write "d/new" "mine\n")
             (should (string-search "d/new exists again"
                                    (gemini-companion-decision-test-said
                                     #'gemini-companion-decision-undo)))
             (should (equal "mine\n" (gemini-companion-test-file-text "d/new"))))
         (gemini-companion-part-stop 'decision)))))
+
+(ert-deftest gemini-companion-decision-deletes-the-directories-of-a-new-file ()
+  (gemini-companion-test-with-changes nil
+    (unwind-protect
+        (let* ((first (gemini-companion-test-writes "d/e/f/one" "x\n" session))
+               (second (gemini-companion-test-writes "d/e/two" "x\n" session))
+               (undo (lambda (edit)
+                       (gemini-companion-decision-with "undo"
+                         (gemini-companion-undo-edit edit)))))
+          ;; Those that are not empty stay until the last file in them is deleted.
+          (funcall undo first)
+          (should-not (file-exists-p "d/e/f"))
+          (should (file-exists-p "d/e/two"))
+          (funcall undo second)
+          (should-not (file-exists-p "d"))
+          (dolist (file '("d/e/two" "d/e/f/one"))
+            (gemini-companion-decision-undo)
+            (should (equal "x\n" (gemini-companion-test-file-text file))))
+          ;; So does the directory of a buffer, but not that of the current one.
+          (with-temp-buffer
+            (let ((root default-directory))
+              (setq default-directory (expand-file-name "d/e/f/"))
+              (with-temp-buffer
+                (setq default-directory root)
+                (funcall undo first)
+                (should (file-directory-p "d/e/f"))
+                (gemini-companion-decision-undo))
+              (funcall undo first)
+              (should-not (file-exists-p (expand-file-name "d/e/f" root)))
+              (should (equal (expand-file-name "d/e/" root) default-directory))
+              (gemini-companion-decision-undo)))
+          ;; A directory that was there before stays.
+          (make-directory "mine")
+          (funcall undo (gemini-companion-test-writes "mine/new" "x\n" session))
+          (should (file-directory-p "mine")))
+      (gemini-companion-part-stop 'decision))))
 
 (ert-deftest gemini-companion-decision-forgets-the-oldest-texts-and-says-so ()
   (gemini-companion-test-with-changes nil
