@@ -193,6 +193,7 @@ one.  RIGHT is at the right edge."
       "")
      ((not (gemini-companion-text-attributes (gemini-companion-overview-row-path row)))
       "")
+     ((gemini-companion-overview-row-empty-p row) "empty")
      ((gemini-companion-overview-row-record row) "reviewed")
      (t ""))))
 
@@ -358,9 +359,13 @@ It is shorter if WIDTH, the number of columns, is small."
            (t (concat (gemini-companion-session-name session) " " time))))))
 
 (defun gemini-companion-overview-draw--columns (state face lines)
-  "Return STATE with FACE, and LINES, in columns of one width."
-  (concat (propertize (string-pad state 9) 'face face)
-          (format "%9s  " (or lines ""))))
+  "Return STATE with FACE, and LINES, in columns of one width.
+Large numbers of lines leave less room after STATE."
+  (let ((lines (format "%9s" (or lines ""))))
+    (concat (propertize (string-pad state (max (1+ (length state))
+                                               (- 18 (length lines))))
+                        'face face)
+            lines "  ")))
 
 (defun gemini-companion-overview-draw--name (row)
   "Return the name of the file of ROW, and a list of warnings about it."
@@ -535,6 +540,8 @@ What they do matters more than the numbers of lines, and than the CLI."
                   'face 'gemini-companion-left))
      ((member words '(("rejected") ("undone") ("deleted") ("closed") ("unwritten")))
       (gemini-companion-overview-draw--shadow (car words)))
+     ((and words (null (seq-difference words '("undone" "deleted"))))
+      (gemini-companion-overview-draw--shadow "undone"))
      ((not (eq 'marks gemini-companion-after-write)) "")
      (t (gemini-companion-overview-draw--shadow "reviewed")))))
 
@@ -635,7 +642,10 @@ What they do matters more than the numbers of lines, and than the CLI."
       (lambda (text) (and text (funcall plain text)))
       (list
        (gemini-companion-overview-draw--number-of-comments comments)
-       (and record left (gemini-companion-changes-file-new record) "new file")
+       (and record
+            (or left (gemini-companion-overview-row-empty-p row))
+            (gemini-companion-changes-file-new record)
+            "new file")
        (and (null record) (gemini-companion-edit-new-p edit) "new file")
        (if record
            (seq-some #'gemini-companion-changes-conversion-text left)

@@ -432,6 +432,28 @@ in which they were sent."
   (cl-loop for file in (gemini-companion-overview-row-files row)
            sum (length (gemini-companion-overview-row-decided file))))
 
+(defun gemini-companion-overview-row-empty-p (row)
+  "Return non-nil if ROW is a new file that is empty.
+It has no change that could be kept or undone."
+  (let ((record (gemini-companion-overview-row-record row)))
+    (and record
+         (null (gemini-companion-overview-row-left row))
+         (null (gemini-companion-overview-row-decided row))
+         (gemini-companion-changes-file-new record)
+         (seq-some #'gemini-companion-edit-new-p
+                   (gemini-companion-overview-row-edits row))
+         (equal "" (gemini-companion-changes-text record)))))
+
+(defun gemini-companion-overview-row-groups-to-undo (row)
+  "Return what to undo at or below ROW, as `gemini-companion-overview-row-groups'.
+If changes are left, new files that are empty belong to that."
+  (when-let* ((groups (gemini-companion-overview-row-groups row)))
+    (append groups
+            (mapcar (lambda (file)
+                      (list (gemini-companion-overview-row-record file)))
+                    (seq-filter #'gemini-companion-overview-row-empty-p
+                                (gemini-companion-overview-row-files row))))))
+
 (defun gemini-companion-overview-row-groups (row)
   "Return the changes left at or below ROW, a list of (RECORD . CHANGES).
 What was written last comes first."

@@ -51,6 +51,7 @@
 (require 'gemini-companion-windows)
 (require 'gemini-companion-windows-at-once)
 (require 'outline)
+(require 'subr-x)
 
 (declare-function gemini-companion-edit-reject-with-reason "gemini-companion-prompt")
 (declare-function gemini-companion-overview-menu "gemini-companion-menu")
@@ -352,7 +353,10 @@ WHAT is at point, on ROW.  A command that does nothing there has no text."
                              gemini-companion-overview-page-shown)))
       (when (pcase command
               ((or 'gemini-companion-overview-keep 'gemini-companion-overview-undo)
-               (or (memq what '(change kept)) (< 0 left)))
+               (or (memq what '(change kept))
+                   (< 0 left)
+                   (and (eq command 'gemini-companion-overview-undo)
+                        (gemini-companion-overview-row-empty-p row))))
               ((or 'gemini-companion-overview-accept 'gemini-companion-overview-reject)
                (< 0 open))
               ('gemini-companion-overview-exclude
@@ -369,10 +373,11 @@ WHAT is at point, on ROW.  A command that does nothing there has no text."
               (_ t))
         (gemini-companion-header-key
          command
-         (format word (if (memq command '(gemini-companion-overview-accept
-                                          gemini-companion-overview-reject))
-                          open
-                        left))
+         (cond ((memq command '(gemini-companion-overview-accept
+                                gemini-companion-overview-reject))
+                (format word open))
+               ((= 0 left) (string-remove-suffix " %d" word))
+               (t (format word left)))
          'overview)))))
 
 (defun gemini-companion-overview--send-keys (row)
@@ -666,7 +671,8 @@ in all files or in none."
       (gemini-companion-overview--undo-group (gemini-companion-overview--group row)))
      (whole (gemini-companion-overview--undo-edits row))
      ((gemini-companion-overview-page-mark) (gemini-companion-overview--undo-change))
-     ((gemini-companion-overview--unrecorded-p row)
+     ((or (gemini-companion-overview--unrecorded-p row)
+          (gemini-companion-overview-row-empty-p row))
       (gemini-companion-overview--undo-edit
        (gemini-companion-overview-row-edit row)
        (get-text-property (point) 'gemini-companion-hunk)))
@@ -699,7 +705,7 @@ Signal a `user-error' if the change is undone already."
   (gemini-companion-page-refresh)
   (let* ((row (gethash (gemini-companion-overview-row-key row)
                        gemini-companion-overview-page-by-key row))
-         (groups (or (gemini-companion-overview-row-groups row)
+         (groups (or (gemini-companion-overview-row-groups-to-undo row)
                      (user-error "No changes left here; %s undoes kept ones"
                                  (substitute-command-keys
                                   "\\[universal-argument] \\[gemini-companion-overview-undo]"))))
@@ -721,7 +727,8 @@ New files are deleted, after asking."
   (let* ((row (gemini-companion-overview--file-row turn))
          (group (gemini-companion-overview--group row)))
     (cond (group (gemini-companion-overview--undo-group group))
-          ((gemini-companion-overview--unrecorded-p row)
+          ((or (gemini-companion-overview--unrecorded-p row)
+               (gemini-companion-overview-row-empty-p row))
            (gemini-companion-overview--undo-edit (gemini-companion-overview-row-edit row)
                                                  nil))
           (t (gemini-companion-overview--undo-row row)))))

@@ -51,6 +51,12 @@
           (should (<= (string-width line) 45))
           (should (string-match-p "x\\.\\.\\..*yyyy" line)))))))
 
+(ert-deftest gemini-companion-overview-draw-has-names-in-one-column ()
+  (dolist (lines '(nil "+1 −1" "+600 −600" "+6000 −6000" "+12345 −6"))
+    (dolist (state '("auto" "asks" "edited"))
+      (should (= 20 (string-width (gemini-companion-overview-draw--columns
+                                   state nil lines)))))))
+
 (ert-deftest gemini-companion-overview-draw-names-what-became-of-an-edit ()
   (pcase-dolist (`(,state . ,slots)
                  '(("auto" :decision automatic) ("accepted" :decision accepted)

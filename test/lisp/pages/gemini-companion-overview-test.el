@@ -219,6 +219,40 @@ since when a CLI waits: the name is longer."
                            (gemini-companion-test-refusal
                              (gemini-companion-overview-keep-file))))))
 
+(ert-deftest gemini-companion-overview-undoes-new-files-that-are-empty ()
+  (gemini-companion-overview-test-with '(("a" "1\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (gemini-companion-test-writes "a" "one\n" session)
+    (gemini-companion-test-writes "p/__init__.py" "" session)
+    (gemini-companion-turn-page)
+    (should (gemini-companion-overview-test-rows
+             "auto  \\+0 −0  p/__init__.py  new file  empty"))
+    ;; Alone, after asking.
+    (gemini-companion-overview-test-go-to "__init__")
+    (should (string-search "u undo  c comment"
+                           (substring-no-properties
+                            (gemini-companion-overview--header))))
+    (gemini-companion-overview-test-keys "u" 'yes)
+    (should-not (file-exists-p "p"))
+    (should (gemini-companion-overview-test-rows "__init__.*deleted"))
+    (gemini-companion-overview-test-keys "C-/")
+    (should (file-exists-p "p/__init__.py"))
+    ;; With all others of the turn.
+    (gemini-companion-overview-test-go-to "Do it")
+    (gemini-companion-overview-test-keys "u" 'yes)
+    (should-not (file-exists-p "p"))
+    (should (equal "1\n" (gemini-companion-test-file-text "a")))
+    (should (gemini-companion-overview-test-rows "Do it.*  undone"))
+    (gemini-companion-overview-test-keys "C-/")
+    (should (file-exists-p "p/__init__.py"))
+    (should (gemini-companion-overview-test-rows "__init__.*empty"))
+    ;; What was kept is left alone.
+    (gemini-companion-overview-test-keys "k" 'yes)
+    (should (string-search "No changes left here"
+                           (gemini-companion-test-refusal
+                             (gemini-companion-overview-test-keys "u" 'yes))))
+    (should (file-exists-p "p/__init__.py"))))
+
 (ert-deftest gemini-companion-overview-lets-a-kept-change-be-left-or-undone ()
   (gemini-companion-overview-test-with-turn
     (gemini-companion-overview-test-keys "k")
