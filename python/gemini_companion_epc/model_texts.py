@@ -14,6 +14,9 @@ LONGEST_TEXT = 72
 LONGEST_ANSWER = 8000
 LONGEST_ERROR = 200
 MOST_FILES = 5
+MOST_LINES = 50
+UNKNOWN = "unknown"
+"""In place of the other files with a word: Emacs could not search for them."""
 _SEVERITIES = ("error", "warning", "note")
 
 
@@ -47,7 +50,12 @@ def _limits(facts: Facts, directory: str) -> list[str]:
     lines, others = [], facts.get("elsewhere") or []
     if facts.get("busy"):
         lines.append("The language server is still loading; ask again for all uses.")
-    if others:
+    if others == UNKNOWN:
+        lines.append(
+            "The language server may not have read all files, and Emacs could not "
+            "search the others for this word; search them."
+        )
+    elif others:
         names = _first_names(others, directory)
         lines.append(
             "The language server found no use in other files that have this word: "
@@ -113,6 +121,7 @@ _REFUSALS = {
     "ended": "the review was closed",
 }
 NO_EDITS = "Do not rename by other edits; ask the user."
+AGAIN = "Do not rename by other edits; ask for the rename again."
 
 
 def rename_text(facts: Facts, directory: str, symbol: str, new: str) -> str:
@@ -126,28 +135,38 @@ def rename_text(facts: Facts, directory: str, symbol: str, new: str) -> str:
             f"were written, and could not be restored: {names}. Ask the user."
         )
     if refused := facts.get("refused"):
-        text = f"Nothing was renamed: {_REFUSALS.get(refused, refused)}. {NO_EDITS}"
+        remedy = AGAIN if refused == "changed" else NO_EDITS
+        text = f"Nothing was renamed: {_REFUSALS.get(refused, refused)}. {remedy}"
         reason = facts.get("reason")
         return f"{text}\nReason of the user: {reason}" if reason else text
-    others = facts.get("elsewhere") or []
-    lines = [f"Renamed {symbol} to {new} and saved; lines changed:"]
+    rows = [f"Renamed {symbol} to {new} and saved; lines changed:"]
     for path, done, excluded, left in facts.get("files") or []:
         row = f"{_relative(path, directory)}: {_numbers(done) or 'nothing'}"
         if excluded:
             row += f"; excluded by the user, unchanged: {_numbers(excluded)}"
         if left:
             row += f"; {left} time{'s' * (left > 1)} still {symbol}"
-        lines.append(row)
-    if isinstance(others, list) and others:
+        rows.append(row)
+    others, last = facts.get("elsewhere") or [], []
+    if others == UNKNOWN:
+        last.append(
+            f"Emacs could not search other files for the word {symbol}; search them."
+        )
+    elif others:
         names = _first_names(others, directory)
-        lines.append(f"Other files with the word {symbol}, unchanged: {names}")
+        last.append(f"Other files with the word {symbol}, unchanged: {names}")
     for errors in facts.get("errors") or []:
-        lines += errors_text(errors, directory).split("\n")
-    return _fitting(lines)
+        last += errors_text(errors, directory).split("\n")
+    # What is left, and what is wrong, is not cut off by many files.
+    end = _fitting(last, LONGEST_ANSWER // 2)
+    return "\n".join(filter(None, [_fitting(rows, LONGEST_ANSWER - len(end)), end]))
 
 
 def _numbers(lines: Sequence[int] | None) -> str:
-    return ",".join(map(str, lines or []))
+    lines = lines or []
+    numbers = ",".join(map(str, lines[:MOST_LINES]))
+    more = len(lines) - MOST_LINES
+    return numbers + f" and {more} more" * (more > 0)
 
 
 def errors_text(facts: Facts, directory: str) -> str:
@@ -184,12 +203,12 @@ def _escaped(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\u{ord(c):04X}" for c in text)
 
 
-def _fitting(lines: list[str]) -> str:
+def _fitting(lines: list[str], longest: int = LONGEST_ANSWER) -> str:
     """Return ``lines`` as one text, without the last ones if it is too long."""
     size = 0
     for number, line in enumerate(lines):
         size += len(line) + 1
-        if size > LONGEST_ANSWER - 40:
+        if size > longest - 40:
             return "\n".join([*lines[:number], f"… {len(lines) - number} more"])
     return "\n".join(lines)
 

@@ -164,6 +164,16 @@ def test_a_long_answer_is_cut_and_can_be_resumed(alone: Alone, tmp_path: Path) -
             "search there.",
         ),
         (
+            "references", {"file": "a.py", "symbol": "x"},
+            {
+                "total": 1, "locations": [["{root}/a.py", 1, "x = 1"]],
+                "elsewhere": "unknown",
+            },
+            "1 reference\na.py\n1:x = 1\n"
+            "The language server may not have read all files, and Emacs could not "
+            "search the others for this word; search them.",
+        ),
+        (
             "diagnostics", {"file": "a.py"},
             {"rows": [[1, "warning", "y"], [4, "error", "x"], [3, "error", "x"]]},
             "3: error: x\n4: error: x\n1: warning: y",
@@ -237,7 +247,12 @@ def test_an_answer_is_a_text(
         (
             {"refused": "changed"},
             "Nothing was renamed: a file has changed meanwhile. Do not rename by other "
-            "edits; ask the user.",
+            "edits; ask for the rename again.",
+        ),
+        (
+            {"files": [["{root}/a.py", [1], [], 0]], "elsewhere": "unknown"},
+            "Renamed one to uno and saved; lines changed:\na.py: 1\n"
+            "Emacs could not search other files for the word one; search them.",
         ),
         ({"problem": "uno is not a name"}, "uno is not a name"),
     ],
@@ -254,6 +269,28 @@ def test_the_end_of_a_rename_is_a_text(
     assert (facts["symbol"], facts["new"]) == ("one", "uno")
     bad = call(alone, tmp_path, "rename_symbol", file="a.py", symbol="one")
     assert bad["isError"]
+
+
+def test_the_end_of_a_large_rename_has_what_is_left_and_the_errors(
+    alone: Alone, tmp_path: Path
+) -> None:
+    lines = list(range(1000, 1100))
+    errors = [[line, "x" * 300, "server"] for line in range(10)]
+    paths = [f"{tmp_path}/{'directory/' * 9}{number}.py" for number in range(100)]
+    alone.answer(
+        {
+            "files": [[path, lines, lines, 1] for path in paths],
+            "elsewhere": paths[:9],
+            "errors": [{"path": p, "count": 10, "errors": errors} for p in paths[:20]],
+        }
+    )
+    arguments = {"file": "a.py", "symbol": "one", "new_name": "uno"}
+    text = text_of(call(alone, tmp_path, "rename_symbol", **arguments))
+    assert len(text) < 8000
+    shown = ",".join(map(str, lines[:50])) + " and 50 more"
+    assert f"0.py: {shown}; excluded by the user, unchanged: {shown}; 1 time " in text
+    assert "\nOther files with the word one, unchanged: directory/" in text
+    assert "\n0: error: xxx" in text
 
 
 def test_a_cli_that_does_not_wait_has_no_renames(alone: Alone) -> None:
