@@ -598,6 +598,8 @@ Emacs is a refusal."
 FACTS is a plist about the question, and TEXTS are its texts."
   (lambda (answer)
     (save-match-data
+      ;; No hook runs when another program writes an ignore file.
+      (gemini-companion-privacy-refresh 'if-changed)
       (gemini-companion-tools--answer kind facts texts answer))))
 
 (defun gemini-companion-tools--answer (kind facts texts answer)

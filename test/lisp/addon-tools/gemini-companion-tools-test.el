@@ -518,6 +518,22 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
       (funcall late '(:locations (("/a" 1)))))
     (should (equal '((:problem "Sharing is paused in Emacs")) answers))))
 
+(ert-deftest gemini-companion-tools-answers-by-the-ignore-files-as-they-are-now ()
+  (gemini-companion-test-with-directory '(("a.py" "A = 1\n"))
+    (gemini-companion-roots-update directory)
+    (unwind-protect
+        (cl-flet ((problem ()
+                    (let (answers)
+                      (funcall (gemini-companion-server-receive
+                                'ask 'definition
+                                (list :path (expand-file-name "a.py") :symbol "A"))
+                               (lambda (answer) (push answer answers)))
+                      (plist-get (car answers) :problem))))
+          (should (string-search "No language server" (problem)))
+          (call-process "sh" nil nil nil "-c" "echo a.py >.geminiignore")
+          (should (string-search "not shared" (problem))))
+      (gemini-companion-roots-forget))))
+
 ;;;; Reports
 
 ;; As its buffer is reverted, the edit is found to be in the file again.
