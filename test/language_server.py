@@ -12,7 +12,7 @@ it gets a signal, and `test/forget` makes it forget a text.
 
 Usage: language_server.py [versions] [pull] [pyright] [busy] [mute] [saved]
                           [open] [stale] [includes] [loads] [utf-8] [utf-32]
-                          [whole] [part] [kind] [asks]
+                          [whole] [part] [kind] [none] [asks]
 
 versions   name the version of the text in each report, unless it is 0
 pull       report nothing unless asked
@@ -27,6 +27,7 @@ loads      report an error that there is not with the second text
 whole      rename by whole files, and change "# note"
 part       rename in the first file only at first
 kind       delete a file by a rename
+none       rename nothing
 asks       ask the user before a rename, and rename nothing after an answer
 utf-8      count columns in bytes
 utf-32     count columns in characters
@@ -206,6 +207,8 @@ def rename(request: Any, uri: str, params: dict[str, Any]) -> None:
             changes.append({"textDocument": document, "edits": edits})
     if "part" in FLAGS and len(RENAMES) == 1:
         changes = changes[:1]
+    if "none" in FLAGS:
+        changes = []
     if "kind" in FLAGS:
         changes.append({"kind": "delete", "uri": uri})
     send(id=request, result={"documentChanges": changes})

@@ -121,21 +121,30 @@ FILE is a true name."
 
 ;;;; Symbols
 
+(defun gemini-companion-lookup-occurrences (file symbol &optional units)
+  "Return the locations of SYMBOL, a whole word, in FILE, a true name.
+The value is a list of (LINE . COLUMN), see `gemini-companion-code-occurrences',
+also for UNITS.  Signal a `user-error' if FILE does not have SYMBOL, or is too
+large."
+  (with-temp-buffer
+    (unless (gemini-companion-lookup--insert file)
+      (user-error "%s is too large; use grep_search" file))
+    (or (gemini-companion-code-occurrences symbol units)
+        (user-error "The word %s is not in %s; name a file that has it"
+                    symbol file))))
+
 (defun gemini-companion-lookup--find (file symbol line units)
   "Return the location of SYMBOL in FILE, as parameters of a request.
 The location is the whole word SYMBOL nearest to LINE, or the first one if
 LINE is nil.  UNITS is a function that counts the columns of a text.  Signal
 an error if FILE does not have SYMBOL, or is too large."
-  (with-temp-buffer
-    (unless (gemini-companion-lookup--insert file)
-      (user-error "%s is too large; use grep_search" file))
-    (pcase (car (seq-sort-by (lambda (location)
-                               (abs (- (car location) (or line 0))))
-                             #'< (gemini-companion-code-occurrences symbol units)))
-      ('nil (user-error "The word %s is not in %s" symbol file))
-      (`(,at . ,column)
-       `( :textDocument (:uri ,(gemini-companion-eglot-uri file))
-          :position (:line ,(1- at) :character ,column))))))
+  (pcase-let ((`(,at . ,column)
+               (car (seq-sort-by
+                     (lambda (location)
+                       (abs (- (car location) (or line 0))))
+                     #'< (gemini-companion-lookup-occurrences file symbol units)))))
+    `( :textDocument (:uri ,(gemini-companion-eglot-uri file))
+       :position (:line ,(1- at) :character ,column))))
 
 (defun gemini-companion-lookup-buffer (file)
   "Return a buffer with the language server of FILE.
@@ -190,7 +199,7 @@ grep_search"))))))
   "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
 The plist for ANSWER has `:total', their number, and `:locations', lists
 of FILE, LINE and TEXT: at most 100, after skipping AFTER of them.  If AFTER
-is nil or 0, the plist also has `:busy' and `:elsewhere' of
+is nil or 0, the plist also has `:busy' and `:elsewhere', see
 `gemini-companion-lookup--limits'."
   (gemini-companion-lookup-guarded answer
     (let ((file (gemini-companion-lookup-true-name file)))
@@ -218,8 +227,8 @@ is nil or 0, the plist also has `:busy' and `:elsewhere' of
   "Call THEN with a plist about what the answer of a server may lack.
 The server of FILE has named the files REPORTED for SYMBOL.  `:busy' is non-nil
 if the server is still at work.  `:elsewhere' lists the other shared files of
-the same language that contain the word SYMBOL, in order.  If the search
-fails, call ANSWER."
+the same language that contain the word SYMBOL, in order, or is `unknown'.
+After an error, call ANSWER."
   (gemini-companion-lookup-guarded answer
     (let* ((buffer (gemini-companion-lookup-buffer file))
            (busy (gemini-companion-errors-busy-p
@@ -236,8 +245,10 @@ fails, call ANSWER."
             (lambda (shared)
               (funcall then
                        (list :busy (and busy t)
-                             :elsewhere (seq-difference (mapcar #'car shared)
-                                                        reported)))))))))))
+                             :elsewhere (if (listp files)
+                                            (seq-difference (mapcar #'car shared)
+                                                            reported)
+                                          files)))))))))))
 
 (cl-defmethod gemini-companion-lookup
   ((_kind (eql 'definition)) answer file symbol line &rest _)

@@ -95,8 +95,9 @@ of edits and the errors of their files before, of `gemini-companion-errors-find'
                (:constructor gemini-companion-rename--make-file (name bytes text odd))
                (:copier nil))
   "A file that a rename changes.
-NAME is its true name, BYTES its contents, TEXT the new text with plain line
-ends, and ODD non-nil if that differs in more than the name."
+NAME is its true name, BYTES its contents, TEXT the new text, with the line
+ends and the byte order mark of the file, and ODD non-nil if that differs in
+more than the name."
   name bytes text odd)
 
 (defvar gemini-companion-rename--current nil
@@ -115,7 +116,36 @@ ends, and ODD non-nil if that differs in more than the name."
 with no digit, and may end with ? or !"
                 (gemini-companion-text-escaped-line new 60)))
   (when (equal old new)
-    (user-error "The symbol already has this name")))
+    (user-error "The symbol already has the name %s; nothing to rename" new)))
+
+(defun gemini-companion-rename--check-line (file symbol line)
+  "Signal a `user-error' unless SYMBOL occurs in FILE, and on LINE if non-nil.
+A symbol on a nearby line may be another one with that name."
+  (let ((lines (mapcar #'car (gemini-companion-lookup-occurrences file symbol))))
+    (unless (or (null line) (memq line lines))
+      (user-error "The word %s is not on line %d of %s; ask with one of its \
+lines: %s"
+                  symbol line file (gemini-companion-rename--numbers lines)))))
+
+(defun gemini-companion-rename--numbers (lines)
+  "Return the first of LINES, numbers, as a text."
+  (concat (mapconcat #'number-to-string (seq-take lines 20) ", ")
+          (and (length> lines 20)
+               (format " and %d more" (- (length lines) 20)))))
+
+(defun gemini-companion-rename--no-effect (rename file line)
+  "Signal a `user-error', as the server has no changes for RENAME.
+The model has named FILE, and LINE or nil."
+  (let* ((old (gemini-companion-rename-old rename))
+         (lines (mapcar #'car (gemini-companion-lookup-occurrences file old)))
+         (asked (or line (car lines)))
+         (others (remq asked lines)))
+    (if others
+        (user-error "The language server renames nothing at %s on line %d; ask \
+with another one of its lines: %s"
+                    old asked (gemini-companion-rename--numbers others))
+      (user-error "The language server renames nothing at %s on line %d; ask the \
+user" old asked))))
 
 (defun gemini-companion-rename-only-p (before after old new)
   "Return non-nil if only the name OLD for NEW differs between BEFORE and AFTER.
@@ -173,7 +203,8 @@ model, and names no file that is not shared."
   (unless (and name
                (gemini-companion-context-name-shared-p name)
                (car (gemini-companion-roots-outermost name)))
-    (user-error "The rename would also change files that Emacs does not share"))
+    (user-error "The rename would also change files that Emacs does not share; \
+ask the user"))
   (when-let* ((reason (gemini-companion-rename--unwritable-reason name)))
     (user-error "The rename would change %s, which %s; ask the user" name reason)))
 
@@ -192,10 +223,14 @@ it had."
          (text (decode-coding-string bytes 'utf-8-unix))
          (plain (gemini-companion-text-normalized text)))
     (unless (gemini-companion-coding-utf-8-p bytes)
-      (user-error "The rename would change %s, which is not UTF-8" name))
+      (user-error "The rename would change %s, which is not UTF-8; ask the user \
+to convert it"
+                  name))
     (when (or (string-search "\r" plain)
               (not (equal text (gemini-companion-text-fit plain text))))
-      (user-error "The rename would change %s, whose line ends differ" name))
+      (user-error "The rename would change %s, whose line ends are mixed or CR; \
+ask the user to convert it"
+                  name))
     bytes))
 
 (defun gemini-companion-rename--file (change units old new)
@@ -212,7 +247,7 @@ changed.  OLD and NEW are the names."
                    (gemini-companion-eglot-edited text (cdr change) units))))
       (unless (equal before after)
         (gemini-companion-rename--make-file
-         name bytes after
+         name bytes (gemini-companion-text-fit after text)
          (not (gemini-companion-rename-only-p before after old new)))))))
 
 ;;;; From the question to the review
@@ -251,6 +286,7 @@ written: the files that could not be restored then."
         (let* ((file (gemini-companion-lookup-true-name path))
                (server (gemini-companion-eglot-server
                         (gemini-companion-lookup-buffer file))))
+          (gemini-companion-rename--check-line file symbol line)
           (push rename gemini-companion-rename--current)
           (setf (gemini-companion-rename-server rename) server)
           (gemini-companion-eglot-decline server t)
@@ -271,16 +307,28 @@ LAST is a list of its last answer, a list of files, or nil if there is none."
        (lambda (results)
          (let ((changes (gemini-companion-eglot-changes (car results))))
            (when (length> changes gemini-companion-rename--most-files)
-             (user-error "The rename would change %d files; %d is the limit"
+             (user-error "The rename would change %d files; %d is the limit; ask \
+the user"
                          (length changes) gemini-companion-rename--most-files))
            (gemini-companion-rename--map
             rename
             (lambda (change)
               (gemini-companion-rename--file change units old new))
-            (seq-sort-by #'car #'string< changes)
+            (seq-sort-by #'car #'string<
+                         (gemini-companion-rename--by-file changes))
             (lambda (files)
               (gemini-companion-rename--compare rename file line
                                                 last (delq nil files))))))))))
+
+(defun gemini-companion-rename--by-file (changes)
+  "Return CHANGES with one element for each file, by its true name.
+CHANGES is a list of (FILE EDIT...).  A server may name a file also by its
+symbolic links, with the same edits for each name."
+  (mapcar (pcase-lambda (`(,name . ,group))
+            (cons name (delete-dups (seq-mapcat #'cdr group))))
+          (seq-group-by (pcase-lambda (`(,file . ,_))
+                          (or (gemini-companion-text-true-name file) file))
+                        changes)))
 
 (defun gemini-companion-rename--map (rename function list then)
   "Call THEN with the values of FUNCTION for each element of LIST, in slices.
@@ -308,7 +356,7 @@ of five name a part of the files first."
                 (gemini-companion-lookup-buffer file)))))
     (cond ((and (equal last (list files)) (not busy))
            (unless files
-             (user-error "The language server renames nothing there"))
+             (gemini-companion-rename--no-effect rename file line))
            (gemini-companion-rename--search rename file files))
           ((< (gemini-companion-rename-until rename) (float-time))
            (user-error "The language server %s; ask again later"
@@ -351,7 +399,11 @@ FILE is the one that the model has named."
          (user-error "%s has changed meanwhile; ask again" name))
        (gemini-companion-proposal-open
         id (gemini-companion-rename-session rename) name
-        (gemini-companion-rename--file-text file) rename)
+        ;; The text before is displayed as the CLI sees it.
+        (gemini-companion-edit-texts-plain
+         (plist-get (gemini-companion-rename-session rename) :client)
+         (gemini-companion-rename--file-text file))
+        rename)
        (let ((edit (gemini-companion-edit-of-id id)))
          (when (gemini-companion-rename--file-odd file)
            (setf (gemini-companion-edit-review-reason edit)
@@ -486,7 +538,9 @@ Half a rename is none."
             (funcall (gemini-companion-rename-answer rename)
                      (append facts (list :errors errors)))))))
       (`(,problem . ,left)
-       (gemini-companion-rename--end rename 'failed (list :left left))
+       (if (or left (not (eq 'gemini-companion-text-changed (car problem))))
+           (gemini-companion-rename--end rename 'failed (list :left left))
+         (gemini-companion-rename--end rename 'changed))
        (message "%s: %s"
                 (if left
                     (format "Part of the rename is written, in %s"
@@ -555,8 +609,7 @@ files, true names, where that has failed."
                 (new (gemini-companion-rename--new-bytes edit)))
             (if (equal old new)
                 ;; A file without remaining changes was reviewed as it is.
-                (unless (equal old (gemini-companion-text-bytes file))
-                  (signal 'file-error (list "File has changed meanwhile" file)))
+                (gemini-companion-text-check-bytes file old)
               (gemini-companion-watch-writing file
                 (gemini-companion-text-rewrite file old new))
               (push (list file new old) done))))

@@ -123,11 +123,14 @@ This is the inverse of `gemini-companion-edit-texts-as-visited'."
 ;;;; The text before
 
 (defun gemini-companion-edit-texts--plain (edit text)
-  "Return TEXT as the CLI of EDIT sees it, with plain line ends.
+  "Return TEXT as the CLI of EDIT sees it, with plain line ends."
+  (gemini-companion-edit-texts-plain (gemini-companion-edit-client edit) text))
+
+(defun gemini-companion-edit-texts-plain (client text)
+  "Return TEXT as CLIENT sees it, with plain line ends.
 For Qwen Code, remove the byte order mark."
   (let ((text (string-replace "\r\n" "\n" text)))
-    (if (gemini-companion-client-codings
-         (gemini-companion-edit-client edit))
+    (if (gemini-companion-client-codings client)
         (string-remove-prefix "\uFEFF" text)
       text)))
 

@@ -374,15 +374,24 @@ Create its directory if necessary."
       (gemini-companion-text-write draft text)
       (rename-file draft file t))))
 
+(define-error 'gemini-companion-text-changed "File has changed meanwhile"
+              'file-error)
+
+(defun gemini-companion-text-check-bytes (file bytes)
+  "Signal `gemini-companion-text-changed' unless FILE has BYTES."
+  (unless (equal bytes (gemini-companion-text-bytes file))
+    ;; The message of a `file-error' begins with its data.
+    (signal 'gemini-companion-text-changed
+            (list "File has changed meanwhile" file))))
+
 (defun gemini-companion-text-rewrite (file old text)
   "Write TEXT as UTF-8 to FILE, a file of the user with the bytes OLD.
 TEXT may be a unibyte string.  The file is written in place: it keeps its
-hard links, its owner and its modes.  If its bytes differ from OLD, signal a
-`file-error' and write nothing.  If writing fails, for example since the disk
+hard links, its owner and its modes.  If its bytes differ from OLD, signal
+`gemini-companion-text-changed' and write nothing.  If writing fails, for example since the disk
 is full, write OLD again, and signal the error."
   (let ((inhibit-quit t))
-    (unless (equal old (gemini-companion-text-bytes file))
-      (signal 'file-error (list "File has changed meanwhile" file)))
+    (gemini-companion-text-check-bytes file old)
     (condition-case err
         (gemini-companion-text-write file text)
       (error

@@ -160,7 +160,7 @@ print(os.getcwd())
       ;; It has been said with the first lines.
       (should (equal '(:total 2 :locations nil) (funcall ask 2)))
       (let ((exec-path nil))
-        (should-not (plist-get (funcall ask) :elsewhere))))))
+        (should (eq 'unknown (plist-get (funcall ask) :elsewhere)))))))
 
 ;; Eglot offers all three from Emacs 30 on.
 (ert-deftest gemini-companion-lookup-counts-columns-as-the-server-does ()

@@ -38,6 +38,9 @@
 (defvar gemini-companion-rename-test-answers nil
   "The answers of a test, the last one first.")
 
+(defvar gemini-companion-rename-test-line nil
+  "The line that a model has named, or nil.")
+
 (defmacro gemini-companion-rename-test-with (flags files &rest body)
   "Run BODY in a project with FILES, and a language server with FLAGS."
   (declare (indent 2) (debug t))
@@ -66,7 +69,7 @@
   (gemini-companion-test-demoted
     (gemini-companion-rename-ask
      (list :id "id" :path (expand-file-name "a.py") :symbol (or old "one")
-           :new (or new "uno") :client "gemini"
+           :line gemini-companion-rename-test-line :new (or new "uno") :client "gemini"
            :pids (list nil (emacs-pid)) :directory default-directory)
      (lambda (facts) (push facts gemini-companion-rename-test-answers)))
     (gemini-companion-test-wait
@@ -409,7 +412,7 @@ Return the question, or nil if none is asked."
           (gemini-companion-request-answer (car (gemini-companion-renames-open))
                                            'allow)))
       (should-not (gemini-companion-renames-open))
-      (should (equal '((:left nil)) gemini-companion-rename-test-answers))
+      (should (equal '((:refused "changed")) gemini-companion-rename-test-answers))
       (should (equal "def one():\n    pass\n"
                      (gemini-companion-rename-test-text "a.py")))
       (should (equal "mine\n" (gemini-companion-rename-test-text "b.py"))))))
@@ -607,12 +610,55 @@ Return the question, or nil if none is asked."
     (gemini-companion-rename-test-answer 'allow 'yes)
     (should (equal "\357\273\277uno\r\n\303\244 uno\r\n"
                    (gemini-companion-rename-test-text "b.py")))
+    (let ((coding-system-for-write 'no-conversion))
+      (write-region "\357\273\277x\r\nuno\r\n" nil "b.py" nil 'silent))
+    (let ((rename (gemini-companion-rename-test-ask "one" "uno")))
+      (should (= 1 (length (gemini-companion-edit-hunks
+                            (nth 1 (gemini-companion-rename-edits rename))))))
+      (gemini-companion-rename-test-answer 'allow 'yes)
+      (should (equal '((2) nil 0)
+                     (cdr (nth 1 (plist-get
+                                  (car gemini-companion-rename-test-answers)
+                                  :files))))))
+    (gemini-companion-rename-test-ask "uno" "one")
+    (gemini-companion-rename-test-answer 'allow 'yes)
     (pcase-dolist (`(,bytes . ,problem)
                    '(("uno\r\nuno\n" . "line ends") ("uno\n\344\n" . "not UTF-8")))
       (let ((coding-system-for-write 'no-conversion))
         (write-region bytes nil "d.py" nil 'silent))
       (when (equal bytes "uno\r\nuno\n")
         (gemini-companion-rename-test-problem problem "one" "uno")))))
+
+(ert-deftest gemini-companion-rename-changes-a-file-with-a-link-once ()
+  (dolist (flags '(() ("whole")))
+    (gemini-companion-rename-test-with flags gemini-companion-rename-test-files
+      (make-symbolic-link "b.py" "a_link.py")
+      (should (= 2 (length (gemini-companion-rename-edits
+                            (gemini-companion-rename-test-ask)))))
+      (gemini-companion-rename-test-answer 'allow 'yes)
+      (should (equal "from a import uno\n\n\n\nuno()\n"
+                     (gemini-companion-rename-test-text "b.py")))
+      (should (file-symlink-p "a_link.py")))))
+
+;; On a nearby line may be another symbol with that name.
+(ert-deftest gemini-companion-rename-takes-the-line-of-the-model-exactly ()
+  (gemini-companion-rename-test-with nil
+      '(("a.py" "# one\n\ndef f(one):\n    return one\n"))
+    (let ((gemini-companion-rename-test-line 2))
+      (gemini-companion-rename-test-problem "not on line 2 of"))
+    (let ((gemini-companion-rename-test-line 9))
+      (gemini-companion-rename-test-problem "its lines: 1, 3, 4"))
+    (let ((gemini-companion-rename-test-line 3))
+      (should (gemini-companion-rename-p (gemini-companion-rename-test-ask)))))
+  (gemini-companion-rename-test-with '("none")
+      '(("a.py" "# one\n\ndef f(one):\n    return one\n")
+        ("b.py" "two\n"))
+    (gemini-companion-rename-test-problem
+     "nothing at one on line 1; ask with another one of its lines: 3, 4")
+    (let ((gemini-companion-rename-test-line 3))
+      (gemini-companion-rename-test-problem "lines: 1, 4"))
+    (gemini-companion-rename-test-problem "nothing at f on line 3; ask the user"
+                                          nil "f")))
 
 (ert-deftest gemini-companion-rename-names-what-a-server-does-not-say ()
   (gemini-companion-rename-test-with '("part" "whole")
