@@ -388,8 +388,8 @@ Create its directory if necessary."
   "Write TEXT as UTF-8 to FILE, a file of the user with the bytes OLD.
 TEXT may be a unibyte string.  The file is written in place: it keeps its
 hard links, its owner and its modes.  If its bytes differ from OLD, signal
-`gemini-companion-text-changed' and write nothing.  If writing fails, for example since the disk
-is full, write OLD again, and signal the error."
+`gemini-companion-text-changed' and write nothing.  If writing fails, for
+example since the disk is full, write OLD again, and signal the error."
   (let ((inhibit-quit t))
     (gemini-companion-text-check-bytes file old)
     (condition-case err
