@@ -267,14 +267,17 @@ FILE is an absolute name, each EDIT a plist of the protocol; a file without
 an edit is left out.  Signal a `user-error' if RESULT is an error, or would
 create, rename or delete a file."
   (when (eq 'error (car-safe result))
-    (user-error "The language server failed: %s"
-                (or (cadr result) "no answer in time")))
+    (user-error (if (cadr result)
+                    "The language server failed: %s; ask the user"
+                  "The language server did not answer in time; ask again later")
+                (cadr result)))
   (let ((documents
          (append (plist-get result :documentChanges) nil))
         (changes nil))
     (dolist (document documents)
       (when (plist-get document :kind)
-        (user-error "The language server would create, rename or delete files"))
+        (user-error "The language server would create, rename or delete files; \
+ask the user"))
       (push (cons (map-nested-elt document '(:textDocument :uri))
                   (append (plist-get document :edits) nil))
             changes))
@@ -287,7 +290,7 @@ create, rename or delete a file."
              when edits
              collect (cons (or (gemini-companion-eglot-path uri)
                                (user-error "The language server would change \
-something other than a file"))
+something other than a file; ask the user"))
                            edits))))
 
 (defun gemini-companion-eglot-edited (text edits units)
@@ -312,7 +315,7 @@ Signal a `user-error' if EDITS overlap or start at the same position."
                      ;; rename has two.
                      (< beg next))
           (user-error "The language server sent edits that overlap or start at the \
-same position"))
+same position; ask the user"))
         (setq next beg)
         (goto-char beg)
         (delete-region beg end)

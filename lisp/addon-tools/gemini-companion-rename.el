@@ -83,12 +83,14 @@ the function that is called once with the facts about the end; see
 the language server may go on to load files.
 
 EDITS is nil until the rename is open, then one for each file.  ELSEWHERE are
-the other files with the word OLD, absolute names, or `unknown', and TAKEN
-those of its files that have the word NEW already.  OUTCOME is nil until
+the other files with the word OLD, absolute names, or `unknown'.  UNSHARED are
+such files that are not shared with CLIs; only the user is told of them.  TAKEN
+are those of its files that have the word NEW already.  OUTCOME is nil until
 it has ended; then `written', `refused', `changed', `failed' or `ended'.
 APPEARED is non-nil once it need not appear any more.  ERRORS is an alist
 of edits and the errors of their files before, of `gemini-companion-errors-find'."
-  id old new server answer until edits elsewhere taken outcome appeared errors)
+  id old new server answer until edits elsewhere unshared taken outcome appeared
+  errors)
 
 (cl-defstruct (gemini-companion-rename--file
                (:noinline t)
@@ -377,12 +379,19 @@ FILE is the one that the model has named."
        (gemini-companion-lookup-shared
         (and (listp names) (mapcar #'list names))
         (lambda (shared)
-          (setf (gemini-companion-rename-elsewhere rename)
-                (if (listp names)
-                    (seq-difference (mapcar #'car shared)
-                                    (mapcar #'gemini-companion-rename--file-name
-                                            files))
-                  names))
+          (let ((shared (mapcar #'car shared)))
+            (setf (gemini-companion-rename-elsewhere rename)
+                  (if (listp names)
+                      (seq-difference shared
+                                      (mapcar #'gemini-companion-rename--file-name
+                                              files))
+                    names)
+                  (gemini-companion-rename-unshared rename)
+                  (when (and (listp names) (length> names (length shared)))
+                    (seq-difference
+                     (delete-dups
+                      (delq nil (mapcar #'gemini-companion-text-true-name names)))
+                     shared))))
           (gemini-companion-rename--open rename files)))))))
 
 (defun gemini-companion-rename--open (rename files)
@@ -557,6 +566,7 @@ A key that was typed once too often is no answer if there is any."
                                          (gemini-companion-edit-proposal-buffer
                                           edit)))))
          (elsewhere (gemini-companion-rename-elsewhere rename))
+         (unshared (length (gemini-companion-rename-unshared rename)))
          (odd (seq-count #'gemini-companion-edit-review-reason edits))
          (notes (delq nil
                       (list (and (< 0 excluded) (format "%d excluded" excluded))
@@ -575,11 +585,19 @@ A key that was typed once too often is no answer if there is any."
                                                      (length elsewhere))
                                            (length elsewhere)
                                            (gemini-companion-rename-old
-                                            rename))))))))
+                                            rename))))
+                            (and (< 0 unshared)
+                                 (format (ngettext "%d file that is not shared has %s"
+                                                   "%d files that are not shared have %s"
+                                                   unshared)
+                                         unshared
+                                         (gemini-companion-rename-old rename)))))))
     (if notes
+        ;; The names keep their letters.
         (yes-or-no-p (format "%s: %s; write anyway? "
-                             (upcase-initials
-                              (gemini-companion-rename--phrase rename))
+                             (replace-regexp-in-string
+                              "\\`." #'upcase
+                              (gemini-companion-rename--phrase rename) t)
                              (string-join notes ", ")))
       (y-or-n-p (format "Write %s? " (gemini-companion-rename--phrase rename))))))
 
@@ -833,6 +851,7 @@ The names are shortened; a short one leaves its columns to the other."
                         (format " and %d more" (- (length files) 5))))))
          (old (gemini-companion-rename-old rename))
          (elsewhere (gemini-companion-rename-elsewhere rename))
+         (unshared (gemini-companion-rename-unshared rename))
          (taken (gemini-companion-rename-taken rename)))
     (delq nil
           (list (when taken
@@ -843,7 +862,10 @@ The names are shortened; a short one leaves its columns to the other."
 failed or took too long" old))
                       (elsewhere
                        (format "%s stays in %s" old (funcall names elsewhere)))
-                      (t (format "No other file has %s" old)))))))
+                      ((null unshared) (format "No other file has %s" old)))
+                (when unshared
+                  (format "%s stays in %s, not shared with CLIs"
+                          old (funcall names unshared)))))))
 
 (cl-defmethod gemini-companion-request-show ((rename gemini-companion-rename))
   "Show RENAME in the overview."

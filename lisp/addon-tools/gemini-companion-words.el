@@ -8,11 +8,13 @@
 ;; Find the files of a project that contain a word, by a text search of Git.  A
 ;; language server does not report that it has read only some of the files: jedi stops
 ;; after 30 files, and clangd answers while it builds its index.  If its answer lacks
-;; files that contain the word, it may be incomplete.
+;; files that contain the word, it may be incomplete.  Nor does jedi read the unsaved
+;; text of a buffer, as Git does not; so the buffers are searched in addition.
 
 ;;; Code:
 
-(require 'seq)
+(require 'gemini-companion-code)
+(require 'gemini-companion-text)
 
 ;;;; State
 
@@ -29,7 +31,8 @@
 Call THEN later with a list of at most 500 absolute names, in no order;
 or with `unknown' if Git is missing, fails, or takes longer than
 `gemini-companion-words-seconds'.  Binary files, and files that Git ignores, are
-omitted; files that are hidden from CLIs are not."
+omitted; files that are hidden from CLIs are not.  A file with an unsaved buffer
+counts also if only the buffer has WORD."
   (if (or (string-match-p "[\n\0]" word)
           (not (executable-find "git")))
       (run-at-time 0 nil then 'unknown)
@@ -50,9 +53,26 @@ omitted; files that are hidden from CLIs are not."
                  (cancel-timer timer)
                  (let ((files (gemini-companion-words--files process)))
                    (kill-buffer (process-buffer process))
-                   (funcall then files)))))))
+                   (funcall then
+                            (if (listp files)
+                                (seq-union files
+                                           (gemini-companion-words--unsaved
+                                            word directory))
+                              files))))))))
       (setq timer (run-at-time gemini-companion-words-seconds nil
                                #'delete-process process)))))
+
+(defun gemini-companion-words--unsaved (word directory)
+  "Return the files below DIRECTORY with an unsaved buffer that has WORD."
+  (cl-loop for buffer in (buffer-list)
+           for file = (buffer-file-name buffer)
+           when (and file (buffer-modified-p buffer)
+                     (gemini-companion-text-in-directory-p file directory)
+                     (with-temp-buffer
+                       (insert (gemini-companion-text-of-buffer buffer))
+                       (goto-char (point-min))
+                       (gemini-companion-code-occurrences word)))
+           collect file))
 
 (defun gemini-companion-words--command (word)
   "Return the command that prints the names of the files with WORD.

@@ -81,10 +81,10 @@
         (should (equal expected (gemini-companion-eglot-changes result)))))
     (pcase-dolist
         (`(,result . ,message)
-         `(((error "No such symbol") . "failed: No such symbol")
+         `(((error "No such symbol") . "failed: No such symbol; ask the user")
            ((:documentChanges [(:kind "rename" :oldUri "file:///a")])
-            . "rename or delete files")
-           ((:changes (:jdt://a.class [,edit])) . "than a file")))
+            . "rename or delete files; ask the user")
+           ((:changes (:jdt://a.class [,edit])) . "than a file; ask the user")))
       (should (string-suffix-p message
                                (gemini-companion-test-refusal
                                  (gemini-companion-eglot-changes result)))))))

@@ -145,8 +145,10 @@ Return the question, or nil if none is asked."
            (edit (nth 1 (gemini-companion-rename-edits rename))))
       (gemini-companion-edit-hunks-toggle
        edit (cadr (gemini-companion-edit-hunks edit)))
-      (should (string-match-p "\\`!.*: 1 excluded; write anyway"
-                              (gemini-companion-rename-test-answer 'allow 'yes)))
+      (let ((case-fold-search nil))
+        (should (string-match-p
+                 "\\`!Rename one .+ uno, 3 places in 2 files: 1 excluded; write anyway"
+                 (gemini-companion-rename-test-answer 'allow 'yes))))
       (should (equal "from a import uno\n\n\n\none()\n"
                      (gemini-companion-rename-test-text "b.py")))
       (should (equal '((1) (5) 1)
@@ -628,6 +630,24 @@ Return the question, or nil if none is asked."
         (write-region bytes nil "d.py" nil 'silent))
       (when (equal bytes "uno\r\nuno\n")
         (gemini-companion-rename-test-problem problem "one" "uno")))))
+
+(ert-deftest gemini-companion-rename-names-unshared-files-only-to-the-user ()
+  (gemini-companion-rename-test-with nil
+      '(("a.py" "one\n") ("secret.txt" "one\n") ("read.me" "one\n")
+        (".geminiignore" "secret.txt\n"))
+    (let ((rename (gemini-companion-rename-test-ask)))
+      (should (equal '("one stays in read.me"
+                       "one stays in secret.txt, not shared with CLIs")
+                     (gemini-companion-rename--unsaid rename)))
+      (should (string-search "1 file that is not shared has one; write"
+                             (gemini-companion-rename-test-answer 'allow 'yes)))
+      (should-not (string-search
+                   "secret" (format "%S" gemini-companion-rename-test-answers))))
+    (delete-file "read.me")
+    (should (equal '("uno stays in secret.txt, not shared with CLIs")
+                   (progn (write-region "uno\n" nil "secret.txt" nil 'silent)
+                          (gemini-companion-rename--unsaid
+                           (gemini-companion-rename-test-ask "one" "uno")))))))
 
 (ert-deftest gemini-companion-rename-changes-a-file-with-a-link-once ()
   (dolist (flags '(() ("whole")))

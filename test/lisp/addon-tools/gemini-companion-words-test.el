@@ -41,6 +41,23 @@ The value is sorted, or `unknown'."
       (let ((exec-path nil))
         (should (eq 'unknown (gemini-companion-words-test-found "one")))))))
 
+(ert-deftest gemini-companion-words-are-found-in-unsaved-buffers ()
+  (skip-unless (executable-find "git"))
+  (gemini-companion-test-with-directory '(("a.py" "one = 1\n") ("b.py" "two = 1\n")
+                                          ("c.py" "two = 1\n"))
+    (let ((gemini-companion-words-seconds 3600))
+      (dolist (file '("a.py" "b.py" "c.py"))
+        (with-current-buffer (find-file-noselect file)
+          (goto-char (point-max))
+          (insert (if (equal file "c.py") "someone\n" "one\n"))))
+      (unwind-protect
+          (should (equal '("a.py" "b.py")
+                         (gemini-companion-words-test-found "one")))
+        (dolist (file '("a.py" "b.py" "c.py"))
+          (with-current-buffer (get-file-buffer file)
+            (set-buffer-modified-p nil)
+            (kill-buffer)))))))
+
 (ert-deftest gemini-companion-words-of-a-search-that-fails-or-is-slow-are-unknown ()
   (gemini-companion-test-with-directory '(("bin/git" "#!/bin/sh\nexec cat\n")
                                           ("bin/bad/git" "#!/bin/sh\necho oh\n"))
