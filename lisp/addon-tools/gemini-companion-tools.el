@@ -629,7 +629,9 @@ FACTS is a plist with some of `:path', `:symbol', `:line', `:after', `:new',
        (gemini-companion-permission-progressed facts)
        (funcall answer nil))
       ('rename
-       (gemini-companion-rename-ask facts answer))
+       (if gemini-companion-context-paused
+           (gemini-companion-tools--answer-unless-paused answer nil)
+         (gemini-companion-rename-ask facts answer)))
       (_
        (gemini-companion-lookup
         kind

@@ -54,6 +54,9 @@ class Config:
     """Time between two signs of life while a permission waits."""
     silence_limit: float = 5
     """Time without a sign of life of Emacs after which the CLI asks in its terminal."""
+    rename_silence_limit: float = 300
+    """Time without a sign of life of Emacs after which a rename ends."""
+    # Nothing else asks the user, and a command of the user may take a minute.
     process_check: float = 0.5
     """Time between two checks of the process of a CLI whose permission waits."""
     notice_limit: float = 0.2

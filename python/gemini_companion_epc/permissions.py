@@ -85,19 +85,21 @@ class Permissions:
             return {}
         question_id = uuid4().hex
         answer = self._answer({**facts, "id": question_id}, question, text)
-        decision = await self.wait(question_id, answer, cli, "withdrawn")
+        limit = self._config.silence_limit
+        decision = await self.wait(question_id, answer, cli, "withdrawn", limit)
         if decision:
             logger.info("permission: %s", decision["behavior"])
         return decision
 
     async def wait(
         self, question_id: str, answering: Coroutine[Any, Any, Facts], cli: Watched,
-        withdraw: str,
+        withdraw: str, silence_limit: float,
     ) -> Facts:  # fmt: skip
         """Return the answer of the user to ``question_id``, by ``answering``; or {}.
 
-        It is empty if ``cli`` exits, if Emacs gives no sign of life, or if the question
-        is given back.  Emacs then learns by a call of ``withdraw`` that nothing waits.
+        It is empty if ``cli`` exits, if Emacs gives no sign of life for
+        ``silence_limit`` seconds, or if the question is given back.  Emacs then learns
+        by a call of ``withdraw`` that nothing waits.
         """
         if self._is_ended:
             answering.close()
@@ -109,7 +111,7 @@ class Permissions:
         ends: dict[asyncio.Task[Any], End] = {
             loop.create_task(self._exited(cli)): "ended",
             loop.create_task(returned.wait()): "returned",
-            loop.create_task(self._silent()): "returned",
+            loop.create_task(self._silent(silence_limit)): "returned",
         }
         try:
             tasks: list[asyncio.Task[Any]] = [answer, *ends]
@@ -153,9 +155,9 @@ class Permissions:
         while not cli.has_exited():  # noqa: ASYNC110 - a process has no event
             await asyncio.sleep(self._config.process_check)
 
-    async def _silent(self) -> None:
-        """Return when Emacs has given no sign of life for ``silence_limit``."""
-        limit, interval = self._config.silence_limit, self._config.ping_interval
+    async def _silent(self, limit: float) -> None:
+        """Return when Emacs has given no sign of life for ``limit`` seconds."""
+        interval = self._config.ping_interval
         wait = limit
         while True:
             try:

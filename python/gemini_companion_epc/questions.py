@@ -219,8 +219,9 @@ class Questions:
             except EmacsError:
                 return {}
 
+        limit = self._config.rename_silence_limit
         outcome = await self.permissions.wait(
-            question_id, answer(), cli, "rename-withdrawn"
+            question_id, answer(), cli, "rename-withdrawn", limit
         )
         if not outcome:
             return _content(UNKNOWN_RENAME)

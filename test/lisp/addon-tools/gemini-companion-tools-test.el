@@ -515,8 +515,13 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
                 'ask 'definition '(:path "/a" :symbol "b"))
                (lambda (answer) (push answer answers))))
     (let ((gemini-companion-context-paused t))
-      (funcall late '(:locations (("/a" 1)))))
-    (should (equal '((:problem "Sharing is paused in Emacs")) answers))))
+      (funcall late '(:locations (("/a" 1))))
+      (funcall (gemini-companion-server-receive
+                'ask 'rename '(:path "/a" :symbol "b" :new "c"))
+               (lambda (answer) (push answer answers))))
+    (should (equal '((:problem "Sharing is paused in Emacs")
+                     (:problem "Sharing is paused in Emacs"))
+                   answers))))
 
 (ert-deftest gemini-companion-tools-answers-by-the-ignore-files-as-they-are-now ()
   (gemini-companion-test-with-directory '(("a.py" "A = 1\n"))
