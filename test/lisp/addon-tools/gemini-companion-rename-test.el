@@ -38,6 +38,9 @@
 (defvar gemini-companion-rename-test-answers nil
   "The answers of a test, the last one first.")
 
+(defvar gemini-companion-rename-test-client "gemini"
+  "The CLI whose model asks.")
+
 (defvar gemini-companion-rename-test-line nil
   "The line that a model has named, or nil.")
 
@@ -69,8 +72,8 @@
   (gemini-companion-test-demoted
     (gemini-companion-rename-ask
      (list :id "id" :path (expand-file-name "a.py") :symbol (or old "one")
-           :line gemini-companion-rename-test-line :new (or new "uno") :client "gemini"
-           :pids (list nil (emacs-pid)) :directory default-directory)
+           :line gemini-companion-rename-test-line :new (or new "uno")
+           :client gemini-companion-rename-test-client :pids (list nil (emacs-pid)) :directory default-directory)
      (lambda (facts) (push facts gemini-companion-rename-test-answers)))
     (gemini-companion-test-wait
      (lambda ()
@@ -614,16 +617,19 @@ Return the question, or nil if none is asked."
                    (gemini-companion-rename-test-text "b.py")))
     (let ((coding-system-for-write 'no-conversion))
       (write-region "\357\273\277x\r\nuno\r\n" nil "b.py" nil 'silent))
-    (let ((rename (gemini-companion-rename-test-ask "one" "uno")))
-      (should (= 1 (length (gemini-companion-edit-hunks
-                            (nth 1 (gemini-companion-rename-edits rename))))))
-      (gemini-companion-rename-test-answer 'allow 'yes)
-      (should (equal '((2) nil 0)
-                     (cdr (nth 1 (plist-get
-                                  (car gemini-companion-rename-test-answers)
-                                  :files))))))
-    (gemini-companion-rename-test-ask "uno" "one")
-    (gemini-companion-rename-test-answer 'allow 'yes)
+    ;; The text of Gemini CLI has the mark, the text of Qwen Code has not.
+    (pcase-dolist (`(,gemini-companion-rename-test-client ,old ,new)
+                   '(("gemini" "uno" "one") ("qwen" "one" "uno")))
+      (let ((rename (gemini-companion-rename-test-ask new old)))
+        (should (= 1 (length (gemini-companion-edit-hunks
+                              (nth 1 (gemini-companion-rename-edits rename))))))
+        (gemini-companion-rename-test-answer 'allow 'yes)
+        (should (equal '((2) nil 0)
+                       (cdr (nth 1 (plist-get
+                                    (car gemini-companion-rename-test-answers)
+                                    :files)))))
+        (should (equal (format "\357\273\277x\r\n%s\r\n" new)
+                       (gemini-companion-rename-test-text "b.py")))))
     (pcase-dolist (`(,bytes . ,problem)
                    '(("uno\r\nuno\n" . "line ends") ("uno\n\344\n" . "not UTF-8")))
       (let ((coding-system-for-write 'no-conversion))
