@@ -417,7 +417,7 @@ For HOW, see `gemini-companion-part-ready'."
      (message "gemini-companion server was restarted"))
     ('resumed
      (let ((remedy (gemini-companion-session-reconnect
-                    "if that reports a disconnection")))
+                    "if the CLI reports a disconnection")))
        (message "gemini-companion server crashed and was restarted%s"
                 (if remedy (concat "; " remedy) "")))))
   (force-mode-line-update t))
@@ -457,9 +457,9 @@ M-x gemini-companion-install-server installs them; then turn on \
      (t
       (setq gemini-companion-mode nil)
       (gemini-companion--turn-off 'dismissed)
-      (message "Nothing installed, gemini-companion is off; \
-M-x gemini-companion-mode asks again, \
-`gemini-companion-server-command' sets a Python of your own")))))
+      (message "Nothing installed; gemini-companion is off.  \
+M-x gemini-companion-mode asks again; \
+`gemini-companion-server-command' selects another Python")))))
 
 (defun gemini-companion--confirm-installation-p ()
   "Return non-nil if the user agrees to an installation.

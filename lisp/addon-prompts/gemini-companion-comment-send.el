@@ -203,7 +203,7 @@ ring.  With COPIED, a prefix argument, record that you have pasted it."
          (mine (gemini-companion-comment-send--mine session)))
     (if copied
         (let ((pasted (or (seq-filter #'gemini-companion-comment-copied mine)
-                          (user-error "No comments are copied"))))
+                          (user-error "No comments were copied for this CLI"))))
           (gemini-companion-comment-set-sent pasted session)
           (gemini-companion-comment-show-here))
       (let ((comments (gemini-companion-comment-send--shared mine))

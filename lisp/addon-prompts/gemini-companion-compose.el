@@ -355,10 +355,10 @@ Each name has an @; long names are shortened."
 Signal an error if the answer is no."
   (when-let* ((names (gemini-companion-compose--missing-files)))
     (unless (y-or-n-p (format (if (cdr names)
-                                  "%s are no files; submit the prompt? "
-                                "%s is no file; submit the prompt? ")
+                                  "%s are not files; submit the prompt? "
+                                "%s is not a file; submit the prompt? ")
                               (gemini-companion-compose--names-text names)))
-      (user-error "Nothing was submitted"))))
+      (user-error "Prompt not submitted"))))
 
 ;;;; Images
 
@@ -435,7 +435,7 @@ known terminal and TEXT was added to the kill ring."
         ((and (not insert) (gemini-companion-prompt-by-message-p text session))
          (gemini-companion-compose--submit text session ended))
         ((eq 'waiting (gemini-companion-session-state session))
-         (user-error "%s waits for an answer; answer it first"
+         (user-error "%s is waiting for an answer; answer it first"
                      (gemini-companion-session-name session)))
         ((or insert (not (gemini-companion-terminal-process session)))
          (message "%s" (save-current-buffer
@@ -450,7 +450,7 @@ known terminal and TEXT was added to the kill ring."
   "Submit TEXT to SESSION; ENDED is as for `gemini-companion-prompt-submit'."
   (gemini-companion-prompt-submit
    text (lambda () session) 30
-   (format "%s did not take the prompt" (gemini-companion-session-name session))
+   (format "%s did not accept the prompt" (gemini-companion-session-name session))
    ended))
 
 (defconst gemini-companion-compose--start-seconds 300
@@ -460,7 +460,7 @@ known terminal and TEXT was added to the kill ring."
   "Start a CLI for this project, and submit TEXT once it is connected.
 Signal a `user-error' if the user declines."
   (unless (y-or-n-p "No CLI is connected here; start one with this prompt? ")
-    (user-error "Nothing was submitted"))
+    (user-error "Prompt not submitted"))
   (let ((directory default-directory))
     (save-selected-window
       (gemini-companion-run))
@@ -477,7 +477,7 @@ is no."
                 (y-or-n-p (format "Prompt begins with %c, so the CLI takes it \
 for a command; submit it? "
                                   (aref command 0))))
-      (user-error "Nothing was submitted"))))
+      (user-error "Prompt not submitted"))))
 
 (defun gemini-companion-compose--known-command-p (text)
   "Return non-nil if TEXT begins with a command of the CLI of this draft."
@@ -496,8 +496,8 @@ for a command; submit it? "
      (cons (if state
                (concat (gemini-companion-session-name session)
                        (pcase state
-                         ('working " works; prompt is queued")
-                         ('waiting " waits for an answer")))
+                         ('working " is working; prompt queued")
+                         ('waiting " is waiting for an answer")))
              "Not connected")
            (append
             (when-let* ((names (gemini-companion-compose--missing-files)))

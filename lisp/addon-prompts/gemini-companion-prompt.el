@@ -270,7 +270,7 @@ Select the terminal.  Return a message."
            (let ((task (gemini-companion-prompt--make-task
                         :text text
                         :find (lambda () session)
-                        :problem (format "%s may not have taken the text" name)
+                        :problem (format "%s may not have received the text" name)
                         :left (* 10 gemini-companion-prompt--checks-per-second)
                         :phase 'inserted)))
              (gemini-companion-prompt--seek
@@ -286,10 +286,10 @@ Select the terminal.  Return a message."
       (kill-new text)
       (format
        (cond ((not terminal)
-              "%s has no known terminal in Emacs; copied to the kill ring")
+              "%s has no known terminal in Emacs; text copied to the kill ring")
              ((eq 'waiting (gemini-companion-session-state session))
-              "%s waits for an answer; copied to the kill ring")
-             (t "Terminal of %s takes no input now; copied to the kill ring"))
+              "%s is waiting for an answer; text copied to the kill ring")
+             (t "Terminal of %s does not accept input now; text copied to the kill ring"))
        name))))
 
 (defun gemini-companion-prompt--seen-as (text client)
@@ -544,7 +544,7 @@ or be run as a command: the task has ended then."
          (unless (gemini-companion-prompt--task-free task)
            (gemini-companion-prompt--delete-mark task screen))
          (gemini-companion-prompt--refuse
-          task "%s has text behind the cursor in its prompt"))
+          task "%s has text after the cursor in its prompt"))
         ((gemini-companion-prompt--screen-command screen)
          (gemini-companion-prompt--delete-mark task screen)
          (gemini-companion-prompt--refuse
@@ -566,7 +566,7 @@ before the mark, the user has deleted the text, so Enter is not pressed."
                 (not (string-prefix-p "/" (gemini-companion-prompt--task-text
                                            task))))
            (gemini-companion-prompt--refuse
-            task "%s has other text behind your prompt"))
+            task "%s has other text after your prompt"))
           ((and (eq phase 'retyped)
                 (not (gemini-companion-prompt--screen-before screen)))
            'retyped)
@@ -756,7 +756,7 @@ terminal."
           (funcall (or ended #'ignore) 'copied))
       (gemini-companion-prompt-submit
        text (lambda () session) 30
-       (format "%s; %s did not take the prompt" done name)
+       (format "%s; %s did not accept the prompt" done name)
        ended)
       (message "%s; the reason will be submitted in %s" done name))))
 

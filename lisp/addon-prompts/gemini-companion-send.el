@@ -417,7 +417,7 @@ It names a file that is hidden, or else one that exists."
            (omitted (- (length lines) 1 gemini-companion-send--most-lines))
            (shown (if (< 0 omitted)
                       `(,(car lines)
-                        ,(format "[%d lines left out]" omitted)
+                        ,(format "[%d lines omitted]" omitted)
                         ,@(last lines gemini-companion-send--most-lines))
                     lines)))
       (list (gemini-companion-send--fenced (string-join shown "\n")))))))
@@ -553,7 +553,7 @@ would read all files in it."
                                     "%s is outside the project of the CLI; \
 name it anyway? ")
                                   (gemini-companion-names-absolute local))))
-      (user-error "Nothing was sent"))
+      (user-error "Nothing sent"))
     (gemini-companion-send--make-name
      :file file
      :text (or reference name)

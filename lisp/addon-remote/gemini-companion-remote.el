@@ -224,8 +224,8 @@ Return nil while the host is being connected."
       ((and "connected" (guard root))
        (list (cadr root)
              (unless (cadr root)
-               (format "No CLI can connect from %s on %s: it does not exist, \
-or is the home directory or /" directory title)))))))
+               (format "No CLI can connect from %s on %s: that directory does \
+not exist, or is the home directory or /" directory title)))))))
 
 (defun gemini-companion-remote--start (name)
   "Call the server to connect the host NAME, if there is a server."
@@ -347,7 +347,7 @@ directory, use the temporary directory %s%s, and reach 127.0.0.1, which a \
 firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                      tmp
                      (if container
-                         (format ", have %s in its environment"
+                         (format ", find %s in its environment"
                                  (string-join
                                   (gemini-companion-clients-append
                                    #'gemini-companion-client-container-entries)

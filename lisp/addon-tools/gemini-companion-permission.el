@@ -354,7 +354,7 @@ HOW is `returned' if it asks in its terminal instead, else `ended'."
     (when-let* ((permission (cl-find id gemini-companion-permission--answered
                                      :key #'gemini-companion-permission-id
                                      :test #'equal)))
-      (message "%s no longer waited for your answer%s"
+      (message "%s was no longer waiting for your answer%s"
                (gemini-companion-session-title
                 (gemini-companion-permission-session permission))
                (if (eq how 'returned) "; it asks in its terminal" ""))))

@@ -362,7 +362,7 @@ of five name a part of the files first."
            (gemini-companion-rename--search rename file files))
           ((< (gemini-companion-rename-until rename) (float-time))
            (user-error "The language server %s; ask again later"
-                       (if busy "is still loading" "gives no two equal answers")))
+                       (if busy "is still loading" "keeps changing its answer")))
           (t
            (run-at-time gemini-companion-rename-pause nil
                         #'gemini-companion-rename--query

@@ -510,7 +510,7 @@ declines."
          (both (and tools answers)))
     ;; The echo area shows five lines of a terminal of 80 columns and 24 lines.
     (pcase (car (read-multiple-choice
-                 (format "A linked CLI shows here what it asks.  %s get \
+                 (format "Emacs displays what a linked CLI asks.  %s get \
 the errors of an edit and may ask about shared files; %s may rename \
 symbols, which you review.%s  Link %s?"
                          (gemini-companion-clients-titles
@@ -524,11 +524,11 @@ symbols, which you review.%s  Link %s?"
                                 (format "  \"All\" %s." (or tools answers)))
                                (t ""))
                          (gemini-companion-tools--titles all))
-                 `((?y "yes" "Link them, and allow nothing else.")
+                 `((?y "yes" "Link the CLIs, and allow nothing else.")
                    ,@(when both
-                       `((?t "tools" ,(format "Link them.  This %s." tools))))
+                       `((?t "tools" ,(format "Link the CLIs.  This %s." tools))))
                    ,@(when (or tools answers)
-                       `((?a "all" ,(format "Link them.  This %s."
+                       `((?a "all" ,(format "Link the CLIs.  This %s."
                                             (string-join (delq nil (list tools answers))
                                                          ", and ")))))
                    (?n "no" "Link nothing."))))
@@ -567,7 +567,7 @@ Emacs is a refusal."
               ((gemini-companion-client-settings-get
                 (gemini-companion-client-settings-files client default-directory)
                 (list "hooks" (symbol-name event)))))
-    (format "another hook for %s in the settings of %s may allow without you"
+    (format "another hook for %s in the settings of %s may answer without asking you"
             event (gemini-companion-client-title client))))
 
 (defun gemini-companion-tools--unlink ()

@@ -1345,7 +1345,7 @@ text of each is in the kill ring."
     (message (if comments
                  (ngettext "Removed %d comment" "Removed %d comments"
                            (length comments))
-               "No comment was sent")
+               (if all "No comments to remove" "No sent comments to remove"))
              (length comments))))
 
 (defun gemini-companion-comment--in-view (view)

@@ -155,7 +155,7 @@ LABEL is a text about it for the user, such as \"acceptance of notes.md\"."
       ((and `(deleted ,_ ,_ . ,details)
             (let file (plist-get details :file))
             (guard (not (gemini-companion-text-attributes file))))
-       (message "Text of %s, which was deleted, is no longer kept; the texts of all \
+       (message "Deleted file %s can no longer be restored; the texts of all \
 keeps and undos take more than %d MB"
                 (gemini-companion-label-file file)
                 (/ gemini-companion-decision--most-bytes 1024 1024))))))
@@ -207,7 +207,7 @@ file is missing."
                                  label))
                    (t label))
              (if (< 0 skipped)
-                 (format (ngettext "; %d was so already" "; %d were so already" skipped)
+                 (format (ngettext "; %d was already so" "; %d were already so" skipped)
                          skipped)
                "")
              (mapconcat (apply-partially #'concat "; ") (nreverse problems) "")
@@ -229,7 +229,7 @@ DECISION has deleted none."
                    (if-let* ((record (nth 1 step)))
                        (gemini-companion-changes-path record)
                      (gemini-companion-edit-file edit)))
-           collect (format "%s was deleted or renamed since"
+           collect (format "%s has been deleted or renamed"
                            (gemini-companion-edit-name edit))))
 
 (defun gemini-companion-decision--give-up (done back problem)

@@ -91,12 +91,12 @@ For the value, see `gemini-companion-changes-see'."
         ((why (cond
                ((gemini-companion-undo-unwritten edit))
                ((member hunk (gemini-companion-edit-undone edit))
-                "has this change undone already")
+                "does not contain this change: it is already undone")
                ((not (gemini-companion-edit-known-p edit))
-                "had a previous text that was not kept")
+                "cannot be restored: its previous text was not recorded")
                ((gemini-companion-text-unreadable-reason file))
                ((null (gemini-companion-text-attributes file))
-                "was deleted or renamed since; nothing to undo")
+                "has been deleted or renamed; nothing to undo")
                ;; Qwen Code writes all files of an answer at its end.
                ((gemini-companion-file-state-awaited-p edit) "is not written yet")
                ((and (null unsaved)
@@ -104,7 +104,7 @@ For the value, see `gemini-companion-changes-see'."
                       (gemini-companion-edit-true-name edit))))
                ((not (equal (gemini-companion-edit-true-name edit)
                             (gemini-companion-text-true-name file)))
-                "has other symbolic links since; undo this edit by hand")
+                "is reached by other symbolic links now; undo this edit by hand")
                ((not (gemini-companion-edit-texts-keepable-p file)) "is too large")
                ((and (gemini-companion-undo-new-p edit)
                      (or unsaved (not (gemini-companion-edit-texts-in-file-p edit))))
@@ -129,9 +129,9 @@ The value is a verb phrase."
   (pcase (gemini-companion-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
-    ('unsaved "was undone already, and is not saved yet")
-    ('reverted "was undone already")
-    ('deleted "was deleted already")
+    ('unsaved "is already undone, but not saved yet")
+    ('reverted "is already undone")
+    ('deleted "is already deleted")
     ((guard (not (or (null (gemini-companion-edit-bytes-before edit))
                      (condition-case nil
                          (gemini-companion-edit-hunks edit)
@@ -386,12 +386,12 @@ which is not saved.  Return non-nil if something was changed."
                    (gemini-companion-edit-texts-keepable-p file)
                    (gemini-companion-text-bytes file))))
     (when-let* ((why (cond ((null (gemini-companion-text-attributes file))
-                            "was deleted or renamed since")
+                            "has been deleted or renamed")
                            (unsaved (gemini-companion-revert-blocked-reason unsaved))
                            ((and (gemini-companion-names-of-copy file)
                                  (not (and from (equal from old))))
                             "is on another host and has changed since; \
-undo that in its buffer")
+undo the change in its buffer")
                            ((gemini-companion-undo-unwritable-reason
                              (gemini-companion-changes-file-name record))))))
       (user-error "%s %s" name why))
@@ -461,7 +461,7 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
                     (y-or-n-p (format "Lines of %s have changed since; %s anyway? "
                                       (gemini-companion-edit-name
                                        (gemini-companion-changes-file-edit record))
-                                      (if undone "undo" "bring them back"))))
+                                      (if undone "undo" "restore them"))))
             (user-error "Not changed"))
           (unless (eq seen (gemini-companion-changes-seen record buffer))
             (user-error "%s has changed meanwhile"
@@ -761,7 +761,7 @@ Without MAY-ASK, the user is not asked, and objects."
                 (format "line %d has changed since"
                         (gemini-companion-undo--plan-conflict plan)))
                ((gemini-companion-undo--plan-converted plan)
-                (format "it was converted since (%s)"
+                (format "it has been converted (%s)"
                         (gemini-companion-undo--plan-converted plan))))))
     (when why
       (unless (and may-ask

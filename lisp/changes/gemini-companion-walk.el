@@ -652,7 +652,7 @@ cons of what was done, a text, and of the GROUPS that were undone."
 (defun gemini-companion-walk-stopped (left)
   "Return the end of a message, that files are LEFT as the user has stopped."
   (if left
-      (format (ngettext "; stopped, %d file is as it was" "; stopped, %d files are as they were"
+      (format (ngettext "; stopped, %d file is unchanged" "; stopped, %d files are unchanged"
                         (length left))
               (length left))
     ""))
@@ -698,7 +698,7 @@ For SEVERAL, see `gemini-companion-walk--check-group'."
     ;; To visit a file that was written meanwhile reverts its buffer.
     (unless (seq-every-p (apply-partially #'gemini-companion-changes-current-p record)
                          changes)
-      (user-error "%s has changed meanwhile; look at it again"
+      (user-error "%s has changed meanwhile; review it again"
                   (gemini-companion-edit-name
                    (gemini-companion-changes-file-edit record))))))
 
@@ -720,7 +720,7 @@ several files.  Return what was done."
               (gemini-companion-walk-count (list (cons record changes)))
               (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                           'plain)
-              (if (eq own changes) "" "; what other turns did there stays")
+              (if (eq own changes) "" "; changes of other turns there remain")
               (if saved "" ", not saved")))))
 
 (defun gemini-companion-walk--all-new-p (record changes)
@@ -793,7 +793,7 @@ This is a function of `context-menu-functions'."
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'walk)))
   "Return a text for the mode line while the walk is on, or nil."
   (when (gemini-companion-walk-on-p)
-    (cons "(walk)" "walk: n p u k RET are keys of the changes")))
+    (cons "(walk)" "walk: the keys n p u k RET act on changes")))
 
 ;;;; Commands
 
@@ -911,9 +911,9 @@ deleted; ask its CLI to write it again")))
       (gemini-companion-walk--select (marker-buffer marker))
       (goto-char marker)
       (if (= 1 count)
-          (gemini-companion-walk--go nil 'at nil nil " is back")
+          (gemini-companion-walk--go nil 'at nil nil " is restored")
         (gemini-companion-walk--go
-         nil 'at nil (format "%d changes are back; " count))))))
+         nil 'at nil (format "%d changes restored; " count))))))
 
 (defun gemini-companion-walk-help ()
   "Show all keys of the walk."

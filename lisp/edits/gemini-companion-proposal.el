@@ -339,7 +339,7 @@ Emacs is not interactive."
     (or (null edited)
         noninteractive
         (yes-or-no-p
-         (format "Reject the proposal for %s and drop your edits? "
+         (format "Reject the proposal for %s and discard your edits? "
                  (mapconcat (lambda (edit)
                               (gemini-companion-edit-name edit 'plain))
                             edited ", "))))))
@@ -429,7 +429,7 @@ a group, answer the group by ANSWER instead, see
        (gemini-companion-request-answer group answer)
        (gemini-companion-view-follow view 'answered))
       (_
-       (user-error "Several requests here; answer each on its own line")))))
+       (user-error "Several requests at point; answer each on its own line")))))
 
 (defun gemini-companion-proposal--accept (edit)
   "Accept EDIT by a command, unless the user declines a question about it.
@@ -517,7 +517,7 @@ If the review is selected, it may stay until the next one replaces it."
   (concat "Rejected " (gemini-companion-edit-name edit 'plain)
           (and (gemini-companion-client-drops-edits-p
                 (gemini-companion-edit-client edit))
-               (format "; %s drops its other edits of this answer"
+               (format "; %s discards its other edits of this answer"
                        (gemini-companion-edit-title edit)))))
 
 ;;;; Life

@@ -182,7 +182,7 @@ For OCCASION, see `gemini-companion-watch-check'."
     (when (and changed
                (gemini-companion-watch--last-by-emacs-p watch occasion))
       (gemini-companion-watch--set-self-written watch))
-    (gemini-companion-log-guarded "Following a file"
+    (gemini-companion-log-guarded "Checking a watched file"
       (let ((followed (funcall (gemini-companion-watch-function watch)
                                watch changed occasion)))
         (when (and changed followed)

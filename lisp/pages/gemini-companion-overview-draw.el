@@ -568,7 +568,7 @@ What they do matters more than the numbers of lines, and than the CLI."
           ""
         (mapconcat (pcase-lambda (`(,word . ,all)) (format "%d %s" (length all) word))
                    (seq-group-by (lambda (word)
-                                   (if (string-match-p "," word) "in part undone" word))
+                                   (if (string-match-p "," word) "partly undone" word))
                                  words)
                    ", "))))))
 
@@ -777,7 +777,7 @@ UNFOLDED are the folds whose lines are shown."
                   (error 'failed)))
          (undone (gemini-companion-edit-undone edit)))
     (cond
-     ((eq 'failed hunks) "    The text before was not kept\n")
+     ((eq 'failed hunks) "    The previous text was not recorded\n")
      (hunks
       (gemini-companion-edit-texts-call
        edit

@@ -557,7 +557,7 @@ BY is a predicate of the edits that are undone."
                         collect (gemini-companion-edit-name
                                  (gemini-companion-changes-file-edit record) 'plain))))
     (if names
-        (format " and delete what is new (%s)" (string-join names ", "))
+        (format " and delete the new files (%s)" (string-join names ", "))
       "")))
 
 (defun gemini-companion-overview--groups (row)
@@ -607,7 +607,7 @@ A change that is kept is left again.  Several files are asked for."
          (index (gemini-companion-overview-page-target-number)))
     (pcase (and (gemini-companion-weave-decided-p change)
                 (gemini-companion-weave-decided-state change))
-      ('undone (user-error "This change is undone; %s brings it back"
+      ('undone (user-error "This change is undone; %s restores it"
                            (substitute-command-keys
                             "\\[gemini-companion-decision-undo]")))
       ('kept
@@ -615,7 +615,7 @@ A change that is kept is left again.  Several files are asked for."
                  (gemini-companion-changes-unkeep-change record change))
          (user-error "This change was accepted before it was written; u undoes it"))
        (gemini-companion-page-refresh)
-       (message "Change is no longer kept"))
+       (message "Change is unreviewed again"))
       (_
        (gemini-companion-decision-with "keep of 1 change"
          (gemini-companion-changes-keep record (list change)))
@@ -687,14 +687,14 @@ in all files or in none."
 
 (defun gemini-companion-overview--undo-change ()
   "Undo the change at point, left or kept, and go to the next change left.
-Signal a `user-error' if the change is undone already."
+Signal a `user-error' if the change is already undone."
   (let* ((change (gemini-companion-overview-page-current-change))
          (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
          (index (gemini-companion-overview-page-target-number)))
     (when (and (gemini-companion-weave-decided-p change)
                (eq 'undone (gemini-companion-weave-decided-state change)))
-      (user-error "This change is undone already"))
+      (user-error "This change is already undone"))
     (gemini-companion-overview-page-after
      index row (gemini-companion-decision-with "undo of 1 change"
                  (gemini-companion-walk-undo (list (list record change)) nil
@@ -1132,7 +1132,7 @@ to its first proposal; or to the file, in another window, at the line at point."
   (let ((session (gemini-companion-overview-row-session row)))
     (gemini-companion-terminal-show
      (or (gemini-companion-session-terminal session)
-         (user-error "%s is in no terminal of this Emacs"
+         (user-error "%s does not run in a terminal of this Emacs"
                      (gemini-companion-session-name session))))))
 
 (defun gemini-companion-overview--first-proposal (row)

@@ -558,7 +558,7 @@ status is written again when it has answered."
                (gemini-companion-status--current-search))))
     (if (eq clis 'wait)
         '((wait "The server searches for running CLIs"
-                "If this stays, the server does not answer; restart it."
+                "If this message stays, the server does not answer; restart the server."
                 ("Restart" . gemini-companion-restart)))
       (let ((others (seq-difference
                      clis (gemini-companion-sessions)

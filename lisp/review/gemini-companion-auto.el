@@ -146,7 +146,7 @@ line and the overview display."
                (`(,root ,of-cli) (gemini-companion-roots-outermost
                                   name (gemini-companion-edit-session edit))))
     (cond ((gemini-companion-text-unreadable-reason file))
-          ((gemini-companion-edit-texts-emptied-p edit) "no text is left")
+          ((gemini-companion-edit-texts-emptied-p edit) "the proposal is empty")
           ((not of-cli) "outside the project of the CLI")
           ((string-match-p
             (string-join gemini-companion-auto--active "\\|")

@@ -604,7 +604,7 @@ of each CLI.  With prefix argument LIST, go to the overview."
                       (?k "keep reviewing" "Nothing is decided"))))))
       ;; The connection of its frame was lost: this key was typed in another one.
       ((guard (and view (null (gemini-companion-edit-view edit))))
-       (message "Review was hidden; it waits again"))
+       (message "Review was hidden; the edit still awaits an answer"))
       (?a (gemini-companion-edit-accept edit))
       (?r (gemini-companion-edit-reject edit)))))
 

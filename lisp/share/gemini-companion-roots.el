@@ -189,7 +189,7 @@ from there" (gemini-companion-names-absolute directory))
           "See `gemini-companion-excluded', and `gemini-companion-share' in \
 its .dir-locals.el."))
    (t
-    `(bad ,(format "%s is in none of the workspace roots, so no CLI can \
+    `(bad ,(format "%s is not in a workspace root, so no CLI can \
 connect from there" (gemini-companion-names-absolute directory))
           ,(format "Start it in a project, or open a file of that project, then \
 type %s.  The home directory and / are never roots."

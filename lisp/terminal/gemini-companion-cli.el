@@ -230,10 +230,10 @@ The finding has a remedy; see `gemini-companion-status-checks'."
                            (lambda (a b)
                              (equal (file-truename a) (file-truename b)))))))
     (if root
-        `(bad ,(format "it searches %s for Emacs, which is in the workspace root %s"
+        `(bad ,(format "it searches %s for Emacs, a directory in the workspace root %s"
                        directory root)
               ,(format "Set %s to a directory outside of the workspace roots, \
-and start it again." variable))
+and restart the CLI." variable))
       `(note ,(format "it searches %s for editors" directory)
              ,(format "Start it with the same %s as Emacs%s." variable
                       (if (gemini-companion-client-temporary-directory client)

@@ -59,7 +59,7 @@ def turn_is_walked_through_by_keys(
     goes(emacs, "u", change(1, 11, files[0]), 8)
     wait_until_saved(files[0], NEW.replace("zwei", "two"))
     emacs.keys("C-/")
-    emacs.says("Change 1 of 12 is back")
+    emacs.says("Change 1 of 12 is restored")
     wait_until_saved(files[0], NEW)
     emacs.becomes("(gemini-companion-changes-left)", 12)
     emacs.wait_for("(walk)")

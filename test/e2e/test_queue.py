@@ -66,7 +66,7 @@ def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
     reviews.shown("g.txt")
     emacs.holds(ACCEPTS, "the review of g.txt is selected")
     emacs.keys(*(["C-c", "C-k"] if view == "ediff" else ["C-x", "k", "Enter"]))
-    emacs.says("Rejected g.txt; Gemini CLI drops its other edits of this answer")
+    emacs.says("Rejected g.txt; Gemini CLI discards its other edits of this answer")
     emacs.becomes("(e2e-layout)", before)
     cli.is_free()
     assert reviews.paths() == []

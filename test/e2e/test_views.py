@@ -148,7 +148,7 @@ def test_review_waits_again_if_the_connection_of_its_terminal_is_lost(
         return
     # It goes on to read keys, those that are typed elsewhere.
     emacs.keys("a")
-    emacs.says("Review was hidden; it waits again")
+    emacs.says("Review was hidden; the edit still awaits an answer")
     emacs.wait_for("uno")
     assert file.read_text() == "one\n"
     reviews.accept()

@@ -123,7 +123,7 @@ is none."
         (insert "/copy")
         (pcase-dolist (`(,title . ,shown)
                        '(("✦  Working…" . "queued  C-c C-c submit")
-                         ("✋  Action Required" . "waits for an answer")))
+                         ("✋  Action Required" . "is waiting for an answer")))
           (gemini-companion-state-set-title process title)
           (should (string-match-p shown (eval (cadr header-line-format) t))))
         (should-error (gemini-companion-compose-submit) :type 'user-error)
@@ -267,7 +267,7 @@ is none."
             (should-error (gemini-companion-compose-submit t) :type 'user-error)
             (should (equal text (buffer-string)))))
         (should (equal (and missing
-                            (list (format "%s are no files; submit the prompt? "
+                            (list (format "%s are not files; submit the prompt? "
                                           missing)))
                        asked))
         (gemini-companion-compose)))))

@@ -81,7 +81,7 @@ The CLI is PROGRAM, a command of the shell."
       (pcase-dolist
           (`(,mode ,text ,selected)
            `((term-char-mode ": x y\\'" ,terminal)
-             (term-line-mode "takes no input now; copied" ,file)))
+             (term-line-mode "does not accept input now; text copied" ,file)))
         (with-current-buffer terminal (funcall mode))
         (switch-to-buffer file)
         (should (string-match-p text (gemini-companion-prompt-insert

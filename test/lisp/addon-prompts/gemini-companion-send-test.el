@@ -308,7 +308,7 @@
         (let ((sent (gemini-companion-send-test-sent)))
           (should (string-search "\n300\n" sent))
           (should (string-match-p
-                   "\\````\necho first; seq 300\n\\[10. lines left out]\n10.\n" sent)))))
+                   "\\````\necho first; seq 300\n\\[10. lines omitted]\n10.\n" sent)))))
     ;; The prompt is known from the line of the cursor.
     (gemini-companion-send-test-in (generate-new-buffer "*vterm*")
       (setq major-mode 'vterm-mode)

@@ -94,7 +94,7 @@
         (cl-letf (((symbol-function 'y-or-n-p)
                    (lambda (prompt) (push prompt asked) answer)))
           (gemini-companion-decision-undo))
-        (should (equal '("Lines of a have changed since; bring them back anyway? ")
+        (should (equal '("Lines of a have changed since; restore them anyway? ")
                        asked)))
       (should (equal (if answer
                          "mine 1\none\n2\n3\n4\n5\n6\n7\n8\nnine\n"
@@ -112,7 +112,7 @@
       (undo-boundary)
       (undo)
       (gemini-companion-undo-write-taken-back))
-    (should (equal "Taken back: nothing; 1 was so already"
+    (should (equal "Taken back: nothing; 1 was already so"
                    (gemini-companion-decision-test-said
                     #'gemini-companion-decision-undo)))
     (should (equal gemini-companion-decision-test-text (buffer-string)))))
@@ -201,7 +201,7 @@
                              messages)))
                 (should (eq (equal file "c")
                             (and (string-match-p
-                                  "Text of .*a, which was deleted, is no longer kept"
+                                  "Deleted file .*a can no longer be restored"
                                   said)
                                  t)))))
             (dotimes (_ 2)
@@ -277,7 +277,7 @@
               (should (equal before (funcall texts)))
               ;; Without a file, it would be the next one for ever.
               (delete-file "a")
-              (should (equal "Taken back: nothing; a was deleted or renamed since"
+              (should (equal "Taken back: nothing; a has been deleted or renamed"
                              (gemini-companion-decision-test-said
                               #'gemini-companion-decision-undo)))
               (should (equal "B\n" (gemini-companion-test-file-text "b")))

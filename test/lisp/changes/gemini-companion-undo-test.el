@@ -77,7 +77,7 @@
               (should (verify-visited-file-modtime buffer))
               (should-not (buffer-modified-p buffer)))
             (should (eq 'reverted (gemini-companion-edit-status edit)))
-            (gemini-companion-undo-test-refuses edit "was undone already")))))))
+            (gemini-companion-undo-test-refuses edit "is already undone")))))))
 
 (ert-deftest gemini-companion-undo-keeps-the-line-ends-of-a-reported-file ()
   (pcase-dolist (`(,written ,reported . ,expected)
@@ -103,7 +103,7 @@
       (gemini-companion-test-write "born" "newer\n")
       (gemini-companion-undo-test-refuses born "changed since")
       (delete-file "born")
-      (gemini-companion-undo-test-refuses born "was deleted already")
+      (gemini-companion-undo-test-refuses born "is already deleted")
       (make-directory "born")
       (gemini-companion-undo-test-refuses born "is not a regular file")
       (gemini-companion-undo-test-refuses b "was rejected")
@@ -421,11 +421,11 @@
            (decode-coding-string written 'utf-8-unix))
           (gemini-companion-edit-texts-record-format edit)
           (gemini-companion-test-write "a" now)
-          (gemini-companion-undo-test-refuses edit "it was converted since")
+          (gemini-companion-undo-test-refuses edit "it has been converted")
           (cl-letf (((symbol-function 'y-or-n-p)
                      (lambda (prompt) (push prompt asked))))
             (gemini-companion-undo-edit edit))
-          (should (equal (list (format "a: it was converted since (%s); \
+          (should (equal (list (format "a: it has been converted (%s); \
 undo anyway? " what))
                          asked))
           (should (equal undone (gemini-companion-text-bytes "a"))))))))
@@ -572,7 +572,7 @@ Where that has a conflict, the lines of others stay, or it is refused."
         (progn
           (should (equal was (funcall state)))
           (or (and (string-search "merges them first" problem) 'unmerged)
-              (and (string-match-p "undone already\\|not changed by" problem) 'undone)
+              (and (string-match-p "already undone\\|not changed by" problem) 'undone)
               (and (string-match-p "line [0-9]+ has changed" problem)
                    (or (null merged)
                        ;; A newline at the end that another line has by now.

@@ -517,7 +517,7 @@
       (should (equal "b" (buffer-name (window-buffer))))
       (ert-with-message-capture shown
         (execute-kbd-macro (kbd "C-/"))
-        (should (string-match-p "\\`Change [12] of 2 is back, a \\+1" shown)))
+        (should (string-match-p "\\`Change [12] of 2 is restored, a \\+1" shown)))
       (should (equal "a" (buffer-name (window-buffer))))
       (should (eql 2 (gemini-companion-test-left)))
       (should (gemini-companion-part-lighter 'walk))
@@ -550,7 +550,7 @@
         (should (= 1 (line-number-at-pos))))
       (ert-with-message-capture shown
         (execute-kbd-macro (kbd "U C-/"))
-        (should (string-search "3 changes are back; Change 1 of 3, a +1" shown)))
+        (should (string-search "3 changes restored; Change 1 of 3, a +1" shown)))
       (should (equal written (buffer-string))))))
 
 (ert-deftest gemini-companion-walk-goes-on-after-its-keys-and-scrolling-only ()

@@ -77,7 +77,7 @@
             (gemini-companion-proposal-open 1 session (expand-file-name "a")
                                             "new\n")
             (should (string-search
-                     "Fourth CLI drops its other edits"
+                     "Fourth CLI discards its other edits"
                      (with-current-buffer "*Messages*"
                        (gemini-companion-edit-reject
                         (car (gemini-companion-edits-open)))

@@ -80,7 +80,7 @@
                  (noninteractive nil)
                  (ask-user
                   (lambda (question)
-                    (should (string-match-p " a .*drop your edits" question))
+                    (should (string-match-p " a .*discard your edits" question))
                     (when (eq answer 'closed)
                       (gemini-companion-server-receive 'close-diff 1 'closed))
                     answer))

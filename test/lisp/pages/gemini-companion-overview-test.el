@@ -257,7 +257,7 @@ since when a CLI waits: the name is longer."
   (gemini-companion-overview-test-with-turn
     (gemini-companion-overview-test-keys "k")
     (gemini-companion-overview-test-go-to "k\\+one")
-    (should (equal "Change is no longer kept" (gemini-companion-overview-test-keys "k")))
+    (should (equal "Change is unreviewed again" (gemini-companion-overview-test-keys "k")))
     (should (= 3 (gemini-companion-test-left)))
     (gemini-companion-overview-test-go-to "\\+one")
     (gemini-companion-overview-test-keys "k")
@@ -292,7 +292,7 @@ since when a CLI waits: the name is longer."
           (gemini-companion-overview-test-keys "k"))
         (gemini-companion-overview-test-go-to at)
         (should (string-prefix-p
-                 "Undid 1 change of a; what other turns did there stays"
+                 "Undid 1 change of a; changes of other turns there remain"
                  (gemini-companion-overview-test-keys "u")))
         (should (equal "1\ntwo\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
         (should (eql (if keeps nil 1) (gemini-companion-test-left)))
@@ -320,7 +320,7 @@ since when a CLI waits: the name is longer."
       (cl-letf (((symbol-function 'y-or-n-p)
                  (lambda (prompt) (push prompt asked) t)))
         (execute-kbd-macro "u"))
-      (should (equal '("Undo 4 changes in 3 files and delete what is new (new)? ")
+      (should (equal '("Undo 4 changes in 3 files and delete the new files (new)? ")
                      asked)))
     (should-not (gemini-companion-test-left))
     (should-not (file-exists-p "new"))))
@@ -822,7 +822,7 @@ ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
                 (mapcar #'gemini-companion-text-read '("a" "b" "c"))))
       (gemini-companion-overview-test-stopping gemini-companion-changes-undo-functions
         (should (string-prefix-p
-                 "Undid 1 change in 1 file; stopped, 2 files are as they were"
+                 "Undid 1 change in 1 file; stopped, 2 files are unchanged"
                  (gemini-companion-overview-test-keys "C-u U" 'yes))))
       (should (equal '("X\n" "X\n" "C\n") (texts)))
       ;; No file is visited for that.
@@ -847,7 +847,7 @@ ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
       (gemini-companion-decision-undo))
     (gemini-companion-page-refresh)
     (gemini-companion-overview-test-stopping gemini-companion-changes-functions
-      (should (string-prefix-p "Kept 1 change; stopped, 2 files are as they were"
+      (should (string-prefix-p "Kept 1 change; stopped, 2 files are unchanged"
                                (gemini-companion-overview-test-keys "C-u K" 'yes))))
     (should (= 2 (gemini-companion-test-left)))))
 
@@ -920,9 +920,9 @@ Questions are answered by no."
         (pcase-dolist
             (`(,keys ,wheres ,expected)
              '(("k" (proposal hunk) "a accepts it") ("k" (asks) "a allows it")
-               ("k" (undone) "brings it back")
+               ("k" (undone) "restores it")
                ("u" (proposal hunk) "x excludes a hunk, r rejects it")
-               ("u" (asks) "r refuses it") ("u" (undone) "undone already")
+               ("u" (asks) "r refuses it") ("u" (undone) "already undone")
                ("K" (proposal hunk asks cli turn) "No file of a turn here")
                ("U" (proposal hunk asks cli turn) "No file of a turn here")
                ("a" (file change kept undone) "k keeps it")
@@ -933,13 +933,13 @@ Questions are answered by no."
                ("x" (cli turn) "No proposal here")
                ("x" (file change kept undone) "u undoes it")
                ("v" (asks cli turn file change) "No proposal here")
-               ("RET C-o" (cli) "is in no terminal of this Emacs")
-               ("C-o" (turn) "is in no terminal of this Emacs")
+               ("RET C-o" (cli) "does not run in a terminal of this Emacs")
+               ("C-o" (turn) "does not run in a terminal of this Emacs")
                ("e" (asks cli turn) "No file here")
                ("c" (asks) "No line of a file here")
                ("M" (proposal hunk asks cli turn) "No file of a turn here")
                ("M" (file change) "No buffer needs a merge")
-               ("D" (proposal asks cli turn file change) "No comment was sent")))
+               ("D" (proposal asks cli turn file change) "No sent comments to remove")))
           (dolist (key (split-string keys))
             (dolist (where wheres)
               (ert-info ((format "%s on %s" key where))

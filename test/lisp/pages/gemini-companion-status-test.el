@@ -285,7 +285,7 @@ parts find."
                ("p" (:searches "/other/.qwen/ide") "No CLI runs"
                 "it searches /other/.qwen/ide for editors")
                ("/" nil "Qwen Code (process 7, in /) is not"
-                "/ is in none of the workspace roots, so no CLI can connect from")
+                "/ is not in a workspace root, so no CLI can connect from")
                ("p" nil "Qwen Code (process 7, in "
                 "IDE integration is off in Qwen Code")))
           (setq clis (list `( :pid 7 :client "qwen" ,@facts
