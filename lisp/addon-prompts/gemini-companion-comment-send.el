@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; Send the unsent comments, and a list of the changes that the user has undone, to a
-;; CLI as one prompt.  The prompt is delivered like one of `gemini-companion-compose'.
-;; The comments stay in their files, marked as sent.
+;; CLI as one prompt.  The prompt is delivered like a prompt of
+;; `gemini-companion-compose'.  The comments stay in their files, marked as sent.
 
 ;;; Code:
 
@@ -30,7 +30,10 @@
 
 ;;;; Customization
 
-(defcustom gemini-companion-tell-undone nil
+(define-obsolete-variable-alias 'gemini-companion-tell-undone
+  'gemini-companion-send-undone "0.1.0")
+
+(defcustom gemini-companion-send-undone nil
   "Non-nil means send what you have undone even without a comment.
 With a comment, `gemini-companion-send-comments' always sends what you
 have undone, so that the model does not rely on it."
@@ -211,9 +214,9 @@ ring.  With COPIED, a prefix argument, record that you have pasted it."
         (cond (comments)
               ((gemini-companion-comment-opening session))
               ((null undone) (user-error "No comments to send"))
-              ((not gemini-companion-tell-undone)
+              ((not gemini-companion-send-undone)
                (user-error "No comments to send; to send only what you have undone, \
-set `gemini-companion-tell-undone'")))
+set `gemini-companion-send-undone'")))
         (gemini-companion-comment-send--send session comments undone)))))
 
 (defun gemini-companion-comment-send--session ()

@@ -81,7 +81,7 @@ They are as the CLI gets them, the last one first."
     (with-current-buffer "a"
       (undo-boundary)
       (undo))
-    (let ((gemini-companion-tell-undone t))
+    (let ((gemini-companion-send-undone t))
       (gemini-companion-send-comments session)
       (should (equal '("Comments on your changes:\n\nI undid your change of a:4-5.")
                      sent))
@@ -90,7 +90,7 @@ They are as the CLI gets them, the last one first."
 (ert-deftest gemini-companion-comment-send-tells-what-was-undone-in-the-list ()
   (gemini-companion-comment-send-test-with
       `(("a" ,gemini-companion-test-lines) ("b" ,gemini-companion-test-lines))
-    (let ((gemini-companion-tell-undone t)
+    (let ((gemini-companion-send-undone t)
           (undo (lambda (name &optional unfold whole)
                   (gemini-companion-list)
                   (goto-char (point-min))
@@ -130,7 +130,7 @@ They are as the CLI gets them, the last one first."
     (gemini-companion-turn-page session)
     (cl-letf (((symbol-function 'y-or-n-p) #'always))
       (gemini-companion-overview-undo))
-    (let ((gemini-companion-tell-undone t))
+    (let ((gemini-companion-send-undone t))
       (gemini-companion-send-comments session)
       (should (equal '("Comments on your changes:\n\nI deleted new, which you had made.")
                      sent)))))
