@@ -11,15 +11,15 @@
 ;; or removed each line, and its facts say which hunk has converted the line ends and
 ;; the coding; see `gemini-companion-weave' and `gemini-companion-facts'.
 ;;
-;; A record is set by a write of a CLI, and by the decisions of the user: to keep hunks,
-;; to undo them, and to take that back.  Nothing else is recorded: an update computes
-;; the changes from the current text, so a change that went with another branch is there
-;; again when its lines are.  An undone hunk stays undone.  A file that other programs
-;; may have written is updated when its window is selected, when Emacs gets the focus,
-;; and at the end of a turn.
+;; A record changes when a CLI writes the file, and when the user keeps hunks, undoes
+;; hunks, or takes one of these decisions back.  Nothing else is recorded: an update
+;; computes the changes from the current text, so a change that disappears when another
+;; branch is checked out returns with its lines.  An undone hunk stays undone.  A file
+;; that other programs may have written is updated when its window is selected, when
+;; Emacs gets the focus, and at the end of a turn.
 ;;
-;; The texts of all records take at most 48 MB, and with those of
-;; `gemini-companion-decision' 64 MB.
+;; The texts of all records take at most 48 MB; together with the texts of
+;; `gemini-companion-decision', 64 MB.
 ;;
 ;; `gemini-companion-marks' displays the changes of a buffer, and
 ;; `gemini-companion-walk' goes from one to the next.
@@ -80,10 +80,10 @@ and of its file, a list."))
                (:noinline t)
                (:constructor gemini-companion-changes--write (edit after hunks shown))
                (:copier nil))
-  "What a record knows of EDIT.
-AFTER is the text that was recorded, and HUNKS are what it did there.  SHOWN
-is an alist from each `gemini-companion-hunk' of EDIT, as the list displays it,
-to the list of those of HUNKS that it is."
+  "The write of EDIT to the file of a record.
+AFTER is the text that was recorded, and HUNKS are the hunks of EDIT in the
+record.  SHOWN is an alist from each `gemini-companion-hunk' of EDIT, as the
+overview displays it, to the list of the HUNKS that it consists of."
   edit after hunks shown)
 
 (cl-defstruct (gemini-companion-changes-seen
@@ -91,9 +91,9 @@ to the list of those of HUNKS that it is."
                (:constructor gemini-companion-changes--seen
                              (key lines format weave facts states))
                (:copier nil))
-  "A record as it is with a text.
-LINES are those of the text, as the CLI reads them, and FORMAT is its
-`gemini-companion-format'.  WEAVE and FACTS are a look at these, and STATES is
+  "The state of a record for one text of its file.
+LINES are the lines of the text, as the CLI reads them, and FORMAT is its
+`gemini-companion-format'.  WEAVE and FACTS are a look at both, and STATES is
 a table of what is left of each hunk, see `gemini-companion-weave-states'.  KEY
 differs, by `equal', once the text or the record has changed."
   key lines format weave facts states)
@@ -124,22 +124,22 @@ FROM and TO are the `gemini-companion-format's without it and now."
            "last newline added")))))
 
 (defvar gemini-companion-changes--files nil
-  "The records of files, the one that was written first is the first.")
+  "The records of files, in the order in which CLIs first wrote the files.")
 
 (defconst gemini-companion-changes--most-bytes (* 48 1024 1024)
-  "How many bytes of memory the texts of all records may take.")
+  "Maximum memory, in bytes, for the texts of all records.")
 
 (defvar gemini-companion-changes-functions nil
-  "Functions called with a record of which the changes were computed again.
-If there are none, the record may have been dropped.  The other argument is
+  "Functions called with a record after its changes were computed again.
+If the record has no changes, it may have been dropped.  The other argument is
 the buffer that visits the file, or nil.")
 
 (defvar gemini-companion-changes-undo-functions nil
   "Functions called when the user undoes what a CLI has written.
-The first argument is the record of the file, or the edit if its file has none.
-The second one is a list of what is undone, `gemini-companion-weave-change's,
-or `deleted' if the file, which was new, is deleted.  The third one are the
-lines that had these changes, a vector.")
+The first argument is the record of the file, or the edit if its file has no
+record.  The second argument is a list of the undone changes,
+`gemini-companion-weave-change's, or `deleted' if the file, which was new, is
+deleted.  The third argument is a vector of the lines with these changes.")
 
 (defvar gemini-companion-changes-decided-functions nil
   "Functions called when the user has kept or undone something.
@@ -149,7 +149,7 @@ The arguments are those of `gemini-companion-changes-decided'.")
   "Report that the user has decided on HUNKS of RECORD.
 KIND is `kept', `unkept', `undone' or `deleted', if the file was deleted; or
 `excluded' or `restored', for a hunk of a proposal.  RECORD is nil for an edit
-without one, and for a proposal.  DETAILS are a plist: `:file', the file that
+without a record, and for a proposal.  DETAILS are a plist: `:file', the file that
 was written or deleted, its bytes `:before' and `:after', its `:modes', the
 `:edit' if that was undone or is the proposal, and the `:hunk' of that."
   (apply #'run-hook-with-args 'gemini-companion-changes-decided-functions
@@ -157,7 +157,7 @@ was written or deleted, its bytes `:before' and `:after', its `:modes', the
 
 (defun gemini-companion-changes-files (&optional all)
   "Return the records of the files that had changes at the last update, in order.
-If ALL is non-nil, include those whose changes are not in the text now."
+If ALL is non-nil, include files whose changes are not in the current text."
   (seq-filter (if all
                   #'gemini-companion-changes-file-unreviewed
                 #'gemini-companion-changes-file-known)
@@ -186,7 +186,7 @@ If ALL is non-nil, include those whose changes are not in the text now."
 
 (defun gemini-companion-changes-here ()
   "Return the record of the file that the current buffer visits, or nil.
-So it is if all of its changes were reviewed."
+Return nil also if all of its changes were reviewed."
   (seq-find (lambda (record)
               (and (gemini-companion-changes-file-unreviewed record)
                    (gemini-companion-names-visited-here-p
@@ -298,8 +298,8 @@ A CLI may report a write that Emacs has already found in the file."
            :key #'gemini-companion-changes--write-edit))
 
 (defun gemini-companion-changes--forget-write (record write)
-  "Let RECORD be as before WRITE, and return non-nil.
-If it was set since, do nothing and return nil."
+  "Restore the state of RECORD before WRITE, and return non-nil.
+If RECORD was set since WRITE, do nothing and return nil."
   (pcase (gemini-companion-changes-file-previous record)
     ((and `(,version ,weave ,facts)
           (guard (and (eq write (car (gemini-companion-changes-file-writes record)))
@@ -310,9 +310,9 @@ If it was set since, do nothing and return nil."
      t)))
 
 (defun gemini-companion-changes--shown (edit before after)
-  "Return the hunks of EDIT that the list displays, with their regions.
+  "Return the hunks of EDIT that the overview displays, with their regions.
 The value is an alist of lists.  A region is where the lines BEFORE and AFTER
-differ; there is none if only the byte order mark or the last newline does.  The
+differ; a hunk of only the byte order mark or the last newline has none.  The
 value is nil if the hunks are unknown, or not those between BEFORE and AFTER."
   (unless (gemini-companion-edit-open-p edit)
     (let ((shown (mapcar (lambda (hunk)
@@ -339,8 +339,9 @@ value is nil if the hunks are unknown, or not those between BEFORE and AFTER."
 
 (defun gemini-companion-changes--regions (hunk before after)
   "Return the regions of HUNK in which the lines BEFORE and AFTER differ, a list.
-In a hunk, a text of a byte order mark only has a line.  With that mark, or line
-ends that the CLI does not see, it may have lines that are the same here."
+In a hunk, a text that is only a byte order mark has one line.  A hunk may
+include lines that are equal in BEFORE and AFTER, if they differ by that mark or
+by line ends that the CLI does not see."
   (cl-flet ((index (line lines)
               (min (1- line) (length lines))))
     (let ((old (index (gemini-companion-hunk-old hunk) before))
@@ -358,8 +359,8 @@ ends that the CLI does not see, it may have lines that are the same here."
 
 (defun gemini-companion-changes--with-hunks (shown hunks facts)
   "Return SHOWN with lists of hunks in place of regions.
-The first ones of HUNKS are those of the regions, in order.  What has no lines
-has the hunks FACTS."
+HUNKS begin with the hunks of the regions, in order.  A hunk without lines gets
+the hunks FACTS."
   (mapcar (pcase-lambda (`(,hunk . ,regions))
             (cons hunk (if regions
                            (mapcar (lambda (_) (pop hunks)) regions)
@@ -370,7 +371,7 @@ has the hunks FACTS."
   "Return WEAVE after EDIT has made AFTER of BEFORE, and its hunks, a cons.
 WEAVE is nil for a file without one.  For ACCEPTED and REGIONS, see
 `gemini-companion-weave-write'.  A wrong mark would stay: if the lines are not
-those that were written, that is recorded, and a new weave begins."
+the lines that were written, record an error, and begin a new weave."
   (let ((write (lambda (weave)
                  (gemini-companion-weave-write weave edit before after
                                                :accepted accepted
@@ -391,7 +392,7 @@ those that were written, that is recorded, and a new weave begins."
 
 (defun gemini-companion-changes--facts-after (record edit weave hunks)
   "Return the facts of RECORD after EDIT, and its hunks of facts, a cons.
-WEAVE is that of RECORD after EDIT, whose HUNKS have lines."
+WEAVE is the weave of RECORD after EDIT, whose HUNKS have lines."
   (let* ((marks (eq 'marks gemini-companion-after-write))
          (before (gemini-companion-content-format
                   (gemini-companion-edit-content edit)))
@@ -411,7 +412,7 @@ WEAVE is that of RECORD after EDIT, whose HUNKS have lines."
           (and used (list used)))))
 
 (defun gemini-companion-changes--decided (record)
-  "Note that RECORD was set: by a write, or by a decision of the user."
+  "Record that a write, or a decision of the user, has changed RECORD."
   (cl-incf (gemini-companion-changes-file-version record))
   (setf (gemini-companion-changes-file-unreviewed record)
         (seq-some (lambda (write)
@@ -441,7 +442,7 @@ files take more than %d MB"
                      (/ gemini-companion-changes--most-bytes 1024 1024))))))))
 
 (defun gemini-companion-changes--before (edit)
-  "Return the text that the file of EDIT had, or nil if it was not kept."
+  "Return the text that the file of EDIT had, or nil if it was not recorded."
   (cond ((gemini-companion-edit-new-p edit) "")
         ((gemini-companion-edit-known-p edit)
          (gemini-companion-content-text-shown
@@ -449,9 +450,9 @@ files take more than %d MB"
 
 (defun gemini-companion-changes--written (edit)
   "Return the lines that EDIT has written, as its file has them.
-It is a cons of these and nil.  If the user has accepted other lines than the
-file has, as those are of the CLI or of a formatter, it is a cons of the
-accepted lines and of the lines of the file."
+The value is a cons of these lines and nil.  If the user has accepted other
+lines than the file has, since the CLI or a formatter has changed them, it is a
+cons of the accepted lines and the lines of the file."
   (let* ((lines (gemini-companion-changes--lines (gemini-companion-edit-after edit)))
          (content (gemini-companion-edit-texts-now edit))
          (now (and content (gemini-companion-changes--lines
@@ -463,7 +464,7 @@ accepted lines and of the lines of the file."
           (t (cons lines now)))))
 
 (defun gemini-companion-changes--alone-p (edit)
-  "Return non-nil if what the file of EDIT has now was not written by the user.
+  "Return non-nil if the current text of the file of EDIT is not by the user.
 EDIT was accepted in Emacs, which has not saved the file since."
   (and (gemini-companion-edit-accepted-p edit)
        (not (gemini-companion-edit-reported edit))
@@ -492,13 +493,13 @@ EDIT was accepted in Emacs, which has not saved the file since."
 (defun gemini-companion-changes-update (record)
   "Compute the changes of RECORD again from the current text, and return them.
 The value is a list of `gemini-companion-weave-change's, in order, whose edits
-are the last one first.  If the file is gone, or cannot be read, it is nil."
+begin with the last one.  If the file is missing or unreadable, it is nil."
   (gemini-companion-garbage-later
     (gemini-companion-changes--update record)))
 
 (defun gemini-companion-changes--update (record)
   "Compute the changes of RECORD again, as `gemini-companion-changes-update' does.
-Also set which edits of RECORD are undone, apply what was noted, and call
+Also set which edits of RECORD are undone, apply the noted undos, and call
 `gemini-companion-changes-functions'."
   (let* ((buffer (gemini-companion-changes-buffer record))
          (wanted (and (memq record gemini-companion-changes--files)
@@ -521,9 +522,9 @@ Also set which edits of RECORD are undone, apply what was noted, and call
     (gemini-companion-changes-file-known record)))
 
 (defun gemini-companion-changes-seen (record buffer)
-  "Return the `gemini-companion-changes-seen' of RECORD now, or nil.
-It is that of the text of BUFFER, which visits the file, or of the file if
-BUFFER is nil.  Return nil if that cannot be read."
+  "Return the current `gemini-companion-changes-seen' of RECORD, or nil.
+It is about the text of BUFFER, which visits the file, or about the file if
+BUFFER is nil.  Return nil if that text cannot be read."
   (let ((key (gemini-companion-changes--key record buffer)))
     (or (cl-find key (gemini-companion-changes-file-seen record)
                  :key #'gemini-companion-changes-seen-key :test #'equal)
@@ -579,7 +580,7 @@ KEY is its key."
       changes)))
 
 (defun gemini-companion-changes-set-visited (record buffer changes)
-  "Let the lines of CHANGES of RECORD be as BUFFER has them.
+  "Set the lines of CHANGES of RECORD to the lines as BUFFER decodes them.
 BUFFER visits the file of RECORD, or is nil."
   (when buffer
     (with-current-buffer buffer
@@ -593,7 +594,7 @@ BUFFER visits the file of RECORD, or is nil."
 
 (defun gemini-companion-changes--converted (facts changes)
   "Return the change by which CLIs have converted a file with FACTS, or nil.
-What a hunk of CHANGES, which have lines, has done to them is left out."
+Omit conversions by hunks of CHANGES, which have lines."
   (when-let* ((hunks (seq-difference
                       (gemini-companion-facts-hunks facts)
                       (seq-mapcat #'gemini-companion-weave-change-hunks changes)
@@ -620,8 +621,8 @@ BUFFER is the current one by default, and may have been killed."
         (gemini-companion-changes-update record)))))
 
 (defun gemini-companion-changes-text (record)
-  "Return the text now of the file of RECORD, of its buffer or else on disk.
-Return nil if it is gone, or cannot be read."
+  "Return the current text of the file of RECORD: of its buffer, or else on disk.
+Return nil if the file is missing or unreadable."
   (if-let* ((buffer (gemini-companion-changes-buffer record)))
       (gemini-companion-revert-text buffer)
     (when-let* ((content (gemini-companion-changes--content record)))
@@ -629,7 +630,7 @@ Return nil if it is gone, or cannot be read."
 
 (defun gemini-companion-changes--content (record)
   "Return the content that the file of RECORD has, or nil if it cannot be read.
-It is read as by the CLI that has written it last."
+It is read as the CLI reads it that has written the file last."
   (let ((path (gemini-companion-changes-path record)))
     (and (equal (gemini-companion-changes-file-name record)
                 (gemini-companion-text-true-name path))
@@ -671,7 +672,7 @@ All of them have a newline."
          record (gemini-companion-changes-buffer record))))))
 
 (defun gemini-companion-changes--set-states (record buffer)
-  "Set what of the edits of RECORD is undone in its file now.
+  "Set the file states and the undone hunks of the edits of RECORD.
 BUFFER visits that file, or is nil."
   (let* ((path (gemini-companion-changes-path record))
          (exists (gemini-companion-text-attributes path))
@@ -690,7 +691,7 @@ BUFFER visits that file, or is nil."
 
 (defun gemini-companion-changes--state (record write exists seen unsaved)
   "Return the file state of the edit of WRITE, and its undone hunks, a cons.
-RECORD is that of its file, which EXISTS or not.  SEEN is what is in the buffer
+RECORD is the record of its file, which EXISTS or not.  SEEN is what is in the buffer
 UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
   (let* ((edit (gemini-companion-changes--write-edit write))
          (all (mapcar #'car (gemini-companion-changes--write-shown write)))
@@ -715,8 +716,8 @@ UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
 
 (defun gemini-companion-changes--undone (write seen)
   "Return the hunks of the edit of WRITE, as shown, that are undone in SEEN.
-Return `all' if all are.  One that is not recorded, as the CLI has left the last
-newline as it was, counts as undone if others are recorded."
+Return `all' if all hunks are undone.  A hunk may be unrecorded, if the CLI has
+not changed the last newline; it counts as undone if other hunks are recorded."
   (let* ((shown (gemini-companion-changes--write-shown write))
          (states (gemini-companion-changes-seen-states seen))
          (undone (seq-remove (lambda (hunk)
@@ -766,7 +767,7 @@ Undoing in the buffer of the file makes them changes again."
 
 (defun gemini-companion-changes-set-kept (record hunks kept)
   "Record that HUNKS of RECORD are KEPT, or not any more.
-In Emacs' undo, let that be undone, and update the changes."
+The undo of Emacs can take this back.  Update the changes."
   (dolist (hunk hunks)
     (unless (eq t (gemini-companion-weave-hunk-reviewed hunk))
       (setf (gemini-companion-weave-hunk-reviewed hunk) (and kept 'kept))))
@@ -795,8 +796,8 @@ Return `some' if some of them do, or else nil."
 (defun gemini-companion-changes-by (record changes predicate)
   "Return what edits that satisfy PREDICATE did in CHANGES of RECORD.
 CHANGES are some of the last update, in order, left or decided; what other edits
-did there stays.  The value is CHANGES if that is all, or else a list of new
-ones, which have the hunks of these edits."
+did there is omitted.  The value is CHANGES if nothing is omitted, or else a
+list of new changes, which have the hunks of these edits."
   (let* ((own-p (lambda (hunk)
                   (funcall predicate (gemini-companion-weave-hunk-edit hunk))))
          (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
@@ -838,7 +839,7 @@ ones, which have the hunks of these edits."
     (gemini-companion-changes-seen-weave seen)))
 
 (defun gemini-companion-changes-kept-and-undone (record)
-  "Return what CLIs have written to RECORD's file that is kept or undone.
+  "Return the kept and the undone changes of CLIs in RECORD's file.
 The value is a list of `gemini-companion-weave-decided's, in order; the edits of
 each begin with the last one.  Elements of one turn do not overlap.  Lines in or
 beside a change that is left are omitted."
@@ -866,7 +867,7 @@ beside a change that is left are omitted."
         decided))))
 
 (defun gemini-companion-changes--sort-edits (record change)
-  "Let the edits of CHANGE of RECORD be in order, the last one first."
+  "Sort the edits of CHANGE of RECORD, the last one first."
   (setf (gemini-companion-weave-change-edits change)
         (seq-filter (lambda (written)
                       (memq written (gemini-companion-weave-change-edits change)))
@@ -921,15 +922,15 @@ Omit the lines that the file had before the first edit."
     (gemini-companion-weave-of-others look)))
 
 (defun gemini-companion-changes-current-p (record change)
-  "Return non-nil if CHANGE is one of RECORD, left or decided, at the last update."
+  "Return non-nil if RECORD had CHANGE, left or decided, at the last update."
   (member change
           (if (gemini-companion-weave-decided-p change)
               (gemini-companion-changes-kept-and-undone record)
             (gemini-companion-changes-file-known record))))
 
 (defun gemini-companion-changes-unkeep-change (record decided)
-  "Let DECIDED, which is kept, be a change of RECORD that is left.
-Return non-nil if it is; what was accepted before it was written stays so."
+  "Make DECIDED, which is kept, a change of RECORD that is left again.
+Return nil if it was accepted before it was written: then it stays kept."
   (let ((hunks (gemini-companion-weave-change-hunks decided)))
     (gemini-companion-changes-set-kept record hunks nil)
     (gemini-companion-changes-decided 'unkept record hunks)
@@ -942,7 +943,7 @@ Return non-nil if it is; what was accepted before it was written stays so."
 
 (defun gemini-companion-changes-with-end (text was format)
   "Return TEXT with a newline at its end as FORMAT has it.
-WAS is the text before: a last line that was there without one, and is last no
+WAS is the previous text: a last line that was there without one, and is last no
 more, has one already."
   (let ((open (gemini-companion-format-open format))
         (now (not (string-suffix-p "\n" text))))
@@ -952,8 +953,8 @@ more, has one already."
           (t (concat text "\n")))))
 
 (defun gemini-companion-changes-back-p (record hunks)
-  "Return non-nil if one of HUNKS of RECORD, which were undone, is there again.
-So it is if its CLI has written the same again."
+  "Return non-nil if one of the undone HUNKS of RECORD is in the file again.
+This happens if its CLI has written the same text again."
   (when (memq record gemini-companion-changes--files)
     (when (gemini-companion-changes-file-noted record)
       (gemini-companion-changes-update record))
@@ -968,8 +969,8 @@ So it is if its CLI has written the same again."
 
 (defun gemini-companion-changes-of (edit &optional hunk)
   "Return the record of EDIT's file, and which of its hunks EDIT has written.
-If HUNK, one of `gemini-companion-edit-hunks', is non-nil, they are only those
-of it.  The value is a cons, or nil if nothing is recorded of EDIT."
+If HUNK, one of `gemini-companion-edit-hunks', is non-nil, return only the hunks
+of HUNK.  The value is a cons, or nil if nothing is recorded of EDIT."
   (if (null hunk)
       (gemini-companion-changes--hunks edit)
     (when-let* ((record (gemini-companion-changes--find edit))
@@ -986,8 +987,8 @@ of it.  The value is a cons, or nil if nothing is recorded of EDIT."
                 (seq-take writes (1+ (seq-position writes write #'eq))))))
 
 (defun gemini-companion-changes-there (seen hunks)
-  "Return those of HUNKS that SEEN has, or had before later ones.
-Undoing the others does nothing, so taking that back does not bring them back."
+  "Return those of HUNKS that SEEN has, or had before later hunks.
+Undoing the other hunks does nothing, so taking it back restores none of them."
   (seq-filter (lambda (hunk)
                 (memq (gethash hunk (gemini-companion-changes-seen-states seen))
                       '(there partly superseded)))
@@ -995,7 +996,7 @@ Undoing the others does nothing, so taking that back does not bring them back."
 
 (defun gemini-companion-changes-set-undone (record hunks seen)
   "Record that the user has undone HUNKS of RECORD, and update its changes.
-SEEN is the `gemini-companion-changes-seen' of the text before."
+SEEN is the `gemini-companion-changes-seen' of the previous text."
   (gemini-companion-changes--set-undone
    record hunks t (gemini-companion-changes-seen-lines seen)
    (gemini-companion-changes-seen-format seen))
@@ -1005,7 +1006,8 @@ SEEN is the `gemini-companion-changes-seen' of the text before."
 
 (defun gemini-companion-changes-set-back (record hunks &optional bytes)
   "Record that HUNKS of RECORD, which were undone, are in its file again.
-Look at the file.  BYTES are those that it has, or will have soon, if known."
+Read the file.  BYTES are its bytes, or the bytes that it will soon have, if
+known."
   (when-let* ((lines (if bytes
                          (gemini-companion-changes-lines-of-content
                           (gemini-companion-edit-texts-with
@@ -1018,8 +1020,9 @@ Look at the file.  BYTES are those that it has, or will have soon, if known."
    record (gemini-companion-changes-buffer record)))
 
 (defun gemini-companion-changes-without (record changes lines)
-  "Return LINES of RECORD's file now without CHANGES, some of its last update.
-A line that is last then has a newline if the file would have one."
+  "Return LINES, the current lines of RECORD's file, with CHANGES undone.
+CHANGES are some of the last update.  The last line of the value has a newline if
+the file would have one."
   (let* ((without (gemini-companion-lines-without changes lines))
          (last (1- (length without)))
          (open (gemini-companion-format-open
@@ -1082,7 +1085,7 @@ changes left.  The function is added to the local hook, which runs first."
     (setq gemini-companion-changes--saving (cons record (car now)))))
 
 (defun gemini-companion-changes--after-save ()
-  "Let what hooks have done to lines of a CLI be the CLI's."
+  "Attribute to the CLI what hooks have changed in its lines."
   (pcase gemini-companion-changes--saving
     (`(,record . ,before)
      (setq gemini-companion-changes--saving nil)
@@ -1096,7 +1099,7 @@ changes left.  The function is added to the local hook, which runs first."
 
 (defun gemini-companion-changes--follow-name ()
   "Let the record of the file of the current buffer follow its new name.
-Where the file with the old name is still there, the record stays with that."
+If the file with the old name still exists, the record stays with that file."
   (when-let* ((file (and buffer-file-name (gemini-companion-names-file)))
               (true-name (gemini-companion-text-true-name file))
               (record (seq-find
@@ -1120,15 +1123,16 @@ Where the file with the old name is still there, the record stays with that."
 ;; would keep the machine awake.  So a file is asked when the user turns to it.
 
 (defconst gemini-companion-changes--slow 0.05
-  "Seconds after which a device that has not told the stamp of a file is slow.")
+  "Seconds within which a device must return the stamp of a file; else it is slow.")
 
 (defconst gemini-companion-changes--rest 1000
-  "How many times as long as a slow device took it is not asked again.
-A busy machine may have been slow once; a host that is gone takes long.")
+  "Factor for the time in which a slow device is not asked again.
+That time is this factor times the time that the device has taken.  A busy
+machine may be slow once; a host that is gone takes long.")
 
 (defvar gemini-companion-changes--slow-devices nil
   "The devices that were slow, such as those of other hosts.
-An alist from each to the time, a float, until which it is not asked again.")
+An alist from a device to the time, a float, until which it is not asked again.")
 
 (defun gemini-companion-changes--slow-p (record)
   "Return non-nil if the device of the file of RECORD was slow lately."
@@ -1166,8 +1170,8 @@ the buffer records."
         (verify-visited-file-modtime buffer))))
 
 (defun gemini-companion-changes--compare (record)
-  "Look at the file of RECORD if others have written or deleted it.
-Revert its buffer; if that has unsaved text, report once how to merge it."
+  "Update RECORD if others have written or deleted its file.
+Revert its buffer; if the buffer has unsaved text, report once how to merge it."
   (let ((stamp (gemini-companion-changes--stamp record)))
     (unless (equal stamp (gemini-companion-changes-file-stamp record))
       (setf (gemini-companion-changes-file-stamp record) stamp)
@@ -1175,7 +1179,7 @@ Revert its buffer; if that has unsaved text, report once how to merge it."
       (gemini-companion-changes-update record))))
 
 (defun gemini-companion-changes--compare-all ()
-  "Compare each file that is visited, or that has something to review."
+  "Compare each file that a buffer visits, or that has changes to review."
   (dolist (record gemini-companion-changes--files)
     (when (or (gemini-companion-changes-file-unreviewed record)
               (gemini-companion-changes-buffer record))
@@ -1210,8 +1214,8 @@ Revert its buffer; if that has unsaved text, report once how to merge it."
 
 (defun gemini-companion-changes--compare-at-end (_session state)
   "Compare all files at the end of a turn: STATE is the state of a CLI.
-A CLI may have deleted files that it made for its turn only, and agents in the
-background and programs that it has run may have written others."
+A CLI may have deleted its temporary files, and its background agents and the
+programs that it has run may have written other files."
   (when (eq state 'ready)
     (gemini-companion-changes--compare-all)))
 
@@ -1242,7 +1246,7 @@ background and programs that it has run may have written others."
   (mapc #'gemini-companion-changes--drop gemini-companion-changes--files))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))
-  "Return a text for the mode line if there is a change left, or nil."
+  "Return the number of changes left for the mode line, or nil without any."
   (when-let* ((count (gemini-companion-changes-left)))
     (cons (format "~%d" count)
           "~: changes of a CLI that you have not kept or undone")))

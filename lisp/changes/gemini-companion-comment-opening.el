@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; A comment on a turn belongs to no line of a file.  It is the opening: the text that
-;; begins the next prompt with comments for that CLI.  A CLI has at most one opening,
-;; which is removed when the prompt was sent.
+;; A comment on a turn does not belong to a line of a file.  It is the opening: the
+;; text that begins the next prompt with comments for that CLI.  A CLI has at most one
+;; opening, which is removed when the prompt is sent.
 
 ;;; Code:
 

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The user comments on lines, and sends the comments to a CLI.  The same command makes them in the
-;; overview, in a review and in a file.
+;; The user comments on lines, and sends the comments to a CLI.  The same command
+;; comments in the overview, in a review and in a file.
 ;;
 ;; A comment is anchored to lines of a text: the proposal while it awaits an answer,
 ;; then the file.  In a buffer with that text, an overlay follows the lines and
@@ -64,7 +64,7 @@
 ;;;; State
 
 (defvar gemini-companion-comment--count 0
-  "How many comments were made in this Emacs.")
+  "Number of comments that were made in this Emacs.")
 
 (cl-defstruct (gemini-companion-comment
                (:noinline t)
@@ -72,22 +72,22 @@
                (:copier nil))
   "A comment of the user on lines of a file, or on a file.
 FILE is its true name, and PATH its name as the CLI sent it or Emacs has
-it.  SESSION is the CLI to tell, or nil if none is known.  EDIT is the
-proposal that it is on while that awaits an answer, or nil.
+it.  SESSION is the CLI to which it is sent, or nil if none is known.  EDIT is
+the proposal on which it was made while that awaits an answer, or nil.
 
 SIDE is `after' for lines that the file or the proposal has, and `before'
-for removed ones.  LINES are these lines, a list of strings without newlines;
-it is nil for a comment on the file.  FIRST is the number of the first one
-when it was seen last, from 1 on, or nil if the lines are gone.  ABOVE and
+for removed lines.  LINES are these lines, a list of strings without newlines;
+it is nil for a comment on the file.  FIRST is the last known number of the
+first line, from 1 on, or nil if the lines are gone.  ABOVE and
 BELOW are up to three lines around them then, the nearest first, and ALONE is
-non-nil if no other lines were equal to LINES; else DIGEST is that of the whole
-text, and KNOWN what the record of the file knows them by, if it has them, see
-`gemini-companion-weave-identities'.  OVERLAY is on them in a buffer that has
-the text, or nil.
+non-nil if no other lines were equal to LINES.  Otherwise, DIGEST is the digest
+of the whole text, and KNOWN are the identities of the lines in the record of
+the file, if it has them, see `gemini-companion-weave-identities'.  OVERLAY is
+on the lines in a buffer that has the text, or nil.
 
 TEXT is the comment.  GOING is non-nil while a prompt with it is on its way to
-the CLI.  SENT is the time when that was submitted, and COPIED when it was
-added to the kill ring instead, in seconds, or nil."
+the CLI.  SENT is the time when the prompt was submitted, and COPIED the time
+when it was added to the kill ring instead, in seconds, or nil."
   file path session edit side lines first above below alone digest known overlay
   text going sent copied
   (number (cl-incf gemini-companion-comment--count)
@@ -97,11 +97,11 @@ added to the kill ring instead, in seconds, or nil."
   "The comments on files, the last one first.")
 
 (defvar gemini-companion-comment--times nil
-  "When comments were sent: a list of (SESSION . SECONDS), the last one first.")
+  "Times when comments were sent: a list of (SESSION . SECONDS), the last first.")
 
 (defvar gemini-companion-comment-functions nil
   "Functions called with a comment that was made, edited, removed or sent.
-It is nil for a text that begins a prompt with comments.")
+The argument is nil after a change of the opening of a prompt.")
 
 (defun gemini-companion-comments ()
   "Return the comments on files, in the order in which they were made."
@@ -118,8 +118,8 @@ Include the comments on open proposals."
 
 (defun gemini-companion-comments-of-file (file)
   "Return the comments on FILE, a true name, in the order of lines.
-On the same line, removed ones come first, and then the comment that was
-made first."
+On the same line, comments on removed lines come first, and then the comment
+that was made first."
   (let ((comments (seq-filter (lambda (comment)
                                 (equal file (gemini-companion-comment-file comment)))
                               (gemini-companion-comments))))
@@ -131,7 +131,7 @@ made first."
 
 (defun gemini-companion-comment--file-of-edit (edit)
   "Return the true name of the file that EDIT has written or is to write.
-If the file was renamed in Emacs since, that is the new one."
+If Emacs has renamed the file since, return the new name."
   (if-let* ((record (gemini-companion-changes-with-edit edit)))
       (gemini-companion-changes-file-name record)
     (gemini-companion-edit-true-name edit)))
@@ -141,7 +141,7 @@ If the file was renamed in Emacs since, that is the new one."
   (eq 'before (gemini-companion-comment-side comment)))
 
 (defun gemini-companion-comment-times (session)
-  "Return when comments were sent to the CLI of SESSION, the last time first.
+  "Return the times when comments were sent to the CLI of SESSION, the last first.
 The value is a list of seconds; the comments may have been removed."
   (cl-loop for (other . time) in gemini-companion-comment--times
            when (gemini-companion-session-same-p session other)
@@ -182,7 +182,7 @@ Move the comments on a proposal that has ended to its file."
   (gemini-companion-comment--report comment))
 
 (defun gemini-companion-comment--report (comment)
-  "Report to others that COMMENT has changed."
+  "Report that COMMENT has changed."
   (run-hook-with-args 'gemini-companion-comment-functions comment)
   (let ((file (gemini-companion-comment-file comment)))
     (dolist (edit (gemini-companion-comment--open-edits file))
@@ -201,7 +201,7 @@ Move the comments on a proposal that has ended to its file."
   (gemini-companion-comment--changed comment))
 
 (defun gemini-companion-comment--remove (comment)
-  "Remove COMMENT.  Its text is in the kill ring."
+  "Remove COMMENT, and add its text to the kill ring."
   (when (gemini-companion-comment-text comment)
     (kill-new (gemini-companion-comment-text comment)))
   (if-let* ((edit (gemini-companion-comment-edit comment)))
@@ -214,7 +214,7 @@ Move the comments on a proposal that has ended to its file."
 
 (defun gemini-companion-comment-now (comment)
   "Return the number of the first line of COMMENT, or nil if its lines are gone.
-Removed lines are counted as before they were removed."
+Removed lines are counted in the text before their removal."
   (let ((overlay (gemini-companion-comment-overlay comment)))
     (if (and (gemini-companion-comment-first comment)
              (gemini-companion-comment--live-p comment))
@@ -229,7 +229,7 @@ The buffer of a file has no lines that were removed."
            (eq 'after (gemini-companion-comment-side comment)))))
 
 (defun gemini-companion-comment--set-anchor (comment lines first)
-  "Record that COMMENT is on its lines at FIRST in LINES, and what is around.
+  "Record that COMMENT is on its lines at FIRST in LINES, and the lines around it.
 LINES is a vector of strings with newlines."
   (let* ((count (length (gemini-companion-comment-lines comment)))
          (end (+ first count -1))
@@ -257,15 +257,15 @@ LINES is a vector of strings with newlines."
                   (gemini-companion-changes-file-weave record) index count))))))))
 
 (defvar gemini-companion-comment--followers nil
-  "The last value of the function of this name, and what it is for.
+  "The last value of the function of this name, and its arguments.
 It is a list (RECORD VERSION LINES VALUE).  Several comments on a file are
-looked for in the same lines.")
+searched for in the same lines.")
 
 (defun gemini-companion-comment--followers (comment lines)
   "Return (RECORD FROM-RECORD . TO-RECORD) for COMMENT in LINES, or nil.
-RECORD is that of the file, which has LINES now; for the functions, see
+RECORD is the record of the file, which has LINES now; for the functions, see
 `gemini-companion-changes-followers'.  The value is nil if LINES are of an
-edit or a proposal, which no record knows."
+edit or a proposal, which no record has."
   (when-let* (((null (gemini-companion-comment-edit comment)))
               (record (gemini-companion-changes-of-file
                        (gemini-companion-comment-file comment))))
@@ -308,8 +308,8 @@ QUOTED are lines without newlines."
   (string-remove-suffix "\n" line))
 
 (defun gemini-companion-comment--fits-p (comment lines first)
-  "Return non-nil if LINES have what was around COMMENT also around FIRST.
-With fewer than three lines there, the text began or ended."
+  "Return non-nil if the lines around FIRST in LINES are those around COMMENT.
+If COMMENT had fewer than three lines there, the text must begin or end."
   (let* ((above (gemini-companion-comment-above comment))
          (below (gemini-companion-comment-below comment))
          (beg (- first 1 (length above)))
@@ -323,9 +323,9 @@ With fewer than three lines there, the text began or ended."
   "Return the number of the first line of COMMENT in LINES, or nil.
 LINES is a vector of strings with newlines.  If no other lines were equal to
 those of COMMENT, a single match is the position.  Otherwise compare OLD, the
-lines that LINES have replaced at once, if these are known, the record of the
-file, and the lines around each match.  If several matches fit, return nil.
-WAS is the number in OLD, by default that at which the lines were seen last."
+lines that LINES have replaced, if these are known, the record of the file, and
+the lines around each match.  If several matches fit, return nil.  WAS is the
+number in OLD, by default the last known number."
   (let ((matches (gemini-companion-comment--matches comment lines))
         (first (gemini-companion-comment-first comment)))
     (cond
@@ -349,8 +349,8 @@ WAS is the number in OLD, by default that at which the lines were seen last."
 
 (defun gemini-companion-comment--followed (comment old new &optional was)
   "Return the number of the first line of COMMENT in NEW, `none' or nil.
-NEW has replaced OLD, where COMMENT was at WAS, by default where it was seen
-last.  The value is `none' if NEW does not have its lines, and nil if that is
+NEW has replaced OLD, where COMMENT was at WAS, by default the last known
+number.  The value is `none' if NEW does not have its lines, and nil if that is
 not certain."
   (let ((first (or was (gemini-companion-comment-first comment)))
         (quoted (gemini-companion-comment-lines comment)))
@@ -361,8 +361,8 @@ not certain."
         (if (integerp index) (1+ index) index)))))
 
 (defun gemini-companion-comment--recorded (comment lines)
-  "Return where LINES, the file now, has COMMENT by the record of the file.
-Return nil if there is none, or if the record does not have these lines."
+  "Return the position of COMMENT in LINES, the file now, by its record, or nil.
+Return nil if there is no record, or if it does not have these lines."
   (pcase (and (gemini-companion-comment-known comment)
               (gemini-companion-comment--followers comment lines))
     (`(,record ,from-record . ,_)
@@ -374,9 +374,9 @@ Return nil if there is none, or if the record does not have these lines."
 
 (defun gemini-companion-comment--lose (comment old new &optional was)
   "Record that the lines of COMMENT are not found in NEW, after OLD.
-OLD may be nil, and WAS is the number there, by default where they were seen
-last.  If NEW has lines like them, and nobody can tell which ones these are,
-the record of the file must not tell it later: it takes one of them."
+OLD may be nil, and WAS is the number there, by default the last known number.
+If NEW has several lines like them, it is unknown which are meant.  Then the
+record of the file must not decide later, since it would choose one of them."
   (unless (eq 'none (and old (gemini-companion-comment--followed comment old new was)))
     (when (gemini-companion-comment--matches comment new)
       (setf (gemini-companion-comment-known comment) nil))))
@@ -397,7 +397,7 @@ COMMENT.  Return nil if its lines are not there, or for a comment on a file."
 
 (defun gemini-companion-comment--live-p (comment)
   "Return non-nil if an overlay follows the lines of COMMENT.
-Where these were deleted, it is empty, and before a line that may be like them."
+If the lines were deleted, the overlay is empty, even if equal lines follow it."
   (let ((overlay (gemini-companion-comment-overlay comment)))
     (and overlay
          (overlay-buffer overlay)
@@ -406,11 +406,11 @@ Where these were deleted, it is empty, and before a line that may be like them."
              (equal '("") (gemini-companion-comment-lines comment))))))
 
 (defun gemini-companion-comment-positions (file after before)
-  "Return where the comments on FILE, a true name, are, (KEY . COMMENT)s.
+  "Return the positions of the comments on FILE, a true name: (KEY . COMMENT)s.
 AFTER and BEFORE are the lines with the changes and without them, vectors.
 KEY is as for `gemini-companion-comment--key', or nil for a comment whose
 lines are in neither text, or that is on FILE as a whole.  Lines that the CLI
-had written may have been removed, and removed ones may be there again."
+had written may have been removed, and removed lines may have been restored."
   (mapcar (lambda (comment)
             (let* ((side (gemini-companion-comment-side comment))
                    (other (if (eq side 'after) 'before 'after))
@@ -424,9 +424,9 @@ had written may have been removed, and removed ones may be there again."
           (gemini-companion-comments-of-file file)))
 
 (defun gemini-companion-comment-positions-of-edit (edit)
-  "Return where the comments on EDIT are, a list of (KEY . COMMENT).
+  "Return the positions of the comments on EDIT, a list of (KEY . COMMENT).
 They are in the order in which they were made.  While EDIT awaits an answer,
-those on its file follow, if it has their lines.  For KEY, see
+the comments on its file follow, if EDIT has their lines.  For KEY, see
 `gemini-companion-comment--key'."
   (let ((file (gemini-companion-edit-true-name edit)))
     (append
@@ -447,7 +447,7 @@ those on its file follow, if it has their lines.  For KEY, see
            (gemini-companion-edit-texts-original edit)))))))))
 
 (defun gemini-companion-comment--positions-on-edit (edit)
-  "Return where the comments are that were made on EDIT, (KEY . COMMENT)."
+  "Return the positions of the comments made on EDIT: (KEY . COMMENT)s."
   (mapcar (lambda (comment)
             (let ((first (gemini-companion-comment-now comment)))
               (cons (and first
@@ -459,8 +459,8 @@ those on its file follow, if it has their lines.  For KEY, see
           (reverse (gemini-companion-edit-comments edit))))
 
 (defun gemini-companion-comment--last (comment first)
-  "Return the number of the last line of COMMENT, whose first one is FIRST.
-In a proposal that the user edits, its lines may have become more or fewer."
+  "Return the number of the last line of COMMENT, whose first line is FIRST.
+In a proposal that the user edits, the number of its lines may have changed."
   (let ((overlay (gemini-companion-comment-overlay comment)))
     (if (gemini-companion-comment--live-p comment)
         (max first (gemini-companion-text-line (overlay-buffer overlay)
@@ -481,7 +481,7 @@ In a proposal that the user edits, its lines may have become more or fewer."
 
 (defun gemini-companion-comment-state-of-edit (edit)
   "Return a value that differs, by `equal', after a change of comments on EDIT.
-The comments on the file of EDIT count."
+Comments on the file of EDIT count as well."
   (list (gemini-companion-comment--state-of (gemini-companion-edit-comments edit))
         (gemini-companion-comment-state (gemini-companion-comment--file-of-edit edit))))
 
@@ -554,7 +554,7 @@ Insert comments on folded lines at the top, with the numbers of the lines."
 
 (defun gemini-companion-comment--shown (position)
   "Return the text of POSITION, (KEY . COMMENT), as it is displayed.
-Of several lines, it has the numbers."
+The text of a comment on several lines has their numbers."
   (pcase-let ((`(,key . ,comment) position))
     (concat ">> "
             (when (consp (cdr key))
@@ -592,8 +592,8 @@ for any other line, one of `after' and its number in the proposal."
 
 (defun gemini-companion-comment--line-key ()
   "Return the key of a comment on the line of a diff at point, or nil.
-On a removed line that others replace, these are meant: the command that goes
-to the next change goes to its first line."
+On a removed line with a replacement, return the key of the replacement: the
+command that goes to the next change goes to the first line of the change."
   (let ((key (gemini-companion-comment--key-of-line)))
     (if (eq 'before (car key))
         (gemini-companion-comment--hunk-key
@@ -602,8 +602,8 @@ to the next change goes to its first line."
 
 (defun gemini-companion-comment--region-key (edit-here)
   "Return the key of a comment on the lines of the region in a diff, or nil.
-Of removed lines and others, the others count: the CLI has written those.
-EDIT-HERE is a function that returns the edit at point: only lines of that
+If the region has lines that the CLI has written, removed lines do not count.
+EDIT-HERE is a function that returns the edit at point: only lines of the edit
 at the end of the region count."
   (pcase-let* ((`(,beg . ,end) (gemini-companion-comment--region))
                (edit (save-excursion (goto-char end) (funcall edit-here)))
@@ -639,17 +639,17 @@ first character; it may be of another edit."
   "Return the key of a comment on the lines from FIRST to LAST of SIDE.
 It is a cons (SIDE . LINES).  LINES is a number, or a cons (FIRST . LAST) for
 several lines.  SIDE is `before' for removed lines, which are counted in the
-text before, or `after' for others, which are counted in the text after."
+text before, or `after' for other lines, which are counted in the text after."
   (cons side (if (= first last) first (cons first last))))
 
 (defun gemini-companion-comment--ends (lines)
-  "Return (FIRST . LAST) for LINES of a key, which are a number or that."
+  "Return (FIRST . LAST) for LINES of a key, a number or (FIRST . LAST)."
   (if (consp lines) lines (cons lines lines)))
 
 (defun gemini-companion-comment-insert-with-lines (position lines)
   "Insert POSITION, (KEY . COMMENT), at point, with the lines that it is on.
-LINES is the text that has them, a vector of lines with newlines.  If it
-has others there by now, as the file may be gone, their numbers are left out."
+LINES is the text that has them, a vector of lines with newlines.  If other
+lines are there now, or the file is missing, insert no line numbers."
   (pcase-let* ((`(,key . ,comment) position)
                (quoted (gemini-companion-comment-lines comment))
                (first (and key (car (gemini-companion-comment--ends (cdr key)))))
@@ -717,13 +717,13 @@ It is the buffer of the proposal, or else the buffer that visits the file."
     overlay))
 
 (defun gemini-companion-comment--text ()
-  "Return the lines of the current buffer, without a narrowing, a vector."
+  "Return all lines of the current buffer, ignoring narrowing, a vector."
   (gemini-companion-lines-split (gemini-companion-text-of-buffer)))
 
 (defun gemini-companion-comment--move (comment lines &optional in-place old)
-  "Move the overlay of COMMENT to its place in LINES, those of the current buffer.
-If it has none, the overlay is at the top.  If IN-PLACE is non-nil, only lines
-that differ were replaced, and it stays where it is if its lines are there, with
+  "Move the overlay of COMMENT to its lines in LINES, those of the current buffer.
+If LINES do not have them, move it to the top.  If IN-PLACE is non-nil, only
+lines that differ were replaced, so the overlay stays if it is on its lines, with
 the same lines around them.  OLD are the lines of the buffer before, a vector,
 or nil if that is not known."
   (let* ((first (gemini-companion-comment-first comment))
@@ -763,8 +763,8 @@ or nil if that is not known."
 
 (defun gemini-companion-comment--follow-text (overlay after beg end &rest _)
   "Display the comment of OVERLAY again after its text was changed.
-Before that, AFTER is nil, and the text from BEG to END will be replaced: if
-that is all, the comment is searched for afterwards.  This is a hook of OVERLAY
+Before the change, AFTER is nil, and the text from BEG to END will be replaced:
+if that is the whole text, the comment is searched for afterwards.  This is a hook of OVERLAY
 for modifications."
   (let ((comment (overlay-get overlay 'gemini-companion-comment))
         (deleted (overlay-get overlay 'gemini-companion-deleted)))
@@ -792,8 +792,8 @@ for modifications."
     (add-hook 'post-command-hook #'gemini-companion-comment--show-again nil t)))
 
 (defun gemini-companion-comment--follow-insertion (overlay beg end)
-  "Note if the text from BEG to END, which was inserted, was deleted from OVERLAY.
-An undo may bring back in several steps what was deleted in several."
+  "Note if the inserted text from BEG to END had been deleted from OVERLAY.
+An undo may restore in several steps what was deleted in several steps."
   (pcase (overlay-get overlay 'gemini-companion-deleted)
     (`((,text . ,offset) . ,earlier)
      (when (string= text (buffer-substring-no-properties beg end))
@@ -803,8 +803,8 @@ An undo may bring back in several steps what was deleted in several."
                       (copy-marker (+ beg offset))))))))
 
 (defun gemini-companion-comment--remember (comment lines)
-  "Record what is around the lines of COMMENT in LINES, those of its buffer.
-If they were deleted there, they are gone."
+  "Record the lines around the lines of COMMENT in LINES, those of its buffer.
+If the lines of COMMENT were deleted there, record that they are gone."
   (let ((now (gemini-companion-comment-now comment)))
     (cond ((not (gemini-companion-comment--live-p comment))
            (when (gemini-companion-comment--anchored-p comment)
@@ -827,7 +827,7 @@ If they were deleted there, they are gone."
 (put 'gemini-companion-comment--before 'permanent-local t)
 
 (defun gemini-companion-comment--before-revert ()
-  "Record what is around the comments in the current buffer.
+  "Record the lines around the comments in the current buffer.
 Its text will be reverted, or merged with what a CLI has written."
   (setq gemini-companion-comment--before nil)
   (when-let* ((comments (gemini-companion-comment--here)))
@@ -865,13 +865,13 @@ Also display the comments on a proposal that the CLI has written now."
 
 (defun gemini-companion-comment--after-merge ()
   "Search for the comments in the current buffer after a merge.
-It has replaced only lines that differ."
+The merge has replaced only lines that differ."
   (let ((gemini-companion-revert-in-place t))
     (gemini-companion-comment--after-revert)))
 
 (defun gemini-companion-comment--straighten (comment)
   "Let the overlay of COMMENT cover whole lines of the current buffer.
-Where its lines were deleted, cover them if they are back, as after an undo."
+If its lines were deleted and are restored, as by an undo, cover them."
   (let* ((overlay (gemini-companion-comment-overlay comment))
          (beg (overlay-start overlay))
          (quoted (gemini-companion-comment-lines comment)))
@@ -924,8 +924,8 @@ Where its lines were deleted, cover them if they are back, as after an undo."
     (overlay-put overlay 'after-string (and (not top) string))))
 
 (defun gemini-companion-comment--string (text comment position)
-  "Return TEXT as it is displayed below the line at POSITION; it is of COMMENT.
-If POSITION is nil, it is displayed above the first line."
+  "Return TEXT of COMMENT as it is displayed below the line at POSITION.
+If POSITION is nil, TEXT is displayed above the first line."
   (let ((shown (propertize (concat "  " (gemini-companion-comment--indented text))
                            'face (list (gemini-companion-comment--face comment)
                                        ;; The color of the text would shine through.
@@ -940,12 +940,12 @@ If POSITION is nil, it is displayed above the first line."
       (concat "\n" shown))))
 
 (defun gemini-companion-comment--indented (text)
-  "Return TEXT of a comment as it is displayed: its further lines are indented.
-Of a very long one, only the beginning is displayed."
+  "Return TEXT of a comment as it is displayed: indented after its first line.
+Only the beginning of a very long text is displayed."
   (string-replace "\n" "\n     " (truncate-string-to-width text 4000 nil nil t)))
 
 (defun gemini-companion-comment--hide (comment)
-  "Display COMMENT no longer in its buffer."
+  "Hide COMMENT in its buffer."
   (when-let* ((overlay (gemini-companion-comment-overlay comment)))
     (when (overlay-buffer overlay)
       (with-current-buffer (overlay-buffer overlay)
@@ -957,7 +957,7 @@ Of a very long one, only the beginning is displayed."
     (delete-overlay overlay)))
 
 (defun gemini-companion-comment--detach ()
-  "Remember where the comments in the current buffer are, which is killed."
+  "Record the positions of comments in the current buffer, which is being killed."
   (mapc #'gemini-companion-comment--hide (gemini-companion-comment--here)))
 (put 'gemini-companion-comment--detach 'permanent-local-hook t)
 (put 'gemini-companion-comment--before-revert 'permanent-local-hook t)
@@ -977,8 +977,8 @@ Of a very long one, only the beginning is displayed."
 
 (defun gemini-companion-comment--follow-name ()
   "Let the comments in the current buffer follow the new name of its file.
-Where the file with the old name is still there, they stay with that, as the
-record of the file does."
+If the file with the old name still exists, they stay with that file, as its
+record does."
   (when buffer-file-name
     (let ((path (gemini-companion-names-file)))
       (dolist (comment (gemini-companion-comment--here))
@@ -1004,7 +1004,7 @@ record of the file does."
 
 (defun gemini-companion-comment--show-elsewhere (file)
   "Display the comments on FILE, a true name, in its open proposals as well.
-The buffer that visits FILE displays those on its open proposals."
+The buffer that visits FILE displays the comments on its open proposals."
   (let ((edits (gemini-companion-comment--open-edits file)))
     (when-let* ((path (cond (edits (gemini-companion-edit-file (car edits)))
                             ((gemini-companion-comments-of-file file)
@@ -1019,7 +1019,7 @@ The buffer that visits FILE displays those on its open proposals."
        (gemini-companion-comments-of-file file)))))
 
 (defun gemini-companion-comment--set-copies (buffer comments)
-  "Display copies of COMMENTS in BUFFER, those whose lines it has, and no others."
+  "Display copies in BUFFER of those COMMENTS whose lines it has, and no others."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (mapc #'delete-overlay gemini-companion-comment--copies)
@@ -1064,7 +1064,7 @@ LINES are those of the current buffer."
 
 (defun gemini-companion-comment--follow (edit event)
   "Show the comments on EDIT in its buffers, after EVENT.
-When it has ended, they are on its file, unless they are the reason for its
+When EDIT has ended, move them to its file, unless they are the reason for its
 rejection."
   (pcase event
     ((or 'shown 'changed)
@@ -1084,8 +1084,8 @@ rejection."
 
 (defun gemini-companion-comment--follow-write (edit)
   "Let the comments on the file of EDIT follow what EDIT has written.
-An overlay follows in the buffer of the file.  Where it is not certain which
-lines are those of a comment, the record of the file must not tell, either."
+In the buffer of the file, an overlay follows.  If it is uncertain which lines
+are those of a comment, the record of the file must not decide."
   (when-let* ((comments (seq-filter
                          (lambda (comment)
                            (and (gemini-companion-comment-first comment)
@@ -1119,7 +1119,7 @@ If DISK is non-nil, the buffer does not count."
                (gemini-companion-text-read path))))))
 
 (defun gemini-companion-comment-show-here ()
-  "Show at once what a command has changed of comments in the overview."
+  "Display comments in the overview at once, after a command has changed them."
   (when gemini-companion-edits-view
     (gemini-companion-view-follow gemini-companion-edits-view 'changed)))
 
@@ -1129,7 +1129,7 @@ If DISK is non-nil, the buffer does not count."
   "Return COMMENT as a text for the CLI of SESSION, by default its own.
 It has the name of the file and the numbers of the lines, such as
 app/bill.py:26-28, these lines, and the comment.  Lines that are gone have no
-number, and those of a file that is not shared are left out."
+number, and lines of a file that is not shared are omitted."
   (let* ((path (gemini-companion-comment-path comment))
          (range (gemini-companion-comment--range-now comment)))
     (concat
@@ -1182,7 +1182,7 @@ They are in the order of their last lines; for a text, see
                        #'< (gemini-companion-comment--positions-on-edit edit))))
 
 (defun gemini-companion-comment-set-result (comments session result)
-  "Record what became of a prompt with COMMENTS for the CLI of SESSION.
+  "Record the RESULT of a prompt with COMMENTS for the CLI of SESSION.
 RESULT is `sent', `copied' if the user has to paste it, or nil if it failed."
   (if (eq result 'sent)
       (gemini-companion-comment-set-sent comments session)
@@ -1224,7 +1224,7 @@ Lines of the proposal that the file will not have are gone."
     (gemini-companion-comment--report comment)))
 
 (defun gemini-companion-comment--follow-edits (comment)
-  "Let COMMENT, on a proposal, be on its lines as the user has edited them.
+  "Set the lines of COMMENT, on a proposal, to the lines as the user edited them.
 Return nil if they were deleted."
   (let* ((overlay (gemini-companion-comment-overlay comment))
          (buffer (overlay-buffer overlay)))
@@ -1287,9 +1287,9 @@ the file as a whole."
   (mapc #'gemini-companion-comment--show gemini-companion-comment--all))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'comment)))
-  "Display no comments, and keep them: they are texts of the user.
+  "Hide all comments, but do not drop them: they are texts of the user.
 The mode may be turned off by itself, as the server cannot run.  The exit of
-Emacs still asks about comments that no CLI has got."
+Emacs still asks about comments that no CLI has received."
   (when (gemini-companion-comments-unsent)
     (add-hook 'kill-emacs-query-functions #'gemini-companion-comment--exit-p))
   (mapc #'gemini-companion-comment--hide gemini-companion-comment--all)
@@ -1314,8 +1314,8 @@ select only removed lines.  On the row of a file, comment on the file; on the
 row of a turn or a CLI, write the text that begins the next prompt with
 comments.  An existing comment is edited; an empty text removes it.
 
-A comment on a proposal goes with the rejection, as its reason; others stay
-until you send them, by \\[gemini-companion-send-comments]."
+A comment on a proposal is sent with a rejection, as its reason; other comments
+stay until you send them, by \\[gemini-companion-send-comments]."
   (interactive)
   (cond ((and gemini-companion-edits-view
               (not (use-region-p))
@@ -1331,8 +1331,8 @@ until you send them, by \\[gemini-companion-send-comments]."
 
 (defun gemini-companion-remove-comments (&optional all)
   "Remove the comments on files that were sent.
-With ALL, a prefix argument, remove all comments on files, after asking.  The
-text of each is in the kill ring."
+With ALL, a prefix argument, remove all comments on files, after asking.  Add the
+text of each to the kill ring."
   (interactive
    (list (and current-prefix-arg
               (y-or-n-p "Also remove your unsent comments? "))))
@@ -1404,8 +1404,8 @@ text of each is in the kill ring."
 (defun gemini-companion-comment--original-key (edit)
   "Return the key of a comment on the line or region of this buffer.
 The buffer is the original of EDIT.  A comment on a line that stays, or that
-has a replacement, is on the line of the proposal.  It is on removed lines if
-the region has some, or if they have no replacement."
+has a replacement, is on the line of the proposal.  The comment is on removed
+lines if the region has some, or if they have no replacement."
   (pcase-let* ((`(,_ . ,lines) (gemini-companion-comment--buffer-key 'before))
                (`(,first . ,last) (gemini-companion-comment--ends lines))
                (hunks (gemini-companion-edit-hunks edit))
@@ -1445,7 +1445,7 @@ the region has some, or if they have no replacement."
         (t (format "Comment on line %d: " (cdr key)))))
 
 (defun gemini-companion-comment--to-edit (key positions)
-  "Return the one of POSITIONS whose unsent comment is below KEY, or nil.
+  "Return the element of POSITIONS whose unsent comment is below KEY, or nil.
 For a region, only a comment on the same lines is edited."
   (let ((positions (seq-remove (pcase-lambda (`(,_ . ,comment))
                                  (or (gemini-companion-comment-sent comment)
@@ -1459,7 +1459,7 @@ For a region, only a comment on the same lines is edited."
 
 (defun gemini-companion-comment--on-proposal (edit key)
   "Read a comment on the lines of KEY of EDIT, which awaits an answer.
-If KEY is nil, it is on the file."
+If KEY is nil, the comment is on the file."
   (gemini-companion-edit-open-or-error edit)
   (gemini-companion-comment--read
    (gemini-companion-comment--new
@@ -1496,7 +1496,7 @@ If KEY is nil, it is on the file."
                  (gemini-companion-comment--copied-positions file lines)))))
 
 (defun gemini-companion-comment--copied-positions (file lines)
-  "Return where LINES have the lines of comments on open proposals of FILE.
+  "Return the positions in LINES of the comments on open proposals of FILE.
 FILE is a true name.  The value is as for `gemini-companion-comment-positions'."
   (cl-loop for edit in (gemini-companion-comment--open-edits file)
            append (cl-loop

@@ -7,10 +7,10 @@
 
 ;; In the buffer of a file, the undo of Emacs takes back what the user kept and undid
 ;; there.  A decision is what one command in another buffer, such as the overview, has
-;; kept, undone or deleted in one file or several.  This file records decisions, with
-;; their hunks and the bytes of the files, so that they can be taken back and redone,
-;; the last one first, whether the files are visited or not.  The bytes take at most
-;; 16 MB; then the oldest decisions are forgotten.
+;; kept, undone, deleted or excluded, in one file or several.  This file records
+;; decisions, with their hunks and the bytes of the files, so that they can be taken
+;; back and redone, the last one first, whether the files are visited or not.  The
+;; bytes take at most 16 MB; then the oldest decisions are forgotten.
 ;;
 ;; A command calls `gemini-companion-decision-with', and the functions that keep, undo
 ;; and delete report each step by `gemini-companion-changes-decided'.  A file on another
@@ -42,14 +42,14 @@
                (:constructor gemini-companion-decision--make (label steps whole))
                (:copier nil))
   "What one command has kept, undone, deleted and excluded.
-LABEL is a text about that for the user.  STEPS are the arguments of
+LABEL is a text about the decision for the user.  STEPS are the arguments of
 `gemini-companion-changes-decided', lists, the first one first; it is nil for
 an answer, which was sent to a CLI and cannot be taken back.  If WHOLE is non-nil,
-all of them are taken back or redone, or none."
+either all steps are taken back or redone, or none."
   label steps whole)
 
 (defconst gemini-companion-decision--most-bytes (* 16 1024 1024)
-  "How many bytes the texts of all decisions may take, but for the last one.")
+  "Maximum size, in bytes, of the texts of all decisions except the last one.")
 
 (defvar gemini-companion-decision--done nil
   "The decisions that can be taken back, the last one first.")
@@ -61,23 +61,23 @@ all of them are taken back or redone, or none."
 
 (defmacro gemini-companion-decision-with (label &rest body)
   "Evaluate BODY, and record what was kept and undone by it as one decision.
-LABEL is evaluated after that: a text about it for the user, such as \"keep of 2
-changes\".  Return the value of BODY.  What was done before an error is recorded
-as well."
+After that, LABEL is evaluated: a text about the decision for the user, such as
+\"keep of 2 changes\".  Return the value of BODY.  After an error, what BODY has
+done is recorded as well."
   (declare (indent 1) (debug t))
   `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label)))
 
 (defmacro gemini-companion-decision-with-all (label &rest body)
   "Evaluate BODY, and record what was undone by it as one decision, or do nothing.
 If BODY signals an error, or the user quits, take back what it has done, and
-signal that.  For LABEL and the value, see `gemini-companion-decision-with'."
+signal the error again.  For LABEL and the value, see `gemini-companion-decision-with'."
   (declare (indent 1) (debug t))
   `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label) t))
 
 (defun gemini-companion-decision--call (body label &optional whole)
   "Call BODY, and record what it decides with the value of LABEL, a function.
 A step that is reported after BODY has returned joins that decision.  If WHOLE
-is non-nil, BODY has to do all, or what it has done is taken back."
+is non-nil and BODY fails, what it has done is taken back."
   (let* ((decision nil)
          (steps nil)
          (complete nil)
@@ -113,8 +113,8 @@ is non-nil, BODY has to do all, or what it has done is taken back."
 
 (defun gemini-companion-decision--put-back (done back)
   "Take DONE back if BACK is non-nil, else redo it, as a later step has failed.
-DONE is a list of steps in the order in which that is to happen.  Return those
-for which it is impossible."
+DONE is a list of steps, in the order in which to do that.  Return the steps for
+which that is impossible."
   (let ((inhibit-quit t))
     (seq-filter (lambda (step)
                   (condition-case nil
@@ -129,7 +129,7 @@ LABEL is a text about it for the user, such as \"acceptance of notes.md\"."
   (setq gemini-companion-decision--taken-back nil))
 
 (defun gemini-companion-decision--push (decision)
-  "Record DECISION as the last one, and forget the oldest ones if they are large."
+  "Record DECISION as the last one; drop the oldest ones if all are too large."
   (push decision gemini-companion-decision--done)
   (let ((bytes 0)
         (kept nil))
@@ -164,11 +164,11 @@ keeps and undos take more than %d MB"
 
 (defun gemini-companion-decision--take (decision back)
   "Take DECISION back if BACK is non-nil, else redo it, and report that.
-Return two decisions: one with those steps that were taken back or redone, and
-one with those that are left, as the user has stopped in between.  One without
-steps is nil.  If the user objects, the other steps are done anyway.  If
-DECISION is whole, none is left, or none done, and that is an error, unless a
-file is missing."
+Return two decisions: one with the steps that were taken back or redone, and one
+with the steps that are left if the user has stopped in between.  A decision
+without steps is nil.  If the user objects to a step, the other steps are done
+anyway.  If DECISION is whole, either all steps are done, or none is, and that is
+an error, unless a file is missing."
   (let* ((label (gemini-companion-decision-label decision))
          (whole (gemini-companion-decision-whole decision))
          (steps (gemini-companion-decision-steps decision))
@@ -222,7 +222,7 @@ file is missing."
 
 (defun gemini-companion-decision--missing (decision)
   "Return problems, texts, about the files of DECISION that are missing.
-DECISION has deleted none."
+DECISION has not deleted them."
   (cl-loop for step in (gemini-companion-decision-steps decision)
            for edit = (gemini-companion-decision--edit step)
            unless (gemini-companion-text-attributes
@@ -248,7 +248,7 @@ non-nil, redo them."
 
 (cl-defun gemini-companion-decision--step
     (back kind record hunks &key edit hunk file before after modes)
-  "Take a step back if BACK is non-nil, else redo it; return nil if it is so.
+  "Take a step back if BACK is non-nil, else redo it; return nil if nothing changes.
 KIND, RECORD, HUNKS, EDIT, HUNK, FILE, BEFORE, AFTER and MODES are the arguments
 of `gemini-companion-changes-decided'."
   (pcase kind
@@ -276,7 +276,7 @@ of `gemini-companion-changes-decided'."
                                    (if back before after)))))
 
 (defun gemini-companion-decision--set-kept (record hunks kept)
-  "Let HUNKS of RECORD be KEPT, or not; return nil if they are so."
+  "Record that HUNKS of RECORD are KEPT, or not; return nil if they already are."
   (when-let* ((others (seq-remove
                        (lambda (hunk)
                          (let ((reviewed (gemini-companion-weave-hunk-reviewed hunk)))
@@ -304,7 +304,7 @@ Return non-nil if that changed anything."
 
 (defun gemini-companion-decision--bytes (edit from to back)
   "Write the bytes TO to the file of EDIT, which has no record and the bytes FROM.
-EDIT is in the file then if BACK is non-nil."
+If BACK is non-nil, EDIT is in the file after that."
   (let ((file (gemini-companion-edit-file edit)))
     (unless (and (null (gemini-companion-revert-unsaved file))
                  (equal from (gemini-companion-edit-texts-bytes edit)))
@@ -336,9 +336,9 @@ EDIT is in the file then if BACK is non-nil."
 ;;;###autoload
 (defun gemini-companion-decision-undo ()
   "Take back the last keep, undo or exclusion outside of the file's buffer.
-The files may be visited or not; a new file that was deleted comes back.  What
-was taken back in the file already is passed by.  Where lines have changed
-since, both are shown, and you are asked.  \\[keyboard-quit] stops between two
+The files may be visited or not; a new file that was deleted is restored.  What
+was already taken back in the file is skipped.  If lines have changed since, both
+are shown, and you are asked.  \\[keyboard-quit] stops between two
 files."
   (interactive)
   (let ((decision (or (pop gemini-companion-decision--done)

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; The lines of a file are in its weave; how they are stored are its facts: the coding
-;; system, the line ends, the byte order mark, and whether the last line has a newline.
-;; A fact has marks as a line has.  Each says that a hunk has given it a value, and is
-;; off if others, or the user who undid the hunk, have taken that back.  The last mark
-;; that counts has the value:
+;; The weave of a file has its lines; the facts of a file say how the lines are stored:
+;; the coding system, the line ends, the byte order mark, and whether the last line has
+;; a newline.  A fact has marks, as a line has.  A mark says that a hunk has given the
+;; fact a value.  The mark is off if others have changed that value, or if the user has
+;; undone the hunk.  The last mark that counts has the value:
 ;;
 ;;     marks that count              value that they describe
 ;;     marks that are on             the known value
@@ -29,7 +29,7 @@
                (:constructor gemini-companion-facts--mark (hunk value &optional off))
                (:copier nil))
   "A statement that HUNK has given a fact the VALUE.
-OFF is nil, `others' or `undone', as of a `gemini-companion-weave-mark'."
+OFF is nil, `others' or `undone', as in a `gemini-companion-weave-mark'."
   hunk value off)
 
 ;;;; Marks
@@ -54,8 +54,8 @@ If REVIEWED is non-nil, only reviewed hunks count."
 
 (defun gemini-companion-facts--as-others (marks fact value)
   "Return MARKS of FACT after others have given it VALUE.
-The last mark with that value counts, and those above it are off; if there is
-none, others have a mark of their own.  An undone mark counts again if its
+The last mark with that value counts, and the marks above it are off; if there
+is none, others get a new mark.  An undone mark counts again if its
 value is back, as when a CLI writes before the undo was saved; but a newline at
 the end may be by the user, or by `require-final-newline'."
   (if (gemini-companion-format-fact-same-p
@@ -96,7 +96,7 @@ last one first."
           gemini-companion-format-facts))
 
 (defun gemini-companion-facts-look (facts format)
-  "Return FACTS as they are in a text with FORMAT, which is nil if unknown."
+  "Return FACTS as they are for a text with FORMAT, which is nil if unknown."
   (if (null format)
       facts
     (mapcar (pcase-lambda (`(,fact . ,marks))
@@ -105,7 +105,7 @@ last one first."
             facts)))
 
 (defun gemini-companion-facts-write (facts before after hunk-of)
-  "Return FACTS after a CLI has made a file with format AFTER of one with BEFORE.
+  "Return FACTS after a CLI has converted a file from format BEFORE to AFTER.
 Each may be nil if it is unknown.  HUNK-OF is called with each fact that has
 changed, and returns its `gemini-companion-weave-hunk'."
   (let ((facts (gemini-companion-facts-look facts before)))
@@ -124,7 +124,7 @@ changed, and returns its `gemini-companion-weave-hunk'."
 
 (defun gemini-companion-facts-set-undone (facts hunks undone)
   "Return FACTS after the user has undone HUNKS.
-If UNDONE is nil, the user has undone that."
+If UNDONE is nil, the user has taken that undo back."
   (mapcar (pcase-lambda (`(,fact . ,marks))
             (cons fact
                   (mapcar (lambda (mark)
@@ -150,8 +150,9 @@ If UNDONE is nil, the user has undone that."
 
 (defun gemini-companion-facts-hunks (facts)
   "Return the hunks by which FACTS differ from what was reviewed, oldest first.
-If they do, these are all that are on and were not reviewed: to keep only one
-of two that a fact has from both would leave a conversion that is not there."
+If they differ, return all hunks of marks that are on and not reviewed: if two
+hunks have set a fact, keeping only one would leave a conversion that does not
+exist."
   (when (cl-loop for (fact . marks) in facts
                  thereis (not (gemini-companion-format-fact-same-p
                                fact

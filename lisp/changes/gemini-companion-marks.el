@@ -5,12 +5,12 @@
 
 ;;; Commentary:
 
-;; Each change of `gemini-companion-changes' is marked at the right of its lines,
-;; in the fringe or in a margin: by one shape and face for lines that were added,
-;; by others for lines that were changed, and for the place of removed lines.
+;; Each change of `gemini-companion-changes' is marked at the right of its lines, in
+;; the fringe or in a margin.  Added lines, changed lines and the positions of removed
+;; lines have different shapes and faces.
 ;;
-;; After an edit beside a mark the changes are computed again, once Emacs is idle.
-;; Elsewhere a key costs nothing.
+;; After an edit beside a mark, the changes are computed again when Emacs is idle.
+;; Typing elsewhere computes nothing.
 
 ;;; Code:
 
@@ -80,7 +80,7 @@ The last sign is for terminals that cannot display the other one.")
 ;;;; Marks
 
 (defun gemini-companion-marks-kind (change)
-  "Return what CHANGE does: `added', `changed' or `removed'."
+  "Return the kind of CHANGE: `added', `changed' or `removed'."
   (cond ((gemini-companion-changes-conversion change) 'changed)
         ((null (gemini-companion-lines-change-lines change)) 'added)
         ((= (gemini-companion-lines-change-start change)
@@ -89,7 +89,7 @@ The last sign is for terminals that cannot display the other one.")
         (t 'changed)))
 
 (defun gemini-companion-marks--draw (record buffer)
-  "Mark the changes of RECORD in BUFFER, that of its file, and nothing else.
+  "Mark the changes of RECORD in BUFFER, which visits its file, and nothing else.
 BUFFER may be nil."
   (when buffer
     (with-current-buffer buffer
@@ -164,7 +164,7 @@ If WATCHED is non-nil, mark them again after edits."
 (defun gemini-companion-marks--edited (start end _length)
   "Compute the changes of the current buffer again when Emacs is idle.
 Do so only if START to END is beside a mark, or if an undo may have restored
-marked lines; elsewhere a key costs nothing."
+marked lines."
   (when (and (not gemini-companion-marks--edited)
              (or undo-in-progress
                  (seq-some (lambda (overlay)
@@ -204,7 +204,7 @@ marked lines; elsewhere a key costs nothing."
 (defun gemini-companion-marks--displayed-last ()
   "Adapt the right margins in all frames.
 `visual-fill-column-mode' removes them in each other hook for windows where
-the text is as wide as the window; Emacs runs this one last."
+the text is as wide as the window; Emacs runs this hook last."
   (mapc #'gemini-companion-marks--displayed (frame-list)))
 
 (defun gemini-companion-marks--show-changes (frame)
@@ -237,7 +237,7 @@ A file may be visited without hooks."
     (after-set-visited-file-name-hook gemini-companion-marks--renamed)))
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'marks)))
-  "Mark nothing any more."
+  "Remove all marks, and stop marking changes."
   (cancel-function-timers #'gemini-companion-changes-update-buffer)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
@@ -248,7 +248,7 @@ A file may be visited without hooks."
 ;;;; Commands
 
 (defun gemini-companion-marks--click (event)
-  "Show what was before the change whose mark was clicked, or hide it again.
+  "Show the previous text of the change whose mark was clicked, or hide it.
 EVENT is the click."
   (interactive "e")
   (gemini-companion-walk-click event))

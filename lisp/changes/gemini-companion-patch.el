@@ -31,8 +31,8 @@
                (:constructor gemini-companion-patch--make-file)
                (:copier nil))
   "The difference of the file NAME, a true name, in the patch.
-BEFORE and AFTER are texts; BEFORE is nil if there was no file.  SESSION is
-that of the CLI that wrote it."
+BEFORE and AFTER are texts; BEFORE is nil if there was no file.  SESSION is the
+session of the CLI that wrote the file."
   name before after session)
 
 (defconst gemini-companion-patch--buffer "*gemini patch*"
@@ -42,9 +42,9 @@ that of the CLI that wrote it."
 
 (defun gemini-companion-patch--of-edits (edits)
   "Return the files of EDITS, the oldest one first, as differences.
-Each goes from the text before its first edit to that after its last one,
-also if the user has changed it in between.  Files of which no text was kept
-are left out."
+A difference goes from the text before the first edit of the file to the text
+after its last edit, including changes of the user in between.  Files whose texts
+were not recorded are omitted."
   (mapcar
    (lambda (of-file)
      (let ((first (car (cdr of-file)))
@@ -94,7 +94,7 @@ are left out."
 
 (defun gemini-companion-patch--edits-here ()
   "Return the edits at point in a review or the overview, oldest first, or nil.
-Of several, only those that are open or were written count."
+Of several edits, return only those that are open or were written."
   (let ((edits (if gemini-companion-edits-view
                    (cdr (gemini-companion-view-edits gemini-companion-edits-view))
                  (and gemini-companion-edit-here

@@ -1,22 +1,23 @@
-;;; gemini-companion-undo.el --- Reverting an edit of a CLI in its file  -*- lexical-binding: t; -*-
+;;; gemini-companion-undo.el --- Undoing an edit of a CLI in its file  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Undo an edit that a CLI has written, or one of its hunks.  A file that is as the CLI
-;; wrote it gets its previous bytes back.  If it has changed since, its record says
-;; which lines belong to the edit, see `gemini-companion-changes': lines of others stay,
-;; and the user is asked where others, or a later edit, have changed lines of the edit.
-;; An edit without a record, which took too much memory, can only be undone by its
-;; bytes.
+;; Undo an edit that a CLI has written, or one of its hunks.  If the file is unchanged
+;; since the CLI wrote it, it gets its previous bytes back.  If it has changed, its
+;; record says which lines belong to the edit, see `gemini-companion-changes': lines of
+;; others stay, and the user is asked where others, or a later edit, have changed lines
+;; of the edit.  An edit whose record was dropped to save memory can only be undone by
+;; its bytes.
 ;;
 ;; Undoing acts on the file, as the CLI did.  The bytes are written without the hooks
-;; of a save, and the buffer follows.  If the buffer has unsaved text, or another text
-;; than the file, only the buffer is changed.  The undo of Emacs there restores the
-;; hunks.  After that command the file is written as well, if the buffer has the text
-;; from before the undo, and the file the bytes that the undo had written.
+;; of a save, and the buffer follows.  If the buffer has unsaved text, or its text
+;; differs from the file, only the buffer is changed.  The undo of Emacs in that buffer
+;; restores the hunks.  After an undo of Emacs, the file is written as well, if the
+;; buffer has the text from before the undoing, and the file still has the bytes that
+;; the undoing wrote.
 
 ;;; Code:
 
@@ -84,7 +85,7 @@ For the value, see `gemini-companion-changes-see'."
 ;;;; Whether an edit can be undone
 
 (defun gemini-companion-undo-check (edit &optional hunk)
-  "Signal an error if undoing EDIT, or its HUNK, is impossible anyway."
+  "Signal an error if undoing EDIT, or its HUNK, is certainly impossible."
   (let* ((file (gemini-companion-edit-file edit))
          (unsaved (gemini-companion-revert-unsaved file)))
     (when-let*
@@ -116,8 +117,8 @@ For the value, see `gemini-companion-changes-see'."
       (user-error "%s" reason))))
 
 (defun gemini-companion-undo--notice (edit)
-  "Notice at once what CLIs have just written to the file of EDIT.
-Otherwise it would count as written by others."
+  "Detect at once what CLIs have just written to the file of EDIT.
+Otherwise it would be attributed to others."
   (mapc #'gemini-companion-file-state-detect-write
         (gemini-companion-edits-of-file (gemini-companion-edit-true-name edit))))
 
@@ -143,9 +144,9 @@ The value is a verb phrase."
 ;;;; The file of a buffer
 
 (defvar gemini-companion-undo--taken-back nil
-  "What Emacs has undone or redone since the last command, the last one first.
-An element is a list of a buffer, and of the hashes of what its file is to have
-before and after that.")
+  "What Emacs has undone or redone since the last command, the last step first.
+An element is a list of a buffer, and the hashes of the bytes that its file must
+have before the step and gets by the step.")
 
 (defun gemini-companion-undo--encoded ()
   "Return the bytes that saving the current buffer would write.
@@ -163,8 +164,8 @@ Return nil if its coding system does not have all of its characters."
          bytes)))
 
 (defun gemini-companion-undo--file ()
-  "Return the file of the current buffer, if that is to be written, or nil.
-A remote file is not."
+  "Return the file of the current buffer, if undoing may write it, or nil.
+Return nil for a remote file."
   (let ((file (gemini-companion-names-file)))
     (and file
          (gemini-companion-undo--writable-p file)
@@ -224,9 +225,9 @@ it has not written the file."
           buffer-undo-list)))
 
 (defun gemini-companion-undo--take-back (record hunks undone from to)
-  "Note that Emacs has UNDONE HUNKS of RECORD again, or has brought them back.
-FROM and TO are hashes of what the file is to have before and after that,
-or nil.  The undo of Emacs calls this: the file is written after the command."
+  "Note that Emacs has UNDONE HUNKS of RECORD again, or has restored them.
+FROM and TO are hashes of the bytes that the file must have before that and
+gets by it, or nil.  The undo of Emacs calls this: the file is written after the command."
   (gemini-companion-changes-note record hunks undone)
   (push (list 'apply #'gemini-companion-undo--take-back record hunks (not undone)
               to from)
@@ -265,7 +266,7 @@ before the undo, and the file still has the bytes that the undo has written."
 ;;;; Changes in a buffer
 
 (defun gemini-companion-undo-unwritable-reason (true-name)
-  "Return why the file with TRUE-NAME is not to be written now, or nil.
+  "Return why the file with TRUE-NAME cannot be written now, or nil.
 The value is a verb phrase about the file."
   (let ((edits (gemini-companion-edits-of-file true-name)))
     (mapc #'gemini-companion-file-state-detect-write edits)
@@ -276,9 +277,9 @@ The value is a verb phrase about the file."
 
 (defun gemini-companion-undo-in-buffer (record changes)
   "Undo CHANGES, some of those of RECORD at the last update, in its buffer.
-The current buffer is that one.  If it had no unsaved text, write its file, and
-return non-nil.  Line ends stay, but where a conversion is undone; if that is
-impossible, signal an error after the rest."
+That is the current buffer.  If it had no unsaved text, write its file, and
+return non-nil.  Line ends stay, unless a conversion is undone; if undoing a
+conversion is impossible, signal an error after undoing the rest."
   (gemini-companion-revert-lock)
   (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
                       (gemini-companion-lines-split
@@ -302,8 +303,8 @@ impossible, signal an error after the rest."
 
 (defun gemini-companion-undo-in-file (record changes)
   "Undo CHANGES, some of those of RECORD at the last update, in its file.
-No buffer visits it.  Return nil, and change nothing, if a buffer is needed for
-that: to convert the file, to read or write it by a handler, or to ask."
+No buffer visits it.  Return nil, and change nothing, if a buffer is needed: to
+convert the file, to read or write it by a handler, or to ask."
   (let* ((file (gemini-companion-changes-path record))
          (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
          (seen (gemini-companion-changes-seen record nil))
@@ -344,10 +345,10 @@ that: to convert the file, to read or write it by a handler, or to ask."
 
 (defun gemini-companion-undo--change (record hunks undone changes format converts save)
   "Make CHANGES in the current buffer, which undo HUNKS of RECORD.
-If UNDONE is nil, they bring HUNKS back.  FORMAT is that of the file then;
-CONVERTS is non-nil if it differs from the one now.  If SAVE is non-nil, and
-the buffer has no unsaved text, write the file.  An undo of Emacs takes all of
-that back.  Return a list: why the file cannot be converted, a phrase, or
+If UNDONE is nil, CHANGES restore HUNKS.  FORMAT is the format of the file after
+that; CONVERTS is non-nil if it differs from the current format.  If SAVE is
+non-nil, and the buffer has no unsaved text, write the file.  An undo of Emacs
+takes all of this back.  Return a list: why the file cannot be converted, a phrase, or
 nil; and if it was written, its bytes before and after."
   (gemini-companion-revert-lock)
   (undo-boundary)
@@ -373,10 +374,10 @@ nil; and if it was written, its bytes before and after."
 ;;;; Decisions taken back
 
 (defun gemini-companion-undo-turn (record hunks undone &optional from to)
-  "Let HUNKS of RECORD be UNDONE in its file, or bring them back there.
-Where the file has the bytes FROM, it gets TO.  Else only these lines are
-changed; if others have changed some of them, ask, and show both in the buffer,
-which is not saved.  Return non-nil if something was changed."
+  "Undo HUNKS of RECORD in its file if UNDONE is non-nil, or else restore them.
+If the file has the bytes FROM, it gets the bytes TO.  Otherwise, only the lines
+of HUNKS are changed; if others have changed some of these lines, ask, and show
+the lines of both in the buffer, which is not saved.  Return non-nil if something was changed."
   (let* ((edit (gemini-companion-changes-file-edit record))
          (name (gemini-companion-edit-name edit))
          (file (gemini-companion-changes-path record))
@@ -485,8 +486,8 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
     (goto-char position)))
 
 (defun gemini-companion-undo-create (file bytes modes record hunks)
-  "Make FILE again, which undoing HUNKS of RECORD has deleted.
-It gets BYTES and MODES; its directory is made if it is missing.  RECORD may be
+  "Create FILE again, which undoing HUNKS of RECORD has deleted.
+It gets BYTES and MODES; its directory is created if it is missing.  RECORD may be
 nil.  If FILE exists again, signal an error."
   (when (gemini-companion-text-attributes file)
     (user-error "%s exists again; nothing taken back" (gemini-companion-label-file file)))
@@ -565,9 +566,10 @@ Buffers of reviews, the buffer of FILE and the current one do not count."
                (:constructor gemini-companion-undo--make-plan)
                (:copier nil))
   "What undoing HUNK of EDIT, or the whole edit if that is nil, will do.
-NOW is the `gemini-companion-undo--text' of before.  HUNKS are those of the
-record of the file that will be undone, and CHANGES are those of NOW.  TEXT is
-the text after, a string, or bytes, or nil if the file is to be deleted.
+NOW is the `gemini-companion-undo--text' before the undo.  HUNKS are the hunks
+of the record of the file to undo, and CHANGES are the changes of NOW.  TEXT is
+the text after the undo, a string, or bytes, or nil if the file is to be
+deleted.
 CONFLICT is the number of the first line that others have changed, or nil.
 CONVERTED is a text about how others have converted the file, or nil."
   edit hunk now hunks changes text conflict converted
@@ -631,14 +633,14 @@ undo this edit by hand"
 
 (defun gemini-companion-undo-new-p (edit)
   "Return non-nil if undoing EDIT deletes its file, which was new.
-A file that its CLI has removed and written again in one turn is not."
+A file that its CLI has removed and written again in one turn is not new."
   (and (gemini-companion-edit-new-p edit)
        (pcase (gemini-companion-changes-of edit)
          (`(,record . ,_) (gemini-companion-changes-file-new record))
          (_ t))))
 
 (defun gemini-companion-undo--changes (edit now hunks)
-  "Return what differs without HUNKS in the text NOW of EDIT's file, changes."
+  "Return the changes that undo HUNKS in the text NOW of EDIT's file."
   (when-let* ((seen (gemini-companion-undo--text-seen now))
               (changes (gemini-companion-weave-changes-without
                         (gemini-companion-changes-seen-weave seen) hunks)))
@@ -650,7 +652,7 @@ A file that its CLI has removed and written again in one turn is not."
 (defun gemini-companion-undo--converted (edit bytes)
   "Return how others have converted the file of EDIT, which has BYTES, or nil.
 The value is a text for the user, or t if only the newline at the end differs.
-In the format of before the edit, nothing is taken back by undoing."
+If the file has the format from before the edit, undoing converts nothing."
   (let ((before (gemini-companion-content-format
                  (gemini-companion-edit-content edit)))
         (written (gemini-companion-edit-format edit))
@@ -699,8 +701,8 @@ how others have converted the file, which stays so, or nil."
            (t text)))))
 
 (defun gemini-companion-undo--restored-p (edit seen hunks format)
-  "Return non-nil if EDIT's file is as before it in SEEN without HUNKS.
-FORMAT is the format of that."
+  "Return non-nil if undoing HUNKS in SEEN restores the file before EDIT.
+FORMAT is the format of the file without HUNKS."
   (when-let* ((bytes (gemini-companion-edit-bytes-before edit))
               (record (car (gemini-companion-changes-of edit)))
               (before (gemini-companion-edit-texts-with
@@ -720,7 +722,7 @@ FORMAT is the format of that."
                              (gemini-companion-edit-undone edit)))))
 
 (defun gemini-companion-undo--bytes-before (edit now)
-  "Return the bytes that EDIT's file had, in place of the text NOW of the file."
+  "Return the bytes before EDIT, to replace the text NOW of its file."
   (if (eq 'unreviewed (gemini-companion-edit-decision edit))
       ;; A CLI may report plain line ends, and keeps those of the file.
       (gemini-companion-text-fit
@@ -730,7 +732,7 @@ FORMAT is the format of that."
     (gemini-companion-edit-bytes-before edit)))
 
 (defun gemini-companion-undo--as-there (edit now changes)
-  "Return a function for lines that come back in the text NOW, or nil.
+  "Return a function to convert lines that are restored in the text NOW, or nil.
 These are lines from before EDIT that its CLI could not read.  The CLI has
 converted the file to UTF-8.  If other lines than CHANGES stay in UTF-8, the
 function converts the lines to UTF-8, since Emacs cannot read a file in two
@@ -792,7 +794,7 @@ The buffer is not saved: there the user sees the lines of both."
     (gemini-companion-undo--end plan)))
 
 (defun gemini-companion-undo--write (edit buffer old text end done)
-  "Make TEXT that of BUFFER, or if that is nil, of EDIT's file, now OLD.
+  "Make TEXT the text of BUFFER, or if that is nil, of EDIT's file, now OLD.
 OLD is in bytes, and TEXT may be.  If TEXT is nil, delete the file.
 Return the value of END, called after that; or if the file is the copy of
 a remote one, nil, and call DONE later."
@@ -830,7 +832,7 @@ or the problem.  What is decided then belongs to the decision made now."
          (funcall done problem))))))
 
 (defun gemini-companion-undo--write-here (file old text end)
-  "Make TEXT, in bytes, that of the local FILE, now OLD; if nil, delete FILE.
+  "Write TEXT, in bytes, to the local FILE, now OLD; if TEXT is nil, delete FILE.
 If that fails, signal the value of END, called with the problem."
   (if (null text)
       (gemini-companion-undo--delete-file file)
@@ -926,7 +928,7 @@ Return a message."
 ;;;; Life
 
 (cl-defmethod gemini-companion-part-stop :after ((_part (eql 'changes)))
-  "Write no file any more that was changed by the undo of Emacs."
+  "Stop writing files after an undo of Emacs."
   (setq gemini-companion-undo--taken-back nil)
   (remove-hook 'post-command-hook #'gemini-companion-undo-write-taken-back))
 

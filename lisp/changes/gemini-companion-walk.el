@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; A command that goes to a change starts a walk: single keys go to the next change,
-;; undo it and keep it, until a key is typed that neither belongs to the walk nor
-;; scrolls.  A walk goes through all files with changes, in the order in which CLIs
+;; undo it and keep it.  The walk ends with the first key that neither belongs to it
+;; nor scrolls.  A walk goes through all files with changes, in the order in which CLIs
 ;; first wrote them.
 
 ;;; Code:
@@ -43,7 +43,7 @@
    (lambda (command)
      `(menu-item "" ,command
                  :filter ,(lambda (command) (unless (minibufferp) command)))))
-  "Keys after a command that goes to a change, but not in its question.")
+  "Keys of a walk.")
 ;; In a graphical frame, vterm and eat have a binding of their own for it.
 (define-key gemini-companion-walk-map [return]
             (lookup-key gemini-companion-walk-map (kbd "RET")))
@@ -59,8 +59,8 @@
 (defconst gemini-companion-walk--scrolling
   '( recenter-top-bottom recenter mwheel-scroll pixel-scroll-precision
      scroll-other-window scroll-other-window-down)
-  "Commands that scroll only, after which the walk goes on.
-Others have the property `scroll-command'.")
+  "Commands that only scroll, after which the walk goes on.
+Other such commands have the property `scroll-command'.")
 
 ;;;; State
 
@@ -71,10 +71,10 @@ Others have the property `scroll-command'.")
   "The buffer of the change to which the walk has gone, or nil.")
 
 (defvar gemini-companion-walk--before nil
-  "The overlay that displays what was before a change, or nil.")
+  "The overlay that displays the previous text of a change, or nil.")
 
 (defvar gemini-companion-walk--words nil
-  "Other overlays that go with it, as those of words that were not there.")
+  "Other overlays of the displayed change, such as those of its new words.")
 
 (defvar gemini-companion-walk--done nil
   "What the user has undone and kept in this walk, the last one first.
@@ -92,8 +92,8 @@ A conversion is at the first line, where another change may be.")
   (not (eq gemini-companion-walk--end #'ignore)))
 
 (defun gemini-companion-walk--begin ()
-  "Let the next keys be those of `gemini-companion-walk-map'.
-Each command of the walk begins with this, as it may fail: a key that is
+  "Activate the keys of `gemini-companion-walk-map' for the next commands.
+Each command of the walk begins with this call, as the command may fail: a key that is
 typed after it must not become text of a file, nor answer the question of
 a CLI in the terminal that is selected."
   (let ((done gemini-companion-walk--done))
@@ -109,7 +109,7 @@ a CLI in the terminal that is selected."
 
 (defun gemini-companion-walk--end-soon ()
   "End the walk in a second, as no changes are left.
-Keys that were typed ahead, for more changes than there were, are no text."
+Until then, keys that were typed ahead for further changes insert no text."
   (cancel-function-timers #'gemini-companion-walk--end-without-changes)
   (run-at-time 1 nil #'gemini-companion-walk--end-without-changes))
 
@@ -158,7 +158,7 @@ Keys that were typed ahead, for more changes than there were, are no text."
 
 (defun gemini-companion-walk--at (changes line)
   "Return the one of CHANGES at LINE, the index of a line, or nil.
-Removed lines are at the line behind them, or else at the last line.  A
+Removed lines are at the line after them, or else at the last line.  A
 conversion is at the first line.  If another change is there, return the
 conversion only if the walk has gone to it."
   (let ((changes (if (and (= 0 line) (not gemini-companion-walk--at-conversion))
@@ -195,7 +195,7 @@ Signal an error if there is none."
     (cons record change)))
 
 (defun gemini-companion-walk--beyond-p (change line back at)
-  "Return non-nil if CHANGE is below LINE, on which point is; if BACK, above.
+  "Return non-nil if CHANGE is below LINE, the line of point; if BACK, above it.
 If AT is non-nil, a change on LINE counts."
   (let ((start (gemini-companion-lines-change-start change)))
     (cond
@@ -211,7 +211,7 @@ If AT is non-nil, a change on LINE counts."
 
 (defun gemini-companion-walk--next (back &optional at others)
   "Visit the file of the next change, or of the previous one if BACK is non-nil.
-After the last one of this file, that is the first one of the next file.
+After the last change of this file, go to the first change of the next file.
 If AT is non-nil, the change at point counts as the next one.  OTHERS are
 the records of the next files, by default those after this one.  Return a
 list of the record, the change, and a text about files that were skipped."
@@ -247,8 +247,8 @@ list of the record, the change, and a text about files that were skipped."
 
 (defun gemini-companion-walk--others (here &optional back)
   "Return the records after HERE, a record or nil, in the order of the walk.
-HERE itself is the last one.  If BACK is non-nil, return those before it,
-the nearest one first."
+HERE itself is the last one.  If BACK is non-nil, return the records before
+HERE, the nearest one first."
   (let* ((records (gemini-companion-changes-files 'all))
          (records (if back (reverse records) records))
          (rest (and here (cdr (memq here records)))))
@@ -349,8 +349,8 @@ than the window."
     (gemini-companion-walk--go-to-difference change)))
 
 (defun gemini-companion-walk--go-to-difference (change)
-  "Go to where the first line of CHANGE, at point, differs from that of before.
-Stay if that is visible, as it is unless the line is a long one."
+  "Go to where the first line of CHANGE, at point, differs from the previous text.
+Stay if that position is visible, as it is unless the line is long."
   (let ((same (gemini-companion-walk--same change)))
     (when (if truncate-lines
               (< (- (window-width) 10) (length same) (- (line-end-position) (point)))
@@ -358,7 +358,7 @@ Stay if that is visible, as it is unless the line is a long one."
       (forward-char (length same)))))
 
 (defun gemini-companion-walk--same (change)
-  "Return what the first line of CHANGE, at point, begins with as before."
+  "Return the common prefix of the first line of CHANGE, at point, and the old one."
   (or (fill-common-string-prefix
        (or (car (gemini-companion-lines-change-lines change)) "")
        (buffer-substring-no-properties (point) (line-end-position)))
@@ -366,8 +366,8 @@ Stay if that is visible, as it is unless the line is a long one."
 
 (defun gemini-companion-walk--scroll (change more)
   "Scroll so that CHANGE at point is visible, with two lines above it.
-MORE is the number of rows that are displayed before it and are no lines
-of the buffer.  If all of it is visible already, do not scroll."
+MORE is the number of rows displayed before CHANGE that are not lines of
+the buffer.  If all of it is visible already, do not scroll."
   (when (eq (current-buffer) (window-buffer))
     (let* ((above (min 2 (count-lines (point-min) (point))))
            (top (save-excursion (forward-line (- above)) (point)))
@@ -387,7 +387,7 @@ of the buffer.  If all of it is visible already, do not scroll."
     (gemini-companion-hunk-line (1+ line))))
 
 (defun gemini-companion-walk--hide-before ()
-  "Display no longer what was before a change."
+  "Hide the previous text of a change."
   (when gemini-companion-walk--before
     (delete-overlay gemini-companion-walk--before)
     (mapc #'delete-overlay gemini-companion-walk--words)
@@ -395,14 +395,14 @@ of the buffer.  If all of it is visible already, do not scroll."
           gemini-companion-walk--words nil)))
 
 (defun gemini-companion-walk--close-before ()
-  "Close the window that displays what was before a change, if there is one.
-The end of the walk leaves it to the user, who may go there."
+  "Close the window that displays the previous text of a change, if there is one.
+The end of a walk does not close the window: the user may go there."
   (when-let* ((buffer (get-buffer "*gemini before*")))
     (gemini-companion-windows-at-once
       (quit-windows-on buffer 'kill))))
 
 (defun gemini-companion-walk--show-before (change)
-  "Display what was before CHANGE above its lines, in the current buffer.
+  "Display the previous text of CHANGE above its lines, in the current buffer.
 If the window has no room for it, display it in another window."
   (pcase-let*
       ((`(,lines . ,words) (gemini-companion-walk--colored change))
@@ -463,10 +463,10 @@ row, so where lines have numbers, LINES are rows of the line before."
 
 (defun gemini-companion-walk--colored (change)
   "Return the lines before CHANGE of the current buffer, with faces.
-They have the colors of the file, and the words that differ are marked; of a
-long line, there is only what is near these.  The value is a cons of these
-lines and of where the words that differ are in the lines now, a list of
-\(START . END), counted from the first line of CHANGE on."
+They have the colors of the file, and the words that differ are marked; a long
+line is cut to what is near these words.  The value is a cons of these lines and
+a list of the ranges of words that differ in the current lines, (START . END),
+counted from the first line of CHANGE on."
   (let* ((file buffer-file-name)
          (now (gemini-companion-lines-split
                (gemini-companion-revert-text (current-buffer))))
@@ -544,7 +544,7 @@ changes of which only some edits do."
     (cons (nreverse groups) shared)))
 
 (defun gemini-companion-walk--markers (groups)
-  "Return a marker at the first change of each of GROUPS.
+  "Return a list of markers, at the first change of each of GROUPS.
 GROUPS are a list of (RECORD . CHANGES).  The marker of a file that no
 buffer visits has no buffer."
   (mapcar (pcase-lambda (`(,record . ,changes))
@@ -573,7 +573,7 @@ buffer visits has no buffer."
 
 (defun gemini-companion-walk--after (others what markers)
   "Report WHAT was done, and go to the next change, if there is one.
-OTHERS are the records of the next files; this one may be forgotten by now.
+OTHERS are the records of the next files; this file may have no record now.
 MARKERS are as in `gemini-companion-walk--done'."
   (push markers gemini-companion-walk--done)
   (if (gemini-companion-changes-left)
@@ -610,10 +610,10 @@ Return what was done, a text."
 
 (defun gemini-companion-walk-undo-groups (groups &optional agreed by)
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
-A single file is visited, and not displayed; of several, those that no buffer
-visits are only written.  For unsaved text, see
-`gemini-companion-undo-in-buffer'.  If one cannot be changed, or the user
-objects, none is.  The user can stop between two files.  If AGREED is
+A single file is visited, but not displayed; of several files, those that no
+buffer visits are only written.  For unsaved text, see
+`gemini-companion-undo-in-buffer'.  If one file cannot be changed, or the
+user objects, none is changed.  The user can stop between two files.  If AGREED is
 non-nil, the user has agreed that new files are deleted.  If BY, a predicate, is
 non-nil, undo only what edits that satisfy it did in these changes.  Return a
 cons of what was done, a text, and of the GROUPS that were undone."
@@ -650,7 +650,7 @@ cons of what was done, a text, and of the GROUPS that were undone."
           (nreverse undone))))
 
 (defun gemini-companion-walk-stopped (left)
-  "Return the end of a message, that files are LEFT as the user has stopped."
+  "Return the end of a message about files LEFT when the user stopped, or \"\"."
   (if left
       (format (ngettext "; stopped, %d file is unchanged" "; stopped, %d files are unchanged"
                         (length left))
@@ -658,7 +658,7 @@ cons of what was done, a text, and of the GROUPS that were undone."
     ""))
 
 (defun gemini-companion-walk--undone (groups texts)
-  "Return a text that GROUPS were undone; TEXTS are those about each."
+  "Return a text that GROUPS were undone; TEXTS has a text about each group."
   (let ((unsaved (seq-count (apply-partially #'string-suffix-p ", not saved") texts)))
     (if (null groups)
         "Nothing undone"
@@ -704,7 +704,7 @@ For SEVERAL, see `gemini-companion-walk--check-group'."
 
 (defun gemini-companion-walk--undo-in-file (record changes own agreed several)
   "Undo CHANGES of RECORD in its file, or delete the file if it was new.
-Undo only what is OWN there, changes as well.  AGREED is as of
+Undo only OWN, a list of changes: the part of CHANGES to undo.  AGREED is as for
 `gemini-companion-walk-undo-groups'.  SEVERAL is non-nil if this is one of
 several files.  Return what was done."
   (if (gemini-companion-walk--all-new-p record own)
@@ -763,7 +763,7 @@ If AGREED is non-nil, the user was asked."
 ;;;; Mouse
 
 (defun gemini-companion-walk-click (event)
-  "Show what was before the change whose mark was clicked, or hide it again.
+  "Show the previous text of the change whose mark was clicked, or hide it.
 EVENT is the click."
   (gemini-companion-commands-go-to-click event)
   (gemini-companion-show-change))

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; A file that CLIs have written has one record, its weave: in order, the lines that
-;; the file has and those that it had.  A line has marks.  Each says that a hunk, which
-;; is what one write of an edit did at one position, has added the line or removed it.
-;; A mark is off if others, or the user who undid the hunk, have taken that back.  The
-;; last mark that counts says whether the line is there:
+;; A file that CLIs have written has one record of its lines, the weave: in order, the
+;; lines that the file has and the lines that it had.  A line has marks.  A mark says
+;; that a hunk, which is what one write of an edit did at one position, has added or
+;; removed the line.  The mark is off if others have reverted that, or if the user has
+;; undone the hunk.  The last mark that counts says whether the line is there:
 ;;
 ;;     marks that count                 text that they describe
 ;;     marks that are on                the known text
@@ -18,29 +18,31 @@
 ;;
 ;; A weave is never modified: writing, undoing and restoring return a new one.  Only
 ;; writes of CLIs and decisions of the user are recorded.  A look compares the current
-;; text with the known one, and returns the weave after a write of that text by others.
-;; Changes, conflicts and states are read off a look.
+;; text with the known text, and returns the weave as it would be if others had written
+;; the current text.  Changes, conflicts and states are read from a look.
 ;;
-;; If others remove a line or bring it back, as few of its last marks as possible are
-;; turned off or on.  What the user has undone stays undone: the mark by which an undone
-;; hunk had removed a line is only on again if a line that the hunk had added is back,
-;; or if the user takes the undo back.  If others bring back all lines that a hunk had
-;; removed, and leave none that it had added, they have undone it.  If others remove
-;; lines with everything around them, as in another branch, a line that a CLI had
-;; removed there gets a mark of others on top: its place is gone, until that is back.
+;; If others remove a line or restore it, as few of its last marks as possible are
+;; turned off or on.  What the user has undone stays undone: the mark by which an
+;; undone hunk removed a line is turned on again only if a line that the hunk added is
+;; restored, or if the user takes the undo back.  If others restore all lines that a
+;; hunk removed, and leave none that it added, they have undone it.  If others remove
+;; lines together with all lines around them, as a checkout of another branch does, a
+;; line that a CLI had removed there gets a mark of others on top: its position is
+;; gone, until the lines around it are restored.
 ;;
-;; A weave of 20,000 lines must be looked at in less than 100 ms, garbage included.  So a
-;; line that nobody has touched is a string, only the gaps in which the text differs are
-;; computed, and lines of one hunk share their marks, from which answers are computed
-;; once for a run of lines.
+;; A look at a weave of 20,000 lines must take less than 100 ms, including garbage
+;; collection.  So a line that nobody has touched is a string; only the gaps in which
+;; the text differs are computed; and the lines of one hunk share their marks, from
+;; which answers are computed once for a run of lines.
 ;;
-;; The last newline, line ends and the coding are no part of a weave.  Two cases are
-;; known to be wrong: a hunk that only removed lines counts as undone after a stash and
-;; its pop if a CLI has written in between, as the text does not tell that from a user
-;; who removes these lines; and where a CLI writes in another branch on top of lines
-;; of other edits, the state of a hunk of these can be "superseded" in place of "gone".
+;; The last newline, the line ends and the coding are not in a weave.  Two cases are
+;; known to be wrong.  A hunk that only removed lines counts as undone after a stash
+;; and its pop if a CLI has written in between: the text does not show whether the pop
+;; or a user has removed these lines again.  And where a CLI writes in another branch
+;; on top of lines of other edits, the state of a hunk of these edits can be
+;; "superseded" instead of "gone".
 ;;
-;; The model is test/model/file_model.py, whose answers the tests compare.
+;; The model test/model/file_model.py gives the answers that the tests expect.
 
 ;;; Code:
 
