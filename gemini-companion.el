@@ -23,25 +23,28 @@
 ;; What runs when:
 ;;
 ;; - Loading or updating the package runs no program, and uses no network.
-;; - M-x gemini-companion-mode asks, at the first time, whether to install Python
-;;   packages; pip or uv fetches them, each with its version and hash, from your package
-;;   index into ~/.emacs.d/gemini-companion/.  After that it starts one process, the
-;;   server, which listens on 127.0.0.1 only, and for Copilot CLI on a socket that only
-;;   you can use.  It writes discovery files, which have a token: in gemini/ide/ of the
-;;   temporary directory, and in ide/ of ~/.qwen/, ~/.copilot/ and ~/.pi/agent/.  They
-;;   are deleted when the mode is turned off or Emacs exits.
-;; - The programs diff and diff3 compare texts.  Nothing else is run by itself.
-;; - M-x gemini-companion-run starts a CLI, and other commands do what they say.  M-x
-;;   gemini-companion-tools, which asks, links the CLIs: they then start Python for each
-;;   edit and question, and the same command deletes the links.  For Pi, which cannot
-;;   connect without, M-x gemini-companion-run offers an extension, which is copied into
-;;   ~/.pi/agent/extensions/; M-x gemini-companion-extension removes it.  Remote hosts
-;;   are connected only by a command, by TRAMP's programs.
-;; - After an update, M-x gemini-companion-restart starts the new server; new Python
-;;   packages, if there are any, are installed after a question.
+;; - When M-x gemini-companion-mode is used for the first time, it asks whether to
+;;   install Python packages.  Then pip or uv fetches them, each with its version and
+;;   hash, from your package index into ~/.emacs.d/gemini-companion/.
+;; - The mode starts one process, the server.  It listens on 127.0.0.1 only, and for
+;;   Copilot CLI on a socket that only you can use.  It writes discovery files, which
+;;   have a token: in gemini/ide/ of the temporary directory, and in ide/ of ~/.qwen/,
+;;   ~/.copilot/ and ~/.pi/agent/.  They are deleted when the mode is turned off or
+;;   Emacs exits.
+;; - The programs diff and diff3 compare texts.  Other programs are run only after one
+;;   of the following commands.
+;; - M-x gemini-companion-run starts a CLI.
+;; - M-x gemini-companion-tools links the CLIs, after a question.  They then start
+;;   Python for each edit and question.  The same command deletes the links.
+;; - Pi cannot connect without an extension.  M-x gemini-companion-run offers to copy it
+;;   into ~/.pi/agent/extensions/; M-x gemini-companion-extension removes it.
+;; - Remote hosts are connected only by a command, with the programs of TRAMP.
+;; - M-x gemini-companion-status asks the Node.js of a CLI for its version.
+;; - After an update, M-x gemini-companion-restart starts the new server; if it needs
+;;   new Python packages, they are installed after a question.
 ;;
 ;; This file has the mode, its menu, keys and mode line, and starts and stops
-;; the other parts.  It starts the server first, and loads the larger parts
+;; the components.  It starts the server first, and loads the larger parts
 ;; while the server starts.
 
 ;;; Code:

@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; Declare the add-on to the core before its files are loaded: its commands, and the
-;; functions that load its files when there is something to do.  The add-on composes
-;; prompts and types them into a CLI.  Its files are `gemini-companion-prompt',
+;; functions that load its files when they are needed.  The add-on composes prompts and
+;; types them into a CLI.  Its files are `gemini-companion-prompt',
 ;; `gemini-companion-send', `gemini-companion-compose', `gemini-companion-undone' and
 ;; `gemini-companion-comment-send'.
 

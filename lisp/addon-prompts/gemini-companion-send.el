@@ -12,7 +12,7 @@
 ;;
 ;; Many buffers have text of files that are not shared: search results, hunks, output
 ;; of compilations, versions in Git.  A thing from such a buffer names the file from
-;; which its text may come, and its text is sent only if that file is shared.
+;; which its text may come.  Its text is sent only if that file is shared.
 
 ;;; Code:
 

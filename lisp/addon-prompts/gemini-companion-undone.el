@@ -6,10 +6,10 @@
 ;;; Commentary:
 
 ;; Record which changes of a CLI the user has undone, in a file or in the overview,
-;; until the CLI is notified with the next comments; see
+;; until the next comments report them to the CLI; see
 ;; `gemini-companion-comment-send'.  The record of the file has their hunks, see
-;; `gemini-companion-changes': a change that is in the file again when the comments
-;; are sent is omitted.
+;; `gemini-companion-changes': a change that is in the file again when the comments are
+;; sent is omitted.
 
 ;;; Code:
 

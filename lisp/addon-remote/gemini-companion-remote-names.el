@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; The connected hosts, and the mapping between names of remote files and of their
-;; local copies, which the server updates while a CLI wants to write the file.  The
-;; methods are for the generic functions of `gemini-companion-names'.  This file uses
-;; neither the server nor the network.
+;; The connected hosts, and the mapping between the names of remote files and the names
+;; of their local copies.  The server updates the copy while a CLI wants to write the
+;; file.  The methods are for the generic functions of `gemini-companion-names'.  This
+;; file uses neither the server nor the network.
 
 ;;; Code:
 

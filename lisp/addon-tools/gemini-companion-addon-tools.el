@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Declare the add-on to the core before its files are loaded: its command, and the
-;; finding of the status that CLIs can be linked.  The add-on answers linked CLIs:
+;; Declare the add-on to the core before its files are loaded: its commands, and the
+;; finding in the status that CLIs can be linked.  The add-on answers linked CLIs:
 ;; questions of models, permissions and plans.  Its files are `gemini-companion-tools',
 ;; `gemini-companion-lookup', `gemini-companion-errors', `gemini-companion-code',
 ;; `gemini-companion-eglot', `gemini-companion-words', `gemini-companion-rename',

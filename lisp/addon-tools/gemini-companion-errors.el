@@ -11,7 +11,7 @@
 ;; A report of errors is accepted only if it is about the text that was written: it
 ;; names the version of that text, it answers a request that was sent after that text,
 ;; or Flymake or Flycheck began to check that text.  If no buffer visits the file, the
-;; language server of its project is sent the texts before and after the edit.
+;; texts before and after the edit are sent to the language server of its project.
 ;;
 ;; A *report* lists the errors in a buffer.  A *text* is one version of a file with its
 ;; errors.  A *check* compares the errors of two versions.  Checks wait in a

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; Some CLIs accept no answer to a permission question from a hook, but a key in their
-;; terminal.  A key that is sent without reading the screen could allow another
-;; command, since dialogs may appear in another order than the events, and the next
-;; dialog follows at once.  So a key is sent once, and only if all of these hold: the
-;; terminal is in this Emacs; its title shows that the CLI asks; nothing was typed
+;; Some CLIs do not accept an answer to a permission question from a hook, but only a
+;; key in their terminal.  A key that is sent without reading the screen could allow
+;; another command, since dialogs may appear in another order than the events, and the
+;; next dialog follows at once.  So a key is sent once, and only if all of these hold:
+;; the terminal is in this Emacs; its title shows that the CLI asks; nothing was typed
 ;; there for a second; and the screen ends with the dialog about exactly that command.
 ;;
 ;; The adapter of a CLI reads the dialog, see `gemini-companion-client-dialog'.  This

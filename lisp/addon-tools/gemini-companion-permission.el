@@ -15,8 +15,8 @@
 ;; cases, the CLI asks in its terminal.
 ;;
 ;; Plans and questions of models arrive and end in the same way: their structs include
-;; that of a permission, with methods of the generic functions here.  No key allows
-;; them.
+;; the struct of a permission, and have methods for the generic functions of this
+;; file.  No key allows them.
 
 ;;; Code:
 

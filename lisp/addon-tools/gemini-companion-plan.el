@@ -7,11 +7,12 @@
 
 ;; A plan is a request in which a linked CLI asks for approval of its plan.  It arrives
 ;; and ends like a permission.  The user comments on its lines; if the hook of the CLI
-;; waits, the comments are sent to the model, which revises the plan.  The user approves
-;; the plan only in the terminal, and chooses there in which mode the CLI continues.
+;; waits, the comments are sent to the model, which revises the plan.  The user
+;; approves the plan only in the terminal, and chooses there the mode in which the CLI
+;; continues.
 ;;
-;; The plan of a CLI that writes it to a file has a review instead.  After that, the
-;; CLI asks whether to start, which is a request without comments.
+;; If a CLI writes its plan to a file, the plan has a review instead.  After that, the
+;; CLI asks whether to start; this request has no comments.
 
 ;;; Code:
 

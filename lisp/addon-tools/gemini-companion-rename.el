@@ -9,11 +9,12 @@
 ;; each file becomes an edit of one group, which is one request: it is answered as a
 ;; whole, and then Emacs writes all files or none.
 ;;
-;; Some language servers rename only a part of the occurrences without reporting that,
-;; accept a name that exists already, or drop unsaved lines.  So the request is repeated
-;; until two answers are equal, each file is checked for changes other than the name,
-;; and the other files with the old name are listed for the user and the model.  A
-;; rename that no user could judge is refused before anything is displayed.
+;; Some language servers rename only some of the occurrences without reporting that,
+;; accept a name that exists already, or drop unsaved lines.  So the request is
+;; repeated until two answers are equal, each file is checked for changes other than
+;; the name, and the other files with the old name are listed for the user and the
+;; model.  A rename that is too large for a user to judge is refused before anything is
+;; displayed.
 
 ;;; Code:
 

@@ -10,10 +10,11 @@
 ;; ask about the code.  This file dispatches the calls of the server, and has the command
 ;; that links the CLIs.  It does nothing until the user runs that command.
 ;;
-;; A CLI is linked by an extension: a directory with a manifest for each kind of CLI,
-;; a hook, and the program that both start, the bridge.  The CLIs link and unlink it
-;; by their commands "extensions link" and "extensions uninstall".  These run in the
-;; directory of the extension, since they mark the current directory as trusted.
+;; A CLI is linked by an extension: a directory with a manifest for each kind of CLI, a
+;; hook, and the bridge, the program that the CLI starts for both.  The CLIs link and
+;; unlink it by their commands "extensions link" and "extensions uninstall".  These
+;; commands run in the directory of the extension, since they mark the current
+;; directory as trusted.
 
 ;;; Code:
 

@@ -7,9 +7,10 @@
 
 ;; Find the files of a project that contain a word, by a text search of Git.  A
 ;; language server does not report that it has read only some of the files: jedi stops
-;; after 30 files, and clangd answers while it builds its index.  If its answer lacks
-;; files that contain the word, it may be incomplete.  Nor does jedi read the unsaved
-;; text of a buffer, as Git does not; so the buffers are searched in addition.
+;; after 30 files, and clangd answers while it builds its index.  If the answer of the
+;; server lacks files that contain the word, the answer may be incomplete.  Neither
+;; jedi nor Git reads the unsaved text of a buffer, so the buffers are searched in
+;; addition.
 
 ;;; Code:
 

@@ -7,8 +7,8 @@
 
 ;; A page is a buffer whose whole text is computed.  A visible page is redrawn after
 ;; each change: its text is computed again, and only the lines that differ are
-;; replaced, so that point and windows stay at their lines.  The overview, the status
-;; and the unified diff of a review are pages.
+;; replaced, so that point and windows keep their lines.  The overview, the status and
+;; the unified diff of a review are pages.
 
 ;;; Code:
 

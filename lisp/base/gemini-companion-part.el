@@ -11,7 +11,7 @@
 ;;
 ;; An add-on is a group of components without which the core works.  The commands and
 ;; the autoloads of an add-on are needed before its files are loaded, so a small
-;; component, gemini-companion-addon-NAME, defines them.
+;; component of the core, gemini-companion-addon-NAME, declares them.
 
 ;;; Code:
 

@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; The adapter of Pi: its methods for the generic functions of
-;; gemini-companion-client.el.  Pi itself knows no editor: an extension, which this
-;; package installs, connects it to Emacs.
+;; gemini-companion-client.el.  Pi itself does not connect to editors: an extension,
+;; which this package installs, connects it to Emacs.
 
 ;;; Code:
 

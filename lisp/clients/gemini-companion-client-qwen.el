@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; This file adapts the package to Qwen Code 0.15.10 or later.  It defines methods for
-;; the generic functions of gemini-companion-client.el.
+;; The adapter of Qwen Code, 0.15.10 or later: its methods for the generic functions of
+;; gemini-companion-client.el.
 
 ;;; Code:
 

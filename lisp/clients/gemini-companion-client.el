@@ -5,14 +5,14 @@
 
 ;;; Commentary:
 
-;; Each difference between CLIs is a generic function of this file.  The file of a
-;; CLI, its adapter, has methods.  A CLI without a feature has no method for it; the
-;; default value is nil unless the docstring names another.
+;; Each difference between CLIs is a generic function of this file.  The file of a CLI,
+;; its adapter, has the methods.  If a CLI lacks a feature, its adapter has no method
+;; for it; the default value is nil unless the docstring of the function names another.
 ;;
-;; A CLI is identified by the name of its program, such as "qwen".  That string is
-;; the `:client' of a session and the argument of the generic functions, which is nil
-;; for an unknown CLI; methods dispatch on the symbol, as in (eql 'qwen).  The
-;; functions return data and have no side effects.
+;; A CLI is identified by the name of its program, such as "qwen".  That string is the
+;; `:client' of a session and the argument of the generic functions; it is nil for an
+;; unknown CLI.  Methods dispatch on the symbol, as in (eql 'qwen).  The functions
+;; return data and have no side effects.
 ;;
 ;; gemini-companion-clients.el lists all CLIs.  The server has a Python module for
 ;; each CLI.

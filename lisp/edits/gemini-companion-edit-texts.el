@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; Read and compare the texts before and after an edit as its CLI sees them: decoded
-;; in the coding system of the CLI, with plain line ends, and without a byte order
-;; mark if the CLI restores that.  Bytes that the CLI cannot decode stay as they are,
-;; so that each character that the CLI replaces is a difference.
+;; Read and compare the texts before and after an edit as its CLI sees them: decoded in
+;; the coding system of the CLI, with plain line ends, and without a byte order mark if
+;; the CLI restores the mark.  Bytes that the CLI cannot decode stay undecoded, so that
+;; each character that the CLI replaces is a difference.
 ;;
 ;; The bytes of a file before an edit are kept, up to a size.  While the edit is open,
 ;; its texts are in two buffers, and the user may edit the proposal.  This file also

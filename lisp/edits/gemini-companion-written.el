@@ -10,8 +10,8 @@
 ;; than this Emacs, and whether it was the awaited one.
 ;;
 ;; Some CLIs ignore the text that the user has accepted, and write their original
-;; proposal.  Then replace it by the accepted text, repeatedly for some seconds, since
-;; the CLI may write the file in pieces, or twice.
+;; proposal.  Then the accepted text replaces the proposal in the file, repeatedly for
+;; some seconds, since the CLI may write the file in pieces, or twice.
 
 ;;; Code:
 

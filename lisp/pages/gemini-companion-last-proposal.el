@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The command that displays proposals which the user edited or accepted, and which were
-;; not written.  `gemini-companion-edit-keep-proposal' keeps their texts.
+;; The command that displays proposals that the user edited or accepted, and that were
+;; not written.  `gemini-companion-edit-keep-proposal' records their texts.
 
 ;;; Code:
 

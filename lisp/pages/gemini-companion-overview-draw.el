@@ -6,12 +6,13 @@
 ;;; Commentary:
 
 ;; A row is one line: a sign, a state, line counts, a name, remarks, and at the right
-;; edge how many changes are left to review, or what became of the file.  In a narrow window, remarks
-;; are cut or dropped in a fixed order; the name and the right edge stay.
+;; edge how many changes are left to review, or what became of the file.  In a narrow
+;; window, remarks are cut or dropped in a fixed order; the name and the right edge
+;; stay.
 ;;
 ;; Below the row of a file is its diff, drawn by the code of the unified view.  Changes
-;; that are left, neither kept nor undone, are in color; a letter before the sign marks
-;; the other ones.
+;; that are left, neither kept nor undone, are in color; other changes have a letter
+;; before the sign.
 
 ;;; Code:
 

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The text of the overview: which row is at point, which rows are folded, how rows and
-;; diffs that differ are redrawn, and how point moves to a row or a change.  The file
+;; The text of the overview: which row is at point, which rows are folded, how changed
+;; rows and diffs are redrawn, and how point moves to a row or a change.  The file
 ;; `gemini-companion-overview-row' computes the rows, and
 ;; `gemini-companion-overview-draw' draws them.
 ;;

@@ -9,9 +9,9 @@
 ;; timer offers new edits to auto-accept, closes views, and displays the next request
 ;; when the user is not busy; otherwise it announces an edit.
 ;;
-;; After an answer, the next edit replaces the answered one, and is selected.  No other
-;; kind of request is ever selected by itself: keys that were typed for edits would
-;; answer it.
+;; After an answer, the next edit replaces the answered edit, and is selected.  No
+;; other kind of request is ever selected by itself: keys that were typed for edits
+;; would answer it.
 
 ;;; Code:
 

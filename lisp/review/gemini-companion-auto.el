@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; Accept edits automatically: those of a CLI for which the user has turned on
-;; auto-accept, and those of files for which a rule of the user says so.  An edit that
-;; is unusual, such as a file outside of the project, is reviewed nevertheless.
+;; Accept edits automatically: the edits of a CLI for which the user has turned on
+;; auto-accept, and the edits of files for which the user has set a rule.  An unusual
+;; edit, such as an edit outside of the project, is reviewed nevertheless.
 
 ;;; Code:
 

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Compute the header line of a review: the file, warnings, the keys, and the amount
-;; of change, as far as they fit.
+;; Compute the header line of a review: the file, warnings, the keys, and the number of
+;; changed lines, as far as they fit.
 
 ;;; Code:
 

@@ -6,10 +6,10 @@
 ;;; Commentary:
 
 ;; Handle keys in an answered review, which stays on the screen until the next edit
-;; replaces it.  Keys that were typed for the review must not reach the buffer behind
-;; it: a letter would be inserted into a file or a prompt, and RET would answer a
-;; question of the CLI.  A key that is no key of a review, such as M-x, runs its
-;; command in the buffer behind; otherwise the keys after it would be inserted there.
+;; replaces it.  Keys that were typed for the review must not reach the buffer that it
+;; covers: a letter would be inserted into a file or a prompt, and RET would answer a
+;; question of the CLI.  Any other key, such as M-x, runs its command in the covered
+;; buffer; otherwise the keys after it would be inserted there.
 
 ;;; Code:
 

@@ -8,7 +8,7 @@
 ;; Display a review as a unified diff: one window with the hunks of a proposal,
 ;; highlighted by the mode of the file, with line numbers and signs, and with unchanged
 ;; lines folded.  The text is computed from the buffers of the original and the
-;; proposal; numbers and signs are prefixes, and not in the text.  The overview displays
+;; proposal; numbers and signs are display prefixes, not text.  The overview displays
 ;; its diffs by the same functions.
 
 ;;; Code:

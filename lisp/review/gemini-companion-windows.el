@@ -7,8 +7,8 @@
 
 ;; Make a window for a review that leaves the terminal of the CLI and the selected
 ;; window visible, and lay out a unified diff or an Ediff session in it.  Record the
-;; layout before the review, and restore it afterwards, even on another tab.  Windows
-;; for other buffers, such as the overview, hide none of these.
+;; layout before the review, and restore it afterwards, even on another tab.  A window
+;; for another buffer, such as the overview, covers none of these windows.
 ;;
 ;; Other files create, delete and resize windows, and set their buffers, only by
 ;; `display-buffer'.

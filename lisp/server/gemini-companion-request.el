@@ -9,10 +9,11 @@
 ;; the terminal, a permission.  Each kind is a struct that includes
 ;; `gemini-companion-request', with methods for the generic functions below.
 ;;
-;; The owner of a kind has its open requests, and puts a function that returns them
-;; on `gemini-companion-request-list-functions'.  It calls
-;; `gemini-companion-request-notify' when one has come, changed or gone.  What
-;; displays or counts requests reads `gemini-companion-requests', and knows no kind.
+;; The owner of a kind has its open requests, and puts a function that returns them on
+;; `gemini-companion-request-list-functions'.  It calls
+;; `gemini-companion-request-notify' when a request arrives, changes or ends.  Files
+;; that display or count requests read `gemini-companion-requests', and do not depend
+;; on the kinds.
 
 ;;; Code:
 

@@ -5,13 +5,14 @@
 
 ;;; Commentary:
 
-;; Start, restart, recover, call and stop the Python server of this Emacs, which
-;; is one process after another.  A new process takes over the port and token of
-;; the previous one, so that connected CLIs stay connected.  At a restart it
-;; listens just before the previous one ends, so that their requests wait
-;; meanwhile.  The meaning of the calls is not known here; values are plain
-;; strings, numbers and plists.  Each call is recorded in the event log.  EPC is
-;; loaded when the first process has printed its port, because that takes a while.
+;; Start, restart, recover, call and stop the Python server of this Emacs.  The server
+;; is one process after another: a new process takes over the port and token of the
+;; previous process, so that connected CLIs stay connected.  At a restart it listens
+;; just before the previous process ends, so that requests of CLIs wait meanwhile.
+;; This file does not know the meaning of the calls; values are plain strings, numbers
+;; and plists.  Each call is recorded in the event log.  EPC is loaded when the first
+;; process has printed its port, because loading takes a while.  Nothing here waits for
+;; a process.
 ;;
 ;; Nothing here waits for a process.
 

@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; A turn is a prompt of a CLI and all that follows it, until the CLI is ready
-;; again.  This file stores the last turn of each session, has all functions that
-;; modify a turn, and assigns each new edit to a turn.  gemini-companion-state.el
-;; decides when a turn begins and ends.
+;; A turn is a prompt of a CLI and all that follows it, until the CLI is ready again.
+;; This file stores the last turn of each session, has all functions that modify a
+;; turn, and assigns each new edit to a turn.  gemini-companion-state.el decides when a
+;; turn begins and ends.
 
 ;;; Code:
 

@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; Decide which files and directories are hidden from the CLIs: those that the user
-;; excludes by name, mode or function, projects that opt out of sharing, and files
-;; that a .geminiignore lists.  In doubt, for example after an error in a function of
-;; the user, a file is hidden.
+;; Decide which files and directories are hidden from the CLIs: files that the user
+;; excludes by name, mode or function, projects that opt out of sharing, and files that
+;; an ignore file such as .geminiignore lists.  In doubt, for example after an error in
+;; a function of the user, a file is hidden.
 ;;
 ;; A file is hidden if one of these rules hides one of its names; no rule overrides
 ;; another:

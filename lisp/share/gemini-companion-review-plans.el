@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; In its plan mode, a CLI may write the plan to a file in its own directory.  Such a
-;; file is reviewed by a rule that is built in: as an edit, with hunks, and each new
-;; version compared with the one before.
+;; In its plan mode, a CLI may write the plan to a file in its own directory.  A
+;; built-in rule requires a review of such a file: as an edit, with hunks, and each new
+;; version is compared with the previous one.
 
 ;;; Code:
 

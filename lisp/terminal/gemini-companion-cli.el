@@ -10,8 +10,8 @@
 ;; kinds of terminals, and a struct that describes the CLI to start.
 ;;
 ;; A CLI searches for Emacs once, when it starts.  So its start is postponed until the
-;; server is ready; and if the CLI uses another temporary directory, until the server
-;; has written a discovery file there.
+;; server is ready.  If the CLI uses another temporary directory, its start is
+;; postponed until the server has written a discovery file there.
 ;;
 ;; Programs that Emacs starts inherit a few variables that name this Emacs, in case
 ;; there are several.  In a terminal outside Emacs, a CLI only uses the discovery

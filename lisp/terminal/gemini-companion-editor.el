@@ -7,9 +7,10 @@
 
 ;; Open the prompt of a CLI in this Emacs, by the key of the CLI that opens it in the
 ;; editor $VISUAL.  This works while `server-mode' is on.  Programs that the model runs
-;; inherit $VISUAL: a git commit would open a buffer in Emacs and wait for the user, who
-;; does not know of it.  So $VISUAL is set to a script, which opens only the prompts of
-;; CLIs in Emacs, and passes other files to the previous editor.
+;; inherit $VISUAL: a git commit would open a buffer in Emacs and wait for the user,
+;; who does not know of the commit.  So $VISUAL is set to a script, which opens only
+;; the prompts and plans of CLIs in Emacs, and passes other files to the previous
+;; editor.
 
 ;;; Code:
 

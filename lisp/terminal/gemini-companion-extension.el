@@ -6,9 +6,10 @@
 ;;; Commentary:
 
 ;; Some CLIs, such as Pi, do not search for editors, and connect by an extension.  This
-;; file copies the extension into the directory of the CLI, after a question, updates it
-;; when it differs from this package, and removes it.  The status shows whether it is
-;; installed, and whether running CLIs have loaded it.
+;; file asks before it copies the extension into the directory of the CLI.  It updates
+;; the extension when it differs from this package, and removes it on request.  The
+;; status shows whether the extension is installed, and whether running CLIs have
+;; loaded it.
 
 ;;; Code:
 

@@ -6,11 +6,11 @@
 ;;; Commentary:
 
 ;; How a CLI reads and writes a file that is not UTF-8.  Gemini CLI and Copilot CLI
-;; decode it as UTF-8 nevertheless, and replace each invalid byte by U+FFFD.  Qwen
-;; Code guesses a coding system by statistics, and often guesses wrong if the file
-;; has little text: it takes "x é" in Latin-1 for KOI8-R.  It writes the file in
-;; that coding system, with "?" for each character that the coding system lacks.
-;; Only the text of the proposal shows which coding system it has guessed.
+;; decode it as UTF-8 nevertheless, and replace each invalid byte by U+FFFD.  Qwen Code
+;; guesses a coding system by statistics, and often guesses wrong if the file has
+;; little text: it takes "x é" in Latin-1 for KOI8-R.  Qwen Code writes the file in the
+;; guessed coding system, with "?" for each character that the coding system lacks.
+;; Only the text of the proposal shows which coding system Qwen Code has guessed.
 ;;
 ;; This file works on texts and bytes alone, and does not use edits.  All coding
 ;; systems here have Unix line ends.

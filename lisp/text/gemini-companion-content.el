@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; A CLI reads a file as UTF-8, or guesses its coding system; Emacs may read it in
-;; another one.  A content is a struct with the bytes of a file, or the fact that there
-;; is no file.  Its functions return the text that the CLI reads, the text that Emacs
-;; displays, and the format in which the text is stored.
+;; A CLI reads a file as UTF-8, or guesses its coding system; Emacs may read the file
+;; in another coding system.  A content is a struct with the bytes of a file, or the
+;; fact that there is no file.  Its functions return the text that the CLI reads, the
+;; text that Emacs displays, and the format in which the text is stored.
 
 ;;; Code:
 

@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; By default, Emacs collects garbage after each 800 kB.  Collection would take most
-;; of the time while texts of files are compared, drawn or completed.  A collection
-;; during a replacement would truncate the undo list of that replacement.  The macro
-;; of this file postpones collection, by at most 256 MB.
+;; By default, Emacs collects garbage after each 800 kB of allocation.  Collection
+;; would take most of the time while texts of files are compared, drawn or completed.
+;; A collection during a replacement would truncate the undo list of that replacement.
+;; The macro of this file postpones collection, by at most 256 MB.
 
 ;;; Code:
 

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; Read and write texts in UTF-8 without format conversion, the user's hooks, file
-;; name handlers, or conversion of line ends.  Compare and merge texts by the
-;; programs diff and diff3; a text with raw bytes is printed in ASCII for them.
+;; Read and write texts in UTF-8, without format conversion, conversion of line ends,
+;; file name handlers and hooks of the user.  Compare and merge texts by the programs
+;; diff and diff3; a text with raw bytes is printed in ASCII for them.
 
 ;;; Code:
 
