@@ -138,7 +138,7 @@ Signal an error if it is another than the user has seen."
     (gemini-companion-page-refresh)
     (if (and seen (equal seen (gemini-companion-overview-page--seen)))
         (gemini-companion-overview-page-change)
-      (user-error "The text of this change differs from what you saw; read it again"))))
+      (user-error "This change has changed since you saw it; read it again"))))
 
 ;;;; Folding
 

@@ -266,7 +266,7 @@ since when a CLI waits: the name is longer."
                    (gemini-companion-overview-test-keys "u")))
     (gemini-companion-overview-test-go-to "u\\+one")
     (dolist (command '(gemini-companion-overview-keep gemini-companion-overview-undo))
-      (should (string-search "is undone" (gemini-companion-test-refusal
+      (should (string-search "already undone" (gemini-companion-test-refusal
                                            (funcall command)))))
     (with-current-buffer "a"
       (should (string-prefix-p "1\n" (buffer-string))))))
