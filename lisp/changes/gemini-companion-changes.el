@@ -149,9 +149,9 @@ The arguments are those of `gemini-companion-changes-decided'.")
   "Report that the user has decided on HUNKS of RECORD.
 KIND is `kept', `unkept', `undone' or `deleted', if the file was deleted; or
 `excluded' or `restored', for a hunk of a proposal.  RECORD is nil for an edit
-without a record, and for a proposal.  DETAILS are a plist: `:file', the file that
-was written or deleted, its bytes `:before' and `:after', its `:modes', the
-`:edit' if that was undone or is the proposal, and the `:hunk' of that."
+without a record, and for a proposal.  DETAILS are a plist: `:file', the file
+that was written or deleted, its bytes `:before' and `:after', its `:modes',
+the `:edit' if that was undone or is the proposal, and the `:hunk' of that."
   (apply #'run-hook-with-args 'gemini-companion-changes-decided-functions
          kind record hunks details))
 
@@ -691,8 +691,8 @@ BUFFER visits that file, or is nil."
 
 (defun gemini-companion-changes--state (record write exists seen unsaved)
   "Return the file state of the edit of WRITE, and its undone hunks, a cons.
-RECORD is the record of its file, which EXISTS or not.  SEEN is what is in the buffer
-UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
+RECORD is the record of its file, which EXISTS or not.  SEEN is what is in the
+buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
   (let* ((edit (gemini-companion-changes--write-edit write))
          (all (mapcar #'car (gemini-companion-changes--write-shown write)))
          (new (and (gemini-companion-edit-new-p edit)
@@ -1021,8 +1021,8 @@ known."
 
 (defun gemini-companion-changes-without (record changes lines)
   "Return LINES, the current lines of RECORD's file, with CHANGES undone.
-CHANGES are some of the last update.  The last line of the value has a newline if
-the file would have one."
+CHANGES are some of the last update.  The last line of the value has a newline
+if the file would have one."
   (let* ((without (gemini-companion-lines-without changes lines))
          (last (1- (length without)))
          (open (gemini-companion-format-open

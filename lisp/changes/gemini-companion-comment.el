@@ -723,9 +723,9 @@ It is the buffer of the proposal, or else the buffer that visits the file."
 (defun gemini-companion-comment--move (comment lines &optional in-place old)
   "Move the overlay of COMMENT to its lines in LINES, those of the current buffer.
 If LINES do not have them, move it to the top.  If IN-PLACE is non-nil, only
-lines that differ were replaced, so the overlay stays if it is on its lines, with
-the same lines around them.  OLD are the lines of the buffer before, a vector,
-or nil if that is not known."
+lines that differ were replaced, so the overlay stays if it is on its lines,
+with the same lines around them.  OLD are the lines of the buffer before, a
+vector, or nil if that is not known."
   (let* ((first (gemini-companion-comment-first comment))
          (now (and in-place (gemini-companion-comment-now comment)))
          (quoted (gemini-companion-comment-lines comment)))
@@ -764,8 +764,8 @@ or nil if that is not known."
 (defun gemini-companion-comment--follow-text (overlay after beg end &rest _)
   "Display the comment of OVERLAY again after its text was changed.
 Before the change, AFTER is nil, and the text from BEG to END will be replaced:
-if that is the whole text, the comment is searched for afterwards.  This is a hook of OVERLAY
-for modifications."
+if that is the whole text, the comment is searched for afterwards.  This is a
+hook of OVERLAY for modifications."
   (let ((comment (overlay-get overlay 'gemini-companion-comment))
         (deleted (overlay-get overlay 'gemini-companion-deleted)))
     (if after
@@ -1331,8 +1331,8 @@ stay until you send them, by \\[gemini-companion-send-comments]."
 
 (defun gemini-companion-remove-comments (&optional all)
   "Remove the comments on files that were sent.
-With ALL, a prefix argument, remove all comments on files, after asking.  Add the
-text of each to the kill ring."
+With ALL, a prefix argument, remove all comments on files, after asking.  Add
+the text of each to the kill ring."
   (interactive
    (list (and current-prefix-arg
               (y-or-n-p "Also remove your unsent comments? "))))

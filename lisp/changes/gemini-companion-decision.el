@@ -44,8 +44,8 @@
   "What one command has kept, undone, deleted and excluded.
 LABEL is a text about the decision for the user.  STEPS are the arguments of
 `gemini-companion-changes-decided', lists, the first one first; it is nil for
-an answer, which was sent to a CLI and cannot be taken back.  If WHOLE is non-nil,
-either all steps are taken back or redone, or none."
+an answer, which was sent to a CLI and cannot be taken back.  If WHOLE is
+non-nil, either all steps are taken back or redone, or none."
   label steps whole)
 
 (defconst gemini-companion-decision--most-bytes (* 16 1024 1024)
@@ -70,7 +70,8 @@ done is recorded as well."
 (defmacro gemini-companion-decision-with-all (label &rest body)
   "Evaluate BODY, and record what was undone by it as one decision, or do nothing.
 If BODY signals an error, or the user quits, take back what it has done, and
-signal the error again.  For LABEL and the value, see `gemini-companion-decision-with'."
+signal the error again.  For LABEL and the value, see
+`gemini-companion-decision-with'."
   (declare (indent 1) (debug t))
   `(gemini-companion-decision--call (lambda () ,@body) (lambda () ,label) t))
 
@@ -164,11 +165,11 @@ keeps and undos take more than %d MB"
 
 (defun gemini-companion-decision--take (decision back)
   "Take DECISION back if BACK is non-nil, else redo it, and report that.
-Return two decisions: one with the steps that were taken back or redone, and one
-with the steps that are left if the user has stopped in between.  A decision
-without steps is nil.  If the user objects to a step, the other steps are done
-anyway.  If DECISION is whole, either all steps are done, or none is, and that is
-an error, unless a file is missing."
+Return two decisions: one with the steps that were taken back or redone, and
+one with the steps that are left if the user has stopped in between.  A
+decision without steps is nil.  If the user objects to a step, the other steps
+are done anyway.  If DECISION is whole, either all steps are done, or none is,
+and that is an error, unless a file is missing."
   (let* ((label (gemini-companion-decision-label decision))
          (whole (gemini-companion-decision-whole decision))
          (steps (gemini-companion-decision-steps decision))
@@ -248,7 +249,7 @@ non-nil, redo them."
 
 (cl-defun gemini-companion-decision--step
     (back kind record hunks &key edit hunk file before after modes)
-  "Take a step back if BACK is non-nil, else redo it; return nil if nothing changes.
+  "Take a step back if BACK, else redo it; return nil if nothing changes.
 KIND, RECORD, HUNKS, EDIT, HUNK, FILE, BEFORE, AFTER and MODES are the arguments
 of `gemini-companion-changes-decided'."
   (pcase kind
@@ -337,9 +338,8 @@ If BACK is non-nil, EDIT is in the file after that."
 (defun gemini-companion-decision-undo ()
   "Take back the last keep, undo or exclusion outside of the file's buffer.
 The files may be visited or not; a new file that was deleted is restored.  What
-was already taken back in the file is skipped.  If lines have changed since, both
-are shown, and you are asked.  \\[keyboard-quit] stops between two
-files."
+was already taken back in the file is skipped.  If lines have changed since,
+both are shown, and you are asked.  \\[keyboard-quit] stops between two files."
   (interactive)
   (let ((decision (or (pop gemini-companion-decision--done)
                       (user-error "No keep or undo to take back")))

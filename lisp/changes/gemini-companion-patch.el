@@ -43,8 +43,8 @@ session of the CLI that wrote the file."
 (defun gemini-companion-patch--of-edits (edits)
   "Return the files of EDITS, the oldest one first, as differences.
 A difference goes from the text before the first edit of the file to the text
-after its last edit, including changes of the user in between.  Files whose texts
-were not recorded are omitted."
+after its last edit, including changes of the user in between.  Files whose
+texts were not recorded are omitted."
   (mapcar
    (lambda (of-file)
      (let ((first (car (cdr of-file)))

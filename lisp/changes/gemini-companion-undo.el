@@ -227,7 +227,8 @@ it has not written the file."
 (defun gemini-companion-undo--take-back (record hunks undone from to)
   "Note that Emacs has UNDONE HUNKS of RECORD again, or has restored them.
 FROM and TO are hashes of the bytes that the file must have before that and
-gets by it, or nil.  The undo of Emacs calls this: the file is written after the command."
+gets by it, or nil.  The undo of Emacs calls this: the file is written after
+the command."
   (gemini-companion-changes-note record hunks undone)
   (push (list 'apply #'gemini-companion-undo--take-back record hunks (not undone)
               to from)
@@ -345,11 +346,11 @@ convert the file, to read or write it by a handler, or to ask."
 
 (defun gemini-companion-undo--change (record hunks undone changes format converts save)
   "Make CHANGES in the current buffer, which undo HUNKS of RECORD.
-If UNDONE is nil, CHANGES restore HUNKS.  FORMAT is the format of the file after
-that; CONVERTS is non-nil if it differs from the current format.  If SAVE is
-non-nil, and the buffer has no unsaved text, write the file.  An undo of Emacs
-takes all of this back.  Return a list: why the file cannot be converted, a phrase, or
-nil; and if it was written, its bytes before and after."
+If UNDONE is nil, CHANGES restore HUNKS.  FORMAT is the format of the file
+after that; CONVERTS is non-nil if it differs from the current format.  If SAVE
+is non-nil, and the buffer has no unsaved text, write the file.  An undo of
+Emacs takes all of this back.  Return a list: why the file cannot be converted,
+a phrase, or nil; and if it was written, its bytes before and after."
   (gemini-companion-revert-lock)
   (undo-boundary)
   (let ((group (prepare-change-group))
@@ -375,9 +376,10 @@ nil; and if it was written, its bytes before and after."
 
 (defun gemini-companion-undo-turn (record hunks undone &optional from to)
   "Undo HUNKS of RECORD in its file if UNDONE is non-nil, or else restore them.
-If the file has the bytes FROM, it gets the bytes TO.  Otherwise, only the lines
-of HUNKS are changed; if others have changed some of these lines, ask, and show
-the lines of both in the buffer, which is not saved.  Return non-nil if something was changed."
+If the file has the bytes FROM, it gets the bytes TO.  Otherwise, only the
+lines of HUNKS are changed; if others have changed some of these lines, ask,
+and show the lines of both in the buffer, which is not saved.  Return non-nil
+if something was changed."
   (let* ((edit (gemini-companion-changes-file-edit record))
          (name (gemini-companion-edit-name edit))
          (file (gemini-companion-changes-path record))
@@ -487,8 +489,8 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
 
 (defun gemini-companion-undo-create (file bytes modes record hunks)
   "Create FILE again, which undoing HUNKS of RECORD has deleted.
-It gets BYTES and MODES; its directory is created if it is missing.  RECORD may be
-nil.  If FILE exists again, signal an error."
+It gets BYTES and MODES; its directory is created if it is missing.  RECORD may
+be nil.  If FILE exists again, signal an error."
   (when (gemini-companion-text-attributes file)
     (user-error "%s exists again; nothing taken back" (gemini-companion-label-file file)))
   (when (gemini-companion-names-of-copy file)

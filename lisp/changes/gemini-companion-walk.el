@@ -93,9 +93,9 @@ A conversion is at the first line, where another change may be.")
 
 (defun gemini-companion-walk--begin ()
   "Activate the keys of `gemini-companion-walk-map' for the next commands.
-Each command of the walk begins with this call, as the command may fail: a key that is
-typed after it must not become text of a file, nor answer the question of
-a CLI in the terminal that is selected."
+Each command of the walk begins with this call, as the command may fail: a key
+that is typed after it must not become text of a file, nor answer the question
+of a CLI in the terminal that is selected."
   (let ((done gemini-companion-walk--done))
     (funcall gemini-companion-walk--end)
     (setq gemini-companion-walk--done done))
@@ -612,11 +612,11 @@ Return what was done, a text."
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
 A single file is visited, but not displayed; of several files, those that no
 buffer visits are only written.  For unsaved text, see
-`gemini-companion-undo-in-buffer'.  If one file cannot be changed, or the
-user objects, none is changed.  The user can stop between two files.  If AGREED is
-non-nil, the user has agreed that new files are deleted.  If BY, a predicate, is
-non-nil, undo only what edits that satisfy it did in these changes.  Return a
-cons of what was done, a text, and of the GROUPS that were undone."
+`gemini-companion-undo-in-buffer'.  If one file cannot be changed, or the user
+objects, none is changed.  The user can stop between two files.  If AGREED is
+non-nil, the user has agreed that new files are deleted.  If BY, a predicate,
+is non-nil, undo only what edits that satisfy it did in these changes.  Return
+a cons of what was done, a text, and of the GROUPS that were undone."
   (let ((several (cdr groups))
         (undone nil)
         (texts nil)

@@ -69,9 +69,9 @@ it was computed."))
                (:constructor gemini-companion-weave--hunk (edit number &optional reviewed))
                (:copier nil))
   "What one write of EDIT did at one position.
-NUMBER counts the hunks of EDIT from 0.  EDIT is nil for others.  REVIEWED is
-non-nil once the user has reviewed the hunk, and `kept' if that was after it
-was written; it is the only slot that is set."
+NUMBER counts the hunks of EDIT from 0.  EDIT is nil for a write of others.
+REVIEWED is non-nil once the user has reviewed the hunk, and `kept' if that was
+after it was written; it is the only slot that is modified."
   edit number reviewed)
 
 (defun gemini-companion-weave-hunk-of-edit (edit number reviewed)
@@ -88,8 +88,8 @@ REVIEWED is non-nil if the user has reviewed it."
                (:constructor gemini-companion-weave--mark (hunk adds &optional off))
                (:copier nil))
   "A statement that HUNK has added a line, or has removed it if ADDS is nil.
-OFF is nil, `others' if others have taken that back, or `undone' if the
-user has undone HUNK."
+OFF is nil, `others' if others have reverted that, or `undone' if the user
+has undone HUNK."
   hunk adds off)
 
 (cl-defstruct (gemini-companion-weave-line
@@ -97,9 +97,9 @@ user has undone HUNK."
                (:constructor gemini-companion-weave--line (text marks when))
                (:copier nil))
   "A line that was written or removed, with TEXT and its MARKS, the last one first.
-WHEN are the steps at which it came, went, came again, the last one first.
-Lines of one hunk share their MARKS, so that whoever goes through the lines
-computes what follows from the marks once for a run of lines."
+WHEN are the steps at which it was added, removed, added again, and so on, the
+last one first.  Lines of one hunk share their MARKS, so that answers about the
+marks are computed once for a run of lines."
   text marks when)
 
 (cl-defstruct (gemini-companion-weave-change
@@ -120,7 +120,7 @@ written."
 It is one object for all such lines.")
 
 (defconst gemini-companion-weave--base-when '(0)
-  "When a line was there that no CLI has touched.")
+  "The steps of a line that no CLI has touched.")
 
 ;; Lines are vectors with inlined accessors, which run several times for each line of a
 ;; file: calls of the accessors of a struct would take most of the time.
@@ -134,7 +134,7 @@ It is one object for all such lines.")
   (if (stringp line) gemini-companion-weave--base (aref line 2)))
 
 (defsubst gemini-companion-weave--when (line)
-  "Return when LINE was there."
+  "Return the steps at which LINE was added and removed."
   (if (stringp line) gemini-companion-weave--base-when (aref line 3)))
 
 (defsubst gemini-companion-weave--hunk-of (mark)
@@ -150,15 +150,15 @@ It is one object for all such lines.")
   (aref mark 3))
 
 (defconst gemini-companion-weave-context 3
-  "How many lines around a removed line tell whether its place is there.")
+  "Number of lines around a removed line that show whether its position exists.")
 
 (defconst gemini-companion-weave--most-moved 500
-  "How many lines that come back in another order are searched for.")
+  "Maximum number of lines restored in another order that are searched for.")
 
 ;;;; Marks
 
 (defun gemini-companion-weave--by-run (function)
-  "Return a function as FUNCTION, which takes marks, for lines one after another.
+  "Return a function like FUNCTION, which takes marks, for successive lines.
 FUNCTION is called once for a run of lines that share their marks."
   (let ((last nil)
         (value nil))
@@ -196,7 +196,7 @@ FUNCTION is called once for a run of lines that share their marks."
   (gemini-companion-weave-hunk-edit (gemini-companion-weave--hunk-of mark)))
 
 (defun gemini-companion-weave--gone-p (marks)
-  "Return non-nil if others have removed a line with MARKS and all around it."
+  "Return non-nil if others have removed a line with MARKS and the lines around it."
   (not (or (gemini-companion-weave--adds-p (car marks))
            (gemini-companion-weave--edit (car marks)))))
 
@@ -211,7 +211,7 @@ FUNCTION is called once for a run of lines that share their marks."
 
 (defun gemini-companion-weave--removed-by (marks)
   "Return the hunk of an edit that has removed a line with MARKS, or nil.
-The place of the line may be gone since."
+Others may have removed the lines around it since."
   (and (not (eq marks gemini-companion-weave--base))
        (let ((mark (gemini-companion-weave--decider
                     (if (gemini-companion-weave--gone-p marks) (cdr marks) marks))))
@@ -229,9 +229,9 @@ The place of the line may be gone since."
                                   off)))
 
 (defun gemini-companion-weave--switched (marks)
-  "Return MARKS after others have removed the line, or have brought it back.
-As few of the last ones as possible are turned.  No mark by which a hunk
-has removed the line is on again."
+  "Return MARKS after others have removed the line, or have restored it.
+Turn as few of the last marks as possible.  Turn no mark on by which a hunk has
+removed the line."
   (let ((want (not (gemini-companion-weave--there-p marks)))
         (passed nil)
         (done nil))
@@ -254,7 +254,7 @@ has removed the line is on again."
     (gemini-companion-weave--joined passed marks)))
 
 (defun gemini-companion-weave--joined (passed marks)
-  "Return the list of PASSED, in reverse, and MARKS."
+  "Return MARKS with the elements of PASSED, in reverse, before them."
   (let ((result marks))
     (dolist (mark passed result)
       (push mark result))))
@@ -296,7 +296,7 @@ Only then does the order of these two lines count."
 ;;;; The text of a weave
 
 (defun gemini-companion-weave--there (lines)
-  "Return the texts of those of LINES that are there, and where the others are.
+  "Return the texts of the present LINES, and the ranges of the missing lines.
 The value is a cons of a vector and a list of (FROM . TO), ranges of indices in
 order."
   (let* ((count (length lines))
@@ -348,12 +348,12 @@ order."
                (:constructor gemini-companion-weave--make-write)
                (:copier nil))
   "One step from OLD, a vector of lines, to the next.
-EDIT, or others if that is nil, have made it at STEP.  RESULT has the lines of
-after; HOW and BEFORE are vectors about those from the index START on.  HOW says
-of each whether it is `new', `back', `removed' or nil, and BEFORE has what it
-was if others have removed it or brought it back.  CHANGED are the indices of
-those that are back or removed.  STAYS is non-nil if a line of the text was
-there before, and is still."
+EDIT, or others if that is nil, have made it at STEP.  RESULT has the lines
+after the step; HOW and BEFORE are vectors about the lines from the index START
+on.  HOW says of each line whether it is `new', `back', `removed' or nil, and
+BEFORE has its previous state if others have removed or restored it.  CHANGED
+are the indices of the restored and the removed lines.  STAYS is non-nil if a
+line of the text was there before the step, and still is."
   old edit step result how before (start 0) changed stays)
 
 (cl-defstruct (gemini-companion-weave--gap
@@ -362,16 +362,16 @@ there before, and is still."
                (:copier nil))
   "A part of WRITE: the lines from index FROM to TO become those of TEXT.
 OLD are these lines, and TEXT is a vector of strings.  All other indices are
-relative to these.  REGIONS are lists (FROM TO NEW-FROM NEW-TO): where the lines
-that are there differ from TEXT.
+relative to OLD and TEXT.  REGIONS are lists (FROM TO NEW-FROM NEW-TO): ranges
+in which the present lines differ from TEXT.
 
 AT has the index in OLD for each line of TEXT that is there already, and IN-TEXT
-is the reverse.  NEW has the number of the region for each line of TEXT that was
-not there, and REMOVED that of each line of OLD that is not there any more.  HUNKS
+is the reverse.  NEW has the number of the region for each new line of TEXT, and
+REMOVED has it for each line of OLD that is removed.  HUNKS
 has a hunk for each region, and LASTS the last line removed there.
 
-RESULT, HOW and BEFORE are vectors as those of WRITE; the first COUNT elements
-count."
+RESULT, HOW and BEFORE are vectors as in WRITE, of which the first COUNT
+elements are used."
   write from to old text regions at in-text new removed hunks lasts
   result how before (count 0))
 
@@ -410,8 +410,8 @@ REGIONS are the differences between the old text and TEXT, if they are known."
 
 (defun gemini-companion-weave--gaps (write missing regions text)
   "Return the gaps of WRITE in order, a list.
-MISSING are the ranges of lines that are not there, and REGIONS are where the
-others differ from TEXT."
+MISSING are the ranges of missing lines, and REGIONS are the ranges in which the
+present lines differ from TEXT."
   (let* ((lines (gemini-companion-weave--write-old write))
          (count (length lines))
          (shift 0)
@@ -473,8 +473,8 @@ others differ from TEXT."
 
 (defun gemini-companion-weave--set-hunks (gaps make others)
   "Set the hunks of GAPS, and return them.
-MAKE is a function that returns a new hunk with a number, or nil: then all of
-them are OTHERS."
+MAKE is a function that returns a new hunk with a number.  If MAKE is nil, all
+hunks are OTHERS."
   (let ((number 0)
         (all nil))
     (dolist (gap gaps)
@@ -488,7 +488,7 @@ them are OTHERS."
     (nreverse all)))
 
 (defun gemini-companion-weave--fill (gap)
-  "Set the slots of GAP that say which lines stay, and its lines of after."
+  "Set the slots of GAP that say which lines stay, and the slots of its result."
   (let* ((old (gemini-companion-weave--gap-old gap))
          (text (gemini-companion-weave--gap-text gap))
          (size (+ (length old) (length text)))
@@ -536,7 +536,7 @@ them are OTHERS."
     (gemini-companion-weave--put-gap gap)))
 
 (defun gemini-companion-weave--assemble (write gaps)
-  "Set the result of WRITE from its GAPS, and from what is between these."
+  "Set the result of WRITE from its GAPS, and from the lines between them."
   (let* ((old (gemini-companion-weave--write-old write))
          (edit (gemini-companion-weave--write-edit write))
          (end 0)
@@ -583,20 +583,20 @@ VECTOR is about the indices from START on."
     (and (<= 0 n) (< n (length vector)) (aref vector n))))
 
 (defun gemini-companion-weave--how (write p)
-  "Return how the line with the index P has come into the result of WRITE."
+  "Return how the line with the index P got into the result of WRITE."
   (gemini-companion-weave--at (gemini-companion-weave--write-how write)
                               (gemini-companion-weave--write-start write)
                               p))
 
 (defun gemini-companion-weave--before (write p)
-  "Return what the line with the index P in the result of WRITE was, or nil.
-It is non-nil if others have removed the line or brought it back."
+  "Return the previous state of the line P in the result of WRITE, or nil.
+It is non-nil if others have removed or restored the line."
   (gemini-companion-weave--at (gemini-companion-weave--write-before write)
                               (gemini-companion-weave--write-start write)
                               p))
 
 (defun gemini-companion-weave--put-gap (gap)
-  "Put the lines of GAP into its result: those that it had, and those that are new."
+  "Put the lines of GAP into its result: its old lines, and the new ones."
   (let* ((text (gemini-companion-weave--gap-text gap))
          (new (gemini-companion-weave--gap-new gap))
          (lasts (gemini-companion-weave--gap-lasts gap))
@@ -645,8 +645,8 @@ It is non-nil if others have removed the line or brought it back."
 
 (defun gemini-companion-weave--put-old (gap)
   "Return a function that puts a line of GAP with an index I into its result.
-Its other argument is how many lines there are, and its value how many there are
-then."
+Its other argument is the number of lines in the result, and its value is that
+number after putting the line."
   (let* ((old (gemini-companion-weave--gap-old gap))
          (new (gemini-companion-weave--gap-new gap))
          (in-text (gemini-companion-weave--gap-in-text gap))
@@ -706,8 +706,8 @@ then."
             (1+ count)))))))
 
 (defun gemini-companion-weave--near (gap)
-  "Return which lines of GAP are near one that a CLI has changed, a bool vector.
-That one may be beside GAP."
+  "Return which lines of GAP are near a line changed by a CLI, a bool vector.
+The changed line may be beside GAP."
   (let* ((lines (gemini-companion-weave--write-old
                  (gemini-companion-weave--gap-write gap)))
          (from (gemini-companion-weave--gap-from gap))
@@ -743,8 +743,8 @@ That one may be beside GAP."
 ;;;; Lines that come back
 
 (defun gemini-companion-weave--with-returning (gap order)
-  "Return ORDER with the lines of GAP that are back moved to where its text is.
-Record in GAP which lines of its text these are."
+  "Return ORDER with the restored lines of GAP moved to where its text has them.
+Record in GAP which lines of its text the restored lines are."
   (let* ((at (gemini-companion-weave--gap-at gap))
          (in-text (gemini-companion-weave--gap-in-text gap))
          (size (length order))
@@ -794,8 +794,8 @@ Record in GAP which lines of its text these are."
     order))
 
 (defun gemini-companion-weave--alike (gap order &optional most)
-  "Return the lines of GAP that may be back, and the new ones that they may be.
-The first ones are those in ORDER that are neither in the text of GAP nor
+  "Return the lines of GAP that may be restored, and the new lines they may be.
+The former are the lines in ORDER that are neither in the text of GAP nor
 removed there.  The value is a cons of vectors of indices, or nil if there are
 none.  If MOST is non-nil, return only the first MOST lines of each."
   (let* ((in-text (gemini-companion-weave--gap-in-text gap))
@@ -822,7 +822,7 @@ none.  If MOST is non-nil, return only the first MOST lines of each."
         (gemini-companion-weave--in-both gap missing fresh)))))
 
 (defun gemini-companion-weave--in-both (gap missing fresh)
-  "Return those of MISSING and FRESH that have an equal line among the others.
+  "Return those lines of MISSING and FRESH that the other vector has as well.
 Both are indices of GAP; for the value, see `gemini-companion-weave--alike'."
   (let ((old (gemini-companion-weave--gap-old gap))
         (text (gemini-companion-weave--gap-text gap))
@@ -868,9 +868,10 @@ For ALIKE, see `gemini-companion-weave--alike'."
       (pair-until (length missing)))))
 
 (defun gemini-companion-weave--moved (gap order i j)
-  "Return ORDER with the line I of GAP where the line J of its text is.
-I may pass lines that were never there with it, and takes those along that were,
-and are not now.  Return nil if that is impossible."
+  "Return ORDER with the line I of GAP moved to the position of line J of its text.
+Line I may pass lines that were never in the text together with it.  Missing
+lines that were in the text together with it move with it.  Return nil if that
+is impossible."
   (let* ((old (gemini-companion-weave--gap-old gap))
          (at (gemini-companion-weave--gap-at gap))
          (in-text (gemini-companion-weave--gap-in-text gap))
@@ -931,7 +932,7 @@ PREDICATE is called with a mark before and after."
     hunks))
 
 (defun gemini-companion-weave--redo-as-a-whole (write)
-  "Turn hunks on again as a whole of which WRITE has brought back an added line."
+  "Turn hunks on as a whole if WRITE has restored a line that they added."
   (let ((result (gemini-companion-weave--write-result write))
         (back (gemini-companion-weave--turned-hunks
                write
@@ -976,7 +977,7 @@ PREDICATE is called with a mark before and after."
 
 (defun gemini-companion-weave--undo-as-a-whole (write)
   "Turn hunks off as a whole that others have undone in WRITE.
-They have brought back what it had removed, and nothing of it is there."
+Others have restored the lines that the hunk removed, and left none of its own."
   (let* ((result (gemini-companion-weave--write-result write))
          (undone (gemini-companion-weave--turned-hunks
                   write
@@ -1000,8 +1001,9 @@ They have brought back what it had removed, and nothing of it is there."
              result undone (gemini-companion-weave--write-step write))))))
 
 (defun gemini-companion-weave--mark-gone (write)
-  "Mark what a CLI has removed where its place is not in WRITE of others.
-So it is if another branch is checked out.  Unmark it if the place is back."
+  "Mark lines removed by a CLI as gone if WRITE of others removes their position.
+A checkout of another branch does that.  Unmark a line if its position is
+restored."
   (when (gemini-companion-weave--write-changed write)
     (let* ((result (gemini-companion-weave--write-result write))
            (count (length result))
@@ -1092,9 +1094,9 @@ They have the same marks, came at the same steps, and in the same way."
 
 (defun gemini-companion-weave--place-action (write candidates known p gone any-back)
   "Return what becomes of the line with the index P in the result of WRITE.
-It is not there.  The value is `back' if it is GONE and its place is back,
-`gone' if its place is not there any more, or `stays'.  ANY-BACK is non-nil if
-some line is back.  For CANDIDATES and KNOWN, see
+The line is missing.  The value is `back' if it is GONE and its position is
+restored, `gone' if its position does not exist any more, or `stays'.  ANY-BACK
+is non-nil if some line is restored.  For CANDIDATES and KNOWN, see
 `gemini-companion-weave--around'."
   (let* ((slot (if gone 1 0))
          (these (or (aref candidates slot)
@@ -1115,9 +1117,10 @@ some line is back.  For CANDIDATES and KNOWN, see
 
 (defun gemini-companion-weave--amid-removed-p (write candidates p)
   "Return non-nil if others remove line P of WRITE and the lines around it.
-All lines that others remove were in the file together, so the next ones on both
-sides tell the place of the line.  After a reindentation, most places are found
-gone by this test alone.  For CANDIDATES, see `gemini-companion-weave--around'."
+All lines that others remove were in the file together, so the next ones on
+both sides show the position of the line.  After a reindentation, this test
+alone finds that most positions are gone.  For CANDIDATES, see
+`gemini-companion-weave--around'."
   (let* ((hows (gemini-companion-weave--write-how write))
          (start (gemini-companion-weave--write-start write))
          (positions (car candidates))
@@ -1136,9 +1139,9 @@ gone by this test alone.  For CANDIDATES, see `gemini-companion-weave--around'."
            (= k end)))))
 
 (defun gemini-companion-weave--set-gone (write p with-gone)
-  "Mark the line with the index P in the result of WRITE as gone with its place.
-WITH-GONE returns the marks then.  What removes the place removes the line, and
-not what did so before."
+  "Mark the line P in the result of WRITE as gone, together with its position.
+WITH-GONE returns its new marks.  From now on, the removal of the position
+removes the line, instead of what had removed the line before."
   (let* ((result (gemini-companion-weave--write-result write))
          (before (gemini-companion-weave--before write p))
          (line (or before (aref result p))))
@@ -1153,9 +1156,9 @@ not what did so before."
            (gemini-companion-weave--write-step write)))))
 
 (defun gemini-companion-weave--candidates (write gone)
-  "Return which lines of the result of WRITE can tell the place of another.
-GONE is non-nil if that place is gone.  The value is a cons: a vector of their
-positions, and a vector of how many there are before each line."
+  "Return which lines of the result of WRITE can show the position of another line.
+GONE is non-nil if that position is gone.  The value is a cons: a vector of
+their positions, and a vector of how many there are before each line."
   (let* ((result (gemini-companion-weave--write-result write))
          (count (length result))
          (positions (make-vector count nil))
@@ -1253,9 +1256,8 @@ TEXT must not be modified after that."
   (gemini-companion-weave--make text 1))
 
 (defun gemini-companion-weave-look (weave now)
-  "Return WEAVE as it is with the text NOW, a vector of lines.
-The value is not to be recorded: it is WEAVE itself if NOW is the text that is
-known."
+  "Return WEAVE as it is for the text NOW, a vector of lines.
+The value must not be recorded.  It is WEAVE itself if NOW is the known text."
   (let ((lines (car (gemini-companion-weave--rewrite
                      weave now (gemini-companion-weave-step weave)))))
     (if (eq lines (gemini-companion-weave-lines weave))
@@ -1264,10 +1266,10 @@ known."
 
 (cl-defun gemini-companion-weave-write (weave edit before after
                                               &key accepted regions)
-  "Return WEAVE after EDIT has made AFTER of BEFORE, and its hunks, a cons.
-Both are vectors of lines.  What differs between the text that is known and
-BEFORE is by others.  If the user has accepted ACCEPTED, a vector of lines,
-the hunks that made it are reviewed, but for those that touch what was not.
+  "Return WEAVE after EDIT has changed BEFORE to AFTER, and its hunks, a cons.
+Both texts are vectors of lines.  Differences between the known text and BEFORE
+are attributed to others.  If the user has accepted ACCEPTED, a vector of lines,
+the hunks that made it are reviewed, except hunks that touch unreviewed lines.
 REGIONS are the hunks that the user was shown: a list of
 `gemini-companion-lines-region's between BEFORE and ACCEPTED, or AFTER."
   (let* ((step (gemini-companion-weave-step weave))
@@ -1297,10 +1299,10 @@ REGIONS are the hunks that the user was shown: a list of
 
 ;; What a save hook does to a line of a CLI, and nobody typed, is the CLI's.
 (defun gemini-companion-weave-adopt (weave before after)
-  "Return WEAVE after lines of hunks in BEFORE were formatted to those in AFTER.
-Both are vectors of lines.  A changed line of a hunk stays one of it; the lines
-of nobody that were changed are by others.  Return nil if no hunk has a changed
-line."
+  "Return WEAVE after a formatter has changed the lines BEFORE to AFTER.
+Both are vectors of lines.  A changed line of a hunk still belongs to the hunk;
+other changed lines are attributed to others.  Return nil if no hunk has a
+changed line."
   (let* ((look (gemini-companion-weave-look weave before))
          (lines (gemini-companion-weave-lines look))
          (indices (gemini-companion-weave--indices lines))
@@ -1354,7 +1356,7 @@ line."
 
 (defun gemini-companion-weave-undo (weave hunks now)
   "Return WEAVE after the user has undone HUNKS in the text NOW.
-`gemini-companion-weave-text' of the value is the text without them."
+`gemini-companion-weave-text' of the value is the text without HUNKS."
   (let ((look (gemini-companion-weave-look weave now))
         (step (1+ (gemini-companion-weave-step weave))))
     (gemini-companion-weave--make
@@ -1362,7 +1364,7 @@ line."
      (1+ step))))
 
 (defun gemini-companion-weave-restore (weave hunks now)
-  "Return WEAVE after the user has undone the undo of HUNKS.
+  "Return WEAVE after the user has taken back the undo of HUNKS.
 Restore only the HUNKS that are there in the text NOW."
   (let* ((step (1+ (gemini-companion-weave-step weave)))
          (rewritten (lambda (these)
@@ -1418,8 +1420,8 @@ Restore only the HUNKS that are there in the text NOW."
 
 (defun gemini-companion-weave--marked-again (lines hunks step change)
   "Return LINES with other marks of HUNKS since STEP.
-CHANGE is called with each of them, and returns the mark in its place.  A line
-without such a mark stays as it is."
+CHANGE is called with each mark of HUNKS, and returns the mark that replaces it.
+A line without such a mark is unchanged."
   (let* ((set (gemini-companion-weave--set hunks))
          (again (gemini-companion-weave--by-run
                  (lambda (marks)
@@ -1462,8 +1464,8 @@ If REVIEWED is non-nil, only reviewed hunks count."
              collect (gemini-companion-weave--text line))))
 
 (defun gemini-companion-weave-text (look &optional reviewed)
-  "Return the text of LOOK, a vector of lines, which is not to be modified.
-If REVIEWED is non-nil, that is the text without what was not reviewed."
+  "Return the text of LOOK, a vector of lines, which must not be modified.
+If REVIEWED is non-nil, return the text without unreviewed changes."
   (if reviewed
       (let ((lines (gemini-companion-weave-lines look)))
         (vconcat (gemini-companion-weave--texts lines t 0 (length lines))))
@@ -1478,17 +1480,17 @@ If REVIEWED is non-nil, that is the text without what was not reviewed."
 ;;;; Following lines
 
 (defun gemini-companion-weave--identity (line)
-  "Return what LINE is known by, compared by `eq', in this weave and later ones.
-A line that came later has the time of that in a cons of its own.  One that was
-there before the first edit has a string of its own."
+  "Return the identity of LINE in this weave and later ones, compared by `eq'.
+It is the cons with the step at which the line was added, or for a line from
+before the first edit, its string."
   (let ((came (last (gemini-companion-weave--when line))))
     (if (eq came gemini-companion-weave--base-when)
         (gemini-companion-weave--text line)
       came)))
 
 (defun gemini-companion-weave-identities (weave index count)
-  "Return what the COUNT lines of WEAVE's text at INDEX are known by, a list.
-Later weaves of the file have the same for the same lines, wherever they are;
+  "Return the identities of the COUNT lines at INDEX of WEAVE's text, a list.
+In later weaves of the file, the same lines have the same identities;
 see `gemini-companion-weave-index'."
   (let ((lines (gemini-companion-weave-lines weave)))
     (mapcar (lambda (i) (gemini-companion-weave--identity (aref lines i)))
@@ -1498,7 +1500,7 @@ see `gemini-companion-weave-index'."
 (defun gemini-companion-weave-index (weave identities)
   "Return the index in WEAVE's text of the lines with IDENTITIES, or nil.
 For IDENTITIES, see `gemini-companion-weave-identities'.  Return nil if one of
-the lines is not there, or if others are between them."
+the lines is missing, or if other lines are between them."
   (let* ((lines (gemini-companion-weave-lines weave))
          (indices (gemini-companion-weave--indices lines))
          (identity-at (lambda (k)
@@ -1535,8 +1537,8 @@ the lines is not there, or if others are between them."
                                 (gemini-companion-weave--hunk-of mark)))))))
 
 (defun gemini-companion-weave--spans (lines)
-  "Return where LINES have something to review: a list of (START END . HUNKS).
-What is between two lines of a hunk belongs to it."
+  "Return the ranges of LINES to review, a list of (START END . HUNKS).
+Lines between two lines of a hunk belong to the hunk."
   (let ((spans nil)
         (seen (make-hash-table :test 'eq))
         (p 0)
@@ -1622,7 +1624,7 @@ What is between two lines of a hunk belongs to it."
     (nreverse changes)))
 
 (defun gemini-companion-weave--count (lines from to)
-  "Return how many of LINES from FROM to TO are there."
+  "Return the number of LINES from FROM to TO that are there."
   (let ((there-p (gemini-companion-weave--by-run #'gemini-companion-weave--there-p)))
     (cl-loop for p from from below to
              for line = (aref lines p)
@@ -1630,11 +1632,11 @@ What is between two lines of a hunk belongs to it."
                        (funcall there-p (gemini-companion-weave--marks line))))))
 
 (defun gemini-companion-weave--common (a b)
-  "Return how many strings the lists A and B have in common at the beginning."
+  "Return the length of the common prefix of A and B, two lists of strings."
   (cl-loop for x in a for y in b while (string= x y) count t))
 
 (defun gemini-companion-weave--edits-in (lines from to)
-  "Return the edits by which LINES from FROM to TO differ from what was reviewed."
+  "Return the edits of the unreviewed changes in LINES from FROM to TO."
   (let ((edits nil)
         (last nil))
     (cl-loop for p from from below to
@@ -1649,8 +1651,9 @@ What is between two lines of a hunk belongs to it."
     edits))
 
 (defun gemini-companion-weave--extents (lines)
-  "Return a table of where each hunk has marks in LINES: lists (FROM TO LOST).
-LOST is non-nil if a line that the hunk added is not there."
+  "Return a table from hunks to the extents of their marks in LINES.
+An extent is a list (FROM TO LOST).  LOST is non-nil if a line that the hunk
+added is not there."
   (let* ((extents (make-hash-table :test 'eq))
          (p 0)
          (extents-of
@@ -1675,8 +1678,9 @@ LOST is non-nil if a line that the hunk added is not there."
     extents))
 
 (defun gemini-companion-weave--wider (lines from to low high)
-  "Return FROM and TO with what is beside them in LINES and is not of before.
-LOW and HIGH are as far as that goes.  The value is a cons."
+  "Return FROM and TO, widened by LINES beside them.
+These are lines that others have added, and missing lines that the reviewed text
+does not have.  LOW and HIGH limit the range.  The value is a cons."
   (cl-flet ((beside-p (p)
               (let ((marks (gemini-companion-weave--marks (aref lines p))))
                 (and (not (eq marks gemini-companion-weave--base))
@@ -1695,8 +1699,8 @@ LOW and HIGH are as far as that goes.  The value is a cons."
     (cons from to)))
 
 (defun gemini-companion-weave-hunk-at-end (weave)
-  "Return the hunk that wrote the last line of WEAVE, or removed one behind it.
-Return nil if that was none of an edit."
+  "Return the hunk that wrote the last line of WEAVE, or removed a line after it.
+Return nil if that was not a hunk of an edit."
   (cl-loop for p downfrom (1- (length (gemini-companion-weave-lines weave))) to 0
            for marks = (gemini-companion-weave--marks
                         (aref (gemini-companion-weave-lines weave) p))
@@ -1707,8 +1711,8 @@ Return nil if that was none of an edit."
 
 (defun gemini-companion-weave-conflicts (look hunks)
   "Return those of HUNKS that cannot be undone in LOOK without a question.
-Others, or other hunks, have removed lines of them, and something would be in
-the place of these."
+Others, or other hunks, have removed lines of such a hunk, and after the undo
+other lines would be at their position."
   (let ((lines (gemini-companion-weave-lines look)))
     (gemini-companion-weave--conflicts lines hunks 0 (length lines))))
 
@@ -1772,8 +1776,8 @@ See `gemini-companion-weave-conflicts'."
     (and both (seq-intersection lost works #'eq))))
 
 (defun gemini-companion-weave-changes-without (look hunks)
-  "Return what differs in the text of LOOK without HUNKS, changes in order.
-Only those of HUNKS are hunks of a change that add or remove a line there.
+  "Return the changes of the text of LOOK that undo HUNKS, in order.
+A change has only those of HUNKS that add or remove a line there.
 A change with one of `gemini-companion-weave-conflicts' is mixed."
   (let ((lines (gemini-companion-weave-lines look)))
     (gemini-companion-weave--changes-to
@@ -1783,9 +1787,9 @@ A change with one of `gemini-companion-weave-conflicts' is mixed."
      (gemini-companion-weave-conflicts look hunks))))
 
 (defun gemini-companion-weave-changes-with (look hunks)
-  "Return what differs in the text of LOOK with HUNKS, which the user has undone.
-The value is as that of `gemini-companion-weave-changes-without'.  A change is
-mixed if others have removed lines since that the undo had brought back."
+  "Return the changes of the text of LOOK that restore HUNKS, which were undone.
+The value is as for `gemini-companion-weave-changes-without'.  A change is mixed
+if others have removed lines that the undo had restored."
   (let* ((lines (gemini-companion-weave-lines look))
          (set (gemini-companion-weave--set hunks))
          (with (gemini-companion-weave--restored look hunks most-positive-fixnum)))
@@ -1804,8 +1808,8 @@ mixed if others have removed lines since that the undo had brought back."
 
 (defun gemini-companion-weave--changes-to (lines after decided mixed)
   "Return the changes between LINES and AFTER, the same lines with other marks.
-In DECIDED, one of both, the marks count whose hunks those of a change are.  A
-change with one of the hunks MIXED is mixed."
+DECIDED is LINES or AFTER: its marks have the hunks of a change.  A change with
+one of the hunks MIXED is mixed."
   (let ((n 0)
         (start nil)
         (back nil)
@@ -1857,8 +1861,8 @@ change with one of the hunks MIXED is mixed."
                              (start end lines hunks edits state with))
                (:copier nil))
   "What hunks have done at one position, on which the user has decided.
-STATE is `kept', and the text now has it, or `undone'; then LINES are those that
-the text has there now, and WITH are those that it would have with the hunks."
+STATE is `kept', if the current text has it, or `undone'; then LINES are the
+current lines there, and WITH are the lines that would be there with the hunks."
   state with)
 
 ;; A line can be kept as one hunk has it, and a later hunk of it be undone: what is kept
@@ -1867,7 +1871,7 @@ the text has there now, and WITH are those that it would have with the hunks."
   "Return what hunks that were reviewed or undone did to LOOK.
 The value is a list of `gemini-companion-weave-decided's: those that are
 kept, in order, and those that are undone, in order.  Several hunks at one
-position are one of them.  What others have changed since is left out."
+position are one element.  Omit what others have changed since."
   (append (gemini-companion-weave--decided-runs look 'kept)
           (gemini-companion-weave--decided-runs look 'undone)))
 
@@ -1952,8 +1956,8 @@ Omit lines that were there before the first edit."
 (defun gemini-companion-weave-states (look)
   "Return a table of what is left of each hunk of an edit in LOOK.
 A value is `there', `partly', `undone' by the user, `gone' if others have
-removed its lines or brought back what it had removed, or `superseded' if later
-edits have changed all."
+removed its lines or restored what it had removed, or `superseded' if later
+edits have changed all of it."
   (let ((seen (make-hash-table :test 'eq))
         (last gemini-companion-weave--base))
     (cl-loop
@@ -1994,7 +1998,7 @@ edits have changed all."
     seen))
 
 (defun gemini-companion-weave-as-with-p (look hunk)
-  "Return non-nil if the text of LOOK is as with HUNK, whoever has written that."
+  "Return non-nil if the text of LOOK is as with HUNK, no matter who wrote it."
   (let ((occurs nil))
     (and (cl-loop for line across (gemini-companion-weave-lines look)
                   for marks = (gemini-companion-weave--marks line)

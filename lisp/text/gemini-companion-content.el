@@ -22,10 +22,10 @@
                (:copier gemini-companion-content--copy))
   "What a file has or had at a time.
 BYTES is a unibyte string; `none' if there is no file; `unknown' if its bytes
-cannot be kept; or nil while the file has not been read.  CODING is the coding system, with plain line ends, in
-which the CLI reads and writes the file.  SHOWN-IN is the one of displayed
-lines that the CLI cannot read, since they are not UTF-8, or nil if there are no
-such lines."
+cannot be kept; or nil while the file has not been read.  CODING is the coding
+system, with plain line ends, in which the CLI reads and writes the file.
+SHOWN-IN is the one of displayed lines that the CLI cannot read, since they are
+not UTF-8, or nil if there are no such lines."
   (bytes nil) (coding 'utf-8-unix) (shown-in nil))
 
 (defun gemini-companion-content-bytes-p (content)
