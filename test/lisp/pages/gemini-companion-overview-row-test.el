@@ -54,12 +54,9 @@
 
 (ert-deftest gemini-companion-overview-row-group-changes-by-their-files ()
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n") ("b" "B\n"))
-    (gemini-companion-state-report session 'prompt "First")
-    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n" session)
-    (gemini-companion-state-report session 'end nil)
-    (gemini-companion-state-report session 'prompt "Second")
-    (gemini-companion-test-writes "a" "one\n2\n3\n4\nfive\n" session)
-    (gemini-companion-test-writes "b" "C\n" session)
+    (gemini-companion-overview-test-turns session
+      ("First" ("a" "one\n2\n3\n4\n5\n"))
+      ("Second" ("a" "one\n2\n3\n4\nfive\n") ("b" "C\n")))
     (let ((groups (gemini-companion-overview-row-groups
                    (car (gemini-companion-overview-rows directory)))))
       (should (equal '(("a" 0 4) ("b" 0))
@@ -229,11 +226,9 @@ RANDOM is a function of a limit, the value of which is a number below that."
 
 (ert-deftest gemini-companion-overview-row-counts-a-kept-change-in-its-newest-turn ()
   (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
-    (gemini-companion-state-report session 'prompt "First")
-    (gemini-companion-test-writes "a" "1\ntwo\n3\n" session)
-    (gemini-companion-state-report session 'end nil)
-    (gemini-companion-state-report session 'prompt "Second")
-    (gemini-companion-test-writes "a" "1\nzwei\n3\n" session)
+    (gemini-companion-overview-test-turns session
+      ("First" ("a" "1\ntwo\n3\n"))
+      ("Second" ("a" "1\nzwei\n3\n")))
     (cl-flet ((check (left decided)
                 (let* ((cli (car (gemini-companion-overview-rows directory)))
                        (files (gemini-companion-overview-row-files cli)))

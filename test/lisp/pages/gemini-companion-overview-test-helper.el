@@ -139,5 +139,18 @@ text."
      (gemini-companion-turn-page)
      ,@body))
 
+(defmacro gemini-companion-overview-test-turns (session &rest turns)
+  "Let the CLI of SESSION write files in TURNS, lists (PROMPT (FILE TEXT)...).
+All turns but the last one have ended."
+  (declare (indent 1) (debug (form &rest (stringp &rest (form form)))))
+  (macroexp-progn
+   (cl-loop for ((prompt . writes) . more) on turns
+            append `((gemini-companion-state-report ,session 'prompt ,prompt)
+                     ,@(cl-loop for (file text) in writes
+                                collect `(gemini-companion-test-writes
+                                          ,file ,text ,session))
+                     ,@(and more
+                            `((gemini-companion-state-report ,session 'end nil)))))))
+
 (provide 'gemini-companion-overview-test-helper)
 ;;; gemini-companion-overview-test-helper.el ends here

@@ -51,13 +51,9 @@
 (ert-deftest gemini-companion-overview-has-each-thing-once-and-counts-that-add-up ()
   (gemini-companion-overview-test-with
       `(("a" ,gemini-companion-test-lines) ("b" "B\n") ("c" "1\n2\n"))
-    (gemini-companion-state-report session 'prompt "Fi\u200Brst")
-    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
-    (gemini-companion-test-writes "b" "C\n" session)
-    (gemini-companion-state-report session 'end nil)
-    (gemini-companion-state-report session 'prompt "Second")
-    (gemini-companion-test-writes "a" "uno\n2\n3\n4\n5\n6\n7\n8\nnine\n" session)
-    (gemini-companion-test-writes "new" "x\n" session)
+    (gemini-companion-overview-test-turns session
+      ("Fi\u200Brst" ("a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n") ("b" "C\n"))
+      ("Second" ("a" "uno\n2\n3\n4\n5\n6\n7\n8\nnine\n") ("new" "x\n")))
     (gemini-companion-test-open "c" "1\ntwo\n" 7 session)
     (gemini-companion-list)
     (gemini-companion-overview-test-keys "3")
@@ -100,10 +96,9 @@ since when a CLI waits: the name is longer."
     (let ((project (file-name-nondirectory (directory-file-name directory)))
           (session (plist-put (copy-sequence session) :client "gemini")))
       (gemini-companion-server-receive 'sessions-update (list session))
-      (gemini-companion-state-report session 'prompt "use decimals for money, everywhere")
-      (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
-      (gemini-companion-state-report session 'end nil)
-      (gemini-companion-state-report session 'prompt "say it in euros")
+      (gemini-companion-overview-test-turns session
+        ("use decimals for money, everywhere" ("a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n"))
+        ("say it in euros"))
       (gemini-companion-test-open "b" "C\n" 7 session)
       (gemini-companion-list)
       (let ((diff '(" 1   -1" "   1  +one" " 2  2   2" " 3  3   3" " 4  4   4"
@@ -266,8 +261,8 @@ since when a CLI waits: the name is longer."
                    (gemini-companion-overview-test-keys "u")))
     (gemini-companion-overview-test-go-to "u\\+one")
     (dolist (command '(gemini-companion-overview-keep gemini-companion-overview-undo))
-      (should (string-search "already undone" (gemini-companion-test-refusal
-                                           (funcall command)))))
+      (should (string-search "undone" (gemini-companion-test-refusal
+                                        (funcall command)))))
     (with-current-buffer "a"
       (should (string-prefix-p "1\n" (buffer-string))))))
 
@@ -278,11 +273,9 @@ since when a CLI waits: the name is longer."
                    (nil "\\+zwei" nil) (nil "Second" nil)))
     (ert-info ((format "%s %s %s" keeps at visited))
       (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
-        (gemini-companion-state-report session 'prompt "First")
-        (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n7\n" session)
-        (gemini-companion-state-report session 'end nil)
-        (gemini-companion-state-report session 'prompt "Second")
-        (gemini-companion-test-writes "a" "1\nzwei\n3\n4\n5\n6\n7\n" session)
+        (gemini-companion-overview-test-turns session
+          ("First" ("a" "1\ntwo\n3\n4\n5\n6\n7\n"))
+          ("Second" ("a" "1\nzwei\n3\n4\n5\n6\n7\n")))
         (gemini-companion-state-report session 'end nil)
         (when visited
           (find-file "a"))
@@ -901,11 +894,9 @@ Questions are answered by no."
   (gemini-companion-overview-test-with
       `(("a" ,gemini-companion-test-lines) ("b" "B\n") ("c" "1\n2\n"))
     (gemini-companion-overview-test-with-call
-      (gemini-companion-state-report session 'prompt "Do it")
-      (gemini-companion-test-writes "a" "one\n2\n3\nfour\n5\n6\n7\n8\nnine\n" session)
-      (gemini-companion-test-writes "b" "C\n" session)
-      (gemini-companion-state-report session 'end nil)
-      (gemini-companion-state-report session 'prompt "Then this")
+      (gemini-companion-overview-test-turns session
+        ("Do it" ("a" "one\n2\n3\nfour\n5\n6\n7\n8\nnine\n") ("b" "C\n"))
+        ("Then this"))
       (gemini-companion-test-open "c" "1\ntwo\n" 7 session)
       (gemini-companion-turn-page)
       (gemini-companion-overview-test-keys "4")
