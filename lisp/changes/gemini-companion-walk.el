@@ -633,6 +633,8 @@ a cons of what was done, a text, and of the GROUPS that were undone."
                    ;; The CLI may have written the file meanwhile.
                    (when undone
                      (gemini-companion-walk--check-current group several))
+                   ;; What BY did is computed again: the text may have changed
+                   ;; while the check of a file asked the user.
                    (push (gemini-companion-walk--undo-in-file
                           (car group) (cdr group)
                           (gemini-companion-walk--by group by) agreed several)
