@@ -40,8 +40,9 @@
 ;;   into ~/.pi/agent/extensions/; M-x gemini-companion-extension removes it.
 ;; - Remote hosts are connected only by a command, with the programs of TRAMP.
 ;; - M-x gemini-companion-status asks the Node.js of a CLI for its version.
-;; - After an update, M-x gemini-companion-restart starts the new server; if it needs
-;;   new Python packages, they are installed after a question.
+;; - After an update, M-x gemini-companion-restart starts the new server.  If the update
+;;   needs other Python packages, this command and the mode install them without
+;;   another question.
 ;;
 ;; This file has the mode, its menu, keys and mode line, and starts and stops
 ;; the components.  It starts the server first, and loads the larger parts
@@ -101,7 +102,7 @@
   (autoload 'gemini-companion-list "gemini-companion-overview"
     "Go to what waits for an answer in the overview of all CLIs." t)
   (autoload 'gemini-companion-last-proposal "gemini-companion-last-proposal"
-    "Show the last text that you edited or accepted and that was not written." t)
+    "Show the last unwritten proposal that you edited or accepted." t)
   (autoload 'gemini-companion-visit-location "gemini-companion-location"
     "Go to the file and line at point in this terminal." t)
   (autoload 'gemini-companion-visit-location-at-click "gemini-companion-location"
@@ -123,21 +124,21 @@
   (autoload 'gemini-companion-resume "gemini-companion-resume"
     "List the conversations of the CLI of this project, to resume one." t)
   (autoload 'gemini-companion-merge "gemini-companion-revert"
-    "Merge your unsaved text with what a CLI wrote to its file." t)
+    "Merge your unsaved text with what a CLI has written to the file." t)
   (autoload 'gemini-companion-review "gemini-companion-review"
     "Go to the next review or question." t)
   (autoload 'gemini-companion-set-rule "gemini-companion-rules-set"
-    "Set a rule: review edits of the file at point always, never, or by no rule." t)
+    "Set a rule to review edits of the file at point always or never." t)
   (autoload 'gemini-companion-status "gemini-companion-status"
     "Show the state of the connections to the CLIs, and problems." t)
   (autoload 'gemini-companion-turn-page "gemini-companion-overview"
     "Go to the first change that is left in the overview of all CLIs." t)
   (autoload 'gemini-companion-next-change "gemini-companion-walk"
-    "Go to the next change that a CLI has written and nobody has reviewed." t)
+    "Go to the next unreviewed change of a CLI." t)
   (autoload 'gemini-companion-previous-change "gemini-companion-walk"
-    "Go to the previous change that nobody has reviewed." t)
+    "Go to the previous unreviewed change of a CLI." t)
   (autoload 'gemini-companion-show-change "gemini-companion-walk"
-    "Show what was before the change at point, above it, or hide it again." t)
+    "Show the previous text of the change at point above it, or hide it." t)
   (autoload 'gemini-companion-undo-change "gemini-companion-walk"
     "Undo the change at point in the file, and go to the next one." t)
   (autoload 'gemini-companion-undo-changes "gemini-companion-walk"
@@ -177,14 +178,14 @@
 (put 'gemini-companion-share 'safe-local-variable #'null)
 
 (defcustom gemini-companion-ready-hook nil
-  "Hook run after the mode was turned on, when a CLI can connect."
+  "Hook run once the mode is on and a CLI can connect."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-server)
 
 (defcustom gemini-companion-in-misc-info nil
   "Non-nil means to show the state of the CLIs in `mode-line-misc-info'.
-Otherwise it is the lighter of the mode, which doom-modeline and
+Otherwise the lighter of the mode shows it, which doom-modeline and
 mood-line hide.  Takes effect at once."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
@@ -330,7 +331,7 @@ In a review, \\[gemini-companion-edit-accept] accepts the proposal with your cha
   gemini-companion-mode)
 
 (defun gemini-companion--show-first-step (done)
-  "Show DONE, a phrase about what was done, and how to go on from there."
+  "Show DONE, a phrase about what was done, and the next step."
   (message "%s; %s starts a CLI" done
            (substitute-command-keys "\\[gemini-companion-run]")))
 
@@ -358,7 +359,7 @@ Install the packages of the server first, if needed."
            (gemini-companion--offer-installation)))))
 
 (defun gemini-companion--start ()
-  "Start the server, and the parts once Emacs does nothing else."
+  "Start the server, and the components once Emacs is idle."
   (add-hook 'kill-emacs-hook #'gemini-companion--leave)
   (gemini-companion-server-start
    :command #'gemini-companion-install-command
@@ -407,7 +408,7 @@ An error must not prevent that."
 ;;;; Server
 
 (defun gemini-companion--ready (how)
-  "Tell the parts and the user that the server can be called.
+  "Notify the components and the user that the server can be called.
 For HOW, see `gemini-companion-part-ready'."
   (dolist (part (gemini-companion-parts-loaded))
     (gemini-companion-log-guarded "Starting a part of gemini-companion"

@@ -62,7 +62,7 @@ that takes a text now.
 The terminal is searched for MARK, a string of one space, or, without a
 mark, for more than MATCHES matches of REGEXP.  SEEN checks have found it
 since it was missing, and the last MISSED ones in a row have not.  FREE is
-non-nil if nothing was behind the mark when it was seen first."
+non-nil if there was no text after the mark when a check first found it."
   text find problem left
   (ended #'ignore)
   (phase 'queued)
@@ -76,7 +76,7 @@ non-nil if nothing was behind the mark when it was seen first."
                (:copier nil))
   "The prompt of a CLI around a mark, as its terminal shows it.
 COUNT is the number of marks in a row; a slow CLI has more than one.
-BEFORE and BEHIND are non-nil if there is text before or behind them.
+BEFORE and BEHIND are non-nil if there is text before or after them.
 COMMAND is non-nil if the CLI would run the prompt as a command, and
 NORMAL if the prompt is in the normal mode of Vi."
   (count 1) before behind command normal)
@@ -379,7 +379,7 @@ the text field of a dialog is ignored.  The value is a
                     (gemini-companion-client-normal-footer client))))))))
 
 (defun gemini-companion-prompt--below-p (regexp)
-  "Return non-nil if REGEXP matches behind point, as the footer of a CLI may.
+  "Return non-nil if REGEXP matches after point, as the footer of a CLI may.
 REGEXP is nil for a CLI without such a footer."
   (and regexp
        (save-excursion

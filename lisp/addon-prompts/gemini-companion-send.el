@@ -59,10 +59,10 @@
     (fundamental-mode . gemini-companion-send--file))
   "Alist of (MODE . FUNCTION): what `gemini-companion-send' sends.
 The first element applies whose MODE is the major mode or a parent of it;
-`fundamental-mode' is for all modes.
+`fundamental-mode' applies in all modes.
 
-FUNCTION returns a list of what is at point.  Each element is a string,
-which is quoted, or a list (FILE LINES TEXT) for a reference to FILE, an
+FUNCTION returns a list that describes the text at point.  Each element is a
+string, which is quoted, or a list (FILE LINES TEXT) for a reference to FILE, an
 absolute file name: LINES is a number, a cons (FIRST . LAST), or nil,
 and TEXT is a string from FILE or about it, or nil.")
 

@@ -488,8 +488,8 @@ be written there (%s); %s shows more"
 
 (defun gemini-companion-connect ()
   "Connect a remote host, for a CLI that you start there by hand.
-The host is that of the file or directory of the current buffer.  A
-local directory that is shared with a host counts as one on that host,
+It is the host of the file or directory of the current buffer.  A local
+directory that is shared with a host counts as a directory of that host,
 see `gemini-companion-remote-directories'.
 `gemini-companion-run' connects the host and starts a CLI there."
   (interactive)

@@ -968,7 +968,7 @@ Return its buffer, or nil."
 
 (defun gemini-companion-permission-allow ()
   "Allow the permission of this buffer, once.
-The key counts only after half a second without another one, and not in a
+The key works only after half a second without another key, and not in a
 keyboard macro.  If the end of the text is not in the window, scroll there."
   (interactive nil gemini-companion-permission-mode)
   (let ((permission (gemini-companion-permission-to-answer 'whole)))
@@ -997,7 +997,7 @@ keyboard macro.  If the end of the text is not in the window, scroll there."
        (gemini-companion-text-keep reason (error-message-string problem))))))
 
 (defun gemini-companion-permission-answer-there ()
-  "Answer in the terminal of the CLI: select it.
+  "Select the terminal of the CLI, to answer there.
 If the CLI waits for Emacs instead of asking there, it asks there now.
 This sends no key to the terminal.  If you type another key at once, the
 terminal is not selected, since it would take the key for an answer."

@@ -511,7 +511,7 @@ declines."
          (both (and tools answers)))
     ;; The echo area shows five lines of a terminal of 80 columns and 24 lines.
     (pcase (car (read-multiple-choice
-                 (format "Emacs displays what a linked CLI asks.  %s get \
+                 (format "Emacs shows what a linked CLI asks.  %s get \
 the errors of an edit and may ask about shared files; %s may rename \
 symbols, which you review.%s  Link %s?"
                          (gemini-companion-clients-titles

@@ -800,7 +800,7 @@ This is a function of `context-menu-functions'."
 ;;;; Commands
 
 (defun gemini-companion-next-change ()
-  "Go to the next change that a CLI has written and nobody has reviewed.
+  "Go to the next unreviewed change of a CLI.
 A change at point is the first one.  After the last one in a file, visit
 the next file, in the order in which they were written.
 
@@ -814,15 +814,15 @@ keeps it, U and K undo and keep all changes of the file."
     (gemini-companion-walk--go nil begins)))
 
 (defun gemini-companion-previous-change ()
-  "Go to the previous change that nobody has reviewed.
+  "Go to the previous unreviewed change of a CLI.
 See `gemini-companion-next-change'."
   (interactive)
   (gemini-companion-walk--begin)
   (gemini-companion-walk--go 'back))
 
 (defun gemini-companion-show-change ()
-  "Show what was before the change at point, above it, or hide it again.
-The next command of the walk hides it, too."
+  "Show the previous text of the change at point above it, or hide it.
+The next command of the walk hides it as well."
   (interactive)
   (let ((shown gemini-companion-walk--before))
     ;; What is displayed ends with the keys of before.

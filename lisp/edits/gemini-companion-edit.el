@@ -396,7 +396,7 @@ review."
   (run-hooks 'gemini-companion-edit-adopt-hook))
 
 (defun gemini-companion-edit-discard (buffer)
-  "Kill BUFFER if it is live, without settling its edit."
+  "Kill BUFFER if it is live, without deciding about its edit."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (set-buffer-modified-p nil)

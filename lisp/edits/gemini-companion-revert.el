@@ -30,9 +30,9 @@
   "Display of the changes in a file that a CLI has written.
 Nil means only to revert the buffer.  `pulse' means to highlight the
 changed lines for a moment.  `marks' means also to mark what you have not
-reviewed, at the right, until you keep or undo it.  After
+reviewed, at the right of its lines, until you keep or undo it.  After
 your answer to a review, a window of the buffer also goes to the first
-change, unless you type there.  Takes effect with the next edit."
+change, unless you are typing there.  Takes effect with the next edit."
   :type '(choice (const :tag "Only revert the buffer" nil)
                  (const :tag "Highlight the changed lines" pulse)
                  (const :tag "Highlight and mark them" marks))
@@ -520,7 +520,7 @@ Return the line of the first conflict, or nil if there is none."
     (car merged)))
 
 (defun gemini-companion-merge ()
-  "Merge your unsaved text with what a CLI wrote to its file.
+  "Merge your unsaved text with what a CLI has written to the file.
 If this buffer needs no merge, display and merge another one that does.
 Conflicting lines are kept in both versions, for `smerge-mode'.  The buffer is
 not saved."

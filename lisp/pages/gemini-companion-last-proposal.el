@@ -15,11 +15,11 @@
 (require 'gemini-companion-windows-at-once)
 
 (defun gemini-companion-last-proposal ()
-  "Show the last text that you edited or accepted and that was not written.
-It is of a review that you answered in the terminal of the CLI, that
-another proposal replaced, or that ended in another way than by your
-answer.  After an interrupt of the CLI, it need not be edited.  Call
-this again there for the text before, up to ten of them."
+  "Show the last unwritten proposal that you edited or accepted.
+You answered its review in the terminal of the CLI, another proposal
+replaced it, or it ended without your answer.  A proposal that an
+interrupt of the CLI has ended is shown even if you have not edited it.
+Repeat the command for the previous proposals, up to ten."
   (interactive)
   (let* ((kept (or (gemini-companion-edits-with-unsaved-proposal)
                    (user-error "No unwritten proposal to show")))

@@ -34,13 +34,13 @@
   "Way to notify that a CLI waits for an answer, or has ended a long turn.
 `message' shows a line in the echo area.  `desktop' shows a notification
 of the desktop by D-Bus, or a line in the echo area if that fails.
-`taskbar' shows that line, too, and makes the icon of Emacs ask for
+`taskbar' shows that line as well, and makes the icon of Emacs ask for
 attention while `system-taskbar-mode' of Emacs 31 is on.  A function is
 called with the session and a text; if it returns a function, that is
 called to withdraw the notification.  Nil means not to notify.
 
 There is no notification while the terminal or the review of the CLI is
-displayed in a frame with focus, and none about a turn of less than ten
+displayed in a frame with focus, or if the turn took less than ten
 seconds.  Takes effect at once."
   :type '(choice (const :tag "Line in the echo area" message)
                  (const :tag "Desktop notification, by D-Bus" desktop)
@@ -131,7 +131,7 @@ Do nothing if the state of its CLI shows REQUEST.  EVENT is as in
                           (gemini-companion-session-state-since session)))))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'notify)))
-  "Return what waits for the user and what works, for the mode line."
+  "Return the number of requests and \"working\", as text for the mode line."
   (let ((count (length (gemini-companion-requests-certain))))
     (cons (concat (unless (zerop count) (format "?%d " count))
                   (when (seq-some (lambda (session)

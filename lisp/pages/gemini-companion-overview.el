@@ -588,7 +588,7 @@ Several files are asked for.  BY is a predicate of the edits that are undone."
 
 (defun gemini-companion-overview-keep ()
   "Keep the change at point, or what is left of the file, turn or CLI at point.
-A change that is kept is left again.  Several files are asked for."
+A kept change is left again.  You are asked about several files."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
@@ -1200,7 +1200,7 @@ On a turn, show the terminal of its CLI."
 
 (defun gemini-companion-overview-next (&optional count)
   "Go to the next row or change, or COUNT further.
-What needs nothing is passed by."
+Rows and changes that need no decision are skipped."
   (interactive "p" gemini-companion-overview-mode)
   (let ((count (or count 1)))
     (dotimes (_ (abs count))
@@ -1208,7 +1208,7 @@ What needs nothing is passed by."
 
 (defun gemini-companion-overview-previous (&optional count)
   "Go to the previous row or change, or COUNT back.
-What needs nothing is passed by."
+Rows and changes that need no decision are skipped."
   (interactive "p" gemini-companion-overview-mode)
   (gemini-companion-overview-next (- (or count 1))))
 

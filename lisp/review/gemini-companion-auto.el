@@ -193,10 +193,10 @@ It also accepts edits that await an answer, except the one that is displayed.
 
 Only edits of regular files in the project of that CLI are accepted.
 Hidden files, hooks and other files that may be run automatically,
-files with unsaved changes in this Emacs, and those that
-`gemini-companion-review-rules' names are still reviewed, and the header
-line shows the reason.  \\[gemini-companion-list] shows the
-accepted edits, and can revert them.
+files with unsaved changes in this Emacs, and files that a rule of
+`gemini-companion-review-rules' always reviews are still reviewed; the header
+line shows the reason.  The overview, \\[gemini-companion-list], shows the
+accepted edits, and can undo them.
 
 Interactively, SESSION is the CLI at point in the overview or of the current
 review, or the only connected CLI; if there are several, ask for one."

@@ -156,15 +156,15 @@ set the rule without a prefix argument")))
           review)))
 
 (defun gemini-companion-set-rule (condition review &optional save)
-  "Set a rule: review edits of the file at point always, never, or by no rule.
+  "Set a rule to review edits of the file at point always or never.
 The rule is for this file, for files with its extension in all projects,
 or for files in its directory and below; you are asked.  CONDITION and
 REVIEW are as in `gemini-companion-review-rules'.  The rule applies until
 Emacs exits; if SAVE is non-nil, with a prefix argument, it is saved by
 Customize.
 
-A rule to review never also accepts waiting proposals, but not the
-displayed one."
+A rule that reviews never also accepts proposals that await an answer,
+except the displayed one."
   (interactive
    (progn
      (when current-prefix-arg

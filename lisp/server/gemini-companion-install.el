@@ -26,9 +26,10 @@
   (locate-user-emacs-file "gemini-companion/")
   "Directory for the Python packages of the server, drafts and the history.
 The packages are installed after asking for confirmation.  When an update
-needs other packages, they are installed without asking again, but none if
-`gemini-companion-server-command' is set.  It also has the extension that
-links CLIs, so unlink the CLIs before you set this."
+needs other packages, they are installed without asking again.  If
+`gemini-companion-server-command' is set, no packages are installed.
+The directory also has the extension that links CLIs, so unlink the CLIs
+before you set this."
   :type 'directory
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-server)

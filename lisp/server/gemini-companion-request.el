@@ -64,7 +64,7 @@ REQUEST."
           (substitute-command-keys "\\[gemini-companion-review]")))
 
 (cl-defgeneric gemini-companion-request-in-header (request)
-  "Return what the header line of the terminal of its CLI has of REQUEST.
+  "Return the text about REQUEST in the header line of the terminal of its CLI.
 The value is a text, by default the label, or nil."
   (gemini-companion-request-label request))
 

@@ -48,8 +48,8 @@
 (defcustom gemini-companion-server-command nil
   "Command that runs the Python server, a list (PROGRAM ARG...).
 Nil means to install the Python packages of the server, after asking,
-in `gemini-companion-install-directory'.  To use a Python of your own
-that has the packages epc, sexpdata, mcp, hypercorn and psutil, set it
+in `gemini-companion-install-directory'.  To use another Python, with
+the packages epc, sexpdata, mcp, hypercorn and psutil, set the option
 for example to
   (\"/path/to/venv/bin/python\" \"-m\" \"gemini_companion_epc\")
 Takes effect when the server starts next."

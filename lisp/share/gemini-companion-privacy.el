@@ -60,7 +60,7 @@
   "Files never shared with a CLI, neither their names nor their text.
 Each element is one of
 - a regexp, which is matched against the absolute name of the file,
-  and each one to which links lead, ignoring case;
+  and each name to which links lead, ignoring case;
 - a major mode, a symbol that ends in `-mode', which stands for
   modes derived from it as well;
 - a function, which is called with the absolute name of a file and
@@ -68,12 +68,12 @@ Each element is one of
   end, and nil; it returns non-nil to exclude it.  Its value is kept until
   the file is saved or renamed, or a CLI connects.
 
-If a directory is excluded, so is all below it, and no CLI can connect
+If a directory is excluded, so are all files below it, and no CLI can connect
 to this Emacs from there, unless the directory is in an open project.
 
 While such a file is selected, no file is reported as active.  Edits
-that a CLI proposes for such a file are shown like others, as the
-CLI has read it by itself.  Takes effect at once."
+that a CLI proposes for such a file are displayed, since the CLI has
+read the file by itself.  Takes effect at once."
   :type '(repeat (choice (regexp :tag "Regexp for file names")
                          (function-item gemini-companion-auth-source-p)
                          (symbol :tag "Major mode or function")
@@ -82,7 +82,7 @@ CLI has read it by itself.  Takes effect at once."
 
 (defcustom gemini-companion-share t
   "Nil means not to share this file or project.
-Meant to be set in the .dir-locals.el of a project:
+Set it in the .dir-locals.el of a project:
   ((nil . ((gemini-companion-share . nil))))
 Then no CLI can connect to this Emacs from the project.
 With a default of nil, only projects that set it to t are shared.
@@ -94,9 +94,9 @@ asks about it."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-share-outside-projects nil
-  "Non-nil means to share also files outside of all workspace roots.
+  "Non-nil means to share files outside of all workspace roots as well.
 The roots are the projects of the open files and terminals, and the
-directories of files in no project.  Files directly in the home directory
+directories of files without a project.  Files directly in the home directory
 and in / are outside."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0"))

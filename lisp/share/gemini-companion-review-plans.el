@@ -18,7 +18,7 @@
 ;;;; Customization
 
 (defcustom gemini-companion-review-plans t
-  "Non-nil means that a plan which a CLI writes to a file is reviewed.
+  "Non-nil means to review a plan that a CLI writes to a file.
 This applies to linked CLIs that can be made to ask.  A rule of
 `gemini-companion-review-rules' for that file comes first.
 

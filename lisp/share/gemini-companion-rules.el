@@ -27,28 +27,28 @@
 (defcustom gemini-companion-review-rules nil
   "Rules for which edits are reviewed, a list of (CONDITION . REVIEW).
 The first rule whose CONDITION fits the file of an edit decides:
-- `always': the edit is reviewed.  Auto-accept leaves it, and a linked CLI
-  that can be made to ask in each of its modes does so;
+- `always': the edit is reviewed.  Auto-accept does not accept it, and a
+  linked CLI asks in each of its modes, if it can be made to ask;
 - `never': the edit is accepted without review, as by auto-accept, with
   the same exceptions;
-- nil: no rule is for the file.
+- nil: no rule applies to the file.
 If no rule fits, auto-accept and the mode of the CLI decide.
 \\[gemini-companion-set-rule] sets a rule for a file.
 
 CONDITION is one of
-- a glob, as in .gitignore: \"*.lock\" without a slash is for the last
-  part of the name, and \"docs/**\" is for the name below the innermost
-  workspace root, of any project.  A file with two names, because of
+- a glob, as in .gitignore: \"*.lock\", without a slash, matches the last
+  component of the name, and \"docs/**\" the name below the innermost
+  workspace root, in any project.  A file with two names, because of
   symbolic links, is `always' reviewed if one of them fits, and `never' if
   both do;
 - a function, which is called with the absolute name of the file and the
-  session of the CLI, and returns non-nil if the rule is for that file;
+  session of the CLI, and returns non-nil if the rule applies to it;
 - t, for all files;
 - (project DIRECTORY), for the files whose innermost root is DIRECTORY;
 - (and CONDITION...), (or CONDITION...) or (not CONDITION).
 
 A rule that signals an error, asks a question, or takes a second counts
-as `always'.  For example:
+as a rule with `always'.  For example:
   ((\"*.lock\" . never)
    ((and \"src/**\" (not \"src/gen/**\")) . always))"
   :type '(alist :key-type (choice (string :tag "Glob")

@@ -288,7 +288,7 @@ Return the question, or nil if none is asked."
           (cl-letf (((symbol-function 'y-or-n-p)
                      (lambda (question) (push question asked) t)))
             (rename-file "a.py" "other.py")
-            (should (string-search "was deleted or renamed"
+            (should (string-search "deleted or renamed"
                                    (gemini-companion-test-refusal (undo))))
             (should-not asked)
             (should (string-search "uno" (gemini-companion-rename-test-text "b.py")))
