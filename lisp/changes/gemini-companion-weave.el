@@ -1124,19 +1124,16 @@ alone finds that most positions are gone.  For CANDIDATES, see
   (let* ((hows (gemini-companion-weave--write-how write))
          (start (gemini-companion-weave--write-start write))
          (positions (car candidates))
-         (rank (aref (cdr candidates) p))
-         (k (- rank gemini-companion-weave-context))
          ;; The line is at RANK itself, as others have removed it.
-         (end (+ rank gemini-companion-weave-context 1)))
-    (and (<= 0 k)
-         (<= end (length positions))
+         (rank (aref (cdr candidates) p))
+         (first (- rank gemini-companion-weave-context))
+         (last (+ rank gemini-companion-weave-context)))
+    (and (<= 0 first)
+         (< last (length positions))
          (eql p (aref positions rank))
-         (progn
-           (while (and (< k end)
-                       (eq 'removed (gemini-companion-weave--at
-                                     hows start (aref positions k))))
-             (setq k (1+ k)))
-           (= k end)))))
+         (cl-loop for near from first to last
+                  always (eq 'removed (gemini-companion-weave--at
+                                       hows start (aref positions near)))))))
 
 (defun gemini-companion-weave--set-gone (write p with-gone)
   "Mark the line P in the result of WRITE as gone, together with its position.
@@ -1190,26 +1187,29 @@ the line P or have replaced it.  For CANDIDATES, see
 since neighboring lines have the same answer."
   (let* ((positions (car candidates))
          (rank (aref (cdr candidates) p))
-         (k (cond ((< step 0) (1- rank))
-                  ((and (< rank (length positions)) (eql p (aref positions rank)))
-                   (1+ rank))
-                  (t rank)))
+         (next (cond ((< step 0) (1- rank))
+                     ;; The line P is a candidate itself.
+                     ((and (< rank (length positions)) (eql p (aref positions rank)))
+                      (1+ rank))
+                     (t rank)))
          (result (gemini-companion-weave--write-result write))
          (line (aref result p))
          (marks (gemini-companion-weave--marks line))
          (by (gemini-companion-weave--decider (if gone (cdr marks) marks)))
          (by (and by (gemini-companion-weave--hunk-of by))))
-    (when (and (<= 0 k) (< k (length positions)))
+    (when (and (<= 0 next) (< next (length positions)))
       (let* ((slot (+ (if (< step 0) 0 1) (if gone 2 0)))
              (when (gemini-companion-weave--when line)))
         (pcase (aref known slot)
-          ((and `(,last ,last-by ,last-when . ,answer)
-                (guard (and (eql last k) (eq last-by by) (equal last-when when))))
-           answer)
+          ((and `(,last-next ,last-by ,last-when . ,states)
+                (guard (and (eql last-next next)
+                            (eq last-by by)
+                            (equal last-when when))))
+           states)
           (_
            (let ((states (gemini-companion-weave--around-from
-                          write positions k step line by)))
-             (aset known slot (cons k (cons by (cons when states))))
+                          write positions next step line by)))
+             (aset known slot `(,next ,by ,when . ,states))
              states)))))))
 
 (defun gemini-companion-weave--around-from (write positions k step line by)
@@ -1264,6 +1264,13 @@ The value must not be recorded.  It is WEAVE itself if NOW is the known text."
         weave
       (gemini-companion-weave--make lines (gemini-companion-weave-step weave)))))
 
+(defun gemini-companion-weave--touching (lines left)
+  "Return the hunks of LINES that touch one of the unreviewed hunks LEFT."
+  (let ((left (gemini-companion-weave--set left)))
+    (cl-loop for (_ _ . hunks) in (gemini-companion-weave--spans lines)
+             when (seq-some (lambda (hunk) (gethash hunk left)) hunks)
+             append hunks)))
+
 (cl-defun gemini-companion-weave-write (weave edit before after
                                               &key accepted regions)
   "Return WEAVE after EDIT has changed BEFORE to AFTER, and its hunks, a cons.
@@ -1276,22 +1283,18 @@ REGIONS are the hunks that the user was shown: a list of
          (look (gemini-companion-weave-look weave before))
          (hunks nil))
     (when accepted
-      (let* ((left (gemini-companion-weave--set
-                    (cl-loop for change in (gemini-companion-weave-changes look)
-                             append (gemini-companion-weave-change-hunks change))))
-             (made (gemini-companion-weave--rewrite look accepted (1+ step)
-                                                    edit 0 regions))
-             (touching nil))
+      (let ((left (cl-loop for change in (gemini-companion-weave-changes look)
+                           append (gemini-companion-weave-change-hunks change)))
+            (made (gemini-companion-weave--rewrite look accepted (1+ step)
+                                                   edit 0 regions)))
         (setq step (+ 2 step)
               look (gemini-companion-weave--make (car made) step)
               hunks (cdr made)
               regions nil)
-        (pcase-dolist (`(,_ ,_ . ,here) (gemini-companion-weave--spans (car made)))
-          (when (seq-some (lambda (hunk) (gethash hunk left)) here)
-            (setq touching (append here touching))))
-        (dolist (hunk hunks)
-          (setf (gemini-companion-weave-hunk-reviewed hunk)
-                (not (memq hunk touching))))))
+        (let ((touching (gemini-companion-weave--touching (car made) left)))
+          (dolist (hunk hunks)
+            (setf (gemini-companion-weave-hunk-reviewed hunk)
+                  (not (memq hunk touching)))))))
     (let ((made (gemini-companion-weave--rewrite look after (1+ step) edit
                                                  (length hunks) regions)))
       (cons (gemini-companion-weave--make (car made) (+ 2 step))
@@ -1953,49 +1956,55 @@ Omit lines that were there before the first edit."
 
 ;;;; What is left of hunks
 
+(defun gemini-companion-weave--mark-state (mark marks)
+  "Return what is left of the hunk of MARK in a line with MARKS, or nil.
+The value is `there', `undone', `gone' or `superseded'; it is nil if the line
+says nothing about the hunk."
+  (let ((off (gemini-companion-weave--off mark))
+        (gone (gemini-companion-weave--gone-p marks))
+        (adds (gemini-companion-weave--adds-p mark)))
+    (cond
+     ((eq off 'undone) 'undone)
+     ((or off (and gone adds)) 'gone)
+     (gone nil)
+     ((not (eq mark (gemini-companion-weave--decider marks))) 'superseded)
+     ;; Without the mark, the line would be as it is.
+     ((eq (null (gemini-companion-weave--there-p (remq mark marks))) (null adds)) nil)
+     (t 'there))))
+
+(defun gemini-companion-weave--hunk-state (states)
+  "Return what is left of a hunk whose lines have STATES, each state once.
+For a state, see `gemini-companion-weave--mark-state'."
+  (cond ((memq 'there states)
+         (if (or (memq 'undone states) (memq 'gone states))
+             'partly
+           'there))
+        ((equal states '(superseded)) 'superseded)
+        ((memq 'undone states) 'undone)
+        (t 'gone)))
+
 (defun gemini-companion-weave-states (look)
   "Return a table of what is left of each hunk of an edit in LOOK.
 A value is `there', `partly', `undone' by the user, `gone' if others have
 removed its lines or restored what it had removed, or `superseded' if later
 edits have changed all of it."
-  (let ((seen (make-hash-table :test 'eq))
+  (let ((table (make-hash-table :test 'eq))
         (last gemini-companion-weave--base))
     (cl-loop
      for line across (gemini-companion-weave-lines look)
      for marks = (gemini-companion-weave--marks line)
      unless (eq marks last)
-     do
-     (let ((decider (gemini-companion-weave--decider marks))
-           (gone (gemini-companion-weave--gone-p marks)))
-       (dolist (mark marks)
-         (when (gemini-companion-weave--edit mark)
-           (let* ((hunk (gemini-companion-weave--hunk-of mark))
-                  (off (gemini-companion-weave--off mark))
-                  (how (cond
-                        ((eq off 'undone) 'undone)
-                        ((or off (and gone (gemini-companion-weave--adds-p mark)))
-                         'gone)
-                        (gone nil)
-                        ((not (eq mark decider)) 'superseded)
-                        ((not (eq (null (gemini-companion-weave--there-p
-                                         (remq mark marks)))
-                                  (null (gemini-companion-weave--adds-p mark))))
-                         'there)))
-                  (old (gethash hunk seen)))
-             (puthash hunk (if how (cl-adjoin how old) old) seen)))))
+     do (dolist (mark marks)
+          (when (gemini-companion-weave--edit mark)
+            (let* ((hunk (gemini-companion-weave--hunk-of mark))
+                   (state (gemini-companion-weave--mark-state mark marks))
+                   (states (gethash hunk table)))
+              (puthash hunk (if state (cl-adjoin state states) states) table))))
      do (setq last marks))
-    (maphash (lambda (hunk how)
-               (puthash hunk
-                        (cond ((memq 'there how)
-                               (if (or (memq 'undone how) (memq 'gone how))
-                                   'partly
-                                 'there))
-                              ((equal how '(superseded)) 'superseded)
-                              ((memq 'undone how) 'undone)
-                              (t 'gone))
-                        seen))
-             seen)
-    seen))
+    (maphash (lambda (hunk states)
+               (puthash hunk (gemini-companion-weave--hunk-state states) table))
+             table)
+    table))
 
 (defun gemini-companion-weave-as-with-p (look hunk)
   "Return non-nil if the text of LOOK is as with HUNK, no matter who wrote it."
