@@ -88,7 +88,7 @@ class Asgi:
         headers = request.headers
         if "origin" in headers:
             raise HTTPException(403, "Forbidden: Origin not allowed")
-        # On another host the port is another one.
+        # On another host, the outpost listens at another port.
         if headers.get("host", "").rpartition(":")[0] not in HOSTS:
             raise HTTPException(403, "Forbidden: Host not allowed")
         client = self._client(headers.get("authorization", "").encode(), request)
@@ -107,7 +107,7 @@ class Asgi:
         if request.method not in methods:
             raise HTTPException(405, headers={"Allow": ", ".join(methods)})
         version = headers.get("mcp-protocol-version")
-        # With a later version, the SDK serves a protocol without streams.
+        # For a later version, the SDK uses a protocol without streams.
         if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
             raise HTTPException(400, "Unsupported MCP-Protocol-Version")
 

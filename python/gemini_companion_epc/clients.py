@@ -52,7 +52,7 @@ def bearers(token: str, clients: Sequence[Client]) -> dict[bytes, Client]:
 
 
 def reconnection() -> str:
-    """Return what the user does where CLIs do not find a server that has moved.
+    """Return how the user reconnects CLIs that do not find a server that has moved.
 
     For example "run /ide enable in Gemini CLI and Qwen Code".
     """

@@ -46,7 +46,7 @@ class Config:
     """Time limit for Emacs to find the new errors after an edit."""
     # Less than the time limit of the hook, which then lets the CLI ask.
     review_limit: float = 2
-    """Time limit for Emacs to say whether a rule wants a review of an edit."""
+    """Time limit for Emacs to decide whether a rule requires a review of an edit."""
     permission_limit: float = 86000
     """Time limit for the user to answer a permission in Emacs."""
     # Less than the time limit of the hook, which is a day.

@@ -2,7 +2,7 @@
 """GitHub Copilot CLI and its protocol.
 
 A review is a call that lasts until its answer.  The CLI then writes the text that it
-has proposed, whatever the user has made of it in Emacs.
+has proposed, even if the user has edited the text in Emacs.
 """
 
 import asyncio
@@ -160,7 +160,7 @@ class Copilot(Protocol):
             "selection": {
                 "start": start,
                 "end": end,
-                # Without `isEmpty', the model would be told of an earlier selection.
+                # Without `isEmpty', the model would receive an earlier selection.
                 "isEmpty": not file.selected_text,
             },
         }
@@ -212,7 +212,7 @@ def _selection(file: File) -> tuple[dict[str, int], dict[str, int]]:
 
 
 LONGEST_PLAN = 400_000
-"""The number of bytes of the plan, which Emacs is told at most."""
+"""Maximum number of bytes of the plan to send to Emacs."""
 
 
 def _plan_of(session: object) -> str:

@@ -76,8 +76,9 @@ class Diffs:
         return {diff.path: diff for diff in mine}
 
     def reviewed(self, remote: str) -> set[str]:
-        """Return the files of ``remote`` to follow: those with an open diff, and those
-        that were accepted while another diff of their session is open.
+        """Return the files of the host ``remote`` to follow.
+
+        They have an open diff, or were accepted while their session has another one.
         """
         paths: set[str] = set()
         for diff in self._diffs.values():

@@ -186,7 +186,7 @@ class EpcServer:
 async def _message(reader: StreamReader, writer: StreamWriter, longest: int) -> bytes:
     head = await reader.readexactly(6)
     if not _LENGTH.match(head) or int(head, 16) > longest:
-        raise ValueError("no message, or too long a one")
+        raise ValueError("no message, or a message that is too long")
     message = await reader.readexactly(int(head, 16))
     # Emacs cannot turn off Nagle's algorithm, so its next message would wait
     # 40 ms for a delayed acknowledgement.

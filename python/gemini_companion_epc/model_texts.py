@@ -46,7 +46,7 @@ def _references_text(facts: Facts, directory: str, checked: Facts) -> str:
 
 
 def _limits(facts: Facts, directory: str) -> list[str]:
-    """Return a text for the model about what the language server may not know."""
+    """Return lines for the model about what the language server may not know."""
     lines, others = [], facts.get("elsewhere") or []
     if facts.get("busy"):
         lines.append("The language server is still loading; ask again for all uses.")

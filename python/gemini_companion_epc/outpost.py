@@ -61,7 +61,7 @@ class Remote:
     directories: Sequence[str]
     """Remote directories from which CLIs may connect."""
     files: Sequence[str] = ()
-    """Names of what decides what is shared, in a root or, with a tilde, at home."""
+    """Names of files with sharing rules, in a root or, with a tilde, at home."""
     shared: Sequence[tuple[str, str]] = ()
     """Pairs of names, remote and local, of directories that both hosts share."""
     token: str = ""

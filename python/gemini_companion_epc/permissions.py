@@ -32,8 +32,8 @@ ALLOW = {"behavior": "allow"}
 """The decision that is a yes."""
 
 End: TypeAlias = Literal["ended", "returned"]
-"""How a question ends that Emacs has not answered: the CLI no longer asks, or it asks
-in its terminal."""
+"""The end of a question that Emacs has not answered: the CLI asks no longer, or in its
+terminal."""
 
 
 class Permissions:
@@ -59,7 +59,7 @@ class Permissions:
     async def stream(self, answer: Coroutine[Any, Any, Json]) -> AsyncIterator[bytes]:
         """Yield what the hook reads: signs of life, and at last ``answer`` as JSON.
 
-        A server that hangs gives no sign, and the hook then no answer.  Cancel
+        A server that hangs gives no sign, and the hook gives up.  Cancel
         ``answer`` if the hook hangs up.
         """
         task = asyncio.get_running_loop().create_task(answer)

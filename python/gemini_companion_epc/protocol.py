@@ -66,7 +66,7 @@ class Protocol(ABC):
         return None
 
     def introduction(self, experimental: Mapping[str, Mapping[str, object]]) -> Facts:
-        """Return what the client tells Emacs of itself by its capabilities."""
+        """Return the facts for Emacs in the capabilities of the client."""
         return {}
 
     @abstractmethod
