@@ -539,7 +539,7 @@ or be run as a command: the task has ended then."
          (gemini-companion-prompt--retype-mark task)
          'probing)
         ((gemini-companion-prompt--screen-behind screen)
-         ;; If the user has typed the text behind the mark, the cursor is behind
+         ;; If the user has typed the text after the mark, the cursor is after
          ;; that text, and DEL would delete a character of the user.
          (unless (gemini-companion-prompt--task-free task)
            (gemini-companion-prompt--delete-mark task screen))
@@ -561,7 +561,7 @@ before the mark, the user has deleted the text, so Enter is not pressed."
   (let ((phase (gemini-companion-prompt--task-phase task)))
     (cond ((not (gemini-companion-prompt--steady-p task screen))
            (if (gemini-companion-prompt--retype-mark task) 'retyped phase))
-          ;; A CLI displays hints about arguments behind a command.
+          ;; A CLI displays hints about arguments after a command.
           ((and (gemini-companion-prompt--screen-behind screen)
                 (not (string-prefix-p "/" (gemini-companion-prompt--task-text
                                            task))))
@@ -689,7 +689,7 @@ TASK then seeks the mark, or if the text is a command, the text itself."
     (setf (gemini-companion-prompt--task-seen task) 0
           (gemini-companion-prompt--task-missed task) 0)
     (cond
-     ;; After a space behind a command without arguments, Enter may choose another
+     ;; After a command without arguments and a space, Enter may choose another
      ;; command.
      ((string-match-p "\\`/[^ \t\n]+\\'" text)
       (gemini-companion-prompt--seek task (regexp-quote text) process)

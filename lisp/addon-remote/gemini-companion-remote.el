@@ -196,7 +196,7 @@ sentence about why no CLI can connect."
     (push (cons name
                 (file-truename
                  (make-temp-file
-                  ;; A name with the process ID of this Emacs, in place of that of
+                  ;; A name with the process ID of this Emacs instead of that of
                   ;; the server: a server removes the directory once this Emacs has
                   ;; exited.
                   (replace-regexp-in-string

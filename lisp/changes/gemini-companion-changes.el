@@ -397,7 +397,7 @@ WEAVE is the weave of RECORD after EDIT, whose HUNKS have lines."
          (before (gemini-companion-content-format
                   (gemini-companion-edit-content edit)))
          (after (gemini-companion-edit-format edit))
-         ;; What a review does not show, a conversion, is not kept.
+         ;; No review shows a conversion, so accepting the edit does not keep it.
          (hunk (gemini-companion-weave-hunk-of-edit edit (length hunks) (not marks)))
          (last (gemini-companion-weave-hunk-at-end weave))
          (used nil))
@@ -559,7 +559,7 @@ KEY is its key."
          (facts (gemini-companion-facts-look
                  (gemini-companion-changes-file-facts record) format))
          (states (gemini-companion-weave-states weave)))
-    ;; A hunk with lines is there as these are.
+    ;; The state of a hunk with lines is the state of its lines.
     (maphash (lambda (hunk state)
                (unless (gethash hunk states)
                  (puthash hunk state states)))
@@ -813,7 +813,7 @@ list of new changes, which have the hunks of these edits."
                              (gemini-companion-changes--conversion-by
                               (gemini-companion-changes-seen-facts seen) own))))
         (dolist (part parts)
-          ;; A hunk on which a later one stands has no line of its own there.
+          ;; A hunk that a later hunk has overwritten has no line of its own there.
           (setf (gemini-companion-weave-change-hunks part) own)
           (gemini-companion-changes--sort-edits record part))
         (gemini-companion-changes-set-visited record buffer parts)

@@ -243,7 +243,7 @@ LINES is a vector of strings with newlines."
           (gemini-companion-comment-below comment)
           (and (<= end (length lines)) (funcall bare end (+ end 3)))
           (gemini-companion-comment-alone comment) alone
-          ;; Lines that are alone are found without it.
+          ;; Lines without equal lines are found without a digest.
           (gemini-companion-comment-digest comment)
           (unless alone
             (gemini-companion-comment--digest lines))
@@ -528,7 +528,7 @@ Insert comments on folded lines at the top, with the numbers of the lines."
       (goto-char (point-min))
       (pcase-dolist (`((,side . ,lines) . ,comment) left)
         (gemini-companion-comment--insert-one
-         ;; As if they were several, a single one has its number.
+         ;; Here a comment on a single line has its number as well.
          (cons (cons side (gemini-companion-comment--ends lines)) comment)
          (text-properties-at (point)))))))
 
@@ -706,7 +706,7 @@ It is the buffer of the proposal, or else the buffer that visits the file."
 
 (defun gemini-companion-comment--make-overlay (comment)
   "Return a new overlay for COMMENT in the current buffer."
-  ;; A line that is inserted before or behind the lines is none of them.
+  ;; A line that is inserted before or after the lines is not one of them.
   (let ((overlay (make-overlay (point-min) (point-min) nil t nil)))
     (overlay-put overlay 'gemini-companion-comment comment)
     ;; Emacs displays the after-string with the higher priority first.
@@ -783,7 +783,7 @@ hook of OVERLAY for modifications."
       (when (and (< beg end)
                  (= 1 beg)
                  (= end (save-restriction (widen) (point-max)))
-                 ;; A command may do that several times.
+                 ;; A command may replace the text several times.
                  (null (overlay-get overlay 'gemini-companion-replaced)))
         (let ((lines (gemini-companion-comment--text)))
           (gemini-companion-comment--remember comment lines)
@@ -931,7 +931,7 @@ If POSITION is nil, TEXT is displayed above the first line."
                                        ;; The color of the text would shine through.
                                        'default)
                            'wrap-prefix "     ")))
-    ;; Where the lines of a comment were deleted, the next line is at its place.
+    ;; If the lines of a comment were deleted, the next line is at its position.
     (if (or (null position)
             (save-excursion
               (goto-char position)
@@ -1094,7 +1094,7 @@ are those of a comment, the record of the file must not decide."
                           (gemini-companion-edit-true-name edit))))
               (before (gemini-companion-edit-content edit))
               ((gemini-companion-content-bytes-p before))
-              ;; The buffer may have the text before.
+              ;; The buffer may still have the previous text.
               (text (gemini-companion-comment--file-text
                      (gemini-companion-edit-file edit) 'disk)))
     (let ((old (gemini-companion-lines-split
@@ -1196,7 +1196,7 @@ Lines of the proposal that the file will not have are gone."
   (let ((number (and (gemini-companion-comment--live-p comment)
                      (eq 'after (gemini-companion-comment-side comment))
                      (gemini-companion-comment--follow-edits comment)
-                     ;; Without what was excluded, the lines are elsewhere.
+                     ;; Without the excluded hunks, the lines have other numbers.
                      (gemini-companion-hunk-remaining-line
                       (overlay-buffer (gemini-companion-comment-overlay comment))
                       (gemini-companion-comment-now comment))))
@@ -1264,7 +1264,7 @@ the file as a whole."
           (or (mapcar #'gemini-companion-comment--bare
                       (seq-subseq lines (min (1- (car range)) (length lines))
                                   (min (cdr range) (length lines))))
-              ;; The empty line behind the last newline.
+              ;; The empty line after the last newline.
               (list "")))
     (gemini-companion-comment--set-anchor comment lines (car range)))
   comment)
@@ -1279,7 +1279,7 @@ the file as a whole."
     (gemini-companion-revert-merge-hook gemini-companion-comment--before-revert)
     (gemini-companion-revert-merged-hook gemini-companion-comment--after-merge)
     (kill-emacs-query-functions gemini-companion-comment--exit-p)
-    ;; Before the record has what was written.
+    ;; Comments must move before the record has what was written.
     (gemini-companion-edit-functions gemini-companion-comment--follow -50)))
 
 (cl-defmethod gemini-companion-part-start ((_part (eql 'comment)))

@@ -344,7 +344,7 @@ both are shown, and you are asked.  \\[keyboard-quit] stops between two files."
   (let ((decision (or (pop gemini-companion-decision--done)
                       (user-error "No keep or undo to take back")))
         (ended nil))
-    ;; The next undo is that of the command before it.
+    ;; Repeating the command takes back the decision before the answer.
     (unless (gemini-companion-decision-steps decision)
       (user-error "The %s was sent and cannot be taken back"
                   (gemini-companion-decision-label decision)))

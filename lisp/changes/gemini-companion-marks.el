@@ -112,7 +112,7 @@ If WATCHED is non-nil, mark them again after edits."
                     nil t))
         (goto-char (point-min))
         (dolist (change changes)
-          ;; To count from the first line for each would take long.
+          ;; Counting from the first line for each change would take long.
           (forward-line (- (gemini-companion-lines-change-start change) line))
           (setq line (gemini-companion-lines-change-start change))
           (push (gemini-companion-marks--make change) marks))))
@@ -132,7 +132,7 @@ If WATCHED is non-nil, mark them again after edits."
   (pcase-let*
       ((count (- (gemini-companion-lines-change-end change)
                  (gemini-companion-lines-change-start change)))
-       ;; Behind a last line without an end, no line is that line again.
+       ;; At a last line without a newline, `forward-line' stays in that line.
        (end (max (point) (save-excursion (forward-line count) (point))))
        (mark (make-overlay (point) end nil t))
        (`(,_ ,face ,bitmap ,char ,ascii)
@@ -184,7 +184,7 @@ marked lines."
   "Show a right margin in each window where a mark has no fringe, or hide it."
   (dolist (window (get-buffer-window-list nil nil t))
     (pcase-let ((`(,left . ,right) (window-margins window)))
-      ;; A wider one is of a mode that centers the text.
+      ;; A wider margin belongs to a mode that centers the text.
       (unless (< 1 (or right 0))
         (set-window-margins window left
                             (if (and gemini-companion-marks-here
@@ -229,7 +229,7 @@ A file may be visited without hooks."
   '((gemini-companion-changes-functions gemini-companion-marks--draw)
     (window-buffer-change-functions gemini-companion-marks--displayed)
     (window-buffer-change-functions gemini-companion-marks--show-changes)
-    ;; A window configuration has the margin of its time.
+    ;; Restoring a window configuration restores an old margin.
     (window-size-change-functions gemini-companion-marks--displayed)
     (window-state-change-hook gemini-companion-marks--displayed-last)
     ;; What the user has typed far from a mark may be what a CLI wrote.

@@ -618,7 +618,7 @@ Signal an error if that is impossible."
                (gemini-companion-edit-bytes-before edit)
                (null converted)
                (gemini-companion-edit-texts-in-file-p edit)))
-      ;; From A to B, C and B: without the first edit, none is in the file.
+      ;; If edits change A to B, B to C and C to B, undoing the first undoes all three.
       (let ((hunks (gemini-companion-changes-since edit)))
         (gemini-companion-undo--make-plan
          :edit edit :hunk hunk :now now :hunks hunks
@@ -672,7 +672,7 @@ If WHOLE is non-nil, nothing is left of EDIT then.  CONVERTED is a text about
 how others have converted the file, which stays so, or nil."
   (let* ((seen (gemini-companion-undo--text-seen now))
          (hunks (or (cdr (gemini-companion-changes-of edit (and (not whole) hunk)))
-                    ;; The CLI has not changed the last newline, as was proposed.
+                    ;; The CLI has not changed the last newline, although it proposed that.
                     (user-error "%s was not changed by this"
                                 (gemini-companion-edit-name edit))))
          (changes (gemini-companion-undo--changes edit now hunks))
@@ -844,7 +844,7 @@ If that fails, signal the value of END, called with the problem."
         (unwind-protect
             (gemini-companion-watch-writing file
               (gemini-companion-text-rewrite file old text))
-          ;; The file has a new time also where the old text was put back.
+          ;; The file has a new time even if the old text was restored.
           (gemini-companion-revert-now file))
       (file-error
        (user-error "%s" (funcall end (error-message-string err)))))))
@@ -882,13 +882,13 @@ Return a message."
          (before (gemini-companion-undo--text-bytes now))
          (deleted (null (gemini-companion-undo--plan-text plan)))
          (after (and before (not deleted)
-                     ;; The copy of a remote file is behind.
+                     ;; The copy of a remote file is not updated yet.
                      (if (gemini-companion-names-of-copy file)
                          (gemini-companion-undo--bytes-after plan)
                        (gemini-companion-edit-texts-bytes edit))))
          (record (car (gemini-companion-changes-of edit))))
     (if (null record)
-        ;; Nothing but its bytes is known.
+        ;; Without a record, only the bytes are known.
         (gemini-companion-file-state-set-reverted
          edit (if deleted 'deleted 'reverted)
          (ignore-errors (gemini-companion-edit-hunks edit)))

@@ -44,14 +44,14 @@
      `(menu-item "" ,command
                  :filter ,(lambda (command) (unless (minibufferp) command)))))
   "Keys of a walk.")
-;; In a graphical frame, vterm and eat have a binding of their own for it.
+;; In a graphical frame, vterm and eat bind this key.
 (define-key gemini-companion-walk-map [return]
             (lookup-key gemini-companion-walk-map (kbd "RET")))
 
 (defconst gemini-companion-walk--undo-commands
   '(undo undo-only undo-tree-undo undo-fu-only-undo evil-undo)
   "Commands that undo the last change of the current buffer.")
-;; Whatever key the user has for them.
+;; The user may have bound them to any key.
 (dolist (command gemini-companion-walk--undo-commands)
   (define-key gemini-companion-walk-map (vector 'remap command)
               #'gemini-companion-restore-change))
@@ -413,7 +413,7 @@ If the window has no room for it, display it in another window."
        (rows (gemini-companion-walk--rows lines)))
     (setq gemini-companion-walk--before (make-overlay start end))
     (overlay-put gemini-companion-walk--before 'face 'gemini-companion-added)
-    ;; The mark of the first line is to stay beside that line.
+    ;; The mark of the first line must stay beside that line.
     (overlay-put gemini-companion-walk--before 'priority -10)
     (pcase-dolist (`(,from . ,to) words)
       (let ((overlay (make-overlay (+ start from) (+ start to))))
@@ -518,8 +518,8 @@ counted from the first line of CHANGE on."
 (defun gemini-companion-walk--turn-changes ()
   "Return the changes of the turn of the change at point.
 The value is a cons of a list of (RECORD . CHANGES), and of the number of
-changes that are left out, as an edit of another turn has written some of
-their lines, too."
+changes that are left out, since an edit of another turn has also written some
+of their lines."
   (pcase-let* ((`(,_ . ,change) (gemini-companion-walk--here))
                (turn (gemini-companion-edit-turn
                       (car (gemini-companion-weave-change-edits change)))))
@@ -825,7 +825,7 @@ See `gemini-companion-next-change'."
 The next command of the walk hides it as well."
   (interactive)
   (let ((shown gemini-companion-walk--before))
-    ;; What is displayed ends with the keys of before.
+    ;; The end of the previous keys removes what they have displayed.
     (gemini-companion-walk--begin)
     (setq gemini-companion-walk--buffer (current-buffer))
     (gemini-companion-walk--close-before)

@@ -244,7 +244,7 @@ removed the line."
           (push mark passed))
          ((and off (not adds))
           (push mark passed))
-         ;; The place is back: this mark is dropped.
+         ;; The position is restored: drop this mark.
          ((and (not adds) (null (gemini-companion-weave--edit mark))))
          (t
           (push (gemini-companion-weave--with-off mark (if off nil 'others)) passed)))
@@ -417,8 +417,8 @@ present lines differ from TEXT."
          (shift 0)
          (limit 0)
          (gaps nil)
-         ;; The gap that is not complete: where it begins in both, its regions, and
-         ;; the end of the last one in TEXT.
+         ;; The incomplete gap: where it begins in the old and the new text, its
+         ;; regions, and the end of its last region in TEXT.
          (from nil)
          (new-from nil)
          (own nil)
@@ -566,7 +566,7 @@ hunks are OTHERS."
               end (gemini-companion-weave--gap-to gap))))
     (push (substring old end) result)
     (cl-flet ((joined (pieces)
-                ;; Copy nothing if there is one only, as in a file that was reindented.
+                ;; Copy nothing if there is only one gap, as in a file that was reindented.
                 (let ((pieces (remove [] (nreverse pieces))))
                   (if (and pieces (null (cdr pieces)))
                       (car pieces)
@@ -631,7 +631,7 @@ It is non-nil if others have removed or restored the line."
           (if (aref at j)
               (put-until (1+ limit))
             (let ((last (aref lasts (aref new j))))
-              ;; After those in whose place it is.
+              ;; Put the new line after the lines that it replaces.
               (when last
                 (put-until (min limit (1+ (aref positions last)))))
               (aset result count
@@ -674,7 +674,7 @@ number after putting the line."
             (progn
               (aset result count line)
               (1+ count))
-          ;; Lines with the same marks share those of after.
+          ;; Lines with the same marks share their new marks.
           (unless (and (eq marks last) (eq number last-number))
             (setq last marks
                   last-number number
@@ -687,8 +687,8 @@ number after putting the line."
                   turned (not (eq (null (gemini-companion-weave--there-p marks))
                                   (null (gemini-companion-weave--there-p after))))
                   of-edits (gemini-companion-weave--of-edits-p after)))
-          ;; A line that no CLI has touched is forgotten, unless it tells the place of
-          ;; one that a CLI has.
+          ;; A missing line that no CLI has touched is dropped, unless it shows the
+          ;; position of a line that a CLI has touched.
           (if (not (or j edit of-edits (aref near i)))
               count
             (aset result count
@@ -815,7 +815,7 @@ none.  If MOST is non-nil, return only the first MOST lines of each."
                               collect j and do (setq left (1- left))
                               until (= 0 left)))))
     (when fresh
-      ;; Comparing many lines takes long: leave out those that are in one only.
+      ;; Comparing many lines takes long: omit lines that are on one side only.
       (if (<= (* (length missing) (length fresh))
               gemini-companion-lines-most-cells)
           (cons (vconcat missing) (vconcat fresh))
@@ -1037,7 +1037,7 @@ restored."
           (cond
            ((stringp line)
             (setq safe t))
-           ;; It is there, and tells no place.
+           ;; A new line was never there with a removed one, so it shows no position.
            ((eq how 'new))
            (t
             (unless (< p run-to)
@@ -1221,7 +1221,7 @@ has removed LINE, or nil.  A state is `there', `back' or `removed'."
         (start (gemini-companion-weave--write-start write))
         (count 0)
         (states nil)
-        ;; The last line that was not there with LINE; the same is not asked again.
+        ;; The last line that was never there with LINE; equal ones are skipped.
         (last-marks nil)
         (last-when nil)
         (last-how nil))
@@ -1340,7 +1340,7 @@ changed line."
                                              (gemini-companion-weave--hunk-of mark)))
                        #'eq)))
           (cond
-           ;; Line by line, also where lines of nobody are between them.
+           ;; The lines correspond one to one, even with untouched lines between them.
            ((= (- to from) (length texts))
             (cl-loop for i from from below to
                      for text in texts
@@ -1568,7 +1568,7 @@ Lines between two lines of a hunk belong to the hunk."
                 (setq last marks
                       p (1+ p))))
             (when hunks
-              ;; Where the first span with one of these hunks begins.
+              ;; FIRST is the beginning of the first span with one of these hunks.
               (let ((first start))
                 (dolist (hunk hunks)
                   (setq first (min first (gethash hunk seen first))))

@@ -96,10 +96,10 @@ In a text terminal, the border between two windows counts for one."
 (cl-defun gemini-companion-overview-draw--line
     (width before name &key flexible tail right)
   "Return a line of WIDTH columns.
-BEFORE and NAME are never left out; NAME is shortened in its middle if
-nothing else helps.  FLEXIBLE is cut at its end.  TAIL are three texts after
-that, or nil in place of one; the last one is left out first, then the first
-one.  RIGHT is at the right edge."
+BEFORE and NAME are never omitted; NAME is shortened in its middle if
+nothing else helps.  FLEXIBLE is cut at its end.  TAIL is a list of three texts
+or nils after FLEXIBLE; the last one is omitted first, then the first one.
+RIGHT is at the right edge."
   (let* ((right (or right ""))
          (room (- width (string-width before)
                   (if (string-empty-p right)
@@ -145,7 +145,7 @@ one.  RIGHT is at the right edge."
 ;;;; Words
 
 (defun gemini-companion-overview-draw--count (count singular plural)
-  "Return COUNT with the format SINGULAR, or PLURAL for another number than 1."
+  "Return COUNT in the format SINGULAR if it is 1, else in PLURAL."
   (format (if (= 1 count) singular plural) count))
 
 (defun gemini-companion-overview-draw-state (edit)
@@ -161,7 +161,7 @@ one.  RIGHT is at the right edge."
     (_ (if (eq 'accepted (gemini-companion-edit-status edit)) "accepted" "closed"))))
 
 (defun gemini-companion-overview-draw--edited-p (edit)
-  "Return non-nil if the user accepted another text of EDIT than was proposed."
+  "Return non-nil if the accepted text of EDIT differs from the proposal."
   (let ((proposed (gemini-companion-edit-proposed edit))
         (after (gemini-companion-edit-after edit)))
     (and (stringp proposed) (stringp after)
@@ -285,7 +285,7 @@ Return nil if only a newer turn counts them."
 
 (defun gemini-companion-overview-draw-heading-state (row)
   "Return a list of everything that the line of ROW depends on, except its width.
-Return nil if only drawing it tells that."
+Return nil if that is unknown before the line is drawn."
   (pcase (gemini-companion-overview-row-kind row)
     ('proposal (gemini-companion-overview-draw--state-of-proposal row))
     ((and 'file (guard (gemini-companion-overview-row-record row)))
@@ -346,7 +346,7 @@ It is shorter if WIDTH, the number of columns, is small."
            width)))
 
 (defun gemini-companion-overview-draw--who (row width)
-  "Return the CLI of ROW, and since when it waits, for WIDTH columns."
+  "Return the CLI of ROW, and the time since it waits, for WIDTH columns."
   (let* ((session (gemini-companion-overview-row-session row))
          (time (format-time-string "%H:%M" (gemini-companion-request-since
                                             (gemini-companion-overview-row-request row)))))
@@ -360,7 +360,7 @@ It is shorter if WIDTH, the number of columns, is small."
            (t (concat (gemini-companion-session-name session) " " time))))))
 
 (defun gemini-companion-overview-draw--columns (state face lines)
-  "Return STATE with FACE, and LINES, in columns of one width.
+  "Return STATE with FACE, and LINES, in columns of the same width.
 Large numbers of lines leave less room after STATE."
   (let ((lines (format "%9s" (or lines ""))))
     (concat (propertize (string-pad state (max (1+ (length state))
@@ -398,7 +398,7 @@ Large numbers of lines leave less room after STATE."
      :flexible
      (gemini-companion-overview-draw--joined
       (append warnings
-              ;; What is odd about one of a group.
+              ;; The warning about an edit of a group.
               (and group
                    (gemini-companion-edit-review-reason edit)
                    (list (propertize (gemini-companion-edit-review-reason edit)
@@ -430,7 +430,8 @@ Large numbers of lines leave less room after STATE."
 
 (defun gemini-companion-overview-draw--together (row before width)
   "Return the line of ROW, edits answered together, with BEFORE, for WIDTH.
-What they do matters more than the numbers of lines, and than the CLI."
+In a narrow window, what the edits do is shown, and line counts and the CLI are
+omitted."
   (let* ((request (gemini-companion-overview-row-request row))
          (lines (or (gemini-companion-edit-hunks-lines
                      (gemini-companion-overview-row-edits row))
@@ -524,7 +525,7 @@ What they do matters more than the numbers of lines, and than the CLI."
      :right (gemini-companion-overview-draw--turn-right row files width))))
 
 (defun gemini-companion-overview-draw--turn-right (row files width)
-  "Return what is at the right edge of ROW, a turn with FILES, for WIDTH columns."
+  "Return the text at the right edge of ROW, a turn with FILES, for WIDTH columns."
   (let ((left (gemini-companion-overview-row-count-left row))
         (proposed (seq-count #'gemini-companion-edit-open-p
                              (gemini-companion-overview-row-edits row)))
@@ -691,17 +692,17 @@ What they do matters more than the numbers of lines, and than the CLI."
 ;;;; Below rows
 
 (defvar gemini-companion-overview-draw-digits 2
-  "How many digits line numbers have in all diffs of the overview.
-Drawing a diff that needs more makes it greater.")
+  "Number of digits of line numbers in all diffs of the overview.
+Drawing a diff that needs more digits increases it.")
 
 (defun gemini-companion-overview-draw--digits (old new)
-  "Return how many digits line numbers have in a diff of the buffers OLD and NEW."
+  "Return the number of digits of line numbers in a diff of OLD and NEW, buffers."
   (setq gemini-companion-overview-draw-digits
         (max gemini-companion-overview-draw-digits
              (gemini-companion-unified-draw-digits old new))))
 
 (defun gemini-companion-overview-draw-body-p (row)
-  "Return non-nil if ROW has a text below it that is no row."
+  "Return non-nil if ROW has a text below it, besides rows."
   (memq (gemini-companion-overview-row-kind row) '(proposal request file comments)))
 
 (defun gemini-companion-overview-draw-body-state (row unfolded)
@@ -726,7 +727,7 @@ UNFOLDED are the folds whose lines are shown."
              (length (gemini-companion-overview-row-left row))
              (length (gemini-companion-overview-row-edits row))))
       (_
-       ;; Comparing decides part of what follows.
+       ;; The comparison sets some of the following values.
        (ignore-errors (gemini-companion-edit-hunks edit))
        (list own comments gemini-companion-overview-draw-digits
              (gemini-companion-edit-compared edit)
@@ -801,8 +802,8 @@ UNFOLDED are the folds whose lines are shown."
 
 (defun gemini-companion-overview-draw--insert-comments (row after before)
   "Insert the comments on ROW into its diff, the text of the current buffer.
-AFTER and BEFORE are the lines of the two texts, vectors.  What is on lines
-that the diff does not have is at its end."
+AFTER and BEFORE are the lines of the two texts, vectors.  Comments on lines
+that the diff does not have are inserted at its end."
   (let* ((edit (gemini-companion-overview-row-edit row))
          (left (gemini-companion-comment-insert
                 (cond ((gemini-companion-edit-open-p edit)
@@ -837,7 +838,7 @@ that the diff does not have is at its end."
          ""))))
 
 (defun gemini-companion-overview-draw-lines-before (row now)
-  "Return the lines NOW of the file of ROW without what its turn has written."
+  "Return the lines NOW of the file of ROW without the changes of its turn."
   (gemini-companion-changes-without
    (gemini-companion-overview-row-record row)
    (gemini-companion-overview-draw--in-order
@@ -866,10 +867,10 @@ that the diff does not have is at its end."
                              (start end lines with state mark))
                (:copier nil))
   "A piece of the diff of a file.
-The text now has the lines from index START to END, exclusive; without it,
-LINES would be there, and with it, WITH, a list, or nil if that is the text
-now.  STATE is nil if it is left, or `kept' or `undone'.  MARK is what
-identifies the change: a cons of `left' or `decided' and its number."
+The current text has the lines from index START to END, exclusive.  Without the
+change, LINES would be there; with it, WITH, a list, or nil if the current text
+has the change.  STATE is nil if the change is left, or `kept' or `undone'.
+MARK identifies the change: a cons of `left' or `decided' and its number."
   start end lines with state mark)
 
 (defun gemini-companion-overview-draw--pieces (row now others)
@@ -1005,7 +1006,7 @@ CLI has written, and UNFOLDED the folds whose lines are shown."
     (gemini-companion-overview-draw--mark-lines drawn)))
 
 (defun gemini-companion-overview-draw--mark-lines (drawn)
-  "Let the lines of each hunk in the current buffer have what identifies it.
+  "Put properties that identify its change on the lines of each hunk in the buffer.
 DRAWN is a list of a hunk as it was drawn, the hunk in the file, its state, and
 the value of the text property `gemini-companion-overview-change'."
   (let ((position (point-min)))

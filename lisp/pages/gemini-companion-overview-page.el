@@ -67,7 +67,7 @@ The values are `open' or `folded'.")
 ;;;; Rows at point
 
 (defun gemini-companion-overview-page-row ()
-  "Return the row at point, of which point may be in the text below, or nil."
+  "Return the row of the line at point, or of the text at point, or nil."
   (when-let* ((key (get-text-property (point) 'gemini-companion-overview-key)))
     (gethash key gemini-companion-overview-page-by-key)))
 
@@ -133,7 +133,7 @@ Comments in it are left out."
 
 (defun gemini-companion-overview-page-current-change ()
   "Return the change at point, computed again.
-Signal an error if it is another than the user has seen."
+Signal an error if its text differs from what the user has seen."
   (let ((seen (gemini-companion-overview-page--seen)))
     (gemini-companion-page-refresh)
     (if (and seen (equal seen (gemini-companion-overview-page--seen)))
@@ -207,8 +207,8 @@ These are among ROWS, which are of level 1, and the rows below."
 
 (defun gemini-companion-overview-page--open-p (row default turn)
   "Return non-nil if ROW is to be unfolded.
-DEFAULT are the keys of the rows that are, and TURN is that of point, in which
-nothing is folded by itself."
+DEFAULT are the keys of the rows that are unfolded by default.  TURN is the turn
+of point; its rows are folded only by the user."
   (let ((key (gemini-companion-overview-row-key row)))
     (pcase (gethash key gemini-companion-overview-page-chosen)
       ('open t)
@@ -221,8 +221,8 @@ nothing is folded by itself."
                            (eq turn (gemini-companion-overview-row-turn row))))))))))
 
 (defun gemini-companion-overview-page--unfold (row)
-  "Let ROW and those above it be unfolded at the next drawing.
-They are folded again as if the user had not chosen that."
+  "Unfold ROW and the rows above it at the next drawing.
+The user has not chosen that, so they may be folded again by themselves."
   (while row
     (let ((key (gemini-companion-overview-row-key row)))
       (when (eq 'folded (gethash key gemini-companion-overview-page-chosen))
@@ -233,9 +233,9 @@ They are folded again as if the user had not chosen that."
 ;;;; Drawing
 
 (defun gemini-companion-overview-page-write (&optional fresh)
-  "Draw the rows that differ; point, windows and what is folded stay.
-If FRESH is non-nil, fold what is folded at first and the user has not chosen,
-and draw all."
+  "Draw the rows that differ; keep point, windows and folds.
+If FRESH is non-nil, draw all rows, and fold as by default all rows for which
+the user has not chosen."
   (let* (;; Drawing 400 changes, Emacs would collect garbage for most of the time.
          (gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
          (points (gemini-companion-overview-page--points))
@@ -389,8 +389,8 @@ FOLD is `open' or `folded', or nil if nothing is below it."
 
 (defun gemini-companion-overview-page--body (row versions)
   "Return the text below ROW, a cons of its state and the text, or nil.
-The last one is returned if nothing that it depends on has changed.  The
-text of a row that is folded is not drawn: it is nil.  Note in VERSIONS
+Return the last value if nothing that it depends on has changed.  The text of
+a folded row is not drawn: it is nil.  Note in VERSIONS
 which version of a proposal is drawn."
   (when (gemini-companion-overview-draw-body-p row)
     (let* ((key (gemini-companion-overview-row-key row))
@@ -432,7 +432,7 @@ which version of a proposal is drawn."
         (setq beg end)))))
 
 (defun gemini-companion-overview-page--points ()
-  "Return where point is in each window and in the buffer.
+  "Return the row of point in each window and in the buffer.
 The value is a list of (WINDOW . KEYS).
 KEYS are those of its row and of the rows above that; WINDOW is nil for the
 buffer."
@@ -449,9 +449,9 @@ buffer."
           (cons nil (get-buffer-window-list nil nil t))))
 
 (defun gemini-companion-overview-page--restore-points (points)
-  "Go in each window of POINTS to the row above, where the row of point is gone.
-POINTS are as of `gemini-companion-overview-page--points'.  A row that is there,
-or was never one, has point where it is now."
+  "Move each of POINTS whose row is gone to the row above it.
+POINTS are as of `gemini-companion-overview-page--points'.  If the
+row still exists, or point was not in a row, point stays."
   (pcase-dolist (`(,window . ,keys) points)
     (let ((position (if window (window-point window) (point))))
       (save-excursion
@@ -564,7 +564,7 @@ Only changes that are left are counted."
 
 (defun gemini-companion-overview-page-after (index here what)
   "Redraw the buffer, report WHAT was done, and go to the next change left.
-Something was done to HERE, a row, and INDEX is the number of changes left
+A command has acted on HERE, a row, and INDEX is the number of changes left
 before it.  The next change is searched for in the same file, then in the same
 turn, then in the same CLI; without one, a request that waits is next.  WHAT is
 a text such as \"Kept 1 change\"."
@@ -616,7 +616,7 @@ a text such as \"Kept 1 change\"."
         (ignore-error user-error (gemini-companion-overview-page-step nil))))))
 
 (defun gemini-companion-overview-page-move-by-changes (count)
-  "Go to the change that is left and COUNT changes further."
+  "Go to the change left that is COUNT changes further."
   (let* ((targets (gemini-companion-overview-page-targets))
          (index (gemini-companion-overview-page-target-number))
          (on (eq 'left (car (gemini-companion-overview-page-mark))))
@@ -651,7 +651,7 @@ POSITION is nil for the end of the buffer."
 
 (defun gemini-companion-overview-page-step (back)
   "Go to the next row or change, or to the previous one if BACK is non-nil.
-What needs nothing is passed by, unless nothing else is there."
+Skip rows and changes that need no decision, unless there are no others."
   (let ((fold (and (not back) (gemini-companion-overview-page--more-before
                                (gemini-companion-unified-change)))))
     (when fold
@@ -664,7 +664,7 @@ What needs nothing is passed by, unless nothing else is there."
       (gemini-companion-overview-page--reveal))))
 
 (defun gemini-companion-overview-page-heading-beside (back)
-  "Return where the next line of a row begins, or the previous one if BACK, or nil."
+  "Return the position of the next line of a row, or if BACK, of the previous one."
   (save-excursion
     (let ((position nil))
       (while (and (not position)

@@ -56,9 +56,9 @@ or nil."
 
 (defvar gemini-companion-overview-row--cache
   (make-hash-table :test 'eq :weakness 'key)
-  "Table from records to what was computed of them last.
-The values are conses of a version, see `gemini-companion-changes-version',
-and of what is kept and undone, or t if that was not computed.")
+  "Table from records to the values that were computed last.
+The values are conses of a version, see `gemini-companion-changes-version', and
+of the kept and undone changes, or t if these were not computed.")
 
 ;;;; Records
 
@@ -116,7 +116,7 @@ Include the edits of recorded files that are no longer in the list of edits."
 
 (defun gemini-companion-overview-row--grouped (function items)
   "Return ITEMS by their values of FUNCTION, compared by `eq', as an alist.
-Both are in the order of their first ones."
+Groups and elements are in the order of ITEMS."
   (let ((groups nil))
     (dolist (item items)
       (let* ((value (funcall function item))
@@ -132,7 +132,7 @@ Both are in the order of their first ones."
 (cl-defun gemini-companion-overview-rows (directory &optional plain)
   "Return the rows of the overview, a list of those of level 1.
 CLIs whose root contains DIRECTORY come first.  PLAIN is a list of keys of rows
-of files that are not to be gathered in one of `reviewed'."
+of files that must not be gathered in a row `reviewed'."
   (let* ((edits (gemini-companion-overview-row--edits))
          (requests (gemini-companion-requests))
          (sessions (gemini-companion-overview-row--sessions edits requests directory))
@@ -270,7 +270,7 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
 
 (defun gemini-companion-overview-row--files (session turn edits)
   "Return the rows of the files of EDITS, those of TURN of SESSION that have ended.
-What was not written has a row for each edit."
+Edits that were not written have a row each."
   (let ((groups nil))
     (dolist (edit edits)
       (let* ((record (gemini-companion-changes-with-edit edit))
@@ -456,7 +456,7 @@ If changes are left, new files that are empty belong to that."
 
 (defun gemini-companion-overview-row-groups (row)
   "Return the changes left at or below ROW, a list of (RECORD . CHANGES).
-What was written last comes first."
+The file that was written last comes first."
   (let ((groups nil))
     (dolist (file (gemini-companion-overview-row-files row) groups)
       (when (gemini-companion-overview-row-left file)
@@ -473,7 +473,7 @@ What was written last comes first."
 
 (defun gemini-companion-overview-row-by (row)
   "Return a predicate that is satisfied by the edits of the turn of ROW.
-If ROW is a CLI, those of all its turns satisfy it."
+If ROW is a CLI, the edits of all its turns satisfy the predicate."
   (let ((turn (gemini-companion-overview-row-turn row))
         (session (gemini-companion-overview-row-session row)))
     (if turn

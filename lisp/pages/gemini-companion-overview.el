@@ -152,9 +152,9 @@ is left has colors.
     1))
 
 (defun gemini-companion-overview--after-command ()
-  "Note when the user has typed, and show in the header line where point is."
+  "Record when the user has typed, and update the header line for point."
   (setq gemini-companion-overview--last-key (float-time))
-  ;; What the user has taken back is to be seen at once.
+  ;; Display at once what the user has taken back.
   (when (memq this-command '(gemini-companion-decision-undo
                              gemini-companion-decision-redo))
     (gemini-companion-page-refresh))
@@ -294,13 +294,13 @@ it is a menu of these."
           (gemini-companion-overview-visit . "visit"))
     (undone (gemini-companion-comment . "comment")
             (gemini-companion-overview-visit . "visit")))
-  "Alist of what is at point, and of the keys that the header line has for it.
+  "Alist from what is at point to the keys in the header line.
 A key is a cons of a command, or a list of commands, and a word, in which %d is
 the number of changes that are left, or of proposals.")
 
 (defun gemini-companion-overview--what ()
   "Return what is at point: a kind of row, or `change', `kept' or `undone'.
-For a request with several edits, that is `proposals'."
+For a request with several edits, return `proposals'."
   (pcase (gemini-companion-overview-page-mark)
     (`(left . ,_) 'change)
     (`(decided . ,_)
@@ -313,7 +313,7 @@ For a request with several edits, that is `proposals'."
            kind)))))
 
 (defun gemini-companion-overview--header ()
-  "Return the header line: where point is, and the keys that do something there."
+  "Return the header line: the location of point, and the keys that work there."
   (let* ((row (gemini-companion-overview-page-row))
          (what (gemini-companion-overview--what))
          (help (gemini-companion-header-key 'gemini-companion-overview-menu "keys"
@@ -444,7 +444,7 @@ They are those that have a word for the header line in the table of commands."
                (:include gemini-companion-view)
                (:constructor gemini-companion-overview--make-view)
                (:copier nil))
-  "The view of the overview, of no one edit.")
+  "The view of the overview, which displays several edits.")
 
 (cl-defmethod gemini-companion-view-edits ((_ gemini-companion-overview-view))
   "Return the CLI at point, and the edits of its row."
@@ -462,7 +462,7 @@ They are those that have a word for the header line in the table of commands."
     (gemini-companion-overview-row-edit row)))
 
 (cl-defmethod gemini-companion-view-comment ((_ gemini-companion-overview-view))
-  "Read what begins the next prompt for the CLI or turn at point, if one is."
+  "Read the opening of the next prompt for the CLI or turn at point, if any."
   (when (memq (gemini-companion-overview-page-kind) '(cli turn reviewed))
     (gemini-companion-comment-opening-read
      (gemini-companion-overview-row-session (gemini-companion-overview-page-row)))
@@ -470,7 +470,7 @@ They are those that have a word for the header line in the table of commands."
     t))
 
 (cl-defmethod gemini-companion-view-texts ((_ gemini-companion-overview-view))
-  "Return the lines of the file at point now, and without those of its turn."
+  "Return the current lines of the file at point, and its lines without its turn."
   (let* ((row (gemini-companion-overview-page-row))
          (edit (gemini-companion-overview-row-edit row)))
     (cond
@@ -507,7 +507,7 @@ They are those that have a word for the header line in the table of commands."
 
 ;; A menu asks for these often: they only read what is drawn.
 (cl-defmethod gemini-companion-commands-value ((_name (eql 'overview-proposal)))
-  "Return non-nil if point is on a proposal, or above some."
+  "Return non-nil if point is on a proposal, or on a row above proposals."
   (when-let* ((row (gemini-companion-overview-page-row)))
     (or (gemini-companion-overview-row-proposes-p row)
         (gemini-companion-overview--open-proposals row))))
@@ -567,7 +567,7 @@ BY is a predicate of the edits that are undone."
 
 (defun gemini-companion-overview--agreed-p (verb groups &optional by)
   "Return non-nil if the user agrees to VERB the changes of GROUPS.
-Several files are asked for.  BY is a predicate of the edits that are undone."
+Ask about several files.  BY is a predicate of the edits that are undone."
   (or (null (cdr groups))
       (y-or-n-p (format "%s %s%s? " verb
                         (gemini-companion-overview--number-of-files groups)
@@ -600,7 +600,7 @@ A kept change is left again.  You are asked about several files."
      (t (user-error "No change here; n goes to the next one")))))
 
 (defun gemini-companion-overview--keep-change ()
-  "Keep the change at point, or let it be left if it is kept."
+  "Keep the change at point, or if it is kept, make it unreviewed again."
   (let* ((change (gemini-companion-overview-page-current-change))
          (row (gemini-companion-overview-page-row))
          (record (gemini-companion-overview-row-record row))
@@ -778,7 +778,7 @@ If one of them cannot be undone, none is."
                             (if (gemini-companion-revert-unsaved file)
                                 " in its unsaved buffer"
                               ", and save")))
-      ;; Before that, so that undo in its buffer brings the edit back.
+      ;; Visit the file before undoing, so that an undo in its buffer restores the edit.
       (unless (or new
                   ;; Visiting it may ask for a password.
                   (find-file-name-handler file 'insert-file-contents)
@@ -841,8 +841,8 @@ they are written later."
 
 (defun gemini-companion-overview--undo-remote (edits count problems left)
   "Undo EDITS of remote files, the last ones of COUNT, one after another.
-PROBLEMS are those of the previous ones, and LEFT are those that are not undone
-as the user has stopped.  Report that at the end."
+PROBLEMS are the problems of the previous edits, and LEFT are the edits that are
+not undone because the user has stopped.  Report that at the end."
   (let* ((add (lambda (problem)
                 (setq problems (append problems (ensure-list problem)))))
          (go-on (lambda (problem)
@@ -891,8 +891,8 @@ as the user has stopped.  Report that at the end."
 
 (defun gemini-companion-overview--answer (verb function hint)
   "Answer the proposals at point by FUNCTION, and go to the next proposal.
-VERB is that in a question about several, and HINT an error for a change.
-What else waits is only shown: its answer needs its own buffer."
+VERB is the verb of a question about several proposals, and HINT an error for a
+change.  Other requests are only displayed: they are answered in their buffers."
   (gemini-companion-overview--check-key)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (pcase (gemini-companion-overview-row-kind row)
@@ -950,7 +950,7 @@ EDITS were answered by VERB, \"Accept\" or \"Reject\"."
 The version that you have seen is accepted: if it is folded, it is unfolded;
 if it has been replaced, or was drawn less than a second ago, it is shown,
 and nothing is accepted.  Edits that are answered together are accepted
-together.  What else a CLI asks is shown in its own buffer."
+together.  Other requests of a CLI are displayed in their own buffers."
   (interactive nil gemini-companion-overview-mode)
   (let ((row (gemini-companion-overview-page-row-or-error)))
     (when (gemini-companion-overview-row-proposes-p row)
@@ -1008,13 +1008,13 @@ The proposals of one request are answered together."
 (defun gemini-companion-overview-reject ()
   "Reject the proposal at point, or after asking those of the turn or CLI at point.
 Your comments on it are the reason.  Edits that are answered together are
-rejected together.  What else a CLI asks is shown in its own buffer."
+rejected together.  Other requests of a CLI are displayed in their own buffers."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--answer "Reject" #'gemini-companion-edit-reject
                                      "u undoes it"))
 
 (defun gemini-companion-overview-reject-with-reason ()
-  "Reject the proposals at point with a reason, which is asked for.
+  "Ask for a reason, and reject the proposals at point with it.
 Several proposals get the same reason."
   (interactive nil gemini-companion-overview-mode)
   (gemini-companion-overview--check-key)
@@ -1091,7 +1091,7 @@ A CLI that takes a reason only as a prompt gets it once."
   (gemini-companion-review-switch-view))
 
 (defun gemini-companion-overview-merge ()
-  "Merge into the buffer of the file at point what was written to the file since."
+  "Merge what was written to the file at point into its buffer."
   (interactive nil gemini-companion-overview-mode)
   (let* ((row (gemini-companion-overview--file-row nil))
          (buffer (or (gemini-companion-names-buffer
@@ -1334,7 +1334,7 @@ This is a function of `context-menu-functions'."
 ;;;; Ways in
 
 (defun gemini-companion-overview--show ()
-  "Display the overview, drawn as things are now, and select it."
+  "Draw and display the overview, and select it."
   (let ((directory (or gemini-companion-session-remote-directory default-directory))
         (guarded (gemini-companion-walk-on-p)))
     (with-current-buffer (get-buffer-create gemini-companion-overview-page-buffer)
@@ -1377,7 +1377,7 @@ This is a function of `context-menu-functions'."
 (defun gemini-companion-list ()
   "Go to what waits for an answer in the overview of all CLIs.
 If nothing waits, go to the first change that is left.  From a buffer of a
-review, go to the row of that."
+review, go to the row of its edit."
   (interactive)
   (let ((edit gemini-companion-edit-here))
     (gemini-companion-overview--show)

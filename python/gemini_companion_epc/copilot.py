@@ -93,7 +93,7 @@ class Copilot(Protocol):
     def __init__(self) -> None:
         self._reviews: dict[str, _Review] = {}
         """The reviews by name, which has random letters: open ones, and answered ones
-        until their answers count no more."""
+        until their answers no longer count."""
 
     tools = _OPEN, _CLOSE
 

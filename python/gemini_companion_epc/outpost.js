@@ -255,7 +255,7 @@ function readDiscovery(file) {
   }
 }
 
-// Another process may have the number in a file by now, as after a reboot, and must get no signal.
+// After a reboot, another process may have the number in a file, and must get no signal.
 function sweepOne(file, { ppid, started }, isOfThisEmacs) {
   const start = startOf(ppid);
   // Files of an older version, and those of an Emacs, have no time.

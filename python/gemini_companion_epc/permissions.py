@@ -47,7 +47,7 @@ class Permissions:
         self._is_ended = False
 
     def end(self) -> None:
-        """Give all questions back to their CLIs, and ask Emacs no more."""
+        """Give all questions back to their CLIs, and stop asking Emacs."""
         self._is_ended = True
         self.give_back()
 
