@@ -34,6 +34,7 @@ if TYPE_CHECKING or not set(sys.argv).intersection(HOOKS):
     import threading
 
 HOOK_SECONDS = 5
+REVIEW_SECONDS = 8
 NOTICE_SECONDS = 1
 PERMISSION_SECONDS = 86000
 # The server gives a sign of life every two seconds.
@@ -437,7 +438,7 @@ def run_review(client: str, only_plans: bool) -> None:
     """
     body = event("event", only_plans)
     failed = {} if only_plans or asks_itself(client, body) else ASK[client]
-    end = monotonic() + HOOK_SECONDS
+    end = monotonic() + REVIEW_SECONDS
     has_failed, has_refused = False, False
     for server, _ in nearest(client):
         try:

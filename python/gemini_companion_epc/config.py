@@ -44,8 +44,9 @@ class Config:
     """Time limit for a question of the model."""
     edit_limit: float = 4
     """Time limit for Emacs to find the new errors after an edit."""
-    # Less than the time limit of the hook, which then lets the CLI ask.
-    review_limit: float = 2
+    # Less than the time limit of the hook, which then lets the CLI ask.  Just after an
+    # answer, Emacs closes the review, which takes seconds on a busy machine.
+    review_limit: float = 5
     """Time limit for Emacs to decide whether a rule requires a review of an edit."""
     permission_limit: float = 86000
     """Time limit for the user to answer a permission in Emacs."""
