@@ -27,6 +27,7 @@
 ;;; Code:
 
 (require 'gemini-companion-commands)
+(require 'gemini-companion-content)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-hunks)
 (require 'gemini-companion-edit-texts)
@@ -589,8 +590,21 @@ BUFFER visits the file of RECORD, or is nil."
         (when (gemini-companion-edit-texts-visited-coding edit)
           (dolist (change changes)
             (setf (gemini-companion-lines-change-lines change)
-                  (mapcar (apply-partially #'gemini-companion-edit-texts-as-visited edit)
+                  (mapcar (apply-partially #'gemini-companion-changes--as-visited record)
                           (gemini-companion-lines-change-lines change)))))))))
+
+(defun gemini-companion-changes--as-visited (record line)
+  "Return LINE of RECORD as Emacs decodes it in the current buffer.
+A line that a CLI could not read is in the coding system of the buffer, if that
+is how it was read."
+  (let* ((edit (gemini-companion-changes-file-edit record))
+         (shown-in (gemini-companion-changes--shown-in record))
+         (visited (gemini-companion-edit-texts-visited-coding edit)))
+    (if (and shown-in visited
+             (eq (coding-system-base shown-in) (coding-system-base visited))
+             (not (unencodable-char-position 0 (length line) visited nil line)))
+        line
+      (gemini-companion-edit-texts-as-visited edit line))))
 
 (defun gemini-companion-changes--converted (facts changes)
   "Return the change by which CLIs have converted a file with FACTS, or nil.
@@ -636,9 +650,26 @@ It is read as the CLI reads it that has written the file last."
                 (gemini-companion-text-true-name path))
          (gemini-companion-edit-texts-keepable-p path)
          (ignore-error file-error
-           (gemini-companion-edit-texts-with
-            (gemini-companion-changes-file-edit record)
-            (gemini-companion-text-bytes path))))))
+           (gemini-companion-changes-content-with
+            record (gemini-companion-text-bytes path))))))
+
+(defun gemini-companion-changes-content-with (record bytes)
+  "Return the content of the file of RECORD when it has BYTES.
+It is read as by the CLI that has written it last.  Lines that this CLI cannot
+read are as Emacs has read them before the first edit of such a CLI."
+  (let ((content (gemini-companion-edit-texts-with
+                  (gemini-companion-changes-file-edit record) bytes)))
+    (if (or (gemini-companion-content-shown-in content)
+            (not (eq 'utf-8-unix (gemini-companion-content-coding content))))
+        content
+      (gemini-companion-content-make
+       :bytes bytes :coding 'utf-8-unix
+       :shown-in (gemini-companion-changes--shown-in record)))))
+
+(defun gemini-companion-changes--shown-in (record)
+  "Return the coding system of lines that a CLI of RECORD cannot read, or nil."
+  (seq-some #'gemini-companion-edit-texts-shown-in
+            (gemini-companion-changes-file-edits record)))
 
 (defun gemini-companion-changes--now (record buffer)
   "Return a cons of the current lines of the file of RECORD, and their format.
@@ -647,10 +678,14 @@ the file if BUFFER is nil.  Return nil if the file cannot be read."
   (let ((edit (gemini-companion-changes-file-edit record)))
     (if buffer
         (with-current-buffer buffer
-          (cons (gemini-companion-changes--lines
-                 (gemini-companion-edit-texts-from-visited
-                  edit (gemini-companion-revert-text buffer)))
-                (gemini-companion-format-of-buffer buffer)))
+          (let ((text (gemini-companion-revert-text buffer))
+                (visited (gemini-companion-edit-texts-visited-coding edit)))
+            (cons (if visited
+                      (gemini-companion-changes-lines-of-content
+                       (gemini-companion-changes-content-with
+                        record (encode-coding-string text visited)))
+                    (gemini-companion-changes--lines text))
+                  (gemini-companion-format-of-buffer buffer))))
       (when-let* ((content (gemini-companion-changes--content record)))
         (cons (gemini-companion-changes-lines-of-content content)
               (gemini-companion-content-format content))))))
@@ -862,7 +897,7 @@ beside a change that is left are omitted."
             (when (gemini-companion-edit-texts-visited-coding edit)
               (dolist (change decided)
                 (cl-callf2 mapcar
-                    (apply-partially #'gemini-companion-edit-texts-as-visited edit)
+                    (apply-partially #'gemini-companion-changes--as-visited record)
                     (gemini-companion-weave-decided-with change))))))
         decided))))
 
@@ -1010,8 +1045,7 @@ Read the file.  BYTES are its bytes, or the bytes that it will soon have, if
 known."
   (when-let* ((lines (if bytes
                          (gemini-companion-changes-lines-of-content
-                          (gemini-companion-edit-texts-with
-                           (gemini-companion-changes-file-edit record) bytes))
+                          (gemini-companion-changes-content-with record bytes))
                        (car (gemini-companion-changes--now
                              record (gemini-companion-changes-buffer record))))))
     (gemini-companion-changes--set-undone record hunks nil lines nil))

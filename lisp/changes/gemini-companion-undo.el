@@ -76,8 +76,7 @@ too large."
 (defun gemini-companion-undo--see (record bytes)
   "Return what the file of RECORD has of it when it has BYTES.
 For the value, see `gemini-companion-changes-see'."
-  (let ((content (gemini-companion-edit-texts-with
-                  (gemini-companion-changes-file-edit record) bytes)))
+  (let ((content (gemini-companion-changes-content-with record bytes)))
     (gemini-companion-changes-see
      record (gemini-companion-changes-lines-of-content content)
      (gemini-companion-content-format content))))
@@ -199,7 +198,7 @@ unsaved text then."
           (gemini-companion-watch-writing file
             (gemini-companion-text-rewrite file old bytes))
           (set-visited-file-modtime)
-          (when buffer-file-coding-system-explicit
+          (when (car buffer-file-coding-system-explicit)
             (setq buffer-file-coding-system-explicit
                   (cons buffer-file-coding-system
                         (cdr buffer-file-coding-system-explicit))))
@@ -313,11 +312,12 @@ convert the file, to read or write it by a handler, or to ask."
                    (gemini-companion-undo--writable-p file)
                    (null (find-file-name-handler file 'insert-file-contents))
                    (not (stringp (file-locked-p file)))
-                   (gemini-companion-edit-texts-with
-                    (gemini-companion-changes-file-edit record)
-                    (gemini-companion-text-bytes file))))
+                   (gemini-companion-changes-content-with
+                    record (gemini-companion-text-bytes file))))
          (text (and old (gemini-companion-content-text old))))
     (when (and text
+               ;; Lines that come back would be in another coding system.
+               (equal text (gemini-companion-content-text-shown old))
                (not (seq-some #'gemini-companion-changes-conversion changes))
                (equal old (gemini-companion-content-encoded old text))
                (equal (gemini-companion-changes-seen-lines seen)
@@ -707,8 +707,7 @@ how others have converted the file, which stays so, or nil."
 FORMAT is the format of the file without HUNKS."
   (when-let* ((bytes (gemini-companion-edit-bytes-before edit))
               (record (car (gemini-companion-changes-of edit)))
-              (before (gemini-companion-edit-texts-with
-                       (gemini-companion-changes-file-edit record) bytes)))
+              (before (gemini-companion-changes-content-with record bytes)))
     (and (equal (gemini-companion-changes-lines-of-content before)
                 (gemini-companion-weave-text-without
                  (gemini-companion-changes-seen-weave seen) hunks))

@@ -263,7 +263,22 @@ file.  Return the changed lines."
       ;; Before the update of the mode line, which displays the coding system.
       (setq buffer-file-coding-system
             (gemini-companion-revert--content-coding content))
+      (gemini-companion-revert--set-read buffer-file-coding-system)
       (set-buffer-modified-p nil))))
+
+(defvar-local gemini-companion-revert--chosen nil
+  "The coding system that the user has chosen to read the file, or nil.
+The current text was read in another one.")
+
+(defun gemini-companion-revert--set-read (coding)
+  "Record that the file of the current buffer was read in CODING.
+Remember the coding system that the user has chosen to read it, if any."
+  (pcase buffer-file-coding-system-explicit
+    ((and `(,chosen . ,written)
+          (guard (and chosen (not (eq (coding-system-base chosen)
+                                      (coding-system-base coding))))))
+     (setq gemini-companion-revert--chosen (or gemini-companion-revert--chosen chosen)
+           buffer-file-coding-system-explicit (cons coding written)))))
 
 (defun gemini-companion-revert--set-time (time)
   "Record that the file of the current buffer was written at TIME.
@@ -303,7 +318,8 @@ detects.  If the file has only ASCII characters, the coding system of the
 buffer does not change."
   (let ((file (gemini-companion-names-file))
         (previous (or buffer-file-coding-system 'undecided))
-        (chosen (car buffer-file-coding-system-explicit)))
+        (chosen (or gemini-companion-revert--chosen
+                    (car buffer-file-coding-system-explicit))))
     (with-temp-buffer
       (let ((decoded-by (gemini-companion-revert--insert file 'utf-8)))
         (pcase (gemini-companion-revert--kind previous)

@@ -253,6 +253,41 @@ TEXT is what it has proposed.  Visit the file a before."
       (gemini-companion-test-walk 'gemini-companion-undo-changes)
       (should (equal "gr\374n\ntwo\n" (gemini-companion-text-bytes "a"))))))
 
+;; In the visited file, the lines of the first CLI were others' then.
+(ert-deftest gemini-companion-changes-of-two-clis-that-read-a-file-differently ()
+  (gemini-companion-test-with-changes '(("a" "gr\374n\ntwo\n"))
+    (let ((qwen (append (gemini-companion-test-session "two" 2) '(:client "qwen")))
+          (gemini (append session '(:client "gemini"))))
+      (gemini-companion-server-receive 'sessions-update (list gemini qwen))
+      (setq gemini-companion-test-send
+            (lambda (_) (gemini-companion-test-write "a" "gr\374n\nzw\366lf\n")))
+      (gemini-companion-test-writes "a" "grün\nzwölf\n" qwen)
+      (setq gemini-companion-test-send
+            (lambda (_) (gemini-companion-test-write "a" "gr\uFFFDn\nvier\n")))
+      (let ((edit (gemini-companion-test-writes "a" "gr\uFFFDn\nvier\n" gemini))
+            (record nil))
+        (find-file "a")
+        (buffer-enable-undo)
+        (setq record (gemini-companion-changes-here))
+        (gemini-companion-decision-with "undo"
+          (gemini-companion-undo-in-buffer
+           record (gemini-companion-changes-by
+                   record (gemini-companion-changes-update record)
+                   (apply-partially #'eq edit))))
+        (should (equal "gr\374n\nzw\366lf\n" (gemini-companion-text-bytes "a")))
+        (should (eql 1 (gemini-companion-test-left)))
+        ;; Its lines were not left after that, as the buffer had been in another coding.
+        (unwind-protect
+            (progn
+              (gemini-companion-decision-undo)
+              (should (equal "gr\357\277\275n\nvier\n" (gemini-companion-text-bytes "a")))
+              (should (eql 2 (gemini-companion-test-left)))
+              (gemini-companion-decision-redo)
+              (should (eql 1 (gemini-companion-test-left))))
+          (gemini-companion-part-stop 'decision))
+        (gemini-companion-test-walk 'gemini-companion-undo-changes)
+        (should (equal "gr\374n\ntwo\n" (gemini-companion-text-bytes "a")))))))
+
 ;; Gemini CLI reports a replacement with plain line ends, and keeps those of the file.
 (ert-deftest gemini-companion-changes-reported-with-plain-ends-convert-nothing ()
   (pcase-dolist
