@@ -1368,7 +1368,7 @@ changed line."
 
 (defun gemini-companion-weave-restore (weave hunks now)
   "Return WEAVE after the user has taken back the undo of HUNKS.
-Restore only the HUNKS that are there in the text NOW."
+Restore only the HUNKS that are there in the text NOW, or were before later ones."
   (let* ((step (1+ (gemini-companion-weave-step weave)))
          (rewritten (lambda (these)
                       (gemini-companion-weave--make
@@ -1380,7 +1380,8 @@ Restore only the HUNKS that are there in the text NOW."
                        (1+ step))))
          (states (gemini-companion-weave-states (funcall rewritten hunks))))
     (funcall rewritten
-             (seq-filter (lambda (hunk) (memq (gethash hunk states) '(there partly)))
+             (seq-filter (lambda (hunk)
+                           (memq (gethash hunk states) '(there partly superseded)))
                          hunks))))
 
 (defun gemini-companion-weave--restored (weave hunks step)

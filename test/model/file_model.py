@@ -1031,7 +1031,7 @@ class File:
         confirmed = {
             hunk
             for hunk, state in states_in(look, hunks).items()
-            if state in ("there", "partly")
+            if state in ("there", "partly", "superseded")
         }
         self.weave = Rewriting(on(confirmed), now, self.step).weave_after()
         self.step += 1

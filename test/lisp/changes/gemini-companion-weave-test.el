@@ -252,5 +252,27 @@ REVIEWED, CHANGES, STATES and EDITS are these."
              ["a\n" "}\n" "b\n" "}\n" "c\n" "d\n" "}\n"])
     (should-not (gemini-companion-weave-index weave known))))
 
+;; The list said that a hunk of the first edit was undone.
+(ert-deftest gemini-companion-weave-restores-what-was-superseded ()
+  :tags '(pure)
+  (pcase-let* ((before ["a\n" "b\n"])
+               (written ["a\n" "one\n" "b\n"])
+               (after ["a\n" "two\n" "b\n"])
+               (`(,weave . ,first) (gemini-companion-weave-write
+                                    (gemini-companion-weave-start before)
+                                    'one before written))
+               (`(,weave . ,second) (gemini-companion-weave-write
+                                     weave 'two written after))
+               (hunks (append first second))
+               (states (lambda (weave)
+                         (let ((states (gemini-companion-weave-states weave)))
+                           (mapcar (lambda (hunk) (gethash hunk states)) hunks)))))
+    (should (equal '(superseded there) (funcall states weave)))
+    (let ((undone (gemini-companion-weave-undo weave hunks after)))
+      (should (equal '(undone undone) (funcall states undone)))
+      (should (equal '(superseded there)
+                     (funcall states (gemini-companion-weave-restore undone hunks
+                                                                     after)))))))
+
 (provide 'gemini-companion-weave-test)
 ;;; gemini-companion-weave-test.el ends here
