@@ -454,6 +454,12 @@ If changes are left, new files that are empty belong to that."
                     (seq-filter #'gemini-companion-overview-row-empty-p
                                 (gemini-companion-overview-row-files row))))))
 
+(defun gemini-companion-overview-row--sort-key (change)
+  "Return the number by which CHANGE is sorted; a conversion is before line one."
+  (if (gemini-companion-changes-conversion change)
+      -1
+    (gemini-companion-lines-change-start change)))
+
 (defun gemini-companion-overview-row-groups (row)
   "Return the changes left at or below ROW, a list of (RECORD . CHANGES).
 The file that was written last comes first."
@@ -464,7 +470,7 @@ The file that was written last comes first."
           (if group
               ;; Changes of one file are undone at once, in their order.
               (setcdr group
-                      (seq-sort-by #'gemini-companion-lines-change-start #'<
+                      (seq-sort-by #'gemini-companion-overview-row--sort-key #'<
                                    (append (cdr group)
                                            (gemini-companion-overview-row-left file))))
             (push (cons (gemini-companion-overview-row-record file)
