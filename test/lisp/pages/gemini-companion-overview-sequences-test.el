@@ -64,7 +64,7 @@ PURE is non-nil if only CLIs have written it, and nothing was kept."
           (gemini-companion-sequences-world-files world)))
 
 (defun gemini-companion-sequences--states ()
-  "Return what is left and decided of each file, and what became of each edit.
+  "Return what is left and kept of each file, and what became of each edit.
 The value is a list of both."
   (gemini-companion-changes--compare-all)
   (list (mapcar (lambda (record)
@@ -77,12 +77,10 @@ The value is a list of both."
                                         (length (gemini-companion-weave-change-edits
                                                  change))))
                                 (gemini-companion-changes-file-known record))
-                        (mapcar (lambda (change)
-                                  (list (gemini-companion-weave-decided-state change)
-                                        (gemini-companion-lines-change-start change)
-                                        (gemini-companion-lines-change-end change)
-                                        (gemini-companion-lines-change-lines change)))
-                                (gemini-companion-changes-kept-and-undone record))))
+                        (seq-count
+                         (lambda (change)
+                           (eq 'kept (gemini-companion-weave-decided-state change)))
+                         (gemini-companion-changes-kept-and-undone record))))
                 (gemini-companion-changes-files 'all))
         (mapcar (lambda (edit)
                   (list (gemini-companion-edit-name edit 'plain)
@@ -153,6 +151,8 @@ The value is a list of both."
   "Return non-nil if FILE with BYTES has the format that it had before all.
 A CLI converts it only then: what it converts back is nothing to undo."
   (and (gemini-companion-sequences-file-first file)
+       ;; A file that was removed and written again is as a new one.
+       (null (gemini-companion-sequences-file-either file))
        (equal (gemini-companion-sequences--format-of
                (gemini-companion-sequences-file-first file))
               (gemini-companion-sequences--format-of bytes))))
@@ -762,8 +762,11 @@ Questions are answered by ANSWER, by default yes."
         (gemini-companion-sequences--refresh)
         (ignore-error error
           (gemini-companion-overview-test-go-to (concat "\\`[▾▸] " cli ".* left")))
-        (push (list 'undo-all cli (gemini-companion-sequences--keys "u"))
-              (gemini-companion-sequences-world-log world)))))
+        (let ((done (gemini-companion-sequences--keys "u")))
+          (push (list 'undo-all cli done) (gemini-companion-sequences-world-log world))
+          ;; Lines that were kept have characters that the file did not have.
+          (when (and (= times 0) (string-search "undo these changes first" (or done "")))
+            (throw 'conflict 'refused))))))
   (should-not (gemini-companion-test-left))
   (dolist (file (gemini-companion-sequences-world-files world))
     (let* ((name (gemini-companion-sequences-file-name file))
