@@ -91,6 +91,10 @@ A conversion is at the first line, where another change may be.")
   "Return non-nil if the walk is on."
   (not (eq gemini-companion-walk--end #'ignore)))
 
+(defun gemini-companion-walk-end ()
+  "End the walk, if it is on: the next keys are those of the selected buffer."
+  (funcall gemini-companion-walk--end))
+
 (defun gemini-companion-walk--begin ()
   "Activate the keys of `gemini-companion-walk-map' for the next commands.
 Each command of the walk begins with this call, as the command may fail: a key
@@ -788,7 +792,7 @@ This is a function of `context-menu-functions'."
 
 (cl-defmethod gemini-companion-part-stop ((_part (eql 'walk)))
   "End the walk."
-  (funcall gemini-companion-walk--end)
+  (gemini-companion-walk-end)
   (cancel-function-timers #'gemini-companion-walk--end-without-changes)
   (setq gemini-companion-walk--buffer nil))
 

@@ -1337,6 +1337,8 @@ This is a function of `context-menu-functions'."
   "Draw and display the overview, and select it."
   (let ((directory (or gemini-companion-session-remote-directory default-directory))
         (guarded (gemini-companion-walk-on-p)))
+    ;; Its keys have other meanings here.
+    (gemini-companion-walk-end)
     (with-current-buffer (get-buffer-create gemini-companion-overview-page-buffer)
       (unless (derived-mode-p 'gemini-companion-overview-mode)
         (gemini-companion-overview-mode))

@@ -614,6 +614,11 @@ since when a CLI waits: the name is longer."
       (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
       (gemini-companion-test-walk #'gemini-companion-next-change "d")
       (should (equal "*gemini*" (buffer-name (window-buffer))))
+      ;; The keys are no longer those of the walk.
+      (should-not (gemini-companion-walk-on-p))
+      (should (eq #'gemini-companion-overview-keep
+                  (with-current-buffer (window-buffer)
+                    (key-binding (kbd "k")))))
       (dolist (command '(gemini-companion-overview-keep gemini-companion-overview-undo
                                                         gemini-companion-overview-reject))
         (should (string-search "Key ignored"
