@@ -174,9 +174,9 @@ RIGHT is at the right edge."
                                   (gemini-companion-overview-row-decided row)))))
     (cond
      ((memq (gemini-companion-edit-file-state edit) '(deleted)) "deleted")
+     ((equal states '(undone)) "undone")
      ((not (eq 'marks gemini-companion-after-write)) "")
      ((equal states '(kept)) "kept")
-     ((equal states '(undone)) "undone")
      (states
       (let ((undone (seq-count
                      (lambda (change)

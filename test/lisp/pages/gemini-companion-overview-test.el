@@ -248,6 +248,17 @@ since when a CLI waits: the name is longer."
                              (gemini-companion-overview-test-keys "u" 'yes))))
     (should (file-exists-p "p/__init__.py"))))
 
+(ert-deftest gemini-companion-overview-says-what-is-undone-without-marks ()
+  (gemini-companion-overview-test-with '(("a" "1\n"))
+    (let ((gemini-companion-after-write nil))
+      (gemini-companion-test-writes "a" "one\n" session)
+      (gemini-companion-list)
+      (should (gemini-companion-overview-test-rows "auto  \\+1 −1  a\\'"))
+      (gemini-companion-overview-test-go-to "auto")
+      (gemini-companion-overview-test-keys "C-u u" 'yes)
+      (should (equal "1\n" (gemini-companion-test-file-text "a")))
+      (should (gemini-companion-overview-test-rows "auto  \\+1 −1  a  undone")))))
+
 (ert-deftest gemini-companion-overview-lets-a-kept-change-be-left-or-undone ()
   (gemini-companion-overview-test-with-turn
     (gemini-companion-overview-test-keys "k")
