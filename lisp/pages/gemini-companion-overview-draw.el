@@ -186,8 +186,8 @@ RIGHT is at the right edge."
                 (- (length (gemini-companion-overview-row-decided row)) undone)
                 undone)))
      ((gemini-companion-overview-row-newer row)
-      (format-time-string "in %H:%M" (gemini-companion-turn-began
-                                      (gemini-companion-overview-row-newer row))))
+      (gemini-companion-overview-draw--newer-turn
+       (gemini-companion-overview-row-newer row)))
      ((memq (gemini-companion-edit-status edit) '(reverted unsaved)) "undone")
      ((member (gemini-companion-overview-draw-state edit) '("rejected" "closed"
                                                             "unwritten"))
@@ -231,8 +231,7 @@ A line is counted once, in the newest turn that has written it."
             (cl-incf added (if undone
                                (length (gemini-companion-weave-decided-with change))
                              now)))))
-       ;; The newer turn counts them.
-       ((gemini-companion-overview-row-newer row))
+       ((gemini-companion-overview-draw--elsewhere-p row))
        (t
         (condition-case nil
             (let ((edit (gemini-companion-overview-row-edit row)))
@@ -248,10 +247,17 @@ A line is counted once, in the newest turn that has written it."
 (defun gemini-companion-overview-draw--lines-of-file (row)
   "Return the numbers of lines of ROW, a file; \"?\" if they are unknown.
 Return nil if only a newer turn counts them."
-  (if (and (gemini-companion-overview-row-newer row)
-           (not (gemini-companion-overview-draw--recorded-p row)))
-      nil
+  (unless (gemini-companion-overview-draw--elsewhere-p row)
     (or (gemini-companion-overview-draw--lines (list row)) "?")))
+
+(defun gemini-companion-overview-draw--elsewhere-p (row)
+  "Return non-nil if only a newer turn counts the changes of ROW, a file."
+  (and (gemini-companion-overview-row-newer row)
+       (not (gemini-companion-overview-draw--recorded-p row))))
+
+(defun gemini-companion-overview-draw--newer-turn (turn)
+  "Return a text that TURN, a newer one, counts what is left."
+  (format-time-string "in %H:%M" (gemini-companion-turn-began turn)))
 
 ;;;; Rows
 
@@ -502,9 +508,11 @@ omitted."
          (edits (gemini-companion-overview-row-edits row))
          (files (gemini-companion-overview-row-files row))
          (written (seq-filter (lambda (file)
-                                (or (gemini-companion-overview-row-record file)
-                                    (gemini-companion-edit-written-p
-                                     (gemini-companion-overview-row-edit file))))
+                                (and (not (gemini-companion-overview-draw--elsewhere-p
+                                           file))
+                                     (or (gemini-companion-overview-row-record file)
+                                         (gemini-companion-edit-written-p
+                                          (gemini-companion-overview-row-edit file)))))
                               files))
          (count (length (seq-uniq (mapcar #'gemini-companion-edit-true-name edits)))))
     (gemini-companion-overview-draw--line
@@ -529,7 +537,9 @@ omitted."
   (let ((left (gemini-companion-overview-row-count-left row))
         (proposed (seq-count #'gemini-companion-edit-open-p
                              (gemini-companion-overview-row-edits row)))
-        (words (seq-uniq (mapcar #'gemini-companion-overview-draw--word files))))
+        (words (seq-uniq (mapcar #'gemini-companion-overview-draw--word
+                                 (seq-remove
+                                  #'gemini-companion-overview-draw--elsewhere-p files)))))
     (cond
      ((< 0 left)
       (gemini-companion-overview-draw--left
@@ -545,6 +555,11 @@ omitted."
      ((and words (null (seq-difference words '("undone" "deleted"))))
       (gemini-companion-overview-draw--shadow "undone"))
      ((not (eq 'marks gemini-companion-after-write)) "")
+     ((and files (null words))
+      (gemini-companion-overview-draw--shadow
+       (gemini-companion-overview-draw--newer-turn
+        (car (seq-sort-by #'gemini-companion-turn-began #'>
+                          (mapcar #'gemini-companion-overview-row-newer files))))))
      (t (gemini-companion-overview-draw--shadow "reviewed")))))
 
 (defun gemini-companion-overview-draw--word (row)

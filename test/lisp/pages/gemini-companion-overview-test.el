@@ -248,6 +248,26 @@ since when a CLI waits: the name is longer."
                              (gemini-companion-overview-test-keys "u" 'yes))))
     (should (file-exists-p "p/__init__.py"))))
 
+(ert-deftest gemini-companion-overview-says-which-turn-counts-what-an-older-one-did ()
+  (gemini-companion-overview-test-with '(("a" "1\n") ("b" "1\n"))
+    (gemini-companion-state-report session 'prompt "First")
+    (gemini-companion-test-writes "a" "one\n" session)
+    (gemini-companion-state-report session 'end nil)
+    (gemini-companion-state-report session 'prompt "Second")
+    (gemini-companion-test-writes "a" "uno\n" session)
+    (gemini-companion-list)
+    (gemini-companion-overview-test-keys "3")
+    (cl-flet ((first-turn ()
+                (replace-regexp-in-string
+                 "  [0-9]+s  " "  "
+                 (car (gemini-companion-overview-test-rows "First")))))
+      (should (equal "▾ 00:00  First  1 file  in 00:00" (first-turn)))
+      (should (gemini-companion-overview-test-rows "auto  a  in 00:00"))
+      ;; Without the newer change, it counts its own.
+      (gemini-companion-overview-test-go-to "Second")
+      (gemini-companion-overview-test-keys "u")
+      (should (equal "▾ 00:00  First  1 file  +1 −1  1 left" (first-turn))))))
+
 (ert-deftest gemini-companion-overview-says-what-is-undone-without-marks ()
   (gemini-companion-overview-test-with '(("a" "1\n"))
     (let ((gemini-companion-after-write nil))
