@@ -218,6 +218,9 @@ A line is counted once, in the newest turn that has written it."
     (dolist (row files)
       (cond
        ((gemini-companion-overview-draw--recorded-p row)
+        (let ((users (gemini-companion-overview-draw--count-of-others row)))
+          (cl-decf added users)
+          (cl-decf removed users))
         (dolist (change (append (gemini-companion-overview-row-left row)
                                 (gemini-companion-overview-row-decided row)))
           (let ((undone (and (gemini-companion-weave-decided-p change)
@@ -243,6 +246,35 @@ A line is counted once, in the newest turn that has written it."
           (error (setq unknown t))))))
     (unless unknown
       (gemini-companion-hunk-lines added removed))))
+
+(defun gemini-companion-overview-draw--count-of-others (row)
+  "Return how many lines inside changes of ROW that are left are by others.
+They are there with and without the changes."
+  (let* ((changes (seq-filter (lambda (change)
+                                (and (gemini-companion-lines-change-lines change)
+                                     (< (gemini-companion-lines-change-start change)
+                                        (gemini-companion-lines-change-end change))))
+                              (gemini-companion-overview-row-left row)))
+         (others (and changes
+                      (gemini-companion-changes-of-others
+                       (gemini-companion-overview-row-record row))))
+         (inside (lambda (change)
+                   (seq-some (lambda (line)
+                               (and (<= (gemini-companion-lines-change-start change)
+                                        line)
+                                    (< line (gemini-companion-lines-change-end change))))
+                             others)))
+         (changes (and others (seq-filter inside changes)))
+         (now (and changes (gemini-companion-overview-draw-lines-now row)))
+         (others (seq-filter (lambda (line) (< line (length now))) others)))
+    (cl-loop for change in changes
+             sum (- (gemini-companion-lines-change-end change)
+                    (gemini-companion-lines-change-start change)
+                    (cl-loop for piece in (gemini-companion-overview-draw--pieces-of-change
+                                           change now others nil)
+                             sum (- (gemini-companion-overview-draw--piece-end piece)
+                                    (gemini-companion-overview-draw--piece-start
+                                     piece)))))))
 
 (defun gemini-companion-overview-draw--lines-of-file (row)
   "Return the numbers of lines of ROW, a file; \"?\" if they are unknown.

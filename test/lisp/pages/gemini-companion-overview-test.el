@@ -156,6 +156,9 @@ since when a CLI waits: the name is longer."
       (insert "mine\n")
       (ert-run-idle-timers))
     (gemini-companion-turn-page)
+    ;; It is not counted, either.
+    (should (gemini-companion-overview-test-rows "auto  \\+2 −0  a  unsaved"))
+    (should (gemini-companion-overview-test-rows "  1 file  \\+2 −0  "))
     (should (equal '("1" "+x" "* mine" "+y" "2")
                    (seq-drop (mapcar #'string-trim-left
                                      (gemini-companion-overview-test-lines))
