@@ -333,7 +333,8 @@ Return nil if that is unknown before the line is drawn."
   "Return a list of everything that the line of ROW, a proposal, depends on."
   (let ((edit (gemini-companion-overview-row-edit row))
         (session (gemini-companion-overview-row-session row)))
-    (list (gemini-companion-overview-row-path row)
+    (list (gemini-companion-edit-id edit)
+          (gemini-companion-overview-row-path row)
           (gemini-companion-overview-row-level row)
           (and (gemini-companion-edit-view edit) t)
           (gemini-companion-edit-compared edit)
@@ -777,6 +778,7 @@ UNFOLDED are the folds whose lines are shown."
        ;; The comparison sets some of the following values.
        (ignore-errors (gemini-companion-edit-hunks edit))
        (list own comments gemini-companion-overview-draw-digits
+             (gemini-companion-edit-id edit)
              (gemini-companion-edit-compared edit)
              (gemini-companion-edit-undone edit)
              (and (gemini-companion-edit-open-p edit)

@@ -409,12 +409,18 @@ which version of a proposal is drawn."
                                    text)
                 (cons state text)))))))))
 
+(defun gemini-companion-overview-page-version (edit state)
+  "Return what identifies the texts of EDIT, a proposal, in STATE, by `equal'.
+For STATE, see `gemini-companion-edit-texts-state'."
+  (cons (gemini-companion-edit-id edit) state))
+
 (defun gemini-companion-overview-page--note-version (row versions)
   "Note in VERSIONS since when the proposal of ROW is drawn as it is."
   (when (eq 'proposal (gemini-companion-overview-row-kind row))
     (let* ((key (gemini-companion-overview-row-key row))
-           (version (gemini-companion-edit-compared (gemini-companion-overview-row-edit
-                                                     row)))
+           (edit (gemini-companion-overview-row-edit row))
+           (version (gemini-companion-overview-page-version
+                     edit (gemini-companion-edit-compared edit)))
            (last (gethash key gemini-companion-overview-page-versions)))
       (puthash key
                (if (and last (equal version (car last)))

@@ -182,9 +182,14 @@ of files that must not be gathered in a row `reviewed'."
                        edits))))))
 
 (defun gemini-companion-overview-row--proposal (edit request level)
-  "Return the row of EDIT, which REQUEST answers, as one of LEVEL."
+  "Return the row of EDIT, which REQUEST answers, as one of LEVEL.
+A proposal that replaces another one has the same key."
   (gemini-companion-overview-row
-   :key (list 'proposal (gemini-companion-edit-id edit)) :level level
+   :key (list 'proposal
+              (gemini-companion-overview-row--session-key
+               (gemini-companion-edit-session edit))
+              (gemini-companion-edit-file edit))
+   :level level
    :kind 'proposal :session (gemini-companion-edit-session edit)
    :edit edit :request request :edits (list edit)
    :file (gemini-companion-edit-true-name edit)
@@ -217,6 +222,10 @@ DIRECTORY may be nil."
                            (t 1))))
                  #'< sessions)))
 
+(defun gemini-companion-overview-row--session-key (session)
+  "Return what identifies the CLI of SESSION, compared by `equal'."
+  (or (plist-get session :pid) (plist-get session :id)))
+
 (defun gemini-companion-overview-row--cli (session edits plain)
   "Return the row of the CLI of SESSION, and the rows below it.
 EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
@@ -231,7 +240,7 @@ EDITS are those of all CLIs; for PLAIN, see `gemini-companion-overview-rows'."
                                         (not (gemini-companion-edit-open-p edit)))))
                              edits)))))
     (gemini-companion-overview-row
-     :key (list 'cli (or (plist-get session :pid) (plist-get session :id)))
+     :key (list 'cli (gemini-companion-overview-row--session-key session))
      :level 1 :kind 'cli :session session
      :edits (seq-filter #'gemini-companion-edit-open-p (seq-mapcat #'cdr turns))
      :rows (mapcar (pcase-lambda (`(,turn . ,edits))

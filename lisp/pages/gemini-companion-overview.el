@@ -982,9 +982,10 @@ The proposals of one request are answered together."
       (gemini-companion-overview--unfold-rows folded)
       (user-error "Proposal was folded; read it, then type a"))
      ((seq-some (lambda (row)
-                  (not (equal (car (funcall drawn row))
-                              (gemini-companion-edit-texts-state
-                               (gemini-companion-overview-row-edit row)))))
+                  (let ((edit (gemini-companion-overview-row-edit row)))
+                    (not (equal (car (funcall drawn row))
+                                (gemini-companion-overview-page-version
+                                 edit (gemini-companion-edit-texts-state edit))))))
                 rows)
       (gemini-companion-page-refresh)
       (user-error "Proposal has changed; read it, then type a"))

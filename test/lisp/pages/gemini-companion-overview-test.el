@@ -506,6 +506,26 @@ since when a CLI waits: the name is longer."
     (gemini-companion-overview-test-keys "a")
     (should (equal '((1 . accepted) (2 . accepted)) outcomes))))
 
+(ert-deftest gemini-companion-overview-stays-at-a-proposal-that-is-replaced ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n") ("b" "B\n"))
+    (gemini-companion-test-open "a" "one\n2\n3\n" 1 session)
+    (gemini-companion-test-open "b" "C\n" 2 (gemini-companion-test-session "s2" 2))
+    (gemini-companion-list)
+    (gemini-companion-overview-test-go-to "proposal .* a  ")
+    (let ((gemini-companion-guard-recent-seconds 1000))
+      (gemini-companion-test-open "a" "uno\n2\n3\n" 3 session)
+      (dolist (problem '("Proposal has changed" "Proposal has just appeared"))
+        (should (string-search problem
+                               (gemini-companion-test-refusal
+                                 (gemini-companion-overview-test-keys "a"))))
+        (should (string-match-p "\\`▾ proposal .* a  "
+                                (gemini-companion-overview-test-here)))))
+    (should (seq-some (apply-partially #'string-suffix-p "+uno")
+                      (gemini-companion-overview-test-lines)))
+    (should-not (assq 3 outcomes))
+    (gemini-companion-overview-test-keys "a")
+    (should (equal '(3 . accepted) (car outcomes)))))
+
 (ert-deftest gemini-companion-overview-refuses-keys-for-what-was-written ()
   (gemini-companion-overview-test-with-turn
     (dolist (place '("\\+one" "auto .* a  "))
