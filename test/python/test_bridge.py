@@ -476,35 +476,39 @@ def test_a_rename_waits_for_the_user_and_ends_when_it_is_cancelled(
     assert bridge.ask("ping") == {}
 
 
-def test_a_rename_waits_while_emacs_is_busy_but_not_forever(
-    serve_alone: ServeAlone, tmp_path: Path, start_bridge: Callable[..., Bridge]
-) -> None:
-    for limits, text in (
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
         ({"silence_limit": 0.01, "rename_silence_limit": 3600}, "the user refused"),
         ({"silence_limit": 3600, "rename_silence_limit": 0.1}, program.UNKNOWN_RENAME),
-    ):
-        alone = serve_alone(ping_interval=0.05, **limits)
-        discovery(tmp_path, alone.port, alone.token)
-        alone.linked.turn(True)
-        pings: list[None] = []
+    ],
+)
+def test_a_rename_waits_while_emacs_is_busy_but_not_forever(
+    serve_alone: ServeAlone,
+    tmp_path: Path,
+    start_bridge: Callable[..., Bridge],
+    limits: Facts,
+    text: str,
+) -> None:
+    alone = serve_alone(ping_interval=0.05, **limits)
+    discovery(tmp_path, alone.port, alone.token)
+    alone.linked.turn(True)
+    pings: list[None] = []
 
-        async def ping(pings: list[None] = pings) -> None:
-            pings.append(None)
-            await asyncio.Event().wait()
+    async def ping() -> None:
+        pings.append(None)
+        await asyncio.Event().wait()
 
-        alone.emacs.ping = ping  # type: ignore[method-assign]
-        go_on = hold_answer(alone, {"refused": "refused"})
-        bridge = start_bridge(tmp_path)
-        call = {"name": "rename_symbol", "arguments": RENAME}
-        bridge.send(id=1, method="tools/call", params=call)
-        until(lambda alone=alone: alone.emacs.asked)
-        if text == "the user refused":
-            until(lambda pings=pings: pings)
-            alone.do(go_on.set)
-        (part,) = bridge.read()["result"]["content"]
-        assert text in part["text"]
-        bridge.end()
+    alone.emacs.ping = ping  # type: ignore[method-assign]
+    go_on = hold_answer(alone, {"refused": "refused"})
+    bridge = start_bridge(tmp_path)
+    call = {"name": "rename_symbol", "arguments": RENAME}
+    bridge.send(id=1, method="tools/call", params=call)
+    until(lambda: pings)
+    if text == "the user refused":
         alone.do(go_on.set)
+    (part,) = bridge.read()["result"]["content"]
+    assert text in part["text"]
 
 
 def test_what_became_of_a_rename_is_unknown_if_emacs_ends(
