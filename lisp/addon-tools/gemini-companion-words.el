@@ -64,11 +64,15 @@ counts also if only the buffer has WORD."
                                #'delete-process process)))))
 
 (defun gemini-companion-words--unsaved (word directory)
-  "Return the files below DIRECTORY with an unsaved buffer that has WORD."
-  (cl-loop for buffer in (buffer-list)
-           for file = (buffer-file-name buffer)
-           when (and file (buffer-modified-p buffer)
-                     (gemini-companion-text-in-directory-p file directory)
+  "Return the files below DIRECTORY with an unsaved buffer that has WORD.
+The value is a list of true names."
+  (cl-loop with root = (gemini-companion-text-true-name directory)
+           for buffer in (buffer-list)
+           for visited = (and (buffer-modified-p buffer)
+                              (gemini-companion-text-visited buffer))
+           for file = (and visited (gemini-companion-text-true-name visited))
+           when (and file root
+                     (gemini-companion-text-in-directory-p file root)
                      (with-temp-buffer
                        (insert (gemini-companion-text-of-buffer buffer))
                        (goto-char (point-min))
