@@ -2,16 +2,13 @@
 """A CLI that an ACP client controls asks that client, not Emacs."""
 
 import json
-import os
 import subprocess
-from threading import Timer
 from typing import Any
 
 import pytest
 from harness import gemini
 from harness.emacs import Reviews
 from harness.model import say, write_file
-from harness.wait import BOUND
 from harness.world import World
 
 
@@ -42,28 +39,14 @@ def test_turn_of_an_acp_client_ends(world: World) -> None:
     emacs = world.emacs(file)
     model = world.model()
     program = gemini.script(world.tools, world.scratch, model, "acp")
-    with subprocess.Popen(
-        [str(program), "--acp"],
-        cwd=world.project,
-        env={**os.environ, **world.scratch.environment, **gemini.in_container()},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as cli:
-        late = Timer(BOUND, cli.kill)
-        late.start()
-        try:
-            ask(cli, "initialize", protocolVersion=1, clientCapabilities={})
-            session = ask(cli, "session/new", cwd=str(world.project), mcpServers=[])
-            emacs.holds("(gemini-companion-sessions)", "the CLI is connected")
-            model.script(write_file(file, "uno\n"), say("all done"))
-            prompt = [{"type": "text", "text": "please"}]
-            name = session["sessionId"]
-            answer = ask(cli, "session/prompt", sessionId=name, prompt=prompt)
-        finally:
-            late.cancel()
-            cli.kill()
+    with world.piped(str(program), "--acp", environment=gemini.in_container()) as cli:
+        ask(cli, "initialize", protocolVersion=1, clientCapabilities={})
+        session = ask(cli, "session/new", cwd=str(world.project), mcpServers=[])
+        emacs.holds("(gemini-companion-sessions)", "the CLI is connected")
+        model.script(write_file(file, "uno\n"), say("all done"))
+        prompt = [{"type": "text", "text": "please"}]
+        name = session["sessionId"]
+        answer = ask(cli, "session/prompt", sessionId=name, prompt=prompt)
 
     assert answer["stopReason"] == "end_turn"
     assert file.read_text() == "uno\n"

@@ -3,9 +3,7 @@ import json
 import os
 import re
 import signal
-import subprocess
 from collections.abc import Callable
-from threading import Timer
 
 import pytest
 from harness import pi
@@ -13,7 +11,7 @@ from harness.emacs import Emacs, Reviews, lisp
 from harness.model import call, say, together, write_file
 from harness.needs import needs_pi
 from harness.pi import Pi, replace, write
-from harness.wait import BOUND, eventually
+from harness.wait import eventually
 from harness.world import World
 from test_tools import BAD, CHECKED, FLYMAKE, GOOD
 
@@ -277,30 +275,16 @@ def test_pi_in_rpc_mode_has_reviews(world: World) -> None:
     model = world.model()
     pi.configure(world.scratch)
     program = pi.script(world.tools, world.scratch, model, "rpc")
-    with subprocess.Popen(
-        [str(program), "--mode", "rpc"],
-        cwd=world.project,
-        env={**os.environ, **world.scratch.environment},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as cli:
-        late = Timer(BOUND, cli.kill)
-        late.start()
-        try:
-            emacs.becomes(SESSION, sessions(world, "pi"))
-            model.script(write(file, "uno\n"), say("all done"))
-            prompt = {"type": "prompt", "message": "prompt 1 please"}
-            print(json.dumps(prompt), file=cli.stdin, flush=True)
-            reviews.shown("a.txt")
-            reviews.edit("uno", "mine")
-            reviews.accept()
-            assert cli.stdout
-            assert any('"agent_settled"' in line for line in cli.stdout)
-        finally:
-            late.cancel()
-            cli.kill()
+    with world.piped(str(program), "--mode", "rpc") as cli:
+        emacs.becomes(SESSION, sessions(world, "pi"))
+        model.script(write(file, "uno\n"), say("all done"))
+        prompt = {"type": "prompt", "message": "prompt 1 please"}
+        print(json.dumps(prompt), file=cli.stdin, flush=True)
+        reviews.shown("a.txt")
+        reviews.edit("uno", "mine")
+        reviews.accept()
+        assert cli.stdout
+        assert any('"agent_settled"' in line for line in cli.stdout)
     assert file.read_text() == "mine\n"
     assert "The user changed this edit" in json.dumps(model.requests[-1]["messages"])
 

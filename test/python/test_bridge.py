@@ -413,15 +413,23 @@ def hold_answer(alone: Alone, facts: Facts) -> asyncio.Event:
     return go_on
 
 
-def test_a_slow_question_does_not_keep_others_waiting(
-    alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
-) -> None:
+def ask_slowly(
+    alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge], call_id: int
+) -> tuple[asyncio.Event, Bridge]:
+    """Ask a question that Emacs answers once the event is set."""
     discovery(tmp_path, alone.port, alone.token)
     alone.linked.turn(True)
     go_on = hold_answer(alone, {"rows": []})
     bridge = start_bridge(tmp_path)
-    bridge.send(id=0, method="tools/call", params={"name": "diagnostics"})
+    bridge.send(id=call_id, method="tools/call", params={"name": "diagnostics"})
     until(lambda: alone.emacs.asked)
+    return go_on, bridge
+
+
+def test_a_slow_question_does_not_keep_others_waiting(
+    alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    go_on, bridge = ask_slowly(alone, tmp_path, start_bridge, 0)
     assert bridge.ask("ping") == {}
     alone.answer({"rows": [["/a", 0, 0]]})
     assert "no errors" in bridge.call("diagnostics")
@@ -431,12 +439,7 @@ def test_a_slow_question_does_not_keep_others_waiting(
 def test_a_question_that_is_cancelled_is_not_answered(
     alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
 ) -> None:
-    discovery(tmp_path, alone.port, alone.token)
-    alone.linked.turn(True)
-    go_on = hold_answer(alone, {"rows": []})
-    bridge = start_bridge(tmp_path)
-    bridge.send(id=7, method="tools/call", params={"name": "diagnostics"})
-    until(lambda: alone.emacs.asked)
+    go_on, bridge = ask_slowly(alone, tmp_path, start_bridge, 7)
     for request in (8, None, [7]):
         bridge.send(method="notifications/cancelled", params={"requestId": request})
     bridge.send(method="notifications/cancelled", params={"requestId": 7})

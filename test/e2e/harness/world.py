@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The world of one test: directories, a tmux server, CLIs and an Emacs."""
 
-from contextlib import ExitStack
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Timer
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -16,7 +20,7 @@ from .qwen import Qwen
 from .scratch import Scratch
 from .terminal import Tmux
 from .tools import Tools
-from .wait import eventually
+from .wait import BOUND, eventually
 
 Cli = TypeVar("Cli", bound=Gemini)
 CLIS = {
@@ -221,6 +225,28 @@ class World:
         emacs, reviews, cli = self.pair(file, inside=inside, **options)
         reviews.proposed(cli, file, write_file(file, new), *turns)
         return file, emacs, reviews, cli
+
+    @contextmanager
+    def piped(
+        self, *command: str, environment: Mapping[str, str] | None = None
+    ) -> Iterator["subprocess.Popen[str]"]:
+        """Run the CLI ``command`` in the project, with pipes instead of a terminal."""
+        with subprocess.Popen(
+            command,
+            cwd=self.project,
+            env={**os.environ, **self.scratch.environment, **(environment or {})},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as cli:
+            late = Timer(BOUND, cli.kill)
+            late.start()
+            try:
+                yield cli
+            finally:
+                late.cancel()
+                cli.kill()
 
     def reset(self) -> None:
         if self._emacs and self._emacs.terminal.is_open():
