@@ -703,7 +703,7 @@ how others have converted the file, which stays so, or nil."
            (t text)))))
 
 (defun gemini-companion-undo--restored-p (edit seen hunks format)
-  "Return non-nil if undoing HUNKS in SEEN restores the file before EDIT.
+  "Return non-nil if SEEN without HUNKS is the file as it was before EDIT.
 FORMAT is the format of the file without HUNKS."
   (when-let* ((bytes (gemini-companion-edit-bytes-before edit))
               (record (car (gemini-companion-changes-of edit)))

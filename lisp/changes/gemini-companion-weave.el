@@ -120,7 +120,7 @@ written."
 It is one object for all such lines.")
 
 (defconst gemini-companion-weave--base-when '(0)
-  "The steps of a line that no CLI has touched.")
+  "Value of WHEN for a line that no CLI has touched.")
 
 ;; Lines are vectors with inlined accessors, which run several times for each line of a
 ;; file: calls of the accessors of a struct would take most of the time.
@@ -1001,7 +1001,7 @@ Others have restored the lines that the hunk removed, and left none of its own."
              result undone (gemini-companion-weave--write-step write))))))
 
 (defun gemini-companion-weave--mark-gone (write)
-  "Mark lines removed by a CLI as gone if WRITE of others removes their position.
+  "Mark removed lines as gone if their position is gone in WRITE of others.
 A checkout of another branch does that.  Unmark a line if its position is
 restored."
   (when (gemini-companion-weave--write-changed write)

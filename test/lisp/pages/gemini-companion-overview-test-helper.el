@@ -139,12 +139,12 @@ text."
      (gemini-companion-turn-page)
      ,@body))
 
-(defmacro gemini-companion-overview-test-turns (session &rest turns)
-  "Let the CLI of SESSION write files in TURNS, lists (PROMPT (FILE TEXT)...).
+(defmacro gemini-companion-overview-test-turns (session &rest prompts)
+  "Let the CLI of SESSION answer PROMPTS, lists (PROMPT (FILE TEXT)...).
 All turns but the last one have ended."
   (declare (indent 1) (debug (form &rest (stringp &rest (form form)))))
   (macroexp-progn
-   (cl-loop for ((prompt . writes) . more) on turns
+   (cl-loop for ((prompt . writes) . more) on prompts
             append `((gemini-companion-state-report ,session 'prompt ,prompt)
                      ,@(cl-loop for (file text) in writes
                                 collect `(gemini-companion-test-writes
