@@ -134,7 +134,7 @@ It is one object for all such lines.")
   (if (stringp line) gemini-companion-weave--base (aref line 2)))
 
 (defsubst gemini-companion-weave--when (line)
-  "Return the steps at which LINE was added and removed."
+  "Return the slot WHEN of LINE: when it was added, removed, and so on."
   (if (stringp line) gemini-companion-weave--base-when (aref line 3)))
 
 (defsubst gemini-companion-weave--hunk-of (mark)

@@ -139,12 +139,12 @@ text."
      (gemini-companion-turn-page)
      ,@body))
 
-(defmacro gemini-companion-overview-test-turns (session &rest prompts)
-  "Let the CLI of SESSION answer PROMPTS, lists (PROMPT (FILE TEXT)...).
+(defmacro gemini-companion-overview-test-turns (session &rest script)
+  "Let the CLI of SESSION follow SCRIPT, a list of (PROMPT (FILE TEXT)...).
 All turns but the last one have ended."
   (declare (indent 1) (debug (form &rest (stringp &rest (form form)))))
   (macroexp-progn
-   (cl-loop for ((prompt . writes) . more) on prompts
+   (cl-loop for ((prompt . writes) . more) on script
             append `((gemini-companion-state-report ,session 'prompt ,prompt)
                      ,@(cl-loop for (file text) in writes
                                 collect `(gemini-companion-test-writes
