@@ -21,6 +21,7 @@ _SEVERITIES = ("error", "warning", "note")
 
 
 def _references_text(facts: Facts, directory: str, checked: Facts) -> str:
+    """Return the locations in ``facts``, by file and text, as many as fit."""
     total, shown = facts.get("total") or 0, checked.get("after", 0)
     symbol, locations = checked.get("symbol", ""), facts.get("locations") or []
     lines = [f"{total} reference" if total == 1 else f"{total} references"]
