@@ -1368,8 +1368,8 @@ changed line."
 
 (defun gemini-companion-weave-restore (weave hunks now)
   "Return WEAVE after the user has taken back the undo of HUNKS.
-Restore only the HUNKS that are there in the text NOW, or that were there before
-later ones."
+Restore only the HUNKS that are there in the text NOW, or that later ones have
+superseded there."
   (let* ((step (1+ (gemini-companion-weave-step weave)))
          (rewritten (lambda (these)
                       (gemini-companion-weave--make

@@ -464,7 +464,8 @@ If changes are left, new files that are empty belong to that."
                                 (gemini-companion-overview-row-files row))))))
 
 (defun gemini-companion-overview-row--sort-key (change)
-  "Return the number by which CHANGE is sorted; a conversion is before line one."
+  "Return the number by which CHANGE is sorted.
+A conversion comes before a change of the first line."
   (if (gemini-companion-changes-conversion change)
       -1
     (gemini-companion-lines-change-start change)))

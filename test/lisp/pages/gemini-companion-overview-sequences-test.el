@@ -765,7 +765,7 @@ Questions are answered by ANSWER, by default yes."
         (let ((done (gemini-companion-sequences--keys "u")))
           (push (list 'undo-all cli done) (gemini-companion-sequences-world-log world))
           ;; Lines that were kept have characters that the file did not have.
-          (when (and (= times 0) (string-search "undo these changes first" (or done "")))
+          (when (and (= times 1) (string-search "undo these changes first" (or done "")))
             (throw 'conflict 'refused))))))
   (should-not (gemini-companion-test-left))
   (dolist (file (gemini-companion-sequences-world-files world))
