@@ -285,6 +285,8 @@ TEXT is what it has proposed.  Visit the file a before."
               (gemini-companion-decision-redo)
               (should (eql 1 (gemini-companion-test-left))))
           (gemini-companion-part-stop 'decision))
+        (goto-char (point-min))
+        (search-forward "zw")
         (gemini-companion-test-walk 'gemini-companion-undo-changes)
         (should (equal "gr\374n\ntwo\n" (gemini-companion-text-bytes "a")))))))
 
