@@ -730,6 +730,11 @@ Return the question, or nil if none is asked."
                              (plist-get (car gemini-companion-rename-test-answers)
                                         :problem)))
       (should (equal (list rename) (gemini-companion-renames-open)))))
+  (gemini-companion-rename-test-with nil
+      (mapcar (lambda (n) (list (if (zerop n) "a.py" (format "m%d.py" n)) "one\n"))
+              (number-sequence 0 100))
+    (gemini-companion-rename-test-problem "101 files; 100 is the limit")
+    (should-not (gemini-companion-edits-open)))
   (gemini-companion-rename-test-with '("asks") gemini-companion-rename-test-files
     ;; Eglot would ask the user.
     (cl-letf (((symbol-function 'completing-read)
