@@ -24,6 +24,7 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-unified)
 (require 'gemini-companion-unified-draw)
+(require 'gemini-companion-weave)
 (require 'outline)
 
 ;;;; State
@@ -541,6 +542,28 @@ Only changes that are left are counted."
                      (car (gemini-companion-page-section (list 'row key)))
                      (point)))
       (gemini-companion-overview-page--reveal))))
+
+(defun gemini-companion-overview-page-go-to-restored ()
+  "Redraw the buffer, and go to the first change that was not left before.
+Stay if there is none."
+  (let ((before (make-hash-table :test #'eq)))
+    (dolist (row (gemini-companion-overview-row-flat gemini-companion-overview-page-rows))
+      (dolist (change (gemini-companion-overview-row-left row))
+        (dolist (hunk (gemini-companion-weave-change-hunks change))
+          (puthash hunk t before))))
+    (gemini-companion-page-refresh)
+    (when-let* ((restored
+                 (cl-loop
+                  named search
+                  for row in (gemini-companion-overview-row-flat
+                              gemini-companion-overview-page-rows)
+                  do (cl-loop
+                      for change in (gemini-companion-overview-row-left row)
+                      for number from 0
+                      unless (seq-every-p (lambda (hunk) (gethash hunk before))
+                                          (gemini-companion-weave-change-hunks change))
+                      do (cl-return-from search (cons row number))))))
+      (gemini-companion-overview-page-go-to-change restored))))
 
 (defun gemini-companion-overview-page--position-of (key mark)
   "Return where the change with MARK begins in the text below the row of KEY."

@@ -152,12 +152,14 @@ is left has colors.
     1))
 
 (defun gemini-companion-overview--after-command ()
-  "Record when the user has typed, and update the header line for point."
+  "Record when the user has typed, and update the header line for point.
+After undo or redo, redraw the buffer; as `undo', go to what is there again."
   (setq gemini-companion-overview--last-key (float-time))
-  ;; Display at once what the user has taken back.
-  (when (memq this-command '(gemini-companion-decision-undo
-                             gemini-companion-decision-redo))
-    (gemini-companion-page-refresh))
+  (pcase this-command
+    ('gemini-companion-decision-undo
+     (gemini-companion-overview-page-go-to-restored))
+    ('gemini-companion-decision-redo
+     (gemini-companion-page-refresh)))
   (force-mode-line-update))
 
 (defun gemini-companion-overview--busy-p ()

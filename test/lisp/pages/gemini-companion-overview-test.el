@@ -245,6 +245,7 @@ since when a CLI waits: the name is longer."
     (should (file-exists-p "p/__init__.py"))
     (should (gemini-companion-overview-test-rows "__init__.*empty"))
     ;; What was kept is left alone.
+    (gemini-companion-overview-test-go-to "Do it")
     (gemini-companion-overview-test-keys "k" 'yes)
     (should (string-search "No changes left here"
                            (gemini-companion-test-refusal
@@ -1008,6 +1009,28 @@ ssh:far:a cannot be undone (it has changed there)" (funcall failed problem)))
       (should (string-prefix-p "Kept 1 change; stopped, 2 files are unchanged"
                                (gemini-companion-overview-test-keys "C-u K" 'yes))))
     (should (= 2 (gemini-companion-test-left)))))
+
+(ert-deftest gemini-companion-overview-goes-to-what-was-taken-back ()
+  (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (gemini-companion-test-writes
+     "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n" session)
+    (gemini-companion-test-writes "b" "X\n" session)
+    (gemini-companion-turn-page)
+    (cl-flet ((line ()
+                (with-current-buffer "*gemini*"
+                  (buffer-substring-no-properties (line-beginning-position)
+                                                  (line-end-position)))))
+      (pcase-dolist (`(,new . ,old) '(("five" . "5") ("nine" . "9")))
+        (gemini-companion-overview-test-go-to new)
+        (gemini-companion-overview-test-keys "u")
+        (should-not (equal old (line)))
+        (gemini-companion-overview-test-keys "C-_")
+        (should (equal old (line))))
+      ;; It is unfolded for that.
+      (gemini-companion-overview-test-go-to "five")
+      (gemini-companion-overview-test-keys "u 1 C-_")
+      (should (equal "5" (line))))))
 
 (ert-deftest gemini-companion-overview-takes-back-an-exclusion-but-no-answer ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
