@@ -123,10 +123,11 @@ first, `gemini-companion-comment's.  `comment' owns them.")
 written, for `gemini-companion-last-proposal'."))
 
 (defun gemini-companion-edit--missing-directories (file)
-  "Return the directories above the local FILE that are missing, innermost first."
-  (let ((file-name-handler-alist nil)
-        (directory (file-name-directory (expand-file-name file)))
-        (missing nil))
+  "Return the directories above FILE that are missing, innermost first.
+FILE is an absolute name; nil, as of a loop of symbolic links, has none."
+  (let* ((file-name-handler-alist nil)
+         (directory (and file (file-name-directory file)))
+         (missing nil))
     (while (and directory (not (file-directory-p directory)))
       (push directory missing)
       (setq directory (file-name-directory (directory-file-name directory))))

@@ -524,6 +524,8 @@ reported" "To trust the directory, type /permissions trust in Gemini CLI there."
                    answers))))
 
 (ert-deftest gemini-companion-tools-answers-by-the-ignore-files-as-they-are-now ()
+  (unless (require 'eglot nil t)
+    (ert-skip "No Eglot"))
   (gemini-companion-test-with-directory '(("a.py" "A = 1\n"))
     (gemini-companion-roots-update directory)
     (unwind-protect
