@@ -791,7 +791,8 @@ If one of them cannot be undone, none is."
       (let ((done (gemini-companion-decision-with
                       (concat "undo of " (gemini-companion-edit-name edit 'plain))
                     (gemini-companion-undo-edit edit hunk))))
-        (gemini-companion-page-refresh)
+        ;; After a conflict, the buffer of the file is current.
+        (gemini-companion-overview--refresh)
         (when done
           (message "%s" done))))))
 

@@ -663,6 +663,23 @@ since when a CLI waits: the name is longer."
     (should (equal "1\n" (gemini-companion-test-file-text "b")))
     (should-not (file-exists-p "new"))))
 
+(ert-deftest gemini-companion-overview-undoes-an-edit-in-conflict-in-its-buffer ()
+  (gemini-companion-overview-test-with '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-writes "a" "1\ntwo\n3\n" session)
+    (gemini-companion-test-write "a" "1\nmine\n3\n")
+    (gemini-companion-changes--compare-all)
+    (gemini-companion-list)
+    (gemini-companion-overview-test-go-to "auto")
+    (should (equal "Undid a; not saved"
+                   (gemini-companion-overview-test-keys "C-u u" 'yes)))
+    (should (equal "a" (buffer-name (window-buffer))))
+    (should (equal "1\n2\nmine\n3\n"
+                   (with-current-buffer "a" (gemini-companion-text-of-buffer))))
+    ;; The overview is drawn again.
+    (should (gemini-companion-overview-test-rows "a  not saved  undone"))
+    (with-current-buffer "a"
+      (set-buffer-modified-p nil))))
+
 (ert-deftest gemini-companion-overview-ignores-letters-that-were-typed-in-a-file ()
   (gemini-companion-overview-test-with `(("a" ,gemini-companion-test-lines))
     (let ((gemini-companion-guard-recent-seconds 1000))
