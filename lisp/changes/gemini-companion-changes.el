@@ -1069,11 +1069,13 @@ if the file would have one."
     without))
 
 (defun gemini-companion-changes--set-undone (record hunks undone lines format)
-  "Record that HUNKS of RECORD are UNDONE, or not any more, in LINES with FORMAT."
+  "Record that HUNKS of RECORD are UNDONE, or not any more, in LINES with FORMAT.
+If UNDONE is `again', Emacs has undone them, and LINES are those after that."
   (setf (gemini-companion-changes-file-weave record)
-        (funcall (if undone
-                     #'gemini-companion-weave-undo
-                   #'gemini-companion-weave-restore)
+        (funcall (pcase undone
+                   ('nil #'gemini-companion-weave-restore)
+                   ('again #'gemini-companion-weave-undo-again)
+                   (_ #'gemini-companion-weave-undo))
                  (gemini-companion-changes-file-weave record) hunks lines)
         (gemini-companion-changes-file-facts record)
         (gemini-companion-facts-set-undone
@@ -1095,7 +1097,8 @@ BUFFER visits its file, or is nil."
               (now (gemini-companion-changes--now record buffer)))
     (setf (gemini-companion-changes-file-noted record) nil)
     (pcase-dolist (`(,undone . ,hunks) noted)
-      (gemini-companion-changes--set-undone record hunks undone (car now) nil))))
+      (gemini-companion-changes--set-undone record hunks (and undone 'again)
+                                            (car now) nil))))
 
 ;;;; Saving, and other names
 

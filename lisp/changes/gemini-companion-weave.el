@@ -88,8 +88,9 @@ REVIEWED is non-nil if the user has reviewed it."
                (:constructor gemini-companion-weave--mark (hunk adds &optional off))
                (:copier nil))
   "A statement that HUNK has added a line, or has removed it if ADDS is nil.
-OFF is nil, `others' if others have reverted that, or `undone' if the user
-has undone HUNK."
+OFF is nil, `others' if others have reverted that, `undone' if the user has
+undone HUNK, or `both' if the user has undone HUNK after others have removed the
+line."
   hunk adds off)
 
 (cl-defstruct (gemini-companion-weave-line
@@ -227,6 +228,10 @@ Others may have removed the lines around it since."
     (gemini-companion-weave--mark (gemini-companion-weave--hunk-of mark)
                                   (gemini-companion-weave--adds-p mark)
                                   off)))
+
+(defun gemini-companion-weave--undone-p (mark)
+  "Return non-nil if the user has undone the hunk of MARK."
+  (memq (gemini-companion-weave--off mark) '(undone both)))
 
 (defun gemini-companion-weave--switched (marks)
   "Return MARKS after others have removed the line, or have restored it.
@@ -1359,7 +1364,24 @@ changed line."
 
 (defun gemini-companion-weave-undo (weave hunks now)
   "Return WEAVE after the user has undone HUNKS in the text NOW.
-`gemini-companion-weave-text' of the value is the text without HUNKS."
+`gemini-companion-weave-text' of the value is the text without HUNKS.  Lines of
+HUNKS that others have removed before are not restored with HUNKS."
+  (let ((look (gemini-companion-weave-look weave now))
+        (step (1+ (gemini-companion-weave-step weave))))
+    (gemini-companion-weave--make
+     (gemini-companion-weave--marked-again
+      (gemini-companion-weave-lines look) hunks step
+      (lambda (mark)
+        (gemini-companion-weave--with-off
+         mark (if (and (gemini-companion-weave--adds-p mark)
+                       (memq (gemini-companion-weave--off mark) '(others both)))
+                  'both
+                'undone))))
+     (1+ step))))
+
+(defun gemini-companion-weave-undo-again (weave hunks now)
+  "Return WEAVE after Emacs has undone HUNKS again, which has made the text NOW.
+Which lines others had removed before is not known then."
   (let ((look (gemini-companion-weave-look weave now))
         (step (1+ (gemini-companion-weave-step weave))))
     (gemini-companion-weave--make
@@ -1390,9 +1412,10 @@ superseded there."
   (gemini-companion-weave--marked-again
    (gemini-companion-weave-lines weave) hunks step
    (lambda (mark)
-     (if (eq 'undone (gemini-companion-weave--off mark))
-         (gemini-companion-weave--with-off mark nil)
-       mark))))
+     (pcase (gemini-companion-weave--off mark)
+       ('undone (gemini-companion-weave--with-off mark nil))
+       ('both (gemini-companion-weave--with-off mark 'others))
+       (_ mark)))))
 
 ;;;; Memory
 
@@ -1807,7 +1830,7 @@ if others have removed lines that the undo had restored."
                       for mark in marks
                       for hunk = (gemini-companion-weave--hunk-of mark)
                       when (and (gethash hunk set)
-                                (eq 'undone (gemini-companion-weave--off mark))
+                                (gemini-companion-weave--undone-p mark)
                                 (not (gemini-companion-weave--adds-p mark)))
                       collect hunk)))))
 
@@ -1889,7 +1912,7 @@ position are one element.  Omit what others have changed since."
         ((decided-p (mark)
            (and (gemini-companion-weave--edit mark)
                 (if (eq state 'undone)
-                    (eq 'undone (gemini-companion-weave--off mark))
+                    (gemini-companion-weave--undone-p mark)
                   (and (not (gemini-companion-weave--off mark))
                        (gemini-companion-weave-hunk-reviewed
                         (gemini-companion-weave--hunk-of mark))))))
@@ -1966,7 +1989,7 @@ says nothing about the hunk."
         (gone (gemini-companion-weave--gone-p marks))
         (adds (gemini-companion-weave--adds-p mark)))
     (cond
-     ((eq off 'undone) 'undone)
+     ((memq off '(undone both)) 'undone)
      ((or off (and gone adds)) 'gone)
      (gone nil)
      ((not (eq mark (gemini-companion-weave--decider marks))) 'superseded)

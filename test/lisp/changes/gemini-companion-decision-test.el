@@ -83,6 +83,24 @@
               (funcall there gemini-companion-decision-test-text 2)
               (gemini-companion-decision-redo))))))))
 
+(ert-deftest gemini-companion-decision-restores-no-line-that-the-user-had-deleted ()
+  (gemini-companion-decision-test-in "one\nmore\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    (goto-char (point-min))
+    (forward-line)
+    (delete-region (point) (line-beginning-position 2))
+    (cl-letf ((text (buffer-string))
+              ((symbol-function 'y-or-n-p) #'always))
+      (dotimes (_ 2)
+        (gemini-companion-decision-test-undo-file)
+        (dotimes (_ 2)
+          (should (equal gemini-companion-test-lines (buffer-string)))
+          (gemini-companion-decision-undo)
+          (should (equal text (buffer-string)))
+          (should (eql 1 (gemini-companion-test-left)))
+          (gemini-companion-decision-redo))
+        (gemini-companion-decision-undo)))
+    (set-buffer-modified-p nil)))
+
 (ert-deftest gemini-companion-decision-asks-where-lines-have-changed-since ()
   (dolist (answer '(nil t))
     (gemini-companion-decision-test-in gemini-companion-decision-test-text
