@@ -749,9 +749,11 @@ Questions are answered by ANSWER, by default yes."
   "Undo all that is left in WORLD, and check each file."
   (dolist (file (gemini-companion-sequences-world-files world))
     (gemini-companion-sequences--merge (gemini-companion-sequences-file-name file)))
-  ;; A new file with unsaved text is to be deleted by hand.
+  ;; A new file with unsaved text is to be deleted by hand; so is one that a CLI has
+  ;; removed and written again, if that was its first edit.
   (dolist (file (gemini-companion-sequences-world-files world))
-    (when-let* (((null (gemini-companion-sequences-file-first file)))
+    (when-let* (((or (null (gemini-companion-sequences-file-first file))
+                     (gemini-companion-sequences-file-either file)))
                 (buffer (find-buffer-visiting
                          (gemini-companion-sequences-file-name file))))
       (with-current-buffer buffer
