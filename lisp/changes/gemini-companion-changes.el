@@ -741,7 +741,12 @@ buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
                        (memq edit (gemini-companion-changes-file-edits record)))
              (cons 'reverted all))))
      (new '(written))
-     ((or (null all) (null seen)) nil)
+     ;; It has changed nothing, or its hunks are unknown.
+     ((null all)
+      ;; The file was deleted, and is there again.
+      (and (memq (gemini-companion-edit-file-state edit) '(reverted deleted))
+           '(written)))
+     ((null seen) nil)
      ((not (eq undone 'all)) (cons 'written undone))
      ((and unsaved
            (when-let* ((saved (gemini-companion-changes-seen record nil)))

@@ -169,6 +169,24 @@
             (should (equal "mine\n" (gemini-companion-test-file-text "d/new"))))
         (gemini-companion-part-stop 'decision)))))
 
+(ert-deftest gemini-companion-decision-brings-back-an-edit-that-changed-nothing ()
+  (gemini-companion-test-with-changes nil
+    (let* ((edits (list (gemini-companion-test-writes "a" "1\n" session)
+                        (gemini-companion-test-writes "a" "1\n" session)))
+           (states (lambda ()
+                     (gemini-companion-changes-update-edits edits)
+                     (mapcar #'gemini-companion-edit-status edits)))
+           (before (funcall states)))
+      (unwind-protect
+          (progn
+            (gemini-companion-decision-with "undo of a"
+              (gemini-companion-undo-edit (car edits)))
+            (should-not (file-exists-p "a"))
+            (should-not (equal before (funcall states)))
+            (gemini-companion-decision-undo)
+            (should (equal before (funcall states))))
+        (gemini-companion-part-stop 'decision)))))
+
 (ert-deftest gemini-companion-decision-deletes-the-directories-of-a-new-file ()
   (gemini-companion-test-with-changes nil
     (unwind-protect
