@@ -576,9 +576,10 @@ KEY is its key."
     (dolist (change changes)
       (gemini-companion-changes--sort-edits record change))
     (gemini-companion-changes-set-visited record buffer changes)
-    (if conversion
-        (cons conversion changes)
-      changes)))
+    (when conversion
+      (gemini-companion-changes--sort-edits record conversion)
+      (push conversion changes))
+    changes))
 
 (defun gemini-companion-changes-set-visited (record buffer changes)
   "Set the lines of CHANGES of RECORD to the lines as BUFFER decodes them.
@@ -857,9 +858,10 @@ list of new changes, which have the hunks of these edits."
           (setf (gemini-companion-weave-change-hunks part) own)
           (gemini-companion-changes--sort-edits record part))
         (gemini-companion-changes-set-visited record buffer parts)
-        (if conversion
-            (cons conversion parts)
-          parts)))))
+        (when conversion
+          (gemini-companion-changes--sort-edits record conversion)
+          (push conversion parts))
+        parts))))
 
 ;;;; What was decided
 

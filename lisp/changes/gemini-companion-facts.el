@@ -149,7 +149,8 @@ If UNDONE is nil, the user has taken that undo back."
            facts)))
 
 (defun gemini-companion-facts-hunks (facts)
-  "Return the hunks by which FACTS differ from what was reviewed, oldest first.
+  "Return the hunks by which FACTS differ from what was reviewed.
+Those of one fact are in order, the oldest first.
 If they differ, return all hunks of marks that are on and not reviewed: if two
 hunks have set a fact, keeping only one would leave a conversion that does not
 exist."

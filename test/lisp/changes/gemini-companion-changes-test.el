@@ -215,6 +215,22 @@ TEXT is what it has proposed.  Visit the file a before."
       (should (equal (if (eq how 'keep) "1\r\n2\r\n" "1\n2\n")
                      (gemini-companion-text-bytes "a"))))))
 
+;; The overview counted the conversion in the first turn, whose part was nothing.
+(ert-deftest gemini-companion-changes-conversion-has-its-last-edit-first ()
+  (gemini-companion-test-with-changes '(("a" ""))
+    (let* ((write (lambda (text written)
+                    (setq gemini-companion-test-send
+                          (lambda (_) (gemini-companion-test-write "a" written)))
+                    (gemini-companion-test-writes "a" text session)))
+           (first (gemini-companion-changes-test-converts
+                   "1\n" "\357\273\277one\n" "one\n" session))
+           (second (funcall write "two\n" "\357\273\277two\r\n"))
+           (change (car (gemini-companion-changes-update
+                         (gemini-companion-changes-with-edit first)))))
+      (should (gemini-companion-changes-conversion change))
+      (should (equal (list second first)
+                     (gemini-companion-weave-change-edits change))))))
+
 (ert-deftest gemini-companion-changes-undo-leaves-line-ends-of-others ()
   (gemini-companion-test-with-changes '(("a" "1\r\n2\n3\n4\r\n"))
     (find-file "a")
