@@ -114,12 +114,20 @@ changed, and returns its `gemini-companion-weave-hunk'."
       (mapcar (pcase-lambda (`(,fact . ,marks))
                 (let ((value (gemini-companion-format-fact after fact)))
                   (cons fact
-                        (if (gemini-companion-format-fact-same-p
-                             fact value (gemini-companion-facts--last marks))
-                            marks
+                        (cond
+                         ((equal value (gemini-companion-facts--last marks))
+                          marks)
+                         ;; This is no conversion: the file was new, or empty.
+                         ((eq 'unknown (gemini-companion-facts--last marks))
                           (cons (gemini-companion-facts--mark
-                                 (funcall hunk-of fact) value)
-                                marks)))))
+                                 (gemini-companion-weave-hunk-of-others) value)
+                                marks))
+                         ((gemini-companion-format-fact-same-p
+                           fact value (gemini-companion-facts--last marks))
+                          marks)
+                         (t (cons (gemini-companion-facts--mark
+                                   (funcall hunk-of fact) value)
+                                  marks))))))
               facts))))
 
 (defun gemini-companion-facts-set-undone (facts hunks undone)

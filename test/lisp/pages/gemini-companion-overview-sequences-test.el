@@ -150,11 +150,11 @@ The value is a list of both."
 (defun gemini-companion-sequences--as-first-p (file bytes)
   "Return non-nil if FILE with BYTES has the format that it had before all.
 A CLI converts it only then: what it converts back is nothing to undo."
-  (and (gemini-companion-sequences-file-first file)
-       ;; A file that was removed and written again is as a new one.
-       (null (gemini-companion-sequences-file-either file))
+  ;; A file that was removed and written again is as a new one.
+  (and (null (gemini-companion-sequences-file-either file))
        (equal (gemini-companion-sequences--format-of
-               (gemini-companion-sequences-file-first file))
+               ;; A CLI writes a new file with plain line ends.
+               (or (gemini-companion-sequences-file-first file) "\n"))
               (gemini-companion-sequences--format-of bytes))))
 
 (defun gemini-companion-sequences--format-of (bytes)

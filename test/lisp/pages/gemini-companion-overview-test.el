@@ -888,6 +888,20 @@ since when a CLI waits: the name is longer."
       (gemini-companion-overview-test-keys "k")
       (should-not (gemini-companion-test-left)))))
 
+(ert-deftest gemini-companion-overview-undoes-a-conversion-of-a-new-file ()
+  (gemini-companion-overview-test-with nil
+    (gemini-companion-state-report session 'prompt "First")
+    (gemini-companion-test-writes "a" "1\n2\n" session)
+    (gemini-companion-state-report session 'prompt "Second")
+    (setq gemini-companion-test-send
+          (lambda (_) (gemini-companion-test-write "a" "1\r\n2\r\n3\r\n")))
+    (gemini-companion-test-writes "a" "1\n2\n3\n" session)
+    (gemini-companion-list)
+    (gemini-companion-overview-test-go-to "Second")
+    (gemini-companion-overview-test-keys "u" 'yes)
+    (should (equal "1\n2\n" (gemini-companion-text-bytes "a")))
+    (should (eql 1 (gemini-companion-test-left)))))
+
 (ert-deftest gemini-companion-overview-takes-back-what-was-decided-on-a-conversion ()
   ;; One edit converts the line ends, or two, of which the second one adds a mark.
   (dolist (edits '(1 2))
