@@ -573,13 +573,49 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
     edit))
 
 (defun gemini-companion-file-state--written-before-p (edit text)
-  "Return non-nil if an edit before EDIT has written TEXT to its file, in UTF-8."
-  (seq-some (lambda (other)
-              (and (gemini-companion-edit-written-p other)
-                   (eq 'utf-8-unix (gemini-companion-edit-texts-coding other))
-                   (gemini-companion-edit-texts-same-p
-                    text (gemini-companion-edit-after other))))
-            (gemini-companion-edit-others-of-file edit)))
+  "Return non-nil if edits before EDIT have written all U+FFFD of TEXT, in UTF-8.
+One of these edits has written TEXT; or each line of TEXT with U+FFFD is left of
+such an edit, and others have changed other lines since."
+  (let ((others (seq-filter
+                 (lambda (other)
+                   (eq 'utf-8-unix (gemini-companion-edit-texts-coding other)))
+                 (gemini-companion-edit-others-of-file edit))))
+    (or (seq-some (lambda (other)
+                    (and (gemini-companion-edit-written-p other)
+                         (gemini-companion-edit-texts-same-p
+                          text (gemini-companion-edit-after other))))
+                  others)
+        (null (seq-difference
+               (gemini-companion-file-state--undecoded
+                (gemini-companion-file-state--plain-lines text))
+               (gemini-companion-file-state--undecoded-left others))))))
+
+(defun gemini-companion-file-state--plain-lines (text)
+  "Return the lines of TEXT without line ends and byte order mark, a list."
+  (split-string (gemini-companion-text-normalized text) "\n"))
+
+(defun gemini-companion-file-state--undecoded (lines)
+  "Return those of LINES that have U+FFFD."
+  (seq-filter (apply-partially #'string-search "\uFFFD") lines))
+
+(defun gemini-companion-file-state--undecoded-left (edits)
+  "Return the lines with U+FFFD that EDITS of a file have written and that are left.
+Where a hunk with such a line is undone, the file may have bytes again that a
+CLI cannot decode and reads as U+FFFD, so that line is omitted."
+  (let ((written nil)
+        (undone nil))
+    (dolist (edit edits)
+      (when-let* ((text (gemini-companion-edit-after edit))
+                  (lines (gemini-companion-file-state--plain-lines text)))
+        (when (gemini-companion-edit-written-p edit)
+          (setq written (append (gemini-companion-file-state--undecoded lines)
+                                written)))
+        (dolist (hunk (gemini-companion-edit-undone edit))
+          (setq undone (append (seq-take
+                                (nthcdr (1- (gemini-companion-hunk-new hunk)) lines)
+                                (gemini-companion-hunk-new-count hunk))
+                               undone)))))
+    (seq-difference written undone)))
 
 (defun gemini-companion-file-state--with-ends (before after now)
   "Return the text BEFORE a write, with the line ends that the file had.

@@ -269,6 +269,43 @@ TEXT is what it has proposed.  Visit the file a before."
       (gemini-companion-test-walk 'gemini-companion-undo-changes)
       (should (equal "gr\374n\ntwo\n" (gemini-companion-text-bytes "a"))))))
 
+;; The second edit was not recorded, either, and the line of others was lost.
+(ert-deftest gemini-companion-changes-beside-others-in-a-file-that-a-cli-could-not-read ()
+  (gemini-companion-test-with-changes '(("a" "gr\374n\ntwo\nthree\n"))
+    (let ((cli (append session '(:client "gemini")))
+          (others "gr\uFFFDn\nzwei\nothers\nthree\n")
+          (second "gr\uFFFDn\nzwei\nnew\nthree\nfour\n"))
+      (gemini-companion-server-receive 'sessions-update (list cli))
+      (gemini-companion-test-writes "a" "gr\uFFFDn\nzwei\nthree\n" cli)
+      (gemini-companion-test-write "a" others)
+      (gemini-companion-test-write "a" second)
+      (gemini-companion-file-state-record cli (expand-file-name "a") others second)
+      (find-file "a")
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (should (equal "gr\374n\ntwo\nothers\nthree\n"
+                     (gemini-companion-text-bytes "a"))))))
+
+;; The CLI reads U+FFFD where the file has its bytes again: what it had is unknown.
+(ert-deftest gemini-companion-changes-do-not-take-bytes-that-are-back-for-characters ()
+  (dolist (how '(undo checkout))
+    (ert-info ((format "%s" how))
+      (gemini-companion-test-with-changes '(("a" "gr\374n\ntwo\nthree\n"))
+        (let ((cli (append session '(:client "gemini")))
+              (second "gr\uFFFDn\ntwo\nthree\nfour\n"))
+          (gemini-companion-server-receive 'sessions-update (list cli))
+          (let ((edit (gemini-companion-test-writes
+                       "a" "gr\uFFFDn\ntwo\nthree\n" cli)))
+            (if (eq how 'undo)
+                (gemini-companion-undo-edit edit)
+              (gemini-companion-test-write "a" "gr\374n\ntwo\nthree\n")
+              (gemini-companion-changes--compare-all)))
+          (should (equal "gr\374n\ntwo\nthree\n" (gemini-companion-text-bytes "a")))
+          (gemini-companion-test-write "a" second)
+          (gemini-companion-file-state-record
+           cli (expand-file-name "a") "gr\uFFFDn\ntwo\nthree\n" second)
+          (should-not (gemini-companion-edit-known-p
+                       (car (last (gemini-companion-edits))))))))))
+
 ;; In the visited file, the lines of the first CLI were others' then.
 (ert-deftest gemini-companion-changes-of-two-clis-that-read-a-file-differently ()
   (gemini-companion-test-with-changes '(("a" "gr\374n\ntwo\n"))
