@@ -619,6 +619,11 @@ Questions are answered by ANSWER, by default yes."
            (left (gemini-companion-sequences--left world))
            (row (with-current-buffer "*gemini*"
                   (gemini-companion-overview-page-row)))
+           ;; Its line about a missing last newline does not begin with k.
+           (change (with-current-buffer "*gemini*"
+                     (gemini-companion-overview-page-change)))
+           (on-kept (and (gemini-companion-weave-decided-p change)
+                         (eq 'kept (gemini-companion-weave-decided-state change))))
            (keeps (string-search "k" (downcase keys)))
            (kept (and keeps (gemini-companion-sequences--at-point row keys)))
            (done (progn (when keeps (gemini-companion-sequences--kept world kept))
@@ -630,7 +635,7 @@ Questions are answered by ANSWER, by default yes."
         (gemini-companion-sequences--should-be texts states world))
        (t
         (when (or (equal keys "C-u u")
-                  (string-prefix-p "k" line)
+                  on-kept
                   (string-search "no longer kept" (or done "")))
           (gemini-companion-sequences--forget-kept world))
         (when keeps
