@@ -599,7 +599,7 @@ such an edit, and others have changed other lines since."
   (seq-filter (apply-partially #'string-search "\uFFFD") lines))
 
 (defun gemini-companion-file-state--undecoded-left (edits)
-  "Return the lines with U+FFFD that EDITS of a file have written and that are left.
+  "Return the lines with U+FFFD that EDITS of a file have written and still have.
 Where a hunk with such a line is undone, the file may have bytes again that a
 CLI cannot decode and reads as U+FFFD, so that line is omitted."
   (let ((written nil)
