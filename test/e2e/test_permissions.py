@@ -129,7 +129,7 @@ def link_copilot(world: World, emacs: Emacs) -> None:
         "(setq gemini-companion-run-commands"
         f' \'(("copilot" . {lisp(world.tools.copilot)})))'
     )
-    emacs.command("gemini-companion-tools", "A linked CLI")
+    emacs.command("gemini-companion-tools", "a linked CLI")
     emacs.says("Linked Copilot CLI")
 
 
