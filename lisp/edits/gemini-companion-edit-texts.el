@@ -112,14 +112,6 @@ system than Emacs."
        (encode-coding-string text (gemini-companion-edit-texts-coding edit)) visited)
     text))
 
-(defun gemini-companion-edit-texts--from-visited (edit text)
-  "Return TEXT of the current buffer as the CLI of EDIT decodes it.
-This is the inverse of `gemini-companion-edit-texts-as-visited'."
-  (if-let* ((visited (gemini-companion-edit-texts-visited-coding edit)))
-      (decode-coding-string
-       (encode-coding-string text visited) (gemini-companion-edit-texts-coding edit))
-    text))
-
 ;;;; The text before
 
 (defun gemini-companion-edit-texts--plain (edit text)
