@@ -84,5 +84,17 @@ Return the last message."
        (ignore edit)
        ,@body)))
 
+(defun gemini-companion-test-format (odds text)
+  "Insert TEXT after some lines of the current buffer, as a formatter does.
+That is in half of the calls, and then after one line in ODDS, by chance."
+  (when (= 0 (random 2))
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (when (= 0 (random odds))
+          (end-of-line)
+          (insert text))
+        (forward-line)))))
+
 (provide 'gemini-companion-changes-test-helper)
 ;;; gemini-companion-changes-test-helper.el ends here

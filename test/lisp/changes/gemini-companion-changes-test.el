@@ -1015,14 +1015,7 @@ line of the CLI was deleted: undoing that asks, and brings both back."
 (defun gemini-companion-changes-test-format ()
   "Format some lines of the current buffer, as a hook of a save does.
 The first words of lines stay."
-  (when (= 0 (random 2))
-    (save-excursion
-      (goto-char (point-min))
-      (while (not (eobp))
-        (when (= 0 (random 4))
-          (end-of-line)
-          (insert " é"))
-        (forward-line)))))
+  (gemini-companion-test-format 4 " é"))
 
 (defun gemini-companion-changes-test-visit (file)
   "Visit FILE, and format it when it is saved."

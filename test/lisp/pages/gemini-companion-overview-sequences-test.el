@@ -391,14 +391,7 @@ Nothing else has happened since.  Take that back, or not."
 (defun gemini-companion-sequences--format ()
   "Format some lines of the current buffer, as a hook of a save does.
 The first words of lines stay."
-  (when (= 0 (random 2))
-    (save-excursion
-      (goto-char (point-min))
-      (while (not (eobp))
-        (when (= 0 (random 5))
-          (end-of-line)
-          (insert " x"))
-        (forward-line)))))
+  (gemini-companion-test-format 5 " x"))
 
 (defun gemini-companion-sequences--visit (name)
   "Visit the file NAME, and return its buffer."
