@@ -742,7 +742,7 @@ buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
                        (memq edit (gemini-companion-changes-file-edits record)))
              (cons 'reverted all))))
      (new '(written))
-     ;; It has changed nothing, or its hunks are unknown.
+     ;; The edit has changed nothing, or its hunks are unknown.
      ((null all)
       ;; The file was deleted, and is there again.
       (and (memq (gemini-companion-edit-file-state edit) '(reverted deleted))

@@ -117,7 +117,7 @@ changed, and returns its `gemini-companion-weave-hunk'."
                         (cond
                          ((equal value (gemini-companion-facts--last marks))
                           marks)
-                         ;; This is no conversion: the file was new, or empty.
+                         ;; The file was new, or empty: no conversion.
                          ((eq 'unknown (gemini-companion-facts--last marks))
                           (cons (gemini-companion-facts--mark
                                  (gemini-companion-weave-hunk-of-others) value)

@@ -169,7 +169,7 @@ For Gemini CLI, what is no UTF-8 is U+FFFD; Qwen Code guesses the coding."
   (if (or (equal "qwen" (plist-get session :client))
           (eq 'utf-8-unix (gemini-companion-sequences--coding bytes)))
       bytes
-    ;; It writes all of these lines anew.
+    ;; Gemini CLI writes all of these lines.
     (cl-callf append (gemini-companion-sequences-world-removed world)
       (gemini-companion-sequences--words bytes))
     (encode-coding-string

@@ -156,7 +156,7 @@ since when a CLI waits: the name is longer."
       (insert "mine\n")
       (ert-run-idle-timers))
     (gemini-companion-turn-page)
-    ;; It is not counted, either.
+    ;; The line of the user is not counted.
     (should (gemini-companion-overview-test-rows "auto  \\+2 −0  a  unsaved"))
     (should (gemini-companion-overview-test-rows "  1 file  \\+2 −0  "))
     (should (equal '("1" "+x" "* mine" "+y" "2")
