@@ -11,8 +11,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-garbage)
-
 (defvar gemini-companion-windows-at-once--p nil
   "Non-nil while the body of `gemini-companion-windows-at-once' runs.")
 
@@ -28,13 +26,14 @@ prompt would not be displayed."
 If this is nested in another such call, only call FUNCTION."
   (if gemini-companion-windows-at-once--p
       (funcall function)
-    (gemini-companion-garbage-later
-      (let ((gemini-companion-windows-at-once--p t)
-            (inhibit-redisplay t))
-        (gemini-companion-windows-at-once--forget-screens)
-        (unwind-protect
-            (funcall function)
-          (gemini-companion-windows-at-once--forget-screens))))))
+    (let ((gemini-companion-windows-at-once--p t)
+          ;; One collection between two changes of windows may be enough for a crash.
+          (gc-cons-threshold most-positive-fixnum)
+          (inhibit-redisplay t))
+      (gemini-companion-windows-at-once--forget-screens)
+      (unwind-protect
+          (funcall function)
+        (gemini-companion-windows-at-once--forget-screens)))))
 
 ;;;; Strings on the screen of a text terminal
 

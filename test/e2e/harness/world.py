@@ -34,8 +34,9 @@ CLIS = {
 KNOWN = """(seq-every-p (lambda (session) (plist-get session :directory))
                         (gemini-companion-sessions))"""
 
-# As if memory were used up whenever windows change: Emacs may crash then.  Elsewhere,
-# collections would be two fifths of the work of an Emacs that shows a CLI.
+# As if memory were used up whenever windows change: Emacs may crash then, so the
+# package lets it collect nothing between the changes that it makes in one step.
+# Elsewhere, collections would be two fifths of the work of an Emacs that shows a CLI.
 COLLECT = """
 (defconst e2e-threshold 16000000)
 (defun e2e-collect-maybe (&rest _)

@@ -17,6 +17,12 @@
     (should-not inhibit-redisplay)
     (should (= limit gc-cons-threshold))))
 
+(ert-deftest gemini-companion-windows-at-once-collects-no-garbage ()
+  ;; Emacs collects it if it is more than a part of the limit, here 1/16000.
+  (gemini-companion-windows-at-once
+    (should (make-list 100000 nil))
+    (should-not (garbage-collect-maybe 16000))))
+
 (ert-deftest gemini-companion-windows-at-once-ends-after-an-error ()
   (should-error (gemini-companion-windows-at-once
                   (error "A view cannot be displayed")))
