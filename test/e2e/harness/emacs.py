@@ -178,6 +178,14 @@ WAITS = """
      (or (current-idle-time) (not (backtrace-frame 0 'command-execute))))
 """
 
+# Where the last keys went.
+INPUT = """
+(let ((prompt (active-minibuffer-window)))
+  (list (buffer-name (window-buffer))
+        (and prompt (with-current-buffer (window-buffer prompt) (buffer-string)))
+        (key-description (recent-keys))))
+"""
+
 FAILURE_REPORT = """
 (mapcar (lambda (buffer)
           (with-current-buffer buffer
@@ -315,7 +323,10 @@ class Emacs(Screen):
         try:
             eventually(has_become, what or f"{code} is {value!r}")
         except AssertionError as problem:
-            raise AssertionError(f"{problem}\nIt is {last}") from problem
+            seen = f"{problem}\nIt is {last}"
+            with suppress(AssertionError, OSError):
+                seen += f"\nSelected buffer, minibuffer, last keys: {self.value(INPUT)}"
+            raise AssertionError(seen) from problem
 
     def says(self, text: str) -> None:
         """Wait for a message with ``text``, which another one may have replaced."""
