@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; Code that changes the buffer of a window, or the layout, runs in the macro of this
-;; file.  Then only the result is displayed.  This also avoids two bugs that make Emacs
-;; crash in a text terminal; doc/emacs-bug.org describes them.
+;; file.  Then only the result is displayed.  This also avoids crashes of Emacs in a text
+;; terminal; doc/emacs-bug.org describes them.
 
 ;;; Code:
 

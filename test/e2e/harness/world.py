@@ -38,11 +38,10 @@ KNOWN = """(seq-every-p (lambda (session) (plist-get session :directory))
 # package lets it collect nothing between the changes that it makes in one step.
 # Elsewhere, collections would be two fifths of the work of an Emacs that shows a CLI.
 COLLECT = """
-(defconst e2e-threshold 16000000)
+(setq gc-cons-threshold 16000000)
 (defun e2e-collect-maybe (&rest _)
-  "Collect 1 kB of garbage or more; 256 kB where the package puts that off."
-  (garbage-collect-maybe (if (= gc-cons-threshold e2e-threshold) 16000 1000)))
-(setq gc-cons-threshold e2e-threshold)
+  "Collect garbage if it is 1/16000 of the limit or more, by default 1 kB."
+  (garbage-collect-maybe 16000))
 (dolist (change '(split-window-internal delete-window-internal
                   delete-other-windows-internal set-window-configuration))
   (advice-add change :before #'e2e-collect-maybe))
