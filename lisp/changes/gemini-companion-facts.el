@@ -55,19 +55,21 @@ If REVIEWED is non-nil, only reviewed hunks count."
 (defun gemini-companion-facts--as-others (marks fact value)
   "Return MARKS of FACT after others have given it VALUE.
 The last mark with that value counts, and the marks above it are off; if there
-is none, others get a new mark.  An undone mark counts again if its
-value is back, as when a CLI writes before the undo was saved; but a newline at
-the end may be by the user, or by `require-final-newline'."
+is none, others get a new mark.  An unknown value, as of an empty file, is not
+VALUE.  An undone mark counts again if its value is back, as when a CLI writes
+before the undo was saved; but a newline at the end may be by the user, or by
+`require-final-newline'."
   (if (gemini-companion-format-fact-same-p
        fact value (gemini-companion-facts--last marks))
       marks
     (let ((back (cl-find-if
                  (lambda (mark)
-                   (and (not (and (eq fact 'open)
-                                  (eq 'undone
-                                      (gemini-companion-facts--mark-off mark))))
-                        (gemini-companion-format-fact-same-p
-                         fact value (gemini-companion-facts--mark-value mark))))
+                   (let ((known (gemini-companion-facts--mark-value mark)))
+                     (and (not (and (eq fact 'open)
+                                    (eq 'undone
+                                        (gemini-companion-facts--mark-off mark))))
+                          (not (eq 'unknown known))
+                          (gemini-companion-format-fact-same-p fact value known))))
                  marks)))
       (if back
           (let ((above t))

@@ -46,6 +46,24 @@
                        look (gemini-companion-format-of-bytes
                              "\357\273\2771\r\n2\r\n" 'utf-8-unix))))))))
 
+;; A file was removed, and a CLI wrote it again: no format of before was known.  That
+;; was taken for the format of others, and the next conversion was none.
+(ert-deftest gemini-companion-facts-that-were-unknown-are-not-what-others-write ()
+  :tags '(pure)
+  (let* ((facts (gemini-companion-facts-write
+                 (gemini-companion-facts-start nil)
+                 nil (gemini-companion-format-of-bytes "\303\251\n" 'utf-8-unix) #'ignore))
+         (latin-1 (gemini-companion-format-of-bytes "\351\n" 'iso-latin-1-unix))
+         (hunk (gemini-companion-weave-hunk-of-edit 'edit 0 nil))
+         (converted (gemini-companion-facts-write
+                     facts latin-1
+                     (gemini-companion-format-of-bytes "\303\251\n" 'utf-8-unix)
+                     (lambda (_) hunk))))
+    (should (equal latin-1 (gemini-companion-facts-format
+                            (gemini-companion-facts-look facts latin-1))))
+    (should (equal "encoding iso-latin-1 → utf-8"
+                   (gemini-companion-facts-test-conversion converted (list hunk))))))
+
 ;; To keep the first one alone left a conversion that was not in the file.
 (ert-deftest gemini-companion-facts-that-a-later-edit-took-back-are-kept-with-it ()
   :tags '(pure)
