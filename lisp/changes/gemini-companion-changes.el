@@ -657,7 +657,7 @@ It is read as the CLI reads it that has written the file last."
 (defun gemini-companion-changes-content-with (record bytes)
   "Return the content of the file of RECORD when it has BYTES.
 It is read as by the CLI that has written it last.  Lines that this CLI cannot
-read are as Emacs has read them before the first edit of such a CLI."
+read are as they were read before an earlier edit."
   (let ((content (gemini-companion-edit-texts-with
                   (gemini-companion-changes-file-edit record) bytes)))
     (if (or (gemini-companion-content-shown-in content)
@@ -668,8 +668,13 @@ read are as Emacs has read them before the first edit of such a CLI."
        :shown-in (gemini-companion-changes--shown-in record)))))
 
 (defun gemini-companion-changes--shown-in (record)
-  "Return the coding system of lines that a CLI of RECORD cannot read, or nil."
-  (seq-some #'gemini-companion-edit-texts-shown-in
+  "Return the coding system of lines of RECORD's file that are not UTF-8, or nil.
+A CLI could not read these lines, or the file had that coding system before a
+CLI converted it."
+  (seq-some (lambda (edit)
+              (or (gemini-companion-edit-texts-shown-in edit)
+                  (let ((coding (gemini-companion-edit-texts-coding edit)))
+                    (and (not (eq 'utf-8-unix coding)) coding))))
             (gemini-companion-changes-file-edits record)))
 
 (defun gemini-companion-changes--now (record buffer)

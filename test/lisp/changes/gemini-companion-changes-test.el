@@ -667,6 +667,31 @@ TEXT is what it has proposed.  Visit the file a before."
     (save-buffer)
     (kill-buffer)))
 
+;; The line was in the coding system of the file that was removed: it was taken for a
+;; line of others, and nothing was left.
+(ert-deftest gemini-companion-changes-are-left-without-the-conversion-of-a-removed-file ()
+  (gemini-companion-test-with-changes '(("a" ""))
+    (gemini-companion-test-write "a" "caf\351\n2\n3\n")
+    (let ((session `(:client "qwen" ,@session)))
+      (setq gemini-companion-test-send
+            (lambda (_) (gemini-companion-test-write "a" "caf\351\n2\n3\n\344\n")))
+      (let* ((edit (gemini-companion-test-writes "a" "café\n2\n3\nä\n" session))
+             (record (gemini-companion-changes-with-edit edit)))
+        (gemini-companion-changes-keep record
+                                       (gemini-companion-changes-file-known record))
+        (delete-file "a")
+        (gemini-companion-test-write "a" "\303\266\n")
+        (gemini-companion-file-state-record session (expand-file-name "a") nil "ö\n")
+        (should (eql 2 (gemini-companion-test-left)))
+        (gemini-companion-walk-undo
+         (list (list record (seq-find #'gemini-companion-changes-conversion
+                                      (gemini-companion-changes-file-known record)))))
+        (should (equal "\366\n" (gemini-companion-text-bytes "a")))
+        (should (eql 1 (gemini-companion-test-left)))
+        (gemini-companion-walk-undo
+         (list (cons record (gemini-companion-changes-file-known record))))
+        (should (equal "" (gemini-companion-text-bytes "a")))))))
+
 ;;;; Kept edits, and memory
 
 (defun gemini-companion-changes-test-unkeep (edit)
