@@ -1148,7 +1148,8 @@ changes left.  The function is added to the local hook, which runs first."
 
 (defun gemini-companion-changes--follow-name ()
   "Let the record of the file of the current buffer follow its new name.
-If the file with the old name still exists, the record stays with that file."
+So do the edits that are recorded there.  If the file with the old name still
+exists, the record stays with that file."
   (when-let* ((file (and buffer-file-name (gemini-companion-names-file)))
               (true-name (gemini-companion-text-true-name file))
               (record (seq-find
@@ -1164,6 +1165,8 @@ If the file with the old name still exists, the record stays with that file."
                      :key #'gemini-companion-changes-file-name :test #'equal))
     (setf (gemini-companion-changes-file-name record) true-name
           (gemini-companion-changes-file-path record) file)
+    (dolist (edit (gemini-companion-changes-file-edits record))
+      (setf (gemini-companion-edit-true-name edit) true-name))
     (gemini-companion-changes-update record)))
 
 ;;;; Life

@@ -86,7 +86,8 @@ a review; the user may edit the second."
   id file decision file-state (content (gemini-companion-content-make)) proposed after
   original-buffer proposal-buffer
   (true-name (gemini-companion-text-true-name file)
-             :documentation "True name of the file when it arrived.")
+             :documentation "True name of the file when it arrived, or the new one
+if the file was renamed in Emacs after it was written.")
   (missing-directories (gemini-companion-edit--missing-directories true-name)
                        :documentation "The directories above the file that were
 missing when it arrived, the innermost first.  The CLI makes them.")

@@ -667,6 +667,25 @@ TEXT is what it has proposed.  Visit the file a before."
     (save-buffer)
     (kill-buffer)))
 
+;; A CLI that reads UTF-8 reported text with U+FFFD; no edit of the new name had written
+;; that, so the edit was not recorded.
+(ert-deftest gemini-companion-changes-of-a-renamed-file-are-recorded-with-lost-characters ()
+  (gemini-companion-test-with-changes '(("a" ""))
+    (gemini-companion-test-write "a" "caf\351\n2\n3\n")
+    (let ((session `(:client "gemini" ,@session)))
+      (find-file "a")
+      (setq gemini-companion-test-send
+            (lambda (_) (gemini-companion-test-write "a" "caf\357\277\275\n2\n3\n")))
+      (gemini-companion-test-writes "a" "caf\uFFFD\n2\n3\n" session)
+      (rename-file "a" "b")
+      (set-visited-file-name (expand-file-name "b") t t)
+      (gemini-companion-test-write "b" "caf\357\277\275\n2\nthree\n")
+      (gemini-companion-revert-now (expand-file-name "b"))
+      (gemini-companion-file-state-record session (expand-file-name "b")
+                                          "caf\uFFFD\n2\n3\n" "caf\uFFFD\n2\nthree\n")
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (should (equal "caf\351\n2\n3\n" (gemini-companion-text-bytes "b"))))))
+
 ;; The line was in the coding system of the file that was removed: it was taken for a
 ;; line of others, and nothing was left.
 (ert-deftest gemini-companion-changes-are-left-without-the-conversion-of-a-removed-file ()
