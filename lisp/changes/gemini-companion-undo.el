@@ -575,6 +575,8 @@ deleted.
 CONFLICT is the number of the first line that others have changed, or nil.
 CONVERTED is a text about how others have converted the file, or nil."
   edit hunk now hunks changes text conflict converted
+  (format nil :documentation "The `gemini-companion-format' of the lines after the
+undo, or nil if the file gets other bytes.")
   (modes nil :documentation "The modes of the file before, if it is to be deleted."))
 
 (defun gemini-companion-undo-edit (edit &optional hunk done)
@@ -593,13 +595,14 @@ is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
     (gemini-companion-undo-check edit hunk)
     (let ((plan (gemini-companion-undo--planned edit hunk now)))
       (gemini-companion-undo--ask plan (null done))
-      (if (gemini-companion-undo--plan-conflict plan)
-          (gemini-companion-undo--in-buffer plan)
-        (gemini-companion-undo--write
-         edit buffer (gemini-companion-undo--text-bytes now)
-         (gemini-companion-undo--plan-text plan)
-         (apply-partially #'gemini-companion-undo--end plan)
-         (or done #'ignore))))))
+      (cond ((gemini-companion-undo--plan-conflict plan)
+             (gemini-companion-undo--show-conflict plan))
+            (buffer (gemini-companion-undo--in-buffer plan))
+            (t (gemini-companion-undo--write
+                edit (gemini-companion-undo--text-bytes now)
+                (gemini-companion-undo--plan-text plan)
+                (apply-partially #'gemini-companion-undo--end plan)
+                (or done #'ignore)))))))
 
 (defun gemini-companion-undo--planned (edit hunk now)
   "Return the `gemini-companion-undo--plan' to undo EDIT, or its HUNK, in NOW.
@@ -677,6 +680,7 @@ how others have converted the file, which stays so, or nil."
                                 (gemini-companion-edit-name edit))))
          (changes (gemini-companion-undo--changes edit now hunks))
          (mixed (seq-find #'gemini-companion-weave-change-mixed changes))
+         (buffer (gemini-companion-undo--text-buffer now))
          (format (gemini-companion-undo--format-without seen hunks))
          (text (gemini-companion-changes-with-end
                 (gemini-companion-lines-undo-in-text
@@ -688,13 +692,14 @@ how others have converted the file, which stays so, or nil."
      :edit edit :hunk hunk :now now :hunks hunks :changes changes
      :conflict (and mixed (1+ (gemini-companion-lines-change-start mixed)))
      :converted converted
+     :format format
      :text
      (cond (converted text)
            ((and whole
                  (gemini-companion-undo--text-bytes now)
                  (gemini-companion-undo--restored-p edit seen hunks format))
             (gemini-companion-undo--bytes-before edit now))
-           ((and (null (gemini-companion-undo--text-buffer now))
+           ((and (null buffer)
                  (gemini-companion-format-mark format)
                  (null (coding-system-get (gemini-companion-edit-texts-coding edit)
                                           :bom))
@@ -779,45 +784,57 @@ Without MAY-ASK, the user is not asked, and objects."
                        (gemini-companion-undo--text-text now)))
         (user-error "%s has changed meanwhile; not undone" name)))))
 
-(defun gemini-companion-undo--in-buffer (plan)
+(defun gemini-companion-undo--show-conflict (plan)
   "Carry PLAN out in the buffer of its file, and show the first conflict.
 The buffer is not saved: there the user sees the lines of both."
   (let* ((edit (gemini-companion-undo--plan-edit plan))
          (buffer (gemini-companion-revert-visit (gemini-companion-edit-file edit)))
-         (now (gemini-companion-undo--now edit buffer))
          (plan (gemini-companion-undo--planned
-                edit (gemini-companion-undo--plan-hunk plan) now)))
-    (with-current-buffer buffer
-      (gemini-companion-revert-lock)
-      (gemini-companion-revert-replace-text (gemini-companion-undo--plan-text plan)))
-    (gemini-companion-undo--show
-     buffer (1- (or (gemini-companion-undo--plan-conflict plan) 1)))
-    (gemini-companion-undo--end plan)))
+                edit (gemini-companion-undo--plan-hunk plan)
+                (gemini-companion-undo--now edit buffer))))
+    (prog1 (gemini-companion-undo--in-buffer plan)
+      (gemini-companion-undo--show
+       buffer (1- (or (gemini-companion-undo--plan-conflict plan) 1))))))
 
-(defun gemini-companion-undo--write (edit buffer old text end done)
-  "Make TEXT the text of BUFFER, or if that is nil, of EDIT's file, now OLD.
+(defun gemini-companion-undo--in-buffer (plan)
+  "Carry PLAN out in its buffer, without saving, and return a message.
+If the buffer cannot be converted as planned, signal an error after the rest."
+  (let* ((edit (gemini-companion-undo--plan-edit plan))
+         (now (gemini-companion-undo--plan-now plan))
+         (format (gemini-companion-undo--plan-format plan))
+         (converts (gemini-companion-format-conversion
+                    (gemini-companion-changes-seen-format
+                     (gemini-companion-undo--text-seen now))
+                    format))
+         (why (with-current-buffer (gemini-companion-undo--text-buffer now)
+                (car (gemini-companion-undo--change
+                      (car (gemini-companion-changes-of edit))
+                      (gemini-companion-undo--plan-hunks plan) t
+                      (gemini-companion-undo--plan-changes plan)
+                      format converts nil)))))
+    (prog1 (gemini-companion-undo--end plan)
+      (when why
+        (user-error "%s %s" (gemini-companion-edit-name edit) why)))))
+
+(defun gemini-companion-undo--write (edit old text end done)
+  "Make TEXT the text of EDIT's file, now OLD.
 OLD is in bytes, and TEXT may be.  If TEXT is nil, delete the file.
 Return the value of END, called after that; or if the file is the copy of
 a remote one, nil, and call DONE later."
-  (when (and (multibyte-string-p text) (not buffer))
+  (when (multibyte-string-p text)
     (setq text (encode-coding-string text
                                      (gemini-companion-edit-texts-coding edit))))
   (let ((file (gemini-companion-edit-file edit)))
-    (cond (buffer
-           (with-current-buffer buffer
-             (gemini-companion-revert-lock)
-             (gemini-companion-revert-replace-text text))
-           (funcall end))
-          ((gemini-companion-names-of-copy file)
-           (gemini-companion-undo--write-there
-            file old text
-            (lambda (problem)
-              (let ((message (if problem (funcall end problem) (funcall end))))
-                (funcall done (and problem message)))))
-           nil)
-          (t
-           (gemini-companion-undo--write-here file old text end)
-           (funcall end)))))
+    (if (not (gemini-companion-names-of-copy file))
+        (progn
+          (gemini-companion-undo--write-here file old text end)
+          (funcall end))
+      (gemini-companion-undo--write-there
+       file old text
+       (lambda (problem)
+         (let ((message (if problem (funcall end problem) (funcall end))))
+           (funcall done (and problem message)))))
+      nil)))
 
 (defun gemini-companion-undo--write-there (file old text done)
   "Start to write TEXT to the remote file with the copy FILE, whose bytes are OLD.
@@ -891,7 +908,9 @@ Return a message."
         (gemini-companion-file-state-set-reverted
          edit (if deleted 'deleted 'reverted)
          (ignore-errors (gemini-companion-edit-hunks edit)))
-      (when-let* ((buffer (gemini-companion-changes-buffer record)))
+      ;; A change in the buffer has its entry.
+      (when-let* (((null (gemini-companion-undo--text-buffer now)))
+                  (buffer (gemini-companion-changes-buffer record)))
         (with-current-buffer buffer
           (gemini-companion-undo--push-entry record hunks t before
                                              (gemini-companion-undo--saved-bytes))

@@ -188,6 +188,36 @@
         (should (equal (or text written)
                        (gemini-companion-test-file-text "a")))))))
 
+;; The text was as before the edit, and the buffer was saved in the new format.
+(ert-deftest gemini-companion-undo-in-unsaved-text-converts-the-buffer ()
+  (pcase-dolist (`(,client ,before ,written ,proposed)
+                 '(("gemini" "one\ntwo\n" "one\r\nzwei\r\n" "one\nzwei\n")
+                   ("gemini" "caf\351\ntwo\n" "caf\357\277\275\nzwei\n"
+                    "caf\uFFFD\nzwei\n")))
+    (ert-info ((format "%S" before))
+      (gemini-companion-undo-test-with '(("a" ""))
+        (gemini-companion-test-write "a" before)
+        (find-file "a")
+        (buffer-enable-undo)
+        (setq gemini-companion-test-send
+              (lambda (_) (gemini-companion-test-write "a" written)))
+        (let ((edit (gemini-companion-test-writes
+                     "a" proposed `(:client ,client ,@session))))
+          (goto-char (point-max))
+          (insert "mine\n")
+          (let ((text (buffer-string))
+                (coding buffer-file-coding-system))
+            (gemini-companion-undo-edit edit)
+            (undo-boundary)
+            (undo)
+            (should (equal text (buffer-string)))
+            (should (eq coding buffer-file-coding-system)))
+          (gemini-companion-undo-edit edit)
+          (should-not (gemini-companion-test-left))
+          (save-buffer)
+          (should (equal (concat before "mine\n")
+                         (gemini-companion-text-bytes "a"))))))))
+
 (ert-deftest gemini-companion-undo-that-is-not-saved-is-forgotten ()
   (dolist (drop (list (lambda ()
                         (set-buffer-modified-p nil)
