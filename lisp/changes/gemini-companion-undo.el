@@ -228,6 +228,8 @@ it has not written the file."
 FROM and TO are hashes of the bytes that the file must have before that and
 gets by it, or nil.  The undo of Emacs calls this: the file is written after
 the command."
+  ;; The text comes next.  If some of it was hidden, Emacs would stop there.
+  (widen)
   (gemini-companion-changes-note record hunks undone)
   (push (list 'apply #'gemini-companion-undo--take-back record hunks (not undone)
               to from)

@@ -218,6 +218,22 @@
           (should (equal (concat before "mine\n")
                          (gemini-companion-text-bytes "a"))))))))
 
+;; Emacs refused to undo hidden text, after the record had the change again: the next
+;; undo left the text as it was.
+(ert-deftest gemini-companion-undo-of-hidden-text-is-taken-back ()
+  (gemini-companion-undo-test-in "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    (let ((text (buffer-string)))
+      (buffer-enable-undo)
+      (gemini-companion-undo-edit edit)
+      (should (equal gemini-companion-undo-test-lines (buffer-string)))
+      (narrow-to-region (point-min) 4)
+      (undo-boundary)
+      (undo)
+      (gemini-companion-undo-write-taken-back)
+      (should (equal text (buffer-string)))
+      (should (equal text (gemini-companion-test-file-text "a")))
+      (should (eq 'accepted (gemini-companion-undo-test-status edit))))))
+
 (ert-deftest gemini-companion-undo-that-is-not-saved-is-forgotten ()
   (dolist (drop (list (lambda ()
                         (set-buffer-modified-p nil)
