@@ -13,7 +13,8 @@
 ;;
 ;; - lines of a file that a CLI has removed by a command, which it does not report
 ;; - lines that were kept, in an edit that was then undone as a whole
-;; - others' lines that a CLI had removed, once git has brought back all lines beside
+;; - others' lines, and kept ones, that a CLI had removed, once git has brought back
+;;   all lines beside
 ;; - what a CLI converts, or adds, and then takes back itself, which is no change
 ;;
 ;; Each sequence has a seed: GC_SEED, or nothing, and a number from 1 to GC_SEQUENCES.
@@ -177,6 +178,12 @@ For Gemini CLI, what is no UTF-8 is U+FFFD; Qwen Code guesses the coding."
                                (decode-coding-string bytes 'utf-8-unix))
      'utf-8-unix)))
 
+(defun gemini-companion-sequences--of-cli-p (line)
+  "Return non-nil if a CLI has written LINE, in bytes.
+It may have been unable to read the line that was there."
+  (or (string-prefix-p "c" line)
+      (string-search "\357\277\275" line)))
+
 (defun gemini-companion-sequences--written (world bytes keep converts)
   "Return BYTES as a CLI of WORLD may have written them.
 It removes only lines whose word is in KEEP, or any if that is t.  If CONVERTS
@@ -205,7 +212,7 @@ is non-nil, it may convert the file."
                             ;; What only removes lines of a CLI is nothing to undo.
                             (unless (and (= 0 (random 4))
                                          (not (seq-some
-                                               (apply-partially #'string-prefix-p "c")
+                                               #'gemini-companion-sequences--of-cli-p
                                                (seq-take (nthcdr i lines) count))))
                               (list (encode-coding-string
                                      (concat (gemini-companion-sequences--new world "c")
@@ -498,13 +505,13 @@ The first words of lines stay."
                (not (and buffer (buffer-modified-p buffer))))
       (gemini-companion-sequences--git "checkout" "-q" "--" name)
       (gemini-companion-sequences--others-wrote world)
-      ;; A CLI's hunk in which others' lines are missing, too, can bring them back.
+      ;; A CLI's hunk in which other lines are missing, too, can bring them back.
       (cl-callf append (gemini-companion-sequences-file-either file)
-        (seq-filter (lambda (word)
-                      (and (string-prefix-p "u" word)
-                           (member word (gemini-companion-sequences-world-removed
-                                         world))))
-                    (gemini-companion-sequences-file-left file)))
+        (seq-intersection (gemini-companion-sequences-world-removed world)
+                          (seq-difference
+                           (gemini-companion-sequences-file-left file)
+                           (gemini-companion-sequences--words
+                            (gemini-companion-sequences-file-first file)))))
       (setf (gemini-companion-sequences-file-left file)
             (gemini-companion-sequences--words
              (gemini-companion-sequences-file-first file)))
@@ -755,7 +762,10 @@ Questions are answered by ANSWER, by default yes."
                 (buffer (find-buffer-visiting
                          (gemini-companion-sequences-file-name file))))
       (with-current-buffer buffer
-        (save-buffer))))
+        (when (buffer-modified-p)
+          ;; A hook may format the text.
+          (setf (gemini-companion-sequences-file-pure file) nil)
+          (save-buffer)))))
   (let ((times 6))
     (while (and (gemini-companion-test-left) (< 0 (cl-decf times)))
       (dolist (cli '("Gemini" "Qwen"))
