@@ -1308,9 +1308,9 @@ REGIONS are the hunks that the user was shown: a list of
 ;; What a save hook does to a line of a CLI, and nobody typed, is the CLI's.
 (defun gemini-companion-weave-adopt (weave before after)
   "Return WEAVE after a formatter has changed the lines BEFORE to AFTER.
-Both are vectors of lines.  A changed line of a hunk still belongs to the hunk;
-other changed lines are attributed to others.  Return nil if no hunk has a
-changed line."
+Both are vectors of lines.  A changed line that a hunk has added, or had removed
+before it came back, still belongs to the hunk; other changed lines are
+attributed to others.  Return nil if no hunk has a changed line."
   (let* ((look (gemini-companion-weave-look weave before))
          (lines (gemini-companion-weave-lines look))
          (indices (gemini-companion-weave--indices lines))
@@ -1349,7 +1349,9 @@ changed line."
            ((= (- to from) (length texts))
             (cl-loop for i from from below to
                      for text in texts
-                     when (own-p i) do (put i (list text))))
+                     when (gemini-companion-weave--of-edits-p
+                           (gemini-companion-weave--marks (line-at i)))
+                     do (put i (list text))))
            ;; All lines are of one hunk, and were joined or split.
            ((and hunks (null (cdr hunks)) (car hunks))
             (cl-loop for i from from below to

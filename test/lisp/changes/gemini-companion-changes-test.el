@@ -654,6 +654,27 @@ TEXT is what it has proposed.  Visit the file a before."
                          (buffer-string)))
           (should-not (gemini-companion-test-left)))))))
 
+;; The formatted line was taken for one of others beside the line that the CLI had
+;; removed: undoing gave both.
+(ert-deftest gemini-companion-changes-that-others-reverted-are-gone-when-formatted ()
+  (gemini-companion-test-with-changes '(("a" "one\ntwo\nthree\n4\n5\n"))
+    (find-file "a")
+    (buffer-enable-undo)
+    (gemini-companion-test-writes "a" "one\nzwei\nthree\n4\n5\n" session)
+    (goto-char (point-min))
+    (search-forward "zwei")
+    (replace-match "two")
+    (add-hook 'before-save-hook
+              (lambda ()
+                (goto-char (point-min))
+                (search-forward "two")
+                (insert ";"))
+              nil t)
+    (save-buffer)
+    (should (equal "one\ntwo;\nthree\n4\n5\n" (buffer-string)))
+    (gemini-companion-changes-update-buffer)
+    (should-not (gemini-companion-test-left))))
+
 ;; Its change had no mark, was not walked, and was forgotten.
 (ert-deftest gemini-companion-changes-follow-the-name-of-their-file ()
   (gemini-companion-test-in-changed "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
