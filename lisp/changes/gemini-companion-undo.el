@@ -207,6 +207,16 @@ unsaved text then."
       ;; The disk may be full, or the file has changed meanwhile.
       (file-error nil))))
 
+(defun gemini-companion-undo--mark-saved ()
+  "Mark the text of the current buffer as saved if its file has that text."
+  (when-let* (((buffer-modified-p))
+              ((verify-visited-file-modtime))
+              (file (gemini-companion-undo--file))
+              (bytes (ignore-error file-error
+                       (gemini-companion-text-bytes file)))
+              ((equal bytes (gemini-companion-undo--encoded))))
+    (set-buffer-modified-p nil)))
+
 (defun gemini-companion-undo--push-entry (record hunks undone
                                                  &optional before after)
   "Record a decision about HUNKS of RECORD in the undo list of the buffer.
@@ -367,6 +377,7 @@ a phrase, or nil; and if it was written, its bytes before and after."
     (when converts
       (setq why (gemini-companion-format-convert-buffer format)))
     (setq new (and old (null why) (gemini-companion-undo--save old)))
+    (gemini-companion-undo--mark-saved)
     (gemini-companion-undo--push-entry record hunks undone old new)
     (accept-change-group group)
     ;; A single undo takes back the text and the decision.

@@ -123,6 +123,20 @@
                      (gemini-companion-test-file-text "a")))
       (set-buffer-modified-p nil))))
 
+;; The buffer had the text of its file, and counted as not saved.
+(ert-deftest gemini-companion-decision-that-is-taken-back-leaves-no-unsaved-text ()
+  (gemini-companion-decision-test-in gemini-companion-decision-test-text
+    (let ((mine (string-replace "one" "mine" (buffer-string))))
+      (gemini-companion-test-write "a" mine)
+      (gemini-companion-revert-now (expand-file-name "a"))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-decision-with "undo of a"
+          (gemini-companion-undo-edit edit))
+        (should (buffer-modified-p))
+        (gemini-companion-decision-undo))
+      (should (equal mine (buffer-string)))
+      (should-not (buffer-modified-p)))))
+
 (ert-deftest gemini-companion-decision-passes-by-what-the-file-has-taken-back ()
   (gemini-companion-decision-test-in gemini-companion-decision-test-text
     (gemini-companion-decision-test-undo-file)
