@@ -15,6 +15,8 @@
 ;; - lines that were kept, in an edit that was then undone as a whole
 ;; - others' lines, and kept ones, that a CLI had removed, once git has brought back
 ;;   all lines beside
+;; - all lines of a file, where a CLI could not read some lines and the user resolved a
+;;   conflict with what it has written
 ;; - what a CLI converts, or adds, and then takes back itself, which is no change
 ;;
 ;; Each sequence has a seed: GC_SEED, or nothing, and a number from 1 to GC_SEQUENCES.
@@ -22,6 +24,7 @@
 ;;; Code:
 
 (require 'gemini-companion-overview-test-helper)
+(require 'smerge-mode)
 
 (cl-defstruct (gemini-companion-sequences-world (:copier nil))
   "What is known of all files.
@@ -68,6 +71,7 @@ PURE is non-nil if only CLIs have written it, and nothing was kept."
   "Return what is left and kept of each file, and what became of each edit.
 The value is a list of both."
   (gemini-companion-changes--compare-all)
+  (gemini-companion-changes-update-edits (gemini-companion-edits))
   (list (mapcar (lambda (record)
                   (gemini-companion-changes-update record)
                   (list (gemini-companion-changes-path record)
@@ -164,15 +168,18 @@ A CLI converts it only then: what it converts back is nothing to undo."
         (and (string-search "\r\n" bytes) t)
         (not (string-suffix-p "\n" bytes))))
 
-(defun gemini-companion-sequences--read (world bytes session)
-  "Return BYTES as they are for the CLI of SESSION in WORLD.
+(defun gemini-companion-sequences--read (world file bytes session)
+  "Return BYTES of FILE as they are for the CLI of SESSION in WORLD.
 For Gemini CLI, what is no UTF-8 is U+FFFD; Qwen Code guesses the coding."
   (if (or (equal "qwen" (plist-get session :client))
           (eq 'utf-8-unix (gemini-companion-sequences--coding bytes)))
       bytes
-    ;; Gemini CLI writes all of these lines.
-    (cl-callf append (gemini-companion-sequences-world-removed world)
-      (gemini-companion-sequences--words bytes))
+    ;; Gemini CLI writes all of these lines, also those that the user has removed from
+    ;; unsaved text.
+    (let ((words (gemini-companion-sequences--words bytes)))
+      (cl-callf append (gemini-companion-sequences-world-removed world) words)
+      (cl-callf append (gemini-companion-sequences-file-either file)
+        (seq-difference words (gemini-companion-sequences-file-left file))))
     (encode-coding-string
      (replace-regexp-in-string "[\x80-\xff]" "\uFFFD"
                                (decode-coding-string bytes 'utf-8-unix))
@@ -203,8 +210,13 @@ is non-nil, it may convert the file."
               (concat (string-remove-suffix "\n" (car (last lines))) end)))
     (dotimes (_ (1+ (random 3)))
       (let* ((i (random (1+ (length lines))))
-             (word (car (gemini-companion-sequences--words (or (nth i lines) ""))))
-             (count (if (and word (or (eq keep t) (member word keep))) (random 3) 0)))
+             (may-remove
+              (seq-take-while
+               (lambda (line)
+                 (or (eq keep t)
+                     (member (car (gemini-companion-sequences--words line)) keep)))
+               (nthcdr i lines)))
+             (count (min (random 3) (length may-remove))))
         (dolist (line (seq-take (nthcdr i lines) count))
           (push (car (gemini-companion-sequences--words line))
                 (gemini-companion-sequences-world-removed world)))
@@ -269,15 +281,27 @@ It is by a `proposal', or a report, `plain' with plain line ends, or `own'."
       'proposal
     (seq-random-elt '(proposal plain own))))
 
-(defun gemini-companion-sequences--merge (name)
-  "Merge unsaved text of NAME with what was written; stop after a conflict."
-  (when-let* ((buffer (find-buffer-visiting name))
+(defun gemini-companion-sequences--merge (file)
+  "Merge unsaved text of FILE with what was written; resolve conflicts.
+The user prefers what was unsaved."
+  (when-let* ((name (gemini-companion-sequences-file-name file))
+              (buffer (find-buffer-visiting name))
               ((buffer-modified-p buffer)))
     (with-current-buffer buffer
       (unless (verify-visited-file-modtime)
         (gemini-companion-merge)
         (when (bound-and-true-p smerge-mode)
-          (throw 'conflict 'conflict))))))
+          (let ((written (gemini-companion-sequences--bytes name)))
+            (when (string-search "\357\277\275" written)
+              (cl-callf append (gemini-companion-sequences-file-either file)
+                (gemini-companion-sequences--words written)
+                (gemini-companion-sequences-file-left file))))
+          (goto-char (point-min))
+          (while (re-search-forward smerge-begin-re nil t)
+            (goto-char (match-beginning 0))
+            (smerge-match-conflict)
+            (smerge-keep-upper))
+          (gemini-companion-changes-update-buffer))))))
 
 (defun gemini-companion-sequences--write (world session)
   "Let the CLI of SESSION write a file of WORLD, or make one."
@@ -302,7 +326,7 @@ It is by a `proposal', or a report, `plain' with plain line ends, or `own'."
       (gemini-companion-sequences--cli-writes
        (if (and (equal name "a") (= 0 (random 2))) "link" name) session
        (gemini-companion-sequences--written
-        world (gemini-companion-sequences--read world bytes session)
+        world (gemini-companion-sequences--read world file bytes session)
         (if-let* ((buffer (find-buffer-visiting name))
                   ((buffer-modified-p buffer)))
             (gemini-companion-sequences--words
@@ -311,7 +335,7 @@ It is by a `proposal', or a report, `plain' with plain line ends, or `own'."
         (and (not (eq how 'plain))
              (gemini-companion-sequences--as-first-p file bytes)))
        how)
-      (gemini-companion-sequences--merge name)))
+      (gemini-companion-sequences--merge file)))
     (list name (plist-get session :id) how bytes
           (gemini-companion-sequences--bytes name))))
 
@@ -416,7 +440,7 @@ The first words of lines stay."
          (name (gemini-companion-sequences-file-name file)))
     (when (file-exists-p name)
       (with-current-buffer (gemini-companion-sequences--visit name)
-        (gemini-companion-sequences--merge name)
+        (gemini-companion-sequences--merge file)
         (save-restriction
           (widen)
           (goto-char (point-min))
@@ -449,7 +473,7 @@ The first words of lines stay."
     (when-let* ((buffer (find-buffer-visiting name))
                 ((file-exists-p name)))
       (with-current-buffer buffer
-        (gemini-companion-sequences--merge name)
+        (gemini-companion-sequences--merge file)
         (when (buffer-modified-p)
           (setf (gemini-companion-sequences-file-pure file) nil)
           (save-buffer))
@@ -465,7 +489,7 @@ The first words of lines stay."
     (when (and (file-exists-p name) (not (equal name "a"))
                (length< name 6))
       (with-current-buffer (gemini-companion-sequences--visit name)
-        (gemini-companion-sequences--merge name)
+        (gemini-companion-sequences--merge file)
         (gemini-companion-changes-update-buffer)
         (let ((left (gemini-companion-test-left)))
           (rename-file name new)
@@ -753,7 +777,7 @@ Questions are answered by ANSWER, by default yes."
 (defun gemini-companion-sequences--undo-all (world)
   "Undo all that is left in WORLD, and check each file."
   (dolist (file (gemini-companion-sequences-world-files world))
-    (gemini-companion-sequences--merge (gemini-companion-sequences-file-name file)))
+    (gemini-companion-sequences--merge file))
   ;; A new file with unsaved text is to be deleted by hand; so is one that a CLI has
   ;; removed and written again, if that was its first edit.
   (dolist (file (gemini-companion-sequences-world-files world))
