@@ -89,8 +89,8 @@ REVIEWED is non-nil if the user has reviewed it."
                (:copier nil))
   "A statement that HUNK has added a line, or has removed it if ADDS is nil.
 OFF is nil, `others' if others have reverted that, `undone' if the user has
-undone HUNK, or `both' if the user has undone HUNK after others have removed the
-line."
+undone HUNK, or `both' if the user has undone HUNK after others had reverted
+that."
   hunk adds off)
 
 (cl-defstruct (gemini-companion-weave-line
@@ -1366,8 +1366,8 @@ attributed to others.  Return nil if no hunk has a changed line."
 
 (defun gemini-companion-weave-undo (weave hunks now)
   "Return WEAVE after the user has undone HUNKS in the text NOW.
-`gemini-companion-weave-text' of the value is the text without HUNKS.  Lines of
-HUNKS that others have removed before are not restored with HUNKS."
+`gemini-companion-weave-text' of the value is the text without HUNKS.  What
+others have reverted before is not restored with HUNKS."
   (let ((look (gemini-companion-weave-look weave now))
         (step (1+ (gemini-companion-weave-step weave))))
     (gemini-companion-weave--make
@@ -1375,8 +1375,7 @@ HUNKS that others have removed before are not restored with HUNKS."
       (gemini-companion-weave-lines look) hunks step
       (lambda (mark)
         (gemini-companion-weave--with-off
-         mark (if (and (gemini-companion-weave--adds-p mark)
-                       (memq (gemini-companion-weave--off mark) '(others both)))
+         mark (if (memq (gemini-companion-weave--off mark) '(others both))
                   'both
                 'undone))))
      (1+ step))))

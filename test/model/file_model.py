@@ -155,13 +155,13 @@ class Hunk:
         return f"{self.edit}.{self.number}" + ("!" if self.reviewed else "")
 
 
-OTHERS, UNDONE = "others", "undone"
+OTHERS, UNDONE, BOTH = "others", "undone", "both"  # BOTH: first others, then the user
 
 
 class Mark(NamedTuple):
     hunk: Hunk
     value: Any  # True: it has added the line; False: it has removed it
-    off: Any = False  # OTHERS or UNDONE: who has taken that back
+    off: Any = False  # OTHERS, UNDONE or BOTH: who has taken that back
 
 
 Marks = tuple[Mark, ...]
@@ -1000,7 +1000,20 @@ class File:
             & hunks
         ]
         self.step += 1
-        self.weave = without(weave, hunks, self.step)
+        after = without(weave, hunks, self.step)
+        self.weave = [
+            line._replace(
+                marks=tuple(
+                    mark._replace(off=BOTH)
+                    if mark.hunk in hunks and old.off in (OTHERS, BOTH)
+                    else mark
+                    for mark, old in zip(line.marks, was.marks, strict=False)
+                )
+            )
+            if line is not was
+            else line
+            for line, was in zip(after, weave, strict=True)
+        ]
         self.step += 1
         self.format = tuple(
             Mark(h, v, UNDONE if h in hunks else off) for h, v, off in self.format
@@ -1018,7 +1031,13 @@ class File:
                 else changed(
                     line,
                     tuple(
-                        Mark(h, v, False if h in which and off == UNDONE else off)
+                        Mark(
+                            h,
+                            v,
+                            {UNDONE: False, BOTH: OTHERS}.get(off, off)
+                            if h in which
+                            else off,
+                        )
                         for h, v, off in line.marks
                     ),
                     self.step,
@@ -1066,7 +1085,9 @@ def states_in(weave: Weave, hunks: set[Hunk]) -> dict[Hunk, str]:
             if mark.hunk in seen:
                 last = decider(line.marks)
                 if mark.off or (mark.value and gone(line.marks)):
-                    seen[mark.hunk].add("undone" if mark.off == UNDONE else "gone")
+                    seen[mark.hunk].add(
+                        "undone" if mark.off in (UNDONE, BOTH) else "gone"
+                    )
                 elif last.hunk is not mark.hunk:
                     seen[mark.hunk] |= set() if gone(line.marks) else {"over"}
                 elif there(turned(line.marks, k)) != mark.value:

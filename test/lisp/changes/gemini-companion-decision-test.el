@@ -137,6 +137,19 @@
       (should (equal mine (buffer-string)))
       (should-not (buffer-modified-p)))))
 
+;; The line that the user had typed again was removed.
+(ert-deftest gemini-companion-decision-that-is-taken-back-leaves-lines-restored-by-hand ()
+  (gemini-companion-decision-test-in "one\n2\n3\n4\nfive\n7\n8\n9\n"
+    (goto-char (point-min))
+    (search-forward "five\n")
+    (insert "6\n")
+    (let ((text (buffer-string)))
+      (gemini-companion-changes-update-buffer)
+      (gemini-companion-decision-test-undo-file)
+      (should (equal gemini-companion-test-lines (buffer-string)))
+      (gemini-companion-decision-undo)
+      (should (equal text (buffer-string))))))
+
 (ert-deftest gemini-companion-decision-passes-by-what-the-file-has-taken-back ()
   (gemini-companion-decision-test-in gemini-companion-decision-test-text
     (gemini-companion-decision-test-undo-file)
