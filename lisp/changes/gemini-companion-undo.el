@@ -292,18 +292,18 @@ The value is a verb phrase about the file."
 That is the current buffer.  If it had no unsaved text, write its file, and
 return non-nil.  Line ends stay, unless a conversion is undone; if undoing a
 conversion is impossible, signal an error after undoing the rest."
-  (gemini-companion-revert-lock)
-  (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
-                      (gemini-companion-lines-split
-                       (gemini-companion-revert-text (current-buffer))))
   (let ((seen (gemini-companion-changes-seen record (current-buffer)))
-        (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes)))
+        (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
+        (lines (gemini-companion-lines-split
+                (gemini-companion-revert-text (current-buffer)))))
     (pcase-let ((`(,why ,old ,new)
                  (gemini-companion-undo--change
                   record hunks t changes
                   (gemini-companion-undo--format-without seen hunks)
                   (seq-some #'gemini-companion-changes-conversion changes)
                   'save)))
+      (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
+                          lines)
       (gemini-companion-changes-set-undone record hunks seen)
       (gemini-companion-changes-decided 'undone record hunks :before old :after new)
       (when why
@@ -342,9 +342,9 @@ convert the file, to read or write it by a handler, or to ask."
         (when (gemini-companion-content-known-p new)
           (let ((before (gemini-companion-content-bytes old))
                 (after (gemini-companion-content-bytes new)))
+            (gemini-companion-undo-write file before after)
             (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
                                 (gemini-companion-lines-split text))
-            (gemini-companion-undo-write file before after)
             (gemini-companion-changes-set-undone record hunks seen)
             (gemini-companion-changes-decided 'undone record hunks
                                               :before before :after after)
@@ -362,7 +362,9 @@ If UNDONE is nil, CHANGES restore HUNKS.  FORMAT is the format of the file
 after that; CONVERTS is non-nil if it differs from the current format.  If SAVE
 is non-nil, and the buffer has no unsaved text, write the file.  An undo of
 Emacs takes all of this back.  Return a list: why the file cannot be converted,
-a phrase, or nil; and if it was written, its bytes before and after."
+a phrase, or nil; and if it was written, its bytes before and after.  If CHANGES
+only convert the file, and that is impossible, signal an error and change
+nothing."
   (gemini-companion-revert-lock)
   (undo-boundary)
   (let ((group (prepare-change-group))
@@ -374,8 +376,13 @@ a phrase, or nil; and if it was written, its bytes before and after."
     (gemini-companion-revert-replace-text
      (gemini-companion-changes-with-end
       (gemini-companion-lines-undo-in-text changes text) text format))
-    (when converts
-      (setq why (gemini-companion-format-convert-buffer format)))
+    (when (and converts
+               (setq why (gemini-companion-format-convert-buffer format))
+               (seq-every-p #'gemini-companion-changes-conversion changes))
+      (cancel-change-group group)
+      (user-error "%s %s"
+                  (gemini-companion-edit-name (gemini-companion-changes-file-edit record))
+                  why))
     (setq new (and old (null why) (gemini-companion-undo--save old)))
     (gemini-companion-undo--mark-saved)
     (gemini-companion-undo--push-entry record hunks undone old new)

@@ -732,6 +732,23 @@ TEXT is what it has proposed.  Visit the file a before."
          (list (cons record (gemini-companion-changes-file-known record))))
         (should (equal "" (gemini-companion-text-bytes "a")))))))
 
+;; The newline at the end was undone, and the file had unsaved text after the error.
+(ert-deftest gemini-companion-changes-conversion-that-cannot-be-undone-changes-nothing ()
+  (gemini-companion-test-with-changes '(("a" ""))
+    (gemini-companion-changes-test-converts
+     "caf\351\n2\n3\n" "caf\303\251\n\342\202\254\n3" "café\n€\n3" session)
+    (should (eql 2 (gemini-companion-test-left)))
+    (goto-char (point-min))
+    (should (string-search
+             "has characters that iso-latin-1 does not have; undo these changes first"
+             (gemini-companion-test-refusal
+               (gemini-companion-test-walk 'gemini-companion-next-change "u"))))
+    (should-not (buffer-modified-p))
+    (should (equal "café\n€\n3" (buffer-string)))
+    (should (eql 2 (gemini-companion-test-left)))
+    (gemini-companion-test-walk 'gemini-companion-undo-changes)
+    (should (equal "caf\351\n2\n3\n" (gemini-companion-text-bytes "a")))))
+
 ;;;; Kept edits, and memory
 
 (defun gemini-companion-changes-test-unkeep (edit)
