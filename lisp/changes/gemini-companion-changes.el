@@ -756,7 +756,12 @@ buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
      ((not (eq undone 'all)) (cons 'written undone))
      ((and unsaved
            (when-let* ((saved (gemini-companion-changes-seen record nil)))
-             (not (eq 'all (gemini-companion-changes--undone write saved)))))
+             (or (not (eq 'all (gemini-companion-changes--undone write saved)))
+                 ;; A hunk that only removed lines stays undone without these lines.
+                 (seq-some (apply-partially
+                            #'gemini-companion-weave-as-with-p
+                            (gemini-companion-changes-seen-weave saved))
+                           (gemini-companion-changes--write-hunks write)))))
       (cons 'unsaved all))
      (t (cons 'reverted all)))))
 

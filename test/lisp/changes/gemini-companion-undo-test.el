@@ -234,6 +234,16 @@
       (should (equal text (gemini-companion-test-file-text "a")))
       (should (eq 'accepted (gemini-companion-undo-test-status edit))))))
 
+;; Without a line that it has added, the file did not show that it has the edit.
+(ert-deftest gemini-companion-undo-of-a-removal-in-unsaved-text-is-not-saved ()
+  (gemini-companion-undo-test-in "1\n2\n3\n4\n6\n7\n8\n9\n"
+    (insert "mine\n")
+    (gemini-companion-undo-edit edit)
+    (should (equal (concat "mine\n" gemini-companion-undo-test-lines) (buffer-string)))
+    (should (eq 'unsaved (gemini-companion-undo-test-status edit)))
+    (save-buffer)
+    (should (eq 'reverted (gemini-companion-undo-test-status edit)))))
+
 (ert-deftest gemini-companion-undo-that-is-not-saved-is-forgotten ()
   (dolist (drop (list (lambda ()
                         (set-buffer-modified-p nil)
