@@ -476,7 +476,13 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
                     (gemini-companion-facts-set-undone facts hunks undone)))
            (converts (not (gemini-companion-format-same-p
                            (gemini-companion-facts-format facts) format))))
-      (when (or changes converts)
+      (when (or changes converts
+                ;; A later hunk may have changed all of these lines.
+                (seq-some (lambda (hunk)
+                            (eq (if undone 'superseded 'undone)
+                                (gethash hunk (gemini-companion-changes-seen-states
+                                               seen))))
+                          hunks))
         (when mixed
           (gemini-companion-undo--show buffer
                                        (gemini-companion-lines-change-start mixed))

@@ -150,6 +150,26 @@
       (gemini-companion-decision-undo)
       (should (equal text (buffer-string))))))
 
+;; The text was the same, so the record still said that the edit was undone.
+(ert-deftest gemini-companion-decision-takes-back-what-changed-no-line ()
+  (gemini-companion-decision-test-in (concat "new\n" gemini-companion-test-lines)
+    ;; A later edit removes the line of the first one.
+    (gemini-companion-test-writes "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n" session)
+    (goto-char (point-max))
+    (insert "mine\n")
+    (let ((text (buffer-string))
+          (state (lambda ()
+                   (gemini-companion-changes-update-edits (list edit))
+                   (gemini-companion-edit-status edit))))
+      (should (eq 'automatic (funcall state)))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-decision-with "undo of a"
+          (gemini-companion-undo-edit edit)))
+      (should-not (eq 'automatic (funcall state)))
+      (gemini-companion-decision-undo)
+      (should (eq 'automatic (funcall state)))
+      (should (equal text (buffer-string))))))
+
 (ert-deftest gemini-companion-decision-passes-by-what-the-file-has-taken-back ()
   (gemini-companion-decision-test-in gemini-companion-decision-test-text
     (gemini-companion-decision-test-undo-file)

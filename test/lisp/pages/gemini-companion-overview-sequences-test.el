@@ -566,7 +566,9 @@ Then all is as before."
                           (if (string-search "\r\n" bytes) "\r\n" "\n")))
              (starts (cons 0 (cl-loop for i from 0 below (1- (length bytes))
                                       when (eq ?\n (aref bytes i)) collect (1+ i))))
-             (start (seq-random-elt (or (cdr starts) '(0)))))
+             (start (seq-random-elt
+                     (or (cdr starts)
+                         (list (if (string-prefix-p "\357\273\277" bytes) 3 0))))))
         (push (car (gemini-companion-sequences--words new))
               (gemini-companion-sequences-file-left file))
         (setf (gemini-companion-sequences-file-pure file) nil)
