@@ -581,7 +581,7 @@ such an edit, and others have changed other lines since."
                    (eq 'utf-8-unix (gemini-companion-edit-texts-coding other)))
                  (gemini-companion-edit-others-of-file edit))))
     (or (seq-some (lambda (other)
-                    (and (gemini-companion-edit-written-p other)
+                    (and (gemini-companion-file-state--in-file-p other)
                          (gemini-companion-edit-texts-same-p
                           text (gemini-companion-edit-after other))))
                   others)
@@ -589,6 +589,12 @@ such an edit, and others have changed other lines since."
                (gemini-companion-file-state--undecoded
                 (gemini-companion-file-state--plain-lines text))
                (gemini-companion-file-state--undecoded-left others))))))
+
+(defun gemini-companion-file-state--in-file-p (edit)
+  "Return non-nil if the file of EDIT has the text of EDIT.
+Unsaved text of the buffer may be without it."
+  (or (gemini-companion-edit-written-p edit)
+      (eq 'unsaved (gemini-companion-edit-file-state edit))))
 
 (defun gemini-companion-file-state--plain-lines (text)
   "Return the lines of TEXT without line ends and byte order mark, a list."
@@ -607,10 +613,11 @@ CLI cannot decode and reads as U+FFFD, so that line is omitted."
     (dolist (edit edits)
       (when-let* ((text (gemini-companion-edit-after edit))
                   (lines (gemini-companion-file-state--plain-lines text)))
-        (when (gemini-companion-edit-written-p edit)
+        (when (gemini-companion-file-state--in-file-p edit)
           (setq written (append (gemini-companion-file-state--undecoded lines)
                                 written)))
-        (dolist (hunk (gemini-companion-edit-undone edit))
+        (dolist (hunk (unless (eq 'unsaved (gemini-companion-edit-file-state edit))
+                        (gemini-companion-edit-undone edit)))
           (setq undone (append (seq-take
                                 (nthcdr (1- (gemini-companion-hunk-new hunk)) lines)
                                 (gemini-companion-hunk-new-count hunk))

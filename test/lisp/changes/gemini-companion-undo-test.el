@@ -244,6 +244,25 @@
     (save-buffer)
     (should (eq 'reverted (gemini-companion-undo-test-status edit)))))
 
+;; The file still had the U+FFFD of the edit, but the text before was taken for unknown.
+(ert-deftest gemini-companion-undo-in-unsaved-text-leaves-lost-characters-in-the-file ()
+  (gemini-companion-undo-test-with '(("a" ""))
+    (let ((session `(:client "gemini" ,@session))
+          (file (expand-file-name "a")))
+      (gemini-companion-test-write "a" "caf\351\n2\n3\n")
+      (find-file "a")
+      (setq gemini-companion-test-send
+            (lambda (_) (gemini-companion-test-write "a" "caf\357\277\275\n2\n3\n")))
+      (let ((edit (gemini-companion-test-writes "a" "caf\uFFFD\n2\n3\n" session)))
+        (goto-char (point-max))
+        (insert "mine\n")
+        (gemini-companion-undo-edit edit)
+        (should (eq 'unsaved (gemini-companion-undo-test-status edit))))
+      (gemini-companion-test-write "a" "caf\357\277\275\n2\nthree\n")
+      (gemini-companion-file-state-record session file "caf\uFFFD\n2\n3\n"
+                                          "caf\uFFFD\n2\nthree\n")
+      (should (gemini-companion-edit-known-p (car (last (gemini-companion-edits))))))))
+
 (ert-deftest gemini-companion-undo-that-is-not-saved-is-forgotten ()
   (dolist (drop (list (lambda ()
                         (set-buffer-modified-p nil)
