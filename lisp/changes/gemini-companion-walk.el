@@ -731,11 +731,14 @@ several files.  Return what was done."
 
 (defun gemini-companion-walk--all-new-p (record changes)
   "Return non-nil if nothing would be left of RECORD's file without CHANGES.
-The file was new."
+The file was new.  Lines that others have written, and a CLI has removed, would
+be left without its changes as well."
   (and (gemini-companion-changes-file-new record)
-       (= 0 (length (gemini-companion-lines-without
-                     changes (gemini-companion-lines-split
-                              (or (gemini-companion-changes-text record) "")))))))
+       (let ((lines (gemini-companion-lines-split
+                     (or (gemini-companion-changes-text record) ""))))
+         (seq-every-p (lambda (changes)
+                        (= 0 (length (gemini-companion-lines-without changes lines))))
+                      (list changes (gemini-companion-changes-file-known record))))))
 
 (defun gemini-companion-walk--in-file-p (record)
   "Return non-nil if the file of RECORD has the lines of its buffer, if any."

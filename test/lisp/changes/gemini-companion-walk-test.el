@@ -613,4 +613,20 @@
     (should-error (execute-kbd-macro (kbd "C-/")) :type 'user-error)
     (should (equal "x\nmine\n" (with-current-buffer "b" (buffer-string))))))
 
+;; The lines of others that another CLI had removed were deleted with the file.
+(ert-deftest gemini-companion-walk-deletes-no-new-file-in-which-others-had-lines ()
+  (gemini-companion-test-with-changes nil
+    (gemini-companion-test-writes "a" "new\n" session)
+    (gemini-companion-test-write "a" "new\nmine\n")
+    (let* ((empties (gemini-companion-test-writes "a" "" session))
+           (own (gemini-companion-test-writes "a" "newer\n" session))
+           (record (gemini-companion-changes-with-edit own)))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-walk-undo
+         (list (cons record (gemini-companion-changes-update record)))
+         nil (apply-partially #'eq own))
+        (should (equal "" (gemini-companion-test-file-text "a")))
+        (gemini-companion-undo-edit empties))
+      (should (string-search "mine\n" (gemini-companion-test-file-text "a"))))))
+
 ;;; gemini-companion-walk-test.el ends here
