@@ -177,15 +177,20 @@ Return nil for a remote file."
        (let ((file-name-handler-alist nil))
          (file-writable-p file))))
 
+(defun gemini-companion-undo--same-bytes ()
+  "Return the bytes of the file of the current buffer, if these are its text.
+Return nil also if the file is not to be written."
+  (when-let* ((file (gemini-companion-undo--file))
+              (bytes (ignore-error file-error
+                       (gemini-companion-text-bytes file)))
+              ((equal bytes (gemini-companion-undo--encoded))))
+    bytes))
+
 (defun gemini-companion-undo--saved-bytes ()
   "Return the bytes of the file of the current buffer, if these are its text.
 Return nil if the buffer has unsaved text, or the file is not to be written."
-  (when-let* (((not (buffer-modified-p)))
-              (file (gemini-companion-undo--file))
-              (bytes (ignore-error file-error
-                       (gemini-companion-text-bytes file))))
-    (and (equal bytes (gemini-companion-undo--encoded))
-         bytes)))
+  (and (not (buffer-modified-p))
+       (gemini-companion-undo--same-bytes)))
 
 (defun gemini-companion-undo--save (old)
   "Write the current buffer to its file, whose bytes are OLD, without hooks.
@@ -209,12 +214,9 @@ unsaved text then."
 
 (defun gemini-companion-undo--mark-saved ()
   "Mark the text of the current buffer as saved if its file has that text."
-  (when-let* (((buffer-modified-p))
-              ((verify-visited-file-modtime))
-              (file (gemini-companion-undo--file))
-              (bytes (ignore-error file-error
-                       (gemini-companion-text-bytes file)))
-              ((equal bytes (gemini-companion-undo--encoded))))
+  (when (and (buffer-modified-p)
+             (verify-visited-file-modtime)
+             (gemini-companion-undo--same-bytes))
     (set-buffer-modified-p nil)))
 
 (defun gemini-companion-undo--push-entry (record hunks undone
