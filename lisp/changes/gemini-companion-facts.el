@@ -29,7 +29,8 @@
                (:constructor gemini-companion-facts--mark (hunk value &optional off))
                (:copier nil))
   "A statement that HUNK has given a fact the VALUE.
-OFF is nil, `others' or `undone', as in a `gemini-companion-weave-mark'."
+OFF is nil, `others', `undone' or `both', as in a
+`gemini-companion-weave-mark'."
   hunk value off)
 
 ;;;; Marks
@@ -66,8 +67,8 @@ before the undo was saved; but a newline at the end may be by the user, or by
                  (lambda (mark)
                    (let ((known (gemini-companion-facts--mark-value mark)))
                      (and (not (and (eq fact 'open)
-                                    (eq 'undone
-                                        (gemini-companion-facts--mark-off mark))))
+                                    (memq (gemini-companion-facts--mark-off mark)
+                                          '(undone both))))
                           (not (eq 'unknown known))
                           (gemini-companion-format-fact-same-p fact value known))))
                  marks)))
@@ -138,14 +139,13 @@ If UNDONE is nil, the user has taken that undo back."
   (mapcar (pcase-lambda (`(,fact . ,marks))
             (cons fact
                   (mapcar (lambda (mark)
-                            (cond ((not (memq (gemini-companion-facts--mark-hunk mark)
-                                              hunks))
-                                   mark)
-                                  (undone (gemini-companion-facts--with-off
-                                           mark 'undone))
-                                  ((eq 'undone (gemini-companion-facts--mark-off mark))
-                                   (gemini-companion-facts--with-off mark nil))
-                                  (t mark)))
+                            (if (memq (gemini-companion-facts--mark-hunk mark) hunks)
+                                (gemini-companion-facts--with-off
+                                 mark
+                                 (pcase (gemini-companion-facts--mark-off mark)
+                                   ((or 'others 'both) (if undone 'both 'others))
+                                   (_ (and undone 'undone))))
+                              mark))
                           marks)))
           facts))
 
@@ -187,7 +187,7 @@ For its values, see `gemini-companion-weave-states'."
         (dolist (mark marks)
           (let* ((hunk (gemini-companion-facts--mark-hunk mark))
                  (off (gemini-companion-facts--mark-off mark))
-                 (state (cond ((eq off 'undone) 'undone)
+                 (state (cond ((memq off '(undone both)) 'undone)
                               (off 'gone)
                               (above 'superseded)
                               (t 'there)))
