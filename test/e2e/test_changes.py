@@ -61,6 +61,7 @@ def turn_is_walked_through_by_keys(
     emacs.keys("C-/")
     emacs.says("Change 1 of 12 is restored")
     wait_until_saved(files[0], NEW)
+    emacs.wait_for_match(r"(?m)^one *\nzwei +[┇:]\n(.*\n){6}nine")
     emacs.becomes("(gemini-companion-changes-left)", 12)
     emacs.wait_for("(walk)")
     goes(emacs, "u", change(1, 11, files[0]), 8)
