@@ -244,7 +244,7 @@ A CLI may report a write that Emacs has already found in the file."
                      (gemini-companion-changes--make
                       (gemini-companion-edit-true-name edit) edit)))
          (write (gemini-companion-changes--write-of record edit))
-         (before (gemini-companion-changes--before edit)))
+         (before (gemini-companion-changes--before record edit)))
     (unless (or (null before)
                 (and write (equal (gemini-companion-edit-after edit)
                                   (gemini-companion-changes--write-after write))))
@@ -267,7 +267,6 @@ A CLI may report a write that Emacs has already found in the file."
                      (and reviewed accepted) (seq-mapcat #'cdr shown)))
                    (facts (gemini-companion-changes--facts-after
                            record edit weave hunks)))
-        ;; A file that was removed and written again is not new.
         (unless weave-before
           (setf (gemini-companion-changes-file-new record)
                 (gemini-companion-edit-new-p edit)))
@@ -442,12 +441,41 @@ files take more than %d MB"
                       (gemini-companion-changes-file-edit other))
                      (/ gemini-companion-changes--most-bytes 1024 1024))))))))
 
-(defun gemini-companion-changes--before (edit)
-  "Return the text that the file of EDIT had, or nil if it was not recorded."
+(defun gemini-companion-changes--before (record edit)
+  "Return the text that the file of EDIT had, or nil if it was not recorded.
+Before that, correct the content before EDIT: a file that is in RECORD, was
+removed and is written again, is not new.  But a new file that the user has
+undone is."
+  (when-let* (((gemini-companion-edit-new-p edit))
+              (weave (gemini-companion-changes-file-weave record))
+              ((not (and (gemini-companion-changes-file-new record)
+                         (seq-empty-p (gemini-companion-weave-text weave)))))
+              ((null (gemini-companion-changes--write-of record edit)))
+              (last (gemini-companion-changes--last record edit)))
+    (gemini-companion-edit-texts-set-removed
+     edit (gemini-companion-content-of-lines (car last) (cdr last))))
   (cond ((gemini-companion-edit-new-p edit) "")
         ((gemini-companion-edit-known-p edit)
          (gemini-companion-content-text-shown
           (gemini-companion-edit-content edit)))))
+
+(defun gemini-companion-changes--last (record edit)
+  "Return the last known lines of the file of RECORD before EDIT, with the format.
+The value is a cons.  The lines are those of the last look at the file; but what
+EDIT has written may have been seen already."
+  (let* ((written (gemini-companion-changes--lines (gemini-companion-edit-after edit)))
+         (seen (seq-find
+                (lambda (seen)
+                  (pcase (gemini-companion-changes-seen-key seen)
+                    ((or `(nil . ,_) `(,_ ,_ (,_ nil ,_)))
+                     (not (equal written (gemini-companion-changes-seen-lines seen))))))
+                (gemini-companion-changes-file-seen record))))
+    (if seen
+        (cons (gemini-companion-changes-seen-lines seen)
+              (gemini-companion-changes-seen-format seen))
+      (cons (gemini-companion-weave-text (gemini-companion-changes-file-weave record))
+            (gemini-companion-facts-format
+             (gemini-companion-changes-file-facts record))))))
 
 (defun gemini-companion-changes--written (edit)
   "Return the lines that EDIT has written, as its file has them.
@@ -736,8 +764,7 @@ RECORD is the record of its file, which EXISTS or not.  SEEN is what is in the
 buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
   (let* ((edit (gemini-companion-changes--write-edit write))
          (all (mapcar #'car (gemini-companion-changes--write-shown write)))
-         (new (and (gemini-companion-edit-new-p edit)
-                   (gemini-companion-changes-file-new record)))
+         (new (gemini-companion-edit-new-p edit))
          (undone (and seen (gemini-companion-changes--undone write seen))))
     (cond
      ((not exists)

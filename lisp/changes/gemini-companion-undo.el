@@ -106,7 +106,7 @@ For the value, see `gemini-companion-changes-see'."
                             (gemini-companion-text-true-name file)))
                 "is reached by other symbolic links now; undo this edit by hand")
                ((not (gemini-companion-edit-texts-keepable-p file)) "is too large")
-               ((and (gemini-companion-undo-new-p edit)
+               ((and (gemini-companion-edit-new-p edit)
                      (or unsaved (not (gemini-companion-edit-texts-in-file-p edit))))
                 "was new and has changed since; delete it by hand")
                (unsaved (gemini-companion-revert-blocked-reason unsaved)))))
@@ -147,21 +147,6 @@ The value is a verb phrase."
 An element is a list of a buffer, and the hashes of the bytes that its file must
 have before the step and gets by the step.")
 
-(defun gemini-companion-undo--encoded ()
-  "Return the bytes that saving the current buffer would write.
-Return nil if its coding system does not have all of its characters."
-  (let* ((text (gemini-companion-text-of-buffer))
-         (own (or buffer-file-coding-system 'undecided))
-         (coding (if (memq (coding-system-type own) '(undecided))
-                     (coding-system-change-eol-conversion
-                      'utf-8 (pcase (coding-system-eol-type own)
-                               ((and type (pred integerp)) type)
-                               (_ 'unix)))
-                   own))
-         (bytes (encode-coding-string text coding)))
-    (and (equal text (decode-coding-string bytes coding))
-         bytes)))
-
 (defun gemini-companion-undo--file ()
   "Return the file of the current buffer, if undoing may write it, or nil.
 Return nil for a remote file."
@@ -183,7 +168,7 @@ Return nil also if the file is not to be written."
   (when-let* ((file (gemini-companion-undo--file))
               (bytes (ignore-error file-error
                        (gemini-companion-text-bytes file)))
-              ((equal bytes (gemini-companion-undo--encoded))))
+              ((equal bytes (gemini-companion-revert-encoded (gemini-companion-text-of-buffer)))))
     bytes))
 
 (defun gemini-companion-undo--saved-bytes ()
@@ -197,7 +182,7 @@ Return nil if the buffer has unsaved text, or the file is not to be written."
 Return the bytes that were written, or nil if that is impossible; the buffer has
 unsaved text then."
   (when-let* ((file (gemini-companion-undo--file))
-              (bytes (gemini-companion-undo--encoded)))
+              (bytes (gemini-companion-revert-encoded (gemini-companion-text-of-buffer))))
     (condition-case nil
         (progn
           (gemini-companion-watch-writing file
@@ -269,7 +254,7 @@ before the undo, and the file still has the bytes that the undo has written."
   (when-let* ((file (gemini-companion-undo--file))
               (old (ignore-error file-error
                      (gemini-companion-text-bytes file)))
-              (bytes (gemini-companion-undo--encoded)))
+              (bytes (gemini-companion-revert-encoded (gemini-companion-text-of-buffer))))
     (when (equal to (secure-hash 'sha1 bytes))
       (unless (and (equal from (secure-hash 'sha1 old))
                    (gemini-companion-undo--save old))
@@ -637,7 +622,7 @@ is changed, and displayed.  With DONE non-nil, do not ask: that is an error."
 Signal an error if that is impossible."
   (let* ((whole (gemini-companion-undo--whole-p edit hunk))
          (bytes (gemini-companion-undo--text-bytes now))
-         (new (gemini-companion-undo-new-p edit))
+         (new (gemini-companion-edit-new-p edit))
          (converted (and whole bytes
                          (gemini-companion-edit-bytes-before edit)
                          (gemini-companion-undo--converted edit bytes))))
@@ -663,14 +648,6 @@ undo this edit by hand"
      (t
       (gemini-companion-undo--planned-lines edit hunk now whole
                                             (and (stringp converted) converted))))))
-
-(defun gemini-companion-undo-new-p (edit)
-  "Return non-nil if undoing EDIT deletes its file, which was new.
-A file that its CLI has removed and written again in one turn is not new."
-  (and (gemini-companion-edit-new-p edit)
-       (pcase (gemini-companion-changes-of edit)
-         (`(,record . ,_) (gemini-companion-changes-file-new record))
-         (_ t))))
 
 (defun gemini-companion-undo--changes (edit now hunks)
   "Return the changes that undo HUNKS in the text NOW of EDIT's file."
@@ -757,7 +734,8 @@ FORMAT is the format of the file without HUNKS."
 
 (defun gemini-companion-undo--bytes-before (edit now)
   "Return the bytes before EDIT, to replace the text NOW of its file."
-  (if (eq 'unreviewed (gemini-companion-edit-decision edit))
+  (if (and (eq 'unreviewed (gemini-companion-edit-decision edit))
+           (not (gemini-companion-edit-texts-removed-p edit)))
       ;; A CLI may report plain line ends, and keeps those of the file.
       (gemini-companion-text-fit
        (gemini-companion-content-text (gemini-companion-edit-content edit))

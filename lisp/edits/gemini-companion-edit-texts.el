@@ -25,6 +25,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-names)
 (require 'gemini-companion-replace)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 
 ;;;; State
@@ -146,36 +147,65 @@ It is read as before EDIT; see `gemini-companion-content'."
   (when-let* ((now (gemini-companion-edit-texts-now edit)))
     (gemini-companion-content-bytes now)))
 
+(defun gemini-companion-edit-texts-removed (edit)
+  "Return the content that the file of EDIT had until it was removed, or nil.
+A CLI may remove a file by a command, and then write it again.  The previous
+content is known if a buffer still has it."
+  (when-let* ((bytes (gemini-companion-revert-last-bytes
+                      (gemini-companion-edit-file edit))))
+    (and (<= (length bytes) gemini-companion-edit-texts--most-bytes)
+         (gemini-companion-content-unread
+          bytes (gemini-companion-edit-texts--coding-of-buffer edit)))))
+
+(defun gemini-companion-edit-texts-set-removed (edit content)
+  "Record that the file of EDIT had CONTENT until it was removed."
+  (cl-pushnew 'removed (gemini-companion-edit-remarks edit))
+  (setf (gemini-companion-edit-content edit) content
+        (gemini-companion-edit-compared edit) nil))
+
+(defun gemini-companion-edit-texts-removed-p (edit)
+  "Return non-nil if the file of EDIT was missing, and had the text before EDIT."
+  (memq 'removed (gemini-companion-edit-remarks edit)))
+
 (defun gemini-companion-edit-texts-read (edit)
   "Read the file of EDIT, which its CLI has not written, as the text before.
 Record whether the text has changed, and update the buffer of the original."
-  (let ((buffer (gemini-companion-edit-original-buffer edit))
-        (bytes (cond ((null (gemini-companion-text-attributes
-                             (gemini-companion-edit-file edit)))
-                      'none)
-                     ((gemini-companion-edit-texts-bytes edit))
-                     (t 'unknown))))
-    (gemini-companion-edit-texts--record-change edit bytes)
-    (setf (gemini-companion-edit-content edit)
-          (gemini-companion-edit-texts-content
-           edit bytes (gemini-companion-edit-proposed edit)))
+  (let* ((buffer (gemini-companion-edit-original-buffer edit))
+         (missing (null (gemini-companion-text-attributes
+                         (gemini-companion-edit-file edit))))
+         (removed (and missing (gemini-companion-edit-texts-removed edit)))
+         (content (or removed
+                      (gemini-companion-edit-texts-content
+                       edit
+                       (cond (missing 'none)
+                             ((gemini-companion-edit-texts-bytes edit))
+                             (t 'unknown))
+                       (gemini-companion-edit-proposed edit)))))
+    (gemini-companion-edit-texts--record-change edit content (and removed t))
+    (setf (gemini-companion-edit-content edit) content)
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (gemini-companion-replace-text
          (gemini-companion-edit-texts--read-original edit))
         (set-buffer-modified-p nil)))))
 
-(defun gemini-companion-edit-texts--record-change (edit bytes)
+(defun gemini-companion-edit-texts--record-change (edit content removed)
   "Record in the remarks on EDIT if its file was read before, and has changed.
-BYTES is what it has now, see `gemini-companion-content'.  A file that is too
-large to keep counts as changed, as it is read again only if its time has
-changed."
+CONTENT is what it has now; if REMOVED is non-nil, what it had until it was
+removed: record that, too.  A file that is too large to keep counts as changed,
+as it is read again only if its time has changed."
   (let ((previous (gemini-companion-content-bytes
-                   (gemini-companion-edit-content edit))))
+                   (gemini-companion-edit-content edit)))
+        (remarks (gemini-companion-edit-remarks edit)))
     (when (and previous
-               (or (eq 'unknown bytes)
-                   (not (equal previous bytes))))
-      (cl-pushnew 'changed (gemini-companion-edit-remarks edit)))))
+               (not (and (equal previous (gemini-companion-content-bytes content))
+                         (gemini-companion-content-known-p content)
+                         (eq removed (and (memq 'removed remarks) t)))))
+      (cl-pushnew 'changed remarks))
+    (setf (gemini-companion-edit-remarks edit)
+          (if removed
+              (cl-adjoin 'removed remarks)
+            (remq 'removed remarks)))))
 
 (defun gemini-companion-edit-texts-before (edit)
   "Return the text before EDIT, as its CLI sees it, or \"\" for a new file.

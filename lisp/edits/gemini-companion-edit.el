@@ -102,9 +102,10 @@ a `gemini-companion-written'.")
   (group nil :documentation "The request by which it is answered, together with
 other edits, or nil if it is one itself; see `gemini-companion-request-edits'.")
   (remarks nil :documentation "A list of symbols about its file: `changed' if it
-has changed since the proposal; `undoes' if the CLI does not know how the user
-has modified its last edit of that file; and `loss-accepted' if the user has
-accepted that characters are lost.")
+has changed since the proposal; `removed' if it is missing, and the text before
+is what it had until it was removed; `undoes' if the CLI does not know how the
+user has modified its last edit of that file; and `loss-accepted' if the user
+has accepted that characters are lost.")
   (reason nil :documentation "Why the user rejected it, a string, or nil.")
   (review-reason nil :documentation "Why it was not auto-accepted, or what is odd
 about one of a group, a string, or nil.")

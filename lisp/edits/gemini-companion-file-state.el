@@ -548,7 +548,10 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
             (and (gemini-companion-file-state--in-turn-p edit session)
                  (gemini-companion-edit-known-p edit)
                  (gemini-companion-edit-texts-same-p
-                  (or before "") (gemini-companion-edit-texts-before edit))))))
+                  (or before "")
+                  (if (gemini-companion-edit-texts-removed-p edit)
+                      ""
+                    (gemini-companion-edit-texts-before edit)))))))
    (gemini-companion-edits-of-file (gemini-companion-text-true-name file))))
 
 (defun gemini-companion-file-state--record-new (session file before after)
@@ -558,17 +561,22 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
                 :id (gensym) :session session :file file
                 :decision 'unreviewed :proposed after :after after))
          (bytes (gemini-companion-edit-texts-bytes edit))
-         (now (gemini-companion-edit-texts-content edit bytes after)))
-    (setf (gemini-companion-edit-content edit)
-          (if before
-              (gemini-companion-content-encoded
-               now
-               (if bytes
-                   (gemini-companion-file-state--with-ends
-                    before after (gemini-companion-content-text now))
-                 before)
-               (gemini-companion-file-state--written-before-p edit before))
-            (gemini-companion-content-with now 'none)))
+         (now (gemini-companion-edit-texts-content edit bytes after))
+         (removed (and (null before) (gemini-companion-edit-texts-removed edit))))
+    (cond (removed
+           (gemini-companion-edit-texts-set-removed edit removed))
+          ((null before)
+           (setf (gemini-companion-edit-content edit)
+                 (gemini-companion-content-with now 'none)))
+          (t
+           (setf (gemini-companion-edit-content edit)
+                 (gemini-companion-content-encoded
+                  now
+                  (if bytes
+                      (gemini-companion-file-state--with-ends
+                       before after (gemini-companion-content-text now))
+                    before)
+                  (gemini-companion-file-state--written-before-p edit before)))))
     (gemini-companion-edit-add edit)
     edit))
 

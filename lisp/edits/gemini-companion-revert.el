@@ -409,6 +409,35 @@ The user chooses it by \\[set-buffer-file-coding-system]."
    (gemini-companion-text-of-buffer buffer)
    (buffer-local-value 'buffer-file-coding-system buffer)))
 
+(defun gemini-companion-revert-encoded (text)
+  "Return the bytes that saving the current buffer with TEXT would write.
+Return nil if its coding system does not have all of the characters."
+  (let* ((own (or buffer-file-coding-system 'undecided))
+         (coding (if (memq (coding-system-type own) '(undecided))
+                     (coding-system-change-eol-conversion
+                      'utf-8 (pcase (coding-system-eol-type own)
+                               ((and type (pred integerp)) type)
+                               (_ 'unix)))
+                   own))
+         (bytes (encode-coding-string text coding)))
+    (and (equal text (decode-coding-string bytes coding))
+         bytes)))
+
+(defun gemini-companion-revert-last-bytes (file)
+  "Return the bytes that FILE had when its buffer last read or saved it.
+Return nil if no buffer visits FILE, if there was no file then, or if the buffer
+has read the file as it is now."
+  (when-let* ((buffer (gemini-companion-names-buffer file)))
+    (with-current-buffer buffer
+      (when-let* (((equal buffer-file-name (gemini-companion-names-file)))
+                  ;; Without a file, this is a number.
+                  ((consp (visited-file-modtime)))
+                  ((not (verify-visited-file-modtime)))
+                  (text (if (buffer-modified-p)
+                            (gemini-companion-revert--ancestor-text)
+                          (gemini-companion-text-of-buffer))))
+        (gemini-companion-revert-encoded text)))))
+
 (defun gemini-companion-revert-lock ()
   "Lock the file of the current buffer before a command of the user edits it.
 If another Emacs has locked the file, Emacs asks what to do, as it does when

@@ -770,7 +770,7 @@ If one of them cannot be undone, none is."
 (defun gemini-companion-overview--undo-edit (edit hunk)
   "Undo EDIT as a whole, or its HUNK if that is non-nil, if the user agrees."
   (let* ((file (gemini-companion-edit-file edit))
-         (new (gemini-companion-undo-new-p edit))
+         (new (gemini-companion-edit-new-p edit))
          (hunk (and (not new) hunk)))
     (gemini-companion-undo-check edit hunk)
     (when (y-or-n-p (format (cond (new "%s was new; delete it? ")
@@ -807,7 +807,7 @@ If one of them cannot be undone, none is."
          ;; The last one first.
          (edits (seq-filter (lambda (edit) (memq edit edits))
                             (reverse (gemini-companion-edits))))
-         (new (seq-count #'gemini-companion-undo-new-p edits))
+         (new (seq-count #'gemini-companion-edit-new-p edits))
          (count (length edits)))
     (if (null (cdr edits))
         (gemini-companion-overview--undo-edit (car edits) nil)

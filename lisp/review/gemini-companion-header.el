@@ -154,6 +154,8 @@ The elements are (TEXT . DETAIL); DETAIL is nil, or a text for a wide window."
        '(("unsaved changes here")))
      (when (memq 'changed remarks)
        '(("file changed since the proposal")))
+     (when (gemini-companion-edit-texts-removed-p edit)
+       '(("file was removed" . "compared with its last text in Emacs")))
      (when (memq 'undoes remarks)
        '(("undoes your edits" . "those that you made in the previous proposal")))
      (when (gemini-companion-file-state-follows-p edit)

@@ -15,6 +15,7 @@
 (require 'cl-lib)
 (require 'gemini-companion-coding)
 (require 'gemini-companion-format)
+(require 'gemini-companion-lines)
 
 (cl-defstruct (gemini-companion-content
                (:noinline t)
@@ -27,6 +28,29 @@ system, with plain line ends, in which the CLI reads and writes the file.
 SHOWN-IN is the one of displayed lines that the CLI cannot read, since they are
 not UTF-8, or nil if there are no such lines."
   (bytes nil) (coding 'utf-8-unix) (shown-in nil))
+
+(defun gemini-companion-content-unread (bytes coding)
+  "Return the content of a file that had BYTES, which no CLI has read.
+CODING is the coding system in which Emacs read it, or nil."
+  (gemini-companion-content-make
+   :bytes bytes
+   :shown-in (and (not (gemini-companion-coding-utf-8-p bytes)) coding)))
+
+(defun gemini-companion-content-of-lines (lines format)
+  "Return the content of a file that had LINES in FORMAT, which no CLI has read.
+LINES is a vector of strings with newlines."
+  (let* ((coding (or (gemini-companion-format-coding format) 'utf-8))
+         (text (gemini-companion-lines-join
+                lines (if (eq 'crlf (gemini-companion-format-ends format))
+                          "\r\n"
+                        "\n"))))
+    (when (gemini-companion-format-open format)
+      (setq text (string-remove-suffix "\r" (string-remove-suffix "\n" text))))
+    (gemini-companion-content-unread
+     (encode-coding-string
+      (concat (and (gemini-companion-format-mark format) "\uFEFF") text)
+      (coding-system-change-eol-conversion coding 'unix))
+     coding)))
 
 (defun gemini-companion-content-bytes-p (content)
   "Return non-nil if CONTENT has bytes: its file exists, and they are known."

@@ -11,7 +11,8 @@
 ;;
 ;; What undoing all leaves is not known of each line and byte:
 ;;
-;; - lines of a file that a CLI has removed by a command, which it does not report
+;; - lines of a file that a CLI has removed by a command, which it does not report,
+;;   where Emacs has neither a buffer nor a record of the file
 ;; - lines that were kept, in an edit that was then undone as a whole
 ;; - others' lines, and kept ones, that a CLI had removed, once git has brought back
 ;;   all lines beside
@@ -146,6 +147,14 @@ The value is a list of both."
   "Return a new line of WHOSE, a letter, in WORLD, without its end."
   (format "%s%d é" whose (cl-incf (gemini-companion-sequences-world-number world))))
 
+(defun gemini-companion-sequences--new-file (world)
+  "Return the bytes that a CLI writes to a new file in WORLD."
+  (encode-coding-string
+   (mapconcat (lambda (_)
+                (concat (gemini-companion-sequences--new world "c") "\n"))
+              (number-sequence 1 (1+ (random 4))) "")
+   'utf-8-unix))
+
 (defun gemini-companion-sequences--coding (bytes)
   "Return the coding system of BYTES, utf-8 or iso-latin-1, with plain ends."
   (if (memq 'eight-bit (find-charset-string (decode-coding-string bytes 'utf-8-unix)))
@@ -268,11 +277,14 @@ NAME may be that of a symbolic link.  For HOW, see
           (gemini-companion-test-writes
            name (gemini-companion-text-normalized after) session))
       (gemini-companion-test-write path bytes)
-      (gemini-companion-revert-now path)
+      ;; Auto Revert may be first; it does not revert a buffer whose file is missing.
+      (when (and before (= 0 (random 2)))
+        (gemini-companion-revert-now path))
       (let ((plain (if (eq how 'plain) #'gemini-companion-text-normalized #'identity)))
         (gemini-companion-file-state-record
          session path (and before (funcall plain (funcall decode before)))
-         (funcall plain after))))))
+         (funcall plain after)))
+      (gemini-companion-revert-now path))))
 
 (defun gemini-companion-sequences--how (bytes)
   "Return by chance how Emacs knows of a write by a CLI to a file with BYTES.
@@ -317,11 +329,8 @@ The user prefers what was unsaved."
               file (make-gemini-companion-sequences-file :name name))
         (setf (gemini-companion-sequences-world-files world)
               (append files (list file))))
-      (let ((new (mapconcat (lambda (_)
-                              (concat (gemini-companion-sequences--new world "c") "\n"))
-                            (number-sequence 1 (1+ (random 4))) "")))
-        (gemini-companion-sequences--cli-writes
-         name session (encode-coding-string new 'utf-8-unix) how)))
+      (gemini-companion-sequences--cli-writes
+       name session (gemini-companion-sequences--new-file world) how))
      (t
       (gemini-companion-sequences--cli-writes
        (if (and (equal name "a") (= 0 (random 2))) "link" name) session
@@ -350,17 +359,18 @@ The user prefers what was unsaved."
     (when (and (file-exists-p name)
                (not (and buffer (buffer-modified-p buffer))))
       (gemini-companion-sequences--prompt world session)
+      (cl-callf append (gemini-companion-sequences-world-removed world) words)
+      ;; Without a buffer and a record, Emacs knows nothing of the file.
+      (unless (or buffer (gemini-companion-changes-of-file (file-truename name)))
+        (cl-callf append (gemini-companion-sequences-file-either file)
+          words (gemini-companion-sequences-file-left file))
+        (setf (gemini-companion-sequences-file-left file) nil
+              (gemini-companion-sequences-file-pure file) nil))
       (delete-file name)
       (gemini-companion-sequences--cli-writes
        name session
-       (encode-coding-string (concat (gemini-companion-sequences--new world "c") "\n")
-                             'utf-8-unix)
-       (gemini-companion-sequences--how nil))
-      (setf (gemini-companion-sequences-file-either file)
-            (append words (gemini-companion-sequences-file-left file)
-                    (gemini-companion-sequences-file-either file))
-            (gemini-companion-sequences-file-left file) nil
-            (gemini-companion-sequences-file-pure file) nil))
+       (gemini-companion-sequences--new-file world)
+       (gemini-companion-sequences--how nil)))
     name))
 
 (defun gemini-companion-sequences--prompt (world session)
@@ -452,6 +462,8 @@ The first words of lines stay."
                              (point) (line-end-position))))))
             (when (and word (= 0 (random 2))
                        (< (line-end-position) (point-max))
+                       ;; Without a line in common, the file is another one.
+                       (< 1 (count-lines (point-min) (point-max)))
                        ;; No text tells its deletion from the CLI's.
                        (not (member word (gemini-companion-sequences-world-removed
                                           world))))
