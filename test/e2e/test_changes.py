@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from harness.emacs import Emacs
 from harness.gemini import Gemini
-from harness.model import read_file, write_file
+from harness.model import call, read_file, say, write_file
 from harness.wait import wait_until_saved
 from harness.world import World
 from test_turn_page import asks_again
@@ -87,3 +87,33 @@ def turn_is_walked_through_by_keys(
     emacs.becomes("(cdr (window-margins))", None)
     assert [file.read_text() for file in files[3:]] == [NEW] * 3
     asks_again(emacs)
+
+
+@pytest.mark.shared("review")
+def test_file_that_the_cli_removed_and_wrote_again_gets_its_text_back(
+    world: World,
+) -> None:
+    file = world.file("a.txt", OLD)
+    emacs, reviews, cli = world.pair(file)
+
+    def write_again(text: str, said: str) -> None:
+        remove = call("run_shell_command", command=f"rm {file}", description="Do it")
+        cli.model.script(remove, write_file(file, text), say(said))
+        cli.prompt()
+        cli.wait_for("Allow execution of")
+        cli.answer("Allow once")
+
+    write_again(NEW, "written again")
+    reviews.shown("a.txt")
+    emacs.wait_for("file was removed")
+    assert not file.exists()
+    reviews.accept()
+    cli.finished("written again", file, NEW)
+
+    emacs.command("gemini-companion-auto-accept", "without review?")
+    write_again("other\n", "written twice")
+    cli.finished("written twice", file, "other\n")
+    emacs.becomes("(gemini-companion-changes-left)", 1)
+    emacs.command("gemini-companion-undo-changes")
+    wait_until_saved(file, NEW)
+    emacs.wait_until_gone("~1")
