@@ -582,21 +582,24 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
 
 (defun gemini-companion-file-state--written-before-p (edit text)
   "Return non-nil if edits before EDIT have written all U+FFFD of TEXT, in UTF-8.
-One of these edits has written TEXT; or each line of TEXT with U+FFFD is left of
-such an edit, and others have changed other lines since."
-  (let ((others (seq-filter
-                 (lambda (other)
-                   (eq 'utf-8-unix (gemini-companion-edit-texts-coding other)))
-                 (gemini-companion-edit-others-of-file edit))))
-    (or (seq-some (lambda (other)
-                    (and (gemini-companion-file-state--in-file-p other)
-                         (gemini-companion-edit-texts-same-p
-                          text (gemini-companion-edit-after other))))
-                  others)
-        (null (seq-difference
-               (gemini-companion-file-state--undecoded
-                (gemini-companion-file-state--plain-lines text))
-               (gemini-companion-file-state--undecoded-left others))))))
+For each line with U+FFFD, the last of these edits tells that still has it, or
+had it in a hunk that is undone.  After an undo, the file may have bytes again
+that a CLI cannot decode and reads as U+FFFD."
+  (let ((left (gemini-companion-file-state--undecoded text))
+        (edits (seq-filter
+                (lambda (other)
+                  (eq 'utf-8-unix (gemini-companion-edit-texts-coding other)))
+                (gemini-companion-edit-others-of-file edit))))
+    (while (and left edits)
+      (let* ((other (pop edits))
+             (undone (gemini-companion-file-state--undecoded-and-undone other))
+             (there (and (gemini-companion-file-state--in-file-p other)
+                         (gemini-companion-file-state--undecoded
+                          (gemini-companion-edit-after other)))))
+        (if (seq-intersection undone left)
+            (setq edits nil)
+          (setq left (seq-difference left there)))))
+    (null left)))
 
 (defun gemini-companion-file-state--in-file-p (edit)
   "Return non-nil if the file of EDIT has the text of EDIT.
@@ -604,33 +607,25 @@ Unsaved text of the buffer may be without it."
   (or (gemini-companion-edit-written-p edit)
       (eq 'unsaved (gemini-companion-edit-file-state edit))))
 
-(defun gemini-companion-file-state--plain-lines (text)
-  "Return the lines of TEXT without line ends and byte order mark, a list."
-  (split-string (gemini-companion-text-normalized text) "\n"))
+(defun gemini-companion-file-state--undecoded (text &optional start count)
+  "Return the lines of TEXT that have U+FFFD, a list, without their ends.
+If START and COUNT are non-nil, return only those of COUNT lines from line START
+on, a number from 1."
+  (let ((lines (split-string (gemini-companion-text-normalized text) "\n")))
+    (seq-filter (apply-partially #'string-search "\uFFFD")
+                (if start
+                    (seq-take (nthcdr (1- start) lines) count)
+                  lines))))
 
-(defun gemini-companion-file-state--undecoded (lines)
-  "Return those of LINES that have U+FFFD."
-  (seq-filter (apply-partially #'string-search "\uFFFD") lines))
-
-(defun gemini-companion-file-state--undecoded-left (edits)
-  "Return the lines with U+FFFD that EDITS of a file have written and still have.
-Where a hunk with such a line is undone, the file may have bytes again that a
-CLI cannot decode and reads as U+FFFD, so that line is omitted."
-  (let ((written nil)
-        (undone nil))
-    (dolist (edit edits)
-      (when-let* ((text (gemini-companion-edit-after edit))
-                  (lines (gemini-companion-file-state--plain-lines text)))
-        (when (gemini-companion-file-state--in-file-p edit)
-          (setq written (append (gemini-companion-file-state--undecoded lines)
-                                written)))
-        (dolist (hunk (unless (eq 'unsaved (gemini-companion-edit-file-state edit))
-                        (gemini-companion-edit-undone edit)))
-          (setq undone (append (seq-take
-                                (nthcdr (1- (gemini-companion-hunk-new hunk)) lines)
-                                (gemini-companion-hunk-new-count hunk))
-                               undone)))))
-    (seq-difference written undone)))
+(defun gemini-companion-file-state--undecoded-and-undone (edit)
+  "Return the lines with U+FFFD of the hunks of EDIT that are undone in its file."
+  (unless (eq 'unsaved (gemini-companion-edit-file-state edit))
+    (seq-mapcat (lambda (hunk)
+                  (gemini-companion-file-state--undecoded
+                   (gemini-companion-edit-after edit)
+                   (gemini-companion-hunk-new hunk)
+                   (gemini-companion-hunk-new-count hunk)))
+                (gemini-companion-edit-undone edit))))
 
 (defun gemini-companion-file-state--with-ends (before after now)
   "Return the text BEFORE a write, with the line ends that the file had.

@@ -306,6 +306,43 @@ TEXT is what it has proposed.  Visit the file a before."
           (should-not (gemini-companion-edit-known-p
                        (car (last (gemini-companion-edits))))))))))
 
+;; An undo of the second edit would have written U+FFFD over the bytes that were back.
+(ert-deftest gemini-companion-changes-know-that-bytes-are-back-where-one-hunk-is-undone ()
+  (gemini-companion-test-with-changes '(("a" "gr\374n\n2\n3\n4\n5\n6\ntwo\n"))
+    (let ((cli (append session '(:client "gemini")))
+          (first "gr\uFFFDn\n2\n3\n4\n5\n6\nzwei\n")
+          (second "gr\uFFFDn\n2\n3\n4\n5\n6\nzwei\nnew\n"))
+      (gemini-companion-server-receive 'sessions-update (list cli))
+      (let ((edit (gemini-companion-test-writes "a" first cli)))
+        (gemini-companion-undo-edit edit (car (gemini-companion-edit-hunks edit))))
+      (should (equal "gr\374n\n2\n3\n4\n5\n6\nzwei\n"
+                     (gemini-companion-text-bytes "a")))
+      (gemini-companion-test-write "a" second)
+      (gemini-companion-file-state-record cli (expand-file-name "a") first second)
+      (should-not (gemini-companion-edit-known-p
+                   (car (last (gemini-companion-edits))))))))
+
+;; An edit that the next one had removed counted as reverted; the lines of the first,
+;; which was undone before the second, counted as undone.
+(ert-deftest gemini-companion-changes-that-are-reported-after-a-look-are-recorded ()
+  (gemini-companion-test-with-changes '(("a" "gr\374n\ntwo\n"))
+    (let ((cli (append session '(:client "gemini")))
+          (zwei "gr\uFFFDn\nzwei\n")
+          (more "gr\uFFFDn\nzwei\nmore\n")
+          (last "gr\uFFFDn\nzwei\nlast\n"))
+      (gemini-companion-server-receive 'sessions-update (list cli))
+      (gemini-companion-undo-edit (gemini-companion-test-writes "a" zwei cli))
+      (gemini-companion-test-writes "a" zwei cli)
+      (pcase-dolist (`(,before . ,after) `((,zwei . ,more) (,more . ,last)))
+        (gemini-companion-test-write "a" after)
+        (gemini-companion-changes--compare-all)
+        (gemini-companion-file-state-record cli (expand-file-name "a") before after)
+        (should (gemini-companion-edit-known-p
+                 (car (last (gemini-companion-edits))))))
+      (find-file "a")
+      (gemini-companion-test-walk 'gemini-companion-undo-changes)
+      (should (equal "gr\374n\ntwo\n" (gemini-companion-text-bytes "a"))))))
+
 ;; In the visited file, the lines of the first CLI were others' then.
 (ert-deftest gemini-companion-changes-of-two-clis-that-read-a-file-differently ()
   (gemini-companion-test-with-changes '(("a" "gr\374n\ntwo\n"))
