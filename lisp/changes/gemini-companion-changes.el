@@ -782,7 +782,7 @@ buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
      ((null seen) nil)
      ((not (eq undone 'all)) (cons 'written undone))
      ((and unsaved
-           (when-let* ((saved (gemini-companion-changes-seen record nil)))
+           (when-let* ((saved (gemini-companion-changes--saved record)))
              (or (not (eq 'all (gemini-companion-changes--undone write saved)))
                  ;; A hunk that only removed lines stays undone without these lines.
                  (seq-some (apply-partially
@@ -791,6 +791,20 @@ buffer UNSAVED, or if that is nil, in the file.  Return nil if that is unknown."
                            (gemini-companion-changes--write-hunks write)))))
       (cons 'unsaved all))
      (t (cons 'reverted all)))))
+
+(defun gemini-companion-changes--saved (record)
+  "Return the `gemini-companion-changes-seen' of RECORD in its file, or nil.
+The buffer of the file has unsaved text.  What the user has decided there since
+the last write of a CLI has not changed the file, so a look at the same file
+from before that is still right."
+  (let ((written (car (gemini-companion-changes-file-previous record)))
+        (stamp (gemini-companion-watch-stamp (gemini-companion-changes-path record))))
+    (or (seq-find (lambda (seen)
+                    (pcase (gemini-companion-changes-seen-key seen)
+                      (`(nil ,version ,there)
+                       (and written (<= written version) (equal stamp there)))))
+                  (gemini-companion-changes-file-seen record))
+        (gemini-companion-changes-seen record nil))))
 
 (defun gemini-companion-changes--undone (write seen)
   "Return the hunks of the edit of WRITE, as shown, that are undone in SEEN.

@@ -835,6 +835,29 @@ and WAY to undo it is `edit' or `walk'."
         ;; What was kept is there again.
         (should (equal "caf\351\n2\n3\n\344\n" (gemini-companion-text-bytes "a")))))))
 
+;; The first edit was said to be undone in the file, too.
+(ert-deftest gemini-companion-changes-in-unsaved-text-do-not-change-what-the-file-has ()
+  (gemini-companion-test-in-changed "1\n2\n3\n4\nfive\n6\n7\n8\n9\n"
+    (gemini-companion-test-writes "a" "1\n2\n3\n4\ncinq\n6\n7\n8\n9\n" session)
+    (gemini-companion-test-writes "a" "1\n2\n3\n4\ncinq\n6\n7\n8\nneun\n" session)
+    (goto-char (point-min))
+    (search-forward "cinq")
+    (replace-match "5")
+    (cl-flet ((states ()
+                (gemini-companion-changes-update-buffer)
+                (gemini-companion-changes-update-edits (gemini-companion-edits))
+                (mapcar #'gemini-companion-edit-status (gemini-companion-edits))))
+      (let ((before (states)))
+        (should (equal '(unsaved unsaved automatic) before))
+        (gemini-companion-test-walk 'gemini-companion-undo-changes)
+        (should (equal '(unsaved unsaved unsaved) (states)))
+        (let ((last-command 'ignore))
+          (undo-boundary)
+          (undo)
+          (gemini-companion-undo-write-taken-back))
+        (should (equal before (states)))
+        (set-buffer-modified-p nil)))))
+
 ;; The newline at the end was undone, and the file had unsaved text after the error.
 (ert-deftest gemini-companion-changes-conversion-that-cannot-be-undone-changes-nothing ()
   (gemini-companion-test-with-changes '(("a" ""))
