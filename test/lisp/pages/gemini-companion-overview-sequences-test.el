@@ -17,7 +17,7 @@
 ;; - others' lines, and kept ones, that a CLI had removed, once git has brought back
 ;;   all lines beside
 ;; - all lines of a file, where a CLI could not read some lines and the user resolved a
-;;   conflict with what it has written
+;;   conflict with what it has written, or where that left no line of what it has written
 ;; - what a CLI converts, or adds, and then takes back itself, which is no change
 ;;
 ;; Each sequence has a seed: GC_SEED, or nothing, and a number from 1 to GC_SEQUENCES.
@@ -303,16 +303,19 @@ The user prefers what was unsaved."
       (unless (verify-visited-file-modtime)
         (gemini-companion-merge)
         (when (bound-and-true-p smerge-mode)
-          (let ((written (gemini-companion-sequences--bytes name)))
-            (when (string-search "\357\277\275" written)
-              (cl-callf append (gemini-companion-sequences-file-either file)
-                (gemini-companion-sequences--words written)
-                (gemini-companion-sequences-file-left file))))
           (goto-char (point-min))
           (while (re-search-forward smerge-begin-re nil t)
             (goto-char (match-beginning 0))
             (smerge-match-conflict)
             (smerge-keep-upper))
+          (let* ((written (gemini-companion-sequences--bytes name))
+                 (words (gemini-companion-sequences--words written)))
+            (when (or (string-search "\357\277\275" written)
+                      (null (seq-intersection
+                             words (gemini-companion-sequences--words
+                                    (gemini-companion-text-of-buffer)))))
+              (cl-callf append (gemini-companion-sequences-file-either file)
+                words (gemini-companion-sequences-file-left file))))
           (gemini-companion-changes-update-buffer))))))
 
 (defun gemini-companion-sequences--write (world session)
