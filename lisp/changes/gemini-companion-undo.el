@@ -734,14 +734,12 @@ FORMAT is the format of the file without HUNKS."
 
 (defun gemini-companion-undo--bytes-before (edit now)
   "Return the bytes before EDIT, to replace the text NOW of its file."
-  (if (and (eq 'unreviewed (gemini-companion-edit-decision edit))
-           (not (gemini-companion-edit-texts-removed-p edit)))
-      ;; A CLI may report plain line ends, and keeps those of the file.
-      (gemini-companion-text-fit
-       (gemini-companion-content-text (gemini-companion-edit-content edit))
-       (gemini-companion-undo--text-text now)
-       'own)
-    (gemini-companion-edit-bytes-before edit)))
+  (let ((content (gemini-companion-edit-content edit)))
+    (if (gemini-companion-content-reported content)
+        (gemini-companion-text-fit (gemini-companion-content-text content)
+                                   (gemini-companion-undo--text-text now)
+                                   'own)
+      (gemini-companion-edit-bytes-before edit))))
 
 (defun gemini-companion-undo--as-there (edit now changes)
   "Return a function to convert lines that are restored in the text NOW, or nil.

@@ -157,6 +157,22 @@ content is known if a buffer still has it."
          (gemini-companion-content-unread
           bytes (gemini-companion-edit-texts--coding-of-buffer edit)))))
 
+(defun gemini-companion-edit-texts-last-read (edit text)
+  "Return the content of the file of EDIT that its buffer still has, or nil.
+Return nil if the CLI of EDIT does not read TEXT in it."
+  (when-let* ((bytes (gemini-companion-revert-last-bytes
+                      (gemini-companion-edit-file edit)))
+              (content (gemini-companion-edit-texts-content edit bytes text)))
+    ;; Programs differ in how many U+FFFD stand for the bytes of a character.
+    (cl-flet ((read (text)
+                (replace-regexp-in-string "\uFFFD+" "\uFFFD" text)))
+      (and (<= (length bytes) gemini-companion-edit-texts--most-bytes)
+           (gemini-companion-edit-texts-same-p
+            (read text)
+            (read (gemini-companion-coding-sendable
+                   (gemini-companion-content-text content))))
+           content))))
+
 (defun gemini-companion-edit-texts-set-removed (edit content)
   "Record that the file of EDIT had CONTENT until it was removed."
   (cl-pushnew 'removed (gemini-companion-edit-remarks edit))

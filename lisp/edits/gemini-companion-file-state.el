@@ -561,24 +561,35 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
                 :id (gensym) :session session :file file
                 :decision 'unreviewed :proposed after :after after))
          (bytes (gemini-companion-edit-texts-bytes edit))
-         (now (gemini-companion-edit-texts-content edit bytes after))
-         (removed (and (null before) (gemini-companion-edit-texts-removed edit))))
-    (cond (removed
-           (gemini-companion-edit-texts-set-removed edit removed))
-          ((null before)
+         (now (gemini-companion-edit-texts-content edit bytes after)))
+    (cond (before
            (setf (gemini-companion-edit-content edit)
-                 (gemini-companion-content-with now 'none)))
+                 (gemini-companion-file-state--reported-content edit now before after)))
+          ((gemini-companion-edit-texts-removed edit)
+           (gemini-companion-edit-texts-set-removed
+            edit (gemini-companion-edit-texts-removed edit)))
           (t
            (setf (gemini-companion-edit-content edit)
-                 (gemini-companion-content-encoded
+                 (gemini-companion-content-with now 'none))))
+    (gemini-companion-edit-add edit)
+    edit))
+
+(defun gemini-companion-file-state--reported-content (edit now before after)
+  "Return the content of the file of EDIT before the write that a CLI reports.
+NOW is its content after that.  For BEFORE and AFTER, see
+`gemini-companion-file-state-record'.  Where BEFORE has characters that the CLI
+could not read, only a buffer that has not read the file since knows the bytes."
+  (let ((content (gemini-companion-content-encoded
                   now
-                  (if bytes
+                  (if (gemini-companion-content-bytes-p now)
                       (gemini-companion-file-state--with-ends
                        before after (gemini-companion-content-text now))
                     before)
-                  (gemini-companion-file-state--written-before-p edit before)))))
-    (gemini-companion-edit-add edit)
-    edit))
+                  (gemini-companion-file-state--written-before-p edit before))))
+    (setf (gemini-companion-content-reported content) t)
+    (or (and (not (gemini-companion-content-known-p content))
+             (gemini-companion-edit-texts-last-read edit before))
+        content)))
 
 (defun gemini-companion-file-state--written-before-p (edit text)
   "Return non-nil if edits before EDIT have written all U+FFFD of TEXT, in UTF-8.

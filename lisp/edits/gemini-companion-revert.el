@@ -420,7 +420,8 @@ Return nil if its coding system does not have all of the characters."
                                (_ 'unix)))
                    own))
          (bytes (encode-coding-string text coding)))
-    (and (equal text (decode-coding-string bytes coding))
+    ;; Emacs decodes raw bytes into a unibyte string.
+    (and (equal text (string-to-multibyte (decode-coding-string bytes coding)))
          bytes)))
 
 (defun gemini-companion-revert-last-bytes (file)

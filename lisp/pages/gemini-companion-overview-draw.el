@@ -194,6 +194,7 @@ RIGHT is at the right edge."
       "")
      ((not (gemini-companion-text-attributes (gemini-companion-overview-row-path row)))
       "")
+     ((not (gemini-companion-edit-known-p edit)) "not recorded")
      ((gemini-companion-overview-row-empty-p row) "empty")
      ((gemini-companion-overview-row-record row) "reviewed")
      (t ""))))
@@ -588,6 +589,9 @@ omitted."
      ((and words (null (seq-difference words '("undone" "deleted"))))
       (gemini-companion-overview-draw--shadow "undone"))
      ((not (eq 'marks gemini-companion-after-write)) "")
+     ;; Nobody has reviewed that.
+     ((member "not recorded" words)
+      (propertize "not recorded" 'face 'gemini-companion-file-remark))
      ((and files (null words))
       (gemini-companion-overview-draw--shadow
        (gemini-companion-overview-draw--newer-turn

@@ -26,8 +26,9 @@ BYTES is a unibyte string; `none' if there is no file; `unknown' if its bytes
 cannot be kept; or nil while the file has not been read.  CODING is the coding
 system, with plain line ends, in which the CLI reads and writes the file.
 SHOWN-IN is the one of displayed lines that the CLI cannot read, since they are
-not UTF-8, or nil if there are no such lines."
-  (bytes nil) (coding 'utf-8-unix) (shown-in nil))
+not UTF-8, or nil if there are no such lines.  REPORTED is non-nil if the CLI has
+reported the text: it may have plain line ends where the file had others."
+  (bytes nil) (coding 'utf-8-unix) (shown-in nil) (reported nil))
 
 (defun gemini-companion-content-unread (bytes coding)
   "Return the content of a file that had BYTES, which no CLI has read.
@@ -68,7 +69,8 @@ LINES is a vector of strings with newlines."
   "Return the content of a file that has BYTES and is read as CONTENT is.
 For BYTES, see `gemini-companion-content'."
   (let ((copy (gemini-companion-content--copy content)))
-    (setf (gemini-companion-content-bytes copy) bytes)
+    (setf (gemini-companion-content-bytes copy) bytes
+          (gemini-companion-content-reported copy) nil)
     copy))
 
 (defun gemini-companion-content-text (content)
