@@ -4,11 +4,12 @@
 from pathlib import Path
 
 import pytest
-from harness.emacs import Emacs
+from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini
-from harness.model import call, read_file, say, write_file
+from harness.model import call, read_file, replace, say, write_file
 from harness.wait import wait_until_saved
 from harness.world import World
+from test_rules import linked
 from test_turn_page import asks_again
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
@@ -117,3 +118,21 @@ def test_file_that_the_cli_removed_and_wrote_again_gets_its_text_back(
     emacs.command("gemini-companion-undo-changes")
     wait_until_saved(file, NEW)
     emacs.wait_until_gone("~1")
+
+
+def test_bytes_that_a_linked_cli_could_not_read_are_restored(world: World) -> None:
+    latin = "grün\ntwo\n".encode("latin-1")
+    file, other = world.file("latin.txt", latin), world.file("other.txt", latin)
+    emacs, _, cli = linked(world, "auto_edit", "")
+    emacs.eval(f"(progn (find-file {lisp(file)}) nil)")
+    cli.is_free(replace(file, "two", "zwei"))
+    assert file.read_text() == "gr\ufffdn\nzwei\n"
+    emacs.holds("(gemini-companion-changes-left)")
+    emacs.command("gemini-companion-undo-changes")
+    emacs.becomes("(gemini-companion-changes-left)", None)
+    assert file.read_bytes() == latin
+
+    # No buffer visits it.
+    cli.is_free(replace(other, "two", "zwei"))
+    emacs.command("gemini-companion-list")
+    emacs.wait_for_match("other.txt.* not recorded")
