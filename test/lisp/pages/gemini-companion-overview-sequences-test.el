@@ -268,7 +268,8 @@ NAME may be that of a symbolic link.  For HOW, see
          (before (gemini-companion-sequences--bytes name))
          (coding (gemini-companion-sequences--coding bytes))
          (decode (lambda (bytes)
-                   (and bytes (decode-coding-string bytes coding))))
+                   (and bytes (gemini-companion-coding-sendable
+                               (decode-coding-string bytes coding)))))
          (after (funcall decode bytes)))
     (if (eq how 'proposal)
         (progn
@@ -278,7 +279,10 @@ NAME may be that of a symbolic link.  For HOW, see
            name (gemini-companion-text-normalized after) session))
       (gemini-companion-test-write path bytes)
       ;; Auto Revert may be first; it does not revert a buffer whose file is missing.
-      (when (and before (= 0 (random 2)))
+      ;; Only the buffer still has what a CLI could not read.
+      (when (and before
+                 (eq coding (gemini-companion-sequences--coding before))
+                 (= 0 (random 2)))
         (gemini-companion-revert-now path))
       (let ((plain (if (eq how 'plain) #'gemini-companion-text-normalized #'identity)))
         (gemini-companion-file-state-record
@@ -286,10 +290,13 @@ NAME may be that of a symbolic link.  For HOW, see
          (funcall plain after)))
       (gemini-companion-revert-now path))))
 
-(defun gemini-companion-sequences--how (bytes)
-  "Return by chance how Emacs knows of a write by a CLI to a file with BYTES.
+(defun gemini-companion-sequences--how (name bytes)
+  "Return by chance how Emacs knows of a write by a CLI to NAME with BYTES.
 It is by a `proposal', or a report, `plain' with plain line ends, or `own'."
-  (if (and bytes (eq 'iso-latin-1-unix (gemini-companion-sequences--coding bytes)))
+  (if (and bytes
+           (eq 'iso-latin-1-unix (gemini-companion-sequences--coding bytes))
+           (let ((buffer (find-buffer-visiting name)))
+             (or (null buffer) (buffer-modified-p buffer))))
       'proposal
     (seq-random-elt '(proposal plain own))))
 
@@ -324,7 +331,7 @@ The user prefers what was unsaved."
          (file (and (not (= 0 (random 10))) (seq-random-elt files)))
          (name (and file (gemini-companion-sequences-file-name file)))
          (bytes (and file (gemini-companion-sequences--bytes name)))
-         (how (gemini-companion-sequences--how bytes)))
+         (how (gemini-companion-sequences--how name bytes)))
     (cond
      ((null bytes)
       (unless file
@@ -373,7 +380,7 @@ The user prefers what was unsaved."
       (gemini-companion-sequences--cli-writes
        name session
        (gemini-companion-sequences--new-file world)
-       (gemini-companion-sequences--how nil)))
+       (gemini-companion-sequences--how name nil)))
     name))
 
 (defun gemini-companion-sequences--prompt (world session)
