@@ -118,6 +118,7 @@ def test_file_that_the_cli_removed_and_wrote_again_gets_its_text_back(
     emacs.command("gemini-companion-undo-changes")
     wait_until_saved(file, NEW)
     emacs.wait_until_gone("~1")
+    asks_again(emacs)
 
 
 def test_bytes_that_a_linked_cli_could_not_read_are_restored(world: World) -> None:
