@@ -427,10 +427,12 @@ Return nil if its coding system does not have all of the characters."
 (defun gemini-companion-revert-last-bytes (file)
   "Return the bytes that FILE had when its buffer last read or saved it.
 Return nil if no buffer visits FILE, if there was no file then, or if the buffer
-has read the file as it is now."
+has read the file as it is now, or displays the file in another form, such as a
+decrypted text."
   (when-let* ((buffer (gemini-companion-names-buffer file)))
     (with-current-buffer buffer
       (when-let* (((equal buffer-file-name (gemini-companion-names-file)))
+                  ((gemini-companion-revert--plain-p buffer-file-name))
                   ;; Without a file, this is a number.
                   ((consp (visited-file-modtime)))
                   ((not (verify-visited-file-modtime)))
