@@ -15,7 +15,7 @@
 ;;   where Emacs has neither a buffer nor a record of the file
 ;; - lines that were kept, in an edit that was then undone as a whole
 ;; - others' lines, and kept ones, that a CLI had removed, once git has brought back
-;;   all lines beside
+;;   all lines beside, or the line as it was before it was formatted
 ;; - all lines of a file, where a CLI could not read some lines and the user resolved a
 ;;   conflict with what it has written, or where that left no line of what it has written
 ;; - what a CLI converts, or adds, and then takes back itself, which is no change
@@ -31,7 +31,7 @@
   "What is known of all files.
 NUMBER is that of the last line, SESSIONS are the CLIs, FILES are
 `gemini-companion-sequences-file's, REMOVED are the words of the lines that a
-CLI has removed at any time, and LOG is what was done, the last one first."
+CLI has removed at any time, also with \" x\" if that was behind, and LOG is what was done, the last one first."
   (number 0) sessions files removed log)
 
 (cl-defstruct (gemini-companion-sequences-file (:copier nil))
@@ -227,8 +227,11 @@ is non-nil, it may convert the file."
                (nthcdr i lines)))
              (count (min (random 3) (length may-remove))))
         (dolist (line (seq-take (nthcdr i lines) count))
-          (push (car (gemini-companion-sequences--words line))
-                (gemini-companion-sequences-world-removed world)))
+          (let ((word (car (gemini-companion-sequences--words line))))
+            (push word (gemini-companion-sequences-world-removed world))
+            (when (string-match-p " x[\r\n]*\\'" line)
+              (push (concat word " x")
+                    (gemini-companion-sequences-world-removed world)))))
         (setq lines (append (seq-take lines i)
                             ;; What only removes lines of a CLI is nothing to undo.
                             (unless (and (= 0 (random 4))
@@ -560,7 +563,11 @@ The first words of lines stay."
                           (seq-difference
                            (gemini-companion-sequences-file-left file)
                            (gemini-companion-sequences--words
-                            (gemini-companion-sequences-file-first file)))))
+                            (gemini-companion-sequences-file-first file))))
+        ;; So can it bring back a line as it was formatted, beside that line.
+        (mapcar (apply-partially #'string-remove-suffix " x")
+                (seq-filter (apply-partially #'string-suffix-p " x")
+                            (gemini-companion-sequences-world-removed world))))
       (setf (gemini-companion-sequences-file-left file)
             (gemini-companion-sequences--words
              (gemini-companion-sequences-file-first file)))
