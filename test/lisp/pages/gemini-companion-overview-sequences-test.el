@@ -31,7 +31,8 @@
   "What is known of all files.
 NUMBER is that of the last line, SESSIONS are the CLIs, FILES are
 `gemini-companion-sequences-file's, REMOVED are the words of the lines that a
-CLI has removed at any time, also with \" x\" if that was behind, and LOG is what was done, the last one first."
+CLI has removed at any time, also with \" x\" if that was behind, and LOG is
+what was done, the last one first."
   (number 0) sessions files removed log)
 
 (cl-defstruct (gemini-companion-sequences-file (:copier nil))
