@@ -81,6 +81,12 @@ The hooks of the user for Ediff do not run."
     ;; Windows display the first buffers in the buffer list.
     (bury-buffer ediff-registry-buffer)))
 
+(defun gemini-companion-ediff--title-of-original ()
+  "Return the header line of the current buffer, the text before an edit."
+  (if (gemini-companion-edit-texts-removed-p gemini-companion-edit-here)
+      "File before it was removed"
+    "File on disk"))
+
 (defun gemini-companion-ediff--start (view original proposal)
   "Start the session of VIEW, with the buffers ORIGINAL and PROPOSAL.
 Do so in ORIGINAL: in another buffer, `let' might bind its local values of the
@@ -98,7 +104,8 @@ variables of Ediff instead of the default values."
                  (mapc #'gemini-companion-ediff--set-up-text
                        (list original proposal))
                  (with-current-buffer original
-                   (setq header-line-format " File on disk"))
+                   (setq header-line-format
+                         '(" " (:eval (gemini-companion-ediff--title-of-original)))))
                  (with-current-buffer proposal
                    (gemini-companion-header-set)))))
         (ediff-prepare-buffer-hook nil)
