@@ -214,6 +214,7 @@ Return nil also if all of its changes were reviewed."
   "Record what EDIT has written, if that is the EVENT, and update its changes."
   (when (eq event 'written)
     (gemini-companion-garbage-later
+      (gemini-companion-changes--correct-removed edit)
       (gemini-companion-changes--record edit)
       (when-let* ((record (gemini-companion-changes--find edit)))
         (gemini-companion-changes-update record)))))
@@ -244,7 +245,7 @@ A CLI may report a write that Emacs has already found in the file."
                      (gemini-companion-changes--make
                       (gemini-companion-edit-true-name edit) edit)))
          (write (gemini-companion-changes--write-of record edit))
-         (before (gemini-companion-changes--before record edit)))
+         (before (gemini-companion-changes--before edit)))
     (unless (or (null before)
                 (and write (equal (gemini-companion-edit-after edit)
                                   (gemini-companion-changes--write-after write))))
@@ -441,23 +442,26 @@ files take more than %d MB"
                       (gemini-companion-changes-file-edit other))
                      (/ gemini-companion-changes--most-bytes 1024 1024))))))))
 
-(defun gemini-companion-changes--before (record edit)
-  "Return the text that the file of EDIT had, or nil if it was not recorded.
-Before that, correct the content before EDIT: a file that is in RECORD, was
-removed and is written again, is not new.  But a new file that the user has
-undone is."
+(defun gemini-companion-changes--before (edit)
+  "Return the text that the file of EDIT had, or nil if it was not recorded."
+  (cond ((gemini-companion-edit-new-p edit) "")
+        ((gemini-companion-edit-known-p edit)
+         (gemini-companion-content-text-shown
+          (gemini-companion-edit-content edit)))))
+
+(defun gemini-companion-changes--correct-removed (edit)
+  "Correct the content before EDIT if its file was removed and written again.
+A file with a record is not new then, unless it was new, and the user has undone
+it."
   (when-let* (((gemini-companion-edit-new-p edit))
+              (record (gemini-companion-changes--find edit))
               (weave (gemini-companion-changes-file-weave record))
               ((not (and (gemini-companion-changes-file-new record)
                          (seq-empty-p (gemini-companion-weave-text weave)))))
               ((null (gemini-companion-changes--write-of record edit)))
               (last (gemini-companion-changes--last record edit)))
     (gemini-companion-edit-texts-set-removed
-     edit (gemini-companion-content-of-lines (car last) (cdr last))))
-  (cond ((gemini-companion-edit-new-p edit) "")
-        ((gemini-companion-edit-known-p edit)
-         (gemini-companion-content-text-shown
-          (gemini-companion-edit-content edit)))))
+     edit (gemini-companion-content-of-lines (car last) (cdr last)))))
 
 (defun gemini-companion-changes--last (record edit)
   "Return the last known lines of the file of RECORD before EDIT, with the format.

@@ -168,7 +168,7 @@ Return nil also if the file is not to be written."
   (when-let* ((file (gemini-companion-undo--file))
               (bytes (ignore-error file-error
                        (gemini-companion-text-bytes file)))
-              ((equal bytes (gemini-companion-revert-encoded (gemini-companion-text-of-buffer)))))
+              ((equal bytes (gemini-companion-revert-encoded))))
     bytes))
 
 (defun gemini-companion-undo--saved-bytes ()
@@ -182,7 +182,7 @@ Return nil if the buffer has unsaved text, or the file is not to be written."
 Return the bytes that were written, or nil if that is impossible; the buffer has
 unsaved text then."
   (when-let* ((file (gemini-companion-undo--file))
-              (bytes (gemini-companion-revert-encoded (gemini-companion-text-of-buffer))))
+              (bytes (gemini-companion-revert-encoded)))
     (condition-case nil
         (progn
           (gemini-companion-watch-writing file
@@ -254,7 +254,7 @@ before the undo, and the file still has the bytes that the undo has written."
   (when-let* ((file (gemini-companion-undo--file))
               (old (ignore-error file-error
                      (gemini-companion-text-bytes file)))
-              (bytes (gemini-companion-revert-encoded (gemini-companion-text-of-buffer))))
+              (bytes (gemini-companion-revert-encoded)))
     (when (equal to (secure-hash 'sha1 bytes))
       (unless (and (equal from (secure-hash 'sha1 old))
                    (gemini-companion-undo--save old))

@@ -147,27 +147,31 @@ It is read as before EDIT; see `gemini-companion-content'."
   (when-let* ((now (gemini-companion-edit-texts-now edit)))
     (gemini-companion-content-bytes now)))
 
+(defun gemini-companion-edit-texts--last-bytes (edit)
+  "Return the bytes of the file of EDIT that its buffer still has, or nil.
+Return nil also if they cannot be kept."
+  (when-let* ((bytes (gemini-companion-revert-last-bytes
+                      (gemini-companion-edit-file edit))))
+    (and (<= (length bytes) gemini-companion-edit-texts--most-bytes)
+         bytes)))
+
 (defun gemini-companion-edit-texts-removed (edit)
   "Return the content that the file of EDIT had until it was removed, or nil.
 A CLI may remove a file by a command, and then write it again.  The previous
 content is known if a buffer still has it."
-  (when-let* ((bytes (gemini-companion-revert-last-bytes
-                      (gemini-companion-edit-file edit))))
-    (and (<= (length bytes) gemini-companion-edit-texts--most-bytes)
-         (gemini-companion-content-unread
-          bytes (gemini-companion-edit-texts--coding-of-buffer edit)))))
+  (when-let* ((bytes (gemini-companion-edit-texts--last-bytes edit)))
+    (gemini-companion-content-unread
+     bytes (gemini-companion-edit-texts--coding-of-buffer edit))))
 
 (defun gemini-companion-edit-texts-last-read (edit text)
   "Return the content of the file of EDIT that its buffer still has, or nil.
 Return nil if the CLI of EDIT does not read TEXT in it."
-  (when-let* ((bytes (gemini-companion-revert-last-bytes
-                      (gemini-companion-edit-file edit)))
+  (when-let* ((bytes (gemini-companion-edit-texts--last-bytes edit))
               (content (gemini-companion-edit-texts-content edit bytes text)))
     ;; Programs differ in how many U+FFFD stand for the bytes of a character.
     (cl-flet ((read (text)
                 (replace-regexp-in-string "\uFFFD+" "\uFFFD" text)))
-      (and (<= (length bytes) gemini-companion-edit-texts--most-bytes)
-           (gemini-companion-edit-texts-same-p
+      (and (gemini-companion-edit-texts-same-p
             (read text)
             (read (gemini-companion-coding-sendable
                    (gemini-companion-content-text content))))

@@ -561,13 +561,13 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
                 :id (gensym) :session session :file file
                 :decision 'unreviewed :proposed after :after after))
          (bytes (gemini-companion-edit-texts-bytes edit))
-         (now (gemini-companion-edit-texts-content edit bytes after)))
+         (now (gemini-companion-edit-texts-content edit bytes after))
+         (removed (and (null before) (gemini-companion-edit-texts-removed edit))))
     (cond (before
            (setf (gemini-companion-edit-content edit)
                  (gemini-companion-file-state--reported-content edit now before after)))
-          ((gemini-companion-edit-texts-removed edit)
-           (gemini-companion-edit-texts-set-removed
-            edit (gemini-companion-edit-texts-removed edit)))
+          (removed
+           (gemini-companion-edit-texts-set-removed edit removed))
           (t
            (setf (gemini-companion-edit-content edit)
                  (gemini-companion-content-with now 'none))))

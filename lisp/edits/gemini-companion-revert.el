@@ -409,10 +409,12 @@ The user chooses it by \\[set-buffer-file-coding-system]."
    (gemini-companion-text-of-buffer buffer)
    (buffer-local-value 'buffer-file-coding-system buffer)))
 
-(defun gemini-companion-revert-encoded (text)
+(defun gemini-companion-revert-encoded (&optional text)
   "Return the bytes that saving the current buffer with TEXT would write.
-Return nil if its coding system does not have all of the characters."
-  (let* ((own (or buffer-file-coding-system 'undecided))
+TEXT defaults to the text of the buffer.  Return nil if its coding system does
+not have all of the characters."
+  (let* ((text (or text (gemini-companion-text-of-buffer)))
+         (own (or buffer-file-coding-system 'undecided))
          (coding (if (memq (coding-system-type own) '(undecided))
                      (coding-system-change-eol-conversion
                       'utf-8 (pcase (coding-system-eol-type own)
