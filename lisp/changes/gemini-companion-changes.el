@@ -204,9 +204,9 @@ Return nil also if all of its changes were reviewed."
            buffer))))
 
 (defun gemini-companion-changes-path (record)
-  "Return the name of the file of RECORD: as its CLI sent it, or the new one."
+  "Return the name of the file of RECORD: that of its last edit, or the new one."
   (or (gemini-companion-changes-file-path record)
-      (gemini-companion-edit-file (gemini-companion-changes-file-edit record))))
+      (gemini-companion-edit-path (gemini-companion-changes-file-edit record))))
 
 ;;;; Writes
 

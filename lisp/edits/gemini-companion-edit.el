@@ -299,10 +299,22 @@ While that is unknown, assume it for an accepted edit."
     ('nil (gemini-companion-edit-accepted-p edit))
     (state (eq state 'written))))
 
+(defun gemini-companion-edit-path (edit)
+  "Return the file of EDIT, under the name that its CLI sent.
+If EDIT has ended, and symbolic links in that name lead elsewhere now, return
+the true name of the file that EDIT was for."
+  (let ((file (gemini-companion-edit-file edit))
+        (true-name (gemini-companion-edit-true-name edit)))
+    (if (or (equal file true-name)
+            (gemini-companion-edit-open-p edit)
+            (equal true-name (gemini-companion-text-true-name file)))
+        file
+      true-name)))
+
 (defun gemini-companion-edit-name (edit &optional plain)
   "Return the name of the file of EDIT for the user.
 With PLAIN non-nil, without warnings; see `gemini-companion-label-file'."
-  (gemini-companion-label-file (gemini-companion-edit-file edit)
+  (gemini-companion-label-file (gemini-companion-edit-path edit)
                                (gemini-companion-edit-session edit)
                                plain))
 

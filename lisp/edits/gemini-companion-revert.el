@@ -260,6 +260,10 @@ file.  Return the changed lines."
       (set-buffer-modified-p t))
     (prog1 (gemini-companion-replace-text
             (gemini-companion-revert--content-text content))
+      ;; A symbolic link may lead to another file now, whose text this is.
+      (when local
+        (setq buffer-file-truename
+              (abbreviate-file-name (file-truename buffer-file-name))))
       ;; Before the update of the mode line, which displays the coding system.
       (setq buffer-file-coding-system
             (gemini-companion-revert--content-coding content))
