@@ -152,7 +152,8 @@ KIND is `kept', `unkept', `undone' or `deleted', if the file was deleted; or
 `excluded' or `restored', for a hunk of a proposal.  RECORD is nil for an edit
 without a record, and for a proposal.  DETAILS are a plist: `:file', the file
 that was written or deleted, its bytes `:before' and `:after', its `:modes',
-the `:edit' if that was undone or is the proposal, and the `:hunk' of that."
+the `:texts' of its buffer before and after, a cons, the `:edit' if that was
+undone or is the proposal, and the `:hunk' of that."
   (apply #'run-hook-with-args 'gemini-companion-changes-decided-functions
          kind record hunks details))
 

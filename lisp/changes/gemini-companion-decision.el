@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; In the buffer of a file, the undo of Emacs takes back what the user kept and undid
-;; there.  A decision is what one command in another buffer, such as the overview, has
-;; kept, undone, deleted or excluded, in one file or several.  This file records
+;; there.  A decision is what one command of the overview or the walk has kept, undone,
+;; deleted or excluded, in one file or several, visited or not.  This file records
 ;; decisions, with their hunks and the bytes of the files, so that they can be taken
 ;; back and redone, the last one first, whether the files are visited or not.  The
 ;; bytes take at most 16 MB; then the oldest decisions are forgotten.
@@ -145,7 +145,7 @@ LABEL is a text about it for the user, such as \"acceptance of notes.md\"."
 (defun gemini-companion-decision--size (decision)
   "Return about how many bytes of memory DECISION takes."
   (cl-loop for step in (gemini-companion-decision-steps decision)
-           sum (+ 500 (cl-loop for value in step
+           sum (+ 500 (cl-loop for value in (flatten-tree step)
                                when (stringp value)
                                sum (string-bytes value)))))
 
@@ -163,13 +163,42 @@ keeps and undos take more than %d MB"
 
 ;;;; Taking back, and redoing
 
+(defun gemini-companion-decision-last ()
+  "Return the last `gemini-companion-decision' that can be taken back, or nil."
+  (car gemini-companion-decision--done))
+
+(defun gemini-companion-decision-take-back ()
+  "Take back the last decision, as `gemini-companion-decision-undo' does.
+Return a cons of a decision, with the steps that were taken back, or nil if
+there are none; and of a text about them for the user."
+  (let ((decision (or (pop gemini-companion-decision--done)
+                      (user-error "No keep or undo to take back")))
+        (ended nil))
+    ;; Repeating the command takes back the decision before the answer.
+    (unless (gemini-companion-decision-steps decision)
+      (user-error "The %s was sent and cannot be taken back"
+                  (gemini-companion-decision-label decision)))
+    (unwind-protect
+        (pcase-let ((`(,taken ,left ,text)
+                     (gemini-companion-decision--take decision t)))
+          (setq ended t)
+          (when taken
+            (push taken gemini-companion-decision--taken-back))
+          (when left
+            (push left gemini-companion-decision--done))
+          (cons taken text))
+      ;; The user has quit.
+      (unless ended
+        (push decision gemini-companion-decision--done)))))
+
 (defun gemini-companion-decision--take (decision back)
-  "Take DECISION back if BACK is non-nil, else redo it, and report that.
-Return two decisions: one with the steps that were taken back or redone, and
-one with the steps that are left if the user has stopped in between.  A
-decision without steps is nil.  If the user objects to a step, the other steps
-are done anyway.  If DECISION is whole, either all steps are done, or none is,
-and that is an error, unless a file is missing."
+  "Take DECISION back if BACK is non-nil, else redo it.
+Return a list of two decisions and a text about them for the user: one with the
+steps that were taken back or redone, and one with the steps that are left if
+the user has stopped in between.  A decision without steps is nil.  If the user
+objects to a step, the other steps are done anyway.  If DECISION is whole,
+either all steps are done, or none is, and that is an error, unless a file is
+missing."
   (let* ((label (gemini-companion-decision-label decision))
          (whole (gemini-companion-decision-whole decision))
          (steps (gemini-companion-decision-steps decision))
@@ -201,20 +230,22 @@ and that is an error, unless a file is missing."
                              (funcall take step)
                            (user-error
                             (push (error-message-string problem) problems))))))))
-    (message "%s: %s%s%s%s"
-             (if back "Taken back" "Redone")
-             (cond ((null done) "nothing")
-                   (left (format "%d of %d files of %s" (length done) (length steps)
-                                 label))
-                   (t label))
-             (if (< 0 skipped)
-                 (format (ngettext "; %d was already so" "; %d were already so" skipped)
-                         skipped)
-               "")
-             (mapconcat (apply-partially #'concat "; ") (nreverse problems) "")
-             (if left "; stopped" ""))
     ;; The last step that was taken back is the first one to be redone.
-    (list (funcall of done (not back)) (funcall of left back))))
+    (list (funcall of done (not back))
+          (funcall of left back)
+          (format "%s: %s%s%s%s"
+                  (if back "Taken back" "Redone")
+                  (cond ((null done) "nothing")
+                        (left (format "%d of %d files of %s" (length done)
+                                      (length steps) label))
+                        (t label))
+                  (if (< 0 skipped)
+                      (format (ngettext "; %d was already so" "; %d were already so"
+                                        skipped)
+                              skipped)
+                    "")
+                  (mapconcat (apply-partially #'concat "; ") (nreverse problems) "")
+                  (if left "; stopped" "")))))
 
 (defun gemini-companion-decision--edit (step)
   "Return the edit of the file of STEP."
@@ -248,10 +279,10 @@ non-nil, redo them."
                 (error-message-string problem))))
 
 (cl-defun gemini-companion-decision--step
-    (back kind record hunks &key edit hunk file before after modes)
+    (back kind record hunks &key edit hunk file before after texts modes)
   "Take a step back if BACK, else redo it; return nil if nothing changes.
-KIND, RECORD, HUNKS, EDIT, HUNK, FILE, BEFORE, AFTER and MODES are the arguments
-of `gemini-companion-changes-decided'."
+KIND, RECORD, HUNKS, EDIT, HUNK, FILE, BEFORE, AFTER, TEXTS and MODES are the
+arguments of `gemini-companion-changes-decided'."
   (pcase kind
     ((or 'excluded 'restored)
      (gemini-companion-decision--set-excluded edit hunk
@@ -274,7 +305,11 @@ of `gemini-companion-changes-decided'."
                                        (if back before after) back))
     (_ (gemini-companion-undo-turn record hunks (not back)
                                    (if back after before)
-                                   (if back before after)))))
+                                   (if back before after)
+                                   (and texts
+                                        (if back
+                                            (cons (cdr texts) (car texts))
+                                          texts))))))
 
 (defun gemini-companion-decision--set-kept (record hunks kept)
   "Record that HUNKS of RECORD are KEPT, or not; return nil if they already are."
@@ -336,28 +371,12 @@ If BACK is non-nil, EDIT is in the file after that."
 
 ;;;###autoload
 (defun gemini-companion-decision-undo ()
-  "Take back the last keep, undo or exclusion outside of the file's buffer.
+  "Take back the last keep, undo or exclusion of the overview or the walk.
 The files may be visited or not; a new file that was deleted is restored.  What
 was already taken back in the file is skipped.  If lines have changed since,
 both are shown, and you are asked.  \\[keyboard-quit] stops between two files."
   (interactive)
-  (let ((decision (or (pop gemini-companion-decision--done)
-                      (user-error "No keep or undo to take back")))
-        (ended nil))
-    ;; Repeating the command takes back the decision before the answer.
-    (unless (gemini-companion-decision-steps decision)
-      (user-error "The %s was sent and cannot be taken back"
-                  (gemini-companion-decision-label decision)))
-    (unwind-protect
-        (pcase-let ((`(,taken ,left) (gemini-companion-decision--take decision t)))
-          (setq ended t)
-          (when taken
-            (push taken gemini-companion-decision--taken-back))
-          (when left
-            (push left gemini-companion-decision--done)))
-      ;; The user has quit.
-      (unless ended
-        (push decision gemini-companion-decision--done)))))
+  (message "%s" (cdr (gemini-companion-decision-take-back))))
 
 ;;;###autoload
 (defun gemini-companion-decision-redo ()
@@ -368,12 +387,14 @@ both are shown, and you are asked.  \\[keyboard-quit] stops between two files."
                       (user-error "No keep or undo to redo")))
         (ended nil))
     (unwind-protect
-        (pcase-let ((`(,redone ,left) (gemini-companion-decision--take decision nil)))
+        (pcase-let ((`(,redone ,left ,text)
+                     (gemini-companion-decision--take decision nil)))
           (setq ended t)
           (when redone
             (gemini-companion-decision--push redone))
           (when left
-            (push left gemini-companion-decision--taken-back)))
+            (push left gemini-companion-decision--taken-back))
+          (message "%s" text))
       (unless ended
         (push decision gemini-companion-decision--taken-back)))))
 

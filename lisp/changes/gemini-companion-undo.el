@@ -283,7 +283,7 @@ conversion is impossible, signal an error after undoing the rest."
         (hunks (seq-mapcat #'gemini-companion-weave-change-hunks changes))
         (lines (gemini-companion-lines-split
                 (gemini-companion-revert-text (current-buffer)))))
-    (pcase-let ((`(,why ,old ,new)
+    (pcase-let ((`(,why ,texts ,old ,new)
                  (gemini-companion-undo--change
                   record hunks t changes
                   (gemini-companion-undo--format-without seen hunks)
@@ -292,7 +292,8 @@ conversion is impossible, signal an error after undoing the rest."
       (run-hook-with-args 'gemini-companion-changes-undo-functions record changes
                           lines)
       (gemini-companion-changes-set-undone record hunks seen)
-      (gemini-companion-changes-decided 'undone record hunks :before old :after new)
+      (gemini-companion-changes-decided 'undone record hunks
+                                        :before old :after new :texts texts)
       (when why
         (user-error "%s %s"
                     (gemini-companion-edit-name
@@ -345,13 +346,14 @@ convert the file, to read or write it by a handler, or to ask."
 
 (defun gemini-companion-undo--change (record hunks undone changes format converts save)
   "Make CHANGES in the current buffer, which undo HUNKS of RECORD.
-If UNDONE is nil, CHANGES restore HUNKS.  FORMAT is the format of the file
-after that; CONVERTS is non-nil if it differs from the current format.  If SAVE
-is non-nil, and the buffer has no unsaved text, write the file.  An undo of
-Emacs takes all of this back.  Return a list: why the file cannot be converted,
-a phrase, or nil; and if it was written, its bytes before and after.  If CHANGES
-only convert the file, and that is impossible, signal an error and change
-nothing."
+If UNDONE is nil, CHANGES restore HUNKS; CHANGES may be a text for the whole
+buffer instead.  FORMAT is the format of the file after that; CONVERTS is
+non-nil if it differs from the current format.  If SAVE is non-nil, and the
+buffer has no unsaved text, write the file.  An undo of Emacs takes all of this
+back.  Return a list: why the file cannot be converted, a phrase, or nil; a cons
+of the texts before and after, if nothing was converted; and if the file was
+written, its bytes before and after.  If CHANGES only convert the file, and that
+is impossible, signal an error and change nothing."
   (gemini-companion-revert-lock)
   (undo-boundary)
   (let ((group (prepare-change-group))
@@ -361,8 +363,10 @@ nothing."
         (new nil))
     (activate-change-group group)
     (gemini-companion-revert-replace-text
-     (gemini-companion-changes-with-end
-      (gemini-companion-lines-undo-in-text changes text) text format))
+     (if (stringp changes)
+         changes
+       (gemini-companion-changes-with-end
+        (gemini-companion-lines-undo-in-text changes text) text format)))
     (when (and converts
                (setq why (gemini-companion-format-convert-buffer format))
                (seq-every-p #'gemini-companion-changes-conversion changes))
@@ -377,16 +381,20 @@ nothing."
     ;; A single undo takes back the text and the decision.
     (undo-amalgamate-change-group group)
     (undo-boundary)
-    (cons why (and new (list old new)))))
+    (append (list why
+                  (unless converts
+                    (cons text (gemini-companion-revert-text (current-buffer)))))
+            (and new (list old new)))))
 
 ;;;; Decisions taken back
 
-(defun gemini-companion-undo-turn (record hunks undone &optional from to)
+(defun gemini-companion-undo-turn (record hunks undone from to texts)
   "Undo HUNKS of RECORD in its file if UNDONE is non-nil, or else restore them.
-If the file has the bytes FROM, it gets the bytes TO.  Otherwise, only the
-lines of HUNKS are changed; if others have changed some of these lines, ask,
-and show the lines of both in the buffer, which is not saved.  Return non-nil
-if something was changed."
+If the file has the bytes FROM, it gets the bytes TO.  If its buffer has the car
+of TEXTS, it gets the cdr.  Otherwise, only the lines of HUNKS are changed; if
+others have changed some of these lines, ask, and show the lines of both in the
+buffer, which is not saved.  FROM and TEXTS may be nil.  Return non-nil if
+something was changed."
   (let* ((edit (gemini-companion-changes-file-edit record))
          (name (gemini-companion-edit-name edit))
          (file (gemini-companion-changes-path record))
@@ -394,22 +402,27 @@ if something was changed."
          (unsaved (gemini-companion-revert-unsaved file))
          (old (and (null unsaved)
                    (gemini-companion-edit-texts-keepable-p file)
-                   (gemini-companion-text-bytes file))))
+                   (gemini-companion-text-bytes file)))
+         (same-text (and texts buffer
+                         (equal (car texts) (gemini-companion-revert-text buffer)))))
     (when-let* ((why (cond ((null (gemini-companion-text-attributes file))
                             "has been deleted or renamed")
                            (unsaved (gemini-companion-revert-blocked-reason unsaved))
                            ((and (gemini-companion-names-of-copy file)
+                                 (not same-text)
                                  (not (and from (equal from old))))
                             "is on another host and has changed since; \
 undo the change in its buffer")
                            ((gemini-companion-undo-unwritable-reason
                              (gemini-companion-changes-file-name record))))))
       (user-error "%s %s" name why))
-    (if (and from (equal from old))
-        (gemini-companion-undo--turn-bytes record hunks undone from to)
-      (gemini-companion-undo--turn-lines
-       record hunks undone
-       (or buffer (gemini-companion-revert-visit file))))))
+    (cond ((and from (equal from old))
+           (gemini-companion-undo--turn-bytes record hunks undone from to))
+          (same-text
+           (gemini-companion-undo--turn-text record hunks undone buffer (cdr texts)))
+          (t (gemini-companion-undo--turn-lines
+              record hunks undone
+              (or buffer (gemini-companion-revert-visit file)))))))
 
 (defun gemini-companion-undo-write (file old bytes)
   "Write BYTES to FILE, which has the bytes OLD, and let its buffer follow.
@@ -447,6 +460,22 @@ A remote file is written later.  For HUNKS and UNDONE, see
       (gemini-companion-undo-write file from to)
       (funcall decide))
     t))
+
+(defun gemini-companion-undo--turn-text (record hunks undone buffer text)
+  "Replace the text of BUFFER, which visits the file of RECORD, by TEXT.
+For HUNKS, UNDONE and the value, see `gemini-companion-undo-turn'."
+  (with-current-buffer buffer
+    (let ((seen (gemini-companion-changes-seen record buffer)))
+      (gemini-companion-undo--change record hunks undone text nil nil 'save)
+      (gemini-companion-undo--turned record hunks undone seen)
+      t)))
+
+(defun gemini-companion-undo--turned (record hunks undone seen)
+  "Record that HUNKS of RECORD are UNDONE, or not, in the buffer of its file.
+SEEN is the `gemini-companion-changes-seen' of the previous text."
+  (if undone
+      (gemini-companion-changes-set-undone record hunks seen)
+    (gemini-companion-changes-set-back record hunks)))
 
 (defun gemini-companion-undo--turn-lines (record hunks undone buffer)
   "Change the lines of HUNKS of RECORD in BUFFER, which visits its file.
@@ -486,9 +515,7 @@ For UNDONE and the value, see `gemini-companion-undo-turn'."
         (gemini-companion-changes-set-visited record buffer changes)
         (gemini-companion-undo--change record hunks undone changes format converts
                                        (null mixed))
-        (if undone
-            (gemini-companion-changes-set-undone record hunks seen)
-          (gemini-companion-changes-set-back record hunks))
+        (gemini-companion-undo--turned record hunks undone seen)
         t))))
 
 (defun gemini-companion-undo--show (buffer index)
@@ -590,7 +617,9 @@ CONVERTED is a text about how others have converted the file, or nil."
   edit hunk now hunks changes text conflict converted
   (format nil :documentation "The `gemini-companion-format' of the lines after the
 undo, or nil if the file gets other bytes.")
-  (modes nil :documentation "The modes of the file before, if it is to be deleted."))
+  (modes nil :documentation "The modes of the file before, if it is to be deleted.")
+  (texts nil :documentation "The texts of the buffer before and after, a cons, if only
+the buffer was changed."))
 
 (defun gemini-companion-undo-edit (edit &optional hunk done)
   "Undo what EDIT has changed in its file, or only its HUNK.
@@ -810,15 +839,16 @@ If the buffer cannot be converted as planned, signal an error after the rest."
                     (gemini-companion-changes-seen-format
                      (gemini-companion-undo--text-seen now))
                     format))
-         (why (with-current-buffer (gemini-companion-undo--text-buffer now)
-                (car (gemini-companion-undo--change
-                      (car (gemini-companion-changes-of edit))
-                      (gemini-companion-undo--plan-hunks plan) t
-                      (gemini-companion-undo--plan-changes plan)
-                      format converts nil)))))
+         (done (with-current-buffer (gemini-companion-undo--text-buffer now)
+                 (gemini-companion-undo--change
+                  (car (gemini-companion-changes-of edit))
+                  (gemini-companion-undo--plan-hunks plan) t
+                  (gemini-companion-undo--plan-changes plan)
+                  format converts nil))))
+    (setf (gemini-companion-undo--plan-texts plan) (nth 1 done))
     (prog1 (gemini-companion-undo--end plan)
-      (when why
-        (user-error "%s %s" (gemini-companion-edit-name edit) why)))))
+      (when (car done)
+        (user-error "%s %s" (gemini-companion-edit-name edit) (car done))))))
 
 (defun gemini-companion-undo--write (edit old text end done)
   "Make TEXT the text of EDIT's file, now OLD.
@@ -926,6 +956,7 @@ Return a message."
      (and record
           (gemini-companion-changes-there (gemini-companion-undo--text-seen now) hunks))
      :edit edit :file file :before before :after after
+     :texts (gemini-companion-undo--plan-texts plan)
      :modes (gemini-companion-undo--plan-modes plan))))
 
 (defun gemini-companion-undo--bytes-after (plan)

@@ -14,6 +14,7 @@
 
 (require 'gemini-companion-changes)
 (require 'gemini-companion-commands)
+(require 'gemini-companion-decision)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-edit-texts)
 (require 'gemini-companion-format)
@@ -76,10 +77,8 @@ Other such commands have the property `scroll-command'.")
 (defvar gemini-companion-walk--words nil
   "Other overlays of the displayed change, such as those of its new words.")
 
-(defvar gemini-companion-walk--done nil
-  "What the user has undone and kept in this walk, the last one first.
-The value is a list of lists of markers, one for each file, at the first
-change there.  The buffer of a file may have been killed since.")
+(defvar gemini-companion-walk--last-decision nil
+  "The last decision that the user had made before this walk, or nil.")
 
 (defvar gemini-companion-walk--at-conversion nil
   "Non-nil if the walk has gone to the conversion of a file.
@@ -100,9 +99,11 @@ A conversion is at the first line, where another change may be.")
 Each command of the walk begins with this call, as the command may fail: a key
 that is typed after it must not become text of a file, nor answer the question
 of a CLI in the terminal that is selected."
-  (let ((done gemini-companion-walk--done))
+  (let ((last (if (gemini-companion-walk-on-p)
+                  gemini-companion-walk--last-decision
+                (gemini-companion-decision-last))))
     (funcall gemini-companion-walk--end)
-    (setq gemini-companion-walk--done done))
+    (setq gemini-companion-walk--last-decision last))
   (setq gemini-companion-walk--end
         (set-transient-map gemini-companion-walk-map
                            #'gemini-companion-walk--goes-on-p
@@ -136,7 +137,7 @@ Until then, keys that were typed ahead for further changes insert no text."
 (defun gemini-companion-walk--ended ()
   "Remove what the walk has displayed."
   (setq gemini-companion-walk--end #'ignore
-        gemini-companion-walk--done nil)
+        gemini-companion-walk--last-decision nil)
   (gemini-companion-walk--hide-before)
   (force-mode-line-update t))
 
@@ -282,32 +283,35 @@ If there is no such file, return the reason, a verb phrase."
            "is another file now")
           (t (gemini-companion-changes-update record)))))
 
-(defun gemini-companion-walk--go (back &optional at others prefix suffix)
+(defun gemini-companion-walk--go (back &optional at others prefix)
   "Go to the next change, and report it.
 For BACK, AT and OTHERS, see `gemini-companion-walk--next'.  PREFIX is a
-text before the report, and SUFFIX one after its number."
+text before the report."
   (pcase-let ((`(,record ,change ,skipped)
                (gemini-companion-walk--next back at others)))
-    (gemini-companion-walk--hide-before)
-    (gemini-companion-walk--close-before)
-    (gemini-companion-walk--select (gemini-companion-changes-buffer record))
-    (setq gemini-companion-walk--at-conversion
-          (gemini-companion-changes-conversion change))
-    (gemini-companion-walk--reveal change)
-    (gemini-companion-walk--report
-     (concat prefix (gemini-companion-walk--label record change suffix) skipped))))
+    (gemini-companion-walk--go-to record change prefix skipped)))
 
-(defun gemini-companion-walk--label (record change &optional suffix)
-  "Return a text such as \"Change 2 of 5, a.py +3 -1\" about CHANGE of RECORD.
-SUFFIX, if non-nil, is a text after the numbers."
-  (format "Change %d of %d%s, %s %s"
+(defun gemini-companion-walk--go-to (record change &optional prefix suffix)
+  "Go to CHANGE of RECORD, whose file a buffer visits, and report it.
+PREFIX and SUFFIX are texts before and after the report."
+  (gemini-companion-walk--hide-before)
+  (gemini-companion-walk--close-before)
+  (gemini-companion-walk--select (gemini-companion-changes-buffer record))
+  (setq gemini-companion-walk--at-conversion
+        (gemini-companion-changes-conversion change))
+  (gemini-companion-walk--reveal change)
+  (gemini-companion-walk--report
+   (concat prefix (gemini-companion-walk--label record change) suffix)))
+
+(defun gemini-companion-walk--label (record change)
+  "Return a text such as \"Change 2 of 5, a.py +3 -1\" about CHANGE of RECORD."
+  (format "Change %d of %d, %s %s"
           (+ 1
              (seq-position (gemini-companion-changes-file-known record) change)
              (cl-loop for other in (gemini-companion-changes-files)
                       until (eq other record)
                       sum (length (gemini-companion-changes-file-known other))))
           (gemini-companion-changes-left)
-          (or suffix "")
           (gemini-companion-edit-name (gemini-companion-changes-file-edit record)
                                       'plain)
           (or (gemini-companion-changes-conversion-text change)
@@ -547,43 +551,31 @@ changes of which only some edits do."
           (push (cons record changes) groups))))
     (cons (nreverse groups) shared)))
 
-(defun gemini-companion-walk--markers (groups)
-  "Return a list of markers, at the first change of each of GROUPS.
-GROUPS are a list of (RECORD . CHANGES).  The marker of a file that no
-buffer visits has no buffer."
-  (mapcar (pcase-lambda (`(,record . ,changes))
-            (let ((buffer (gemini-companion-changes-buffer record))
-                  (start (gemini-companion-lines-change-start (car changes))))
-              (if buffer
-                  (with-current-buffer buffer
-                    (copy-marker (gemini-companion-walk--position start)))
-                (make-marker))))
-          groups))
-
-(defun gemini-companion-walk--restore (marker)
-  "Undo the last change of the buffer of MARKER, where the walk has made it."
-  (with-current-buffer (marker-buffer marker)
-    (let ((inhibit-message t)
-          (mark-active nil)
-          ;; Each step has an entry of its own: none continues the one before it.
-          (last-command 'ignore)
-          (this-command this-command))
-      (undo-boundary)
-      ;; The package undo-tree keeps a history of its own.
-      (call-interactively (if (bound-and-true-p undo-tree-mode)
-                              'undo-tree-undo
-                            #'undo-only)))
-    (gemini-companion-changes-update (gemini-companion-changes-here))))
-
-(defun gemini-companion-walk--after (others what markers)
+(defun gemini-companion-walk--after (others what)
   "Report WHAT was done, and go to the next change, if there is one.
-OTHERS are the records of the next files; this file may have no record now.
-MARKERS are as in `gemini-companion-walk--done'."
-  (push markers gemini-companion-walk--done)
+OTHERS are the records of the next files; this file may have no record now."
   (if (gemini-companion-changes-left)
       (gemini-companion-walk--go nil 'at others (concat what "; "))
     (gemini-companion-walk--end-soon)
     (message "%s; no changes are left" what)))
+
+(defun gemini-companion-walk--undo-groups (groups)
+  "Undo the changes of GROUPS, a list of (RECORD . CHANGES), as one decision.
+Return what was done, a text."
+  (let ((done nil))
+    (gemini-companion-decision-with
+        (concat "undo of " (gemini-companion-walk-count (cdr done)))
+      (setq done (gemini-companion-walk-undo-groups groups)))
+    (car done)))
+
+(defun gemini-companion-walk--keep-groups (groups)
+  "Keep the changes of GROUPS, a list of (RECORD . CHANGES), as one decision.
+Return what was done, a text."
+  (let ((count (gemini-companion-walk-count groups)))
+    (gemini-companion-decision-with (concat "keep of " count)
+      (pcase-dolist (`(,record . ,changes) groups)
+        (gemini-companion-changes-keep record changes)))
+    (concat "Kept " count)))
 
 (defun gemini-companion-walk-count (groups)
   "Return the number of changes in GROUPS, a list of (RECORD . CHANGES)."
@@ -855,11 +847,9 @@ after asking."
   (interactive)
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
-               (others (gemini-companion-walk--others record))
-               (groups (list (list record change)))
-               (markers (gemini-companion-walk--markers groups)))
+               (others (gemini-companion-walk--others record)))
     (gemini-companion-walk--after
-     others (gemini-companion-walk-undo groups) markers)))
+     others (gemini-companion-walk--undo-groups (list (list record change))))))
 
 (defun gemini-companion-undo-changes (&optional turn)
   "Undo all changes of this file, and go to the next file.
@@ -869,21 +859,19 @@ files are deleted, after asking."
   (interactive "P")
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
-               (others (gemini-companion-walk--others (gemini-companion-changes-here)))
-               (done (gemini-companion-walk-undo groups)))
+               (others (gemini-companion-walk--others (gemini-companion-changes-here))))
     (gemini-companion-walk--after
-     others (concat done (gemini-companion-walk--shared shared))
-     (gemini-companion-walk--markers groups))))
+     others (concat (gemini-companion-walk--undo-groups groups)
+                    (gemini-companion-walk--shared shared)))))
 
 (defun gemini-companion-keep-change ()
   "Keep the change at point, and go to the next one."
   (interactive)
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,record . ,change) (gemini-companion-walk--here))
-               (others (gemini-companion-walk--others record))
-               (markers (gemini-companion-walk--markers (list (list record change)))))
-    (gemini-companion-changes-keep record (list change))
-    (gemini-companion-walk--after others "Kept 1 change" markers)))
+               (others (gemini-companion-walk--others record)))
+    (gemini-companion-walk--after
+     others (gemini-companion-walk--keep-groups (list (list record change))))))
 
 (defun gemini-companion-keep-changes (&optional turn)
   "Keep all changes of this file, and go to the next file.
@@ -892,37 +880,32 @@ point, in all files."
   (interactive "P")
   (gemini-companion-walk--begin)
   (pcase-let* ((`(,groups . ,shared) (gemini-companion-walk--groups turn))
-               (others (gemini-companion-walk--others (gemini-companion-changes-here)))
-               (markers (gemini-companion-walk--markers groups)))
-    (pcase-dolist (`(,record . ,changes) groups)
-      (gemini-companion-changes-keep record changes))
+               (others (gemini-companion-walk--others (gemini-companion-changes-here))))
     (gemini-companion-walk--after
-     others
-     (concat "Kept " (gemini-companion-walk-count groups)
-             (gemini-companion-walk--shared shared))
-     markers)))
+     others (concat (gemini-companion-walk--keep-groups groups)
+                    (gemini-companion-walk--shared shared)))))
 
 (defun gemini-companion-restore-change ()
   "Restore the changes that you have last undone or kept in the walk.
-Go there, even to another file."
+Go there, even to another file.  A new file that was deleted is created again."
   (interactive)
   (gemini-companion-walk--begin)
-  (let ((markers (or (seq-filter #'marker-buffer
-                                 (or (pop gemini-companion-walk--done)
-                                     (user-error
-                                      "Nothing undone or kept in this walk")))
-                     (user-error "No buffer visits the file, which may have been \
-deleted; ask its CLI to write it again")))
-        (left (or (gemini-companion-changes-left) 0)))
-    (mapc #'gemini-companion-walk--restore markers)
-    (let ((count (- (or (gemini-companion-changes-left) 0) left))
-          (marker (car markers)))
-      (gemini-companion-walk--select (marker-buffer marker))
-      (goto-char marker)
-      (if (= 1 count)
-          (gemini-companion-walk--go nil 'at nil nil " is restored")
-        (gemini-companion-walk--go
-         nil 'at nil (format "%d changes restored; " count))))))
+  (when (eq gemini-companion-walk--last-decision (gemini-companion-decision-last))
+    (user-error "Nothing undone or kept in this walk"))
+  (pcase-let* ((`(,decision . ,text) (gemini-companion-decision-take-back))
+               (`((,_ ,record ,hunks . ,_) . ,_)
+                (and decision (gemini-companion-decision-steps decision)))
+               (changes (and record (gemini-companion-walk--visit record)))
+               (change (and (consp changes)
+                            (seq-find (lambda (change)
+                                        (seq-intersection
+                                         hunks (gemini-companion-weave-change-hunks
+                                                change)
+                                         #'eq))
+                                      changes))))
+    (if (null change)
+        (message "%s" text)
+      (gemini-companion-walk--go-to record change (concat text "; ")))))
 
 (defun gemini-companion-walk-help ()
   "Show all keys of the walk."

@@ -531,7 +531,9 @@
       (should (equal "b" (buffer-name (window-buffer))))
       (ert-with-message-capture shown
         (execute-kbd-macro (kbd "C-/"))
-        (should (string-match-p "\\`Change [12] of 2 is restored, a \\+1" shown)))
+        (should (string-match-p (concat "\\`Taken back: \\(undo\\|keep\\) of 1 change; "
+                                        "Change [12] of 2, a \\+1")
+                                shown)))
       (should (equal "a" (buffer-name (window-buffer))))
       (should (eql 2 (gemini-companion-test-left)))
       (should (gemini-companion-part-lighter 'walk))
@@ -564,7 +566,8 @@
         (should (= 1 (line-number-at-pos))))
       (ert-with-message-capture shown
         (execute-kbd-macro (kbd "U C-/"))
-        (should (string-search "3 changes restored; Change 1 of 3, a +1" shown)))
+        (should (string-search "Taken back: undo of 3 changes; Change 1 of 3, a +1"
+                               shown)))
       (should (equal written (buffer-string))))))
 
 (ert-deftest gemini-companion-walk-goes-on-after-its-keys-and-scrolling-only ()
@@ -614,18 +617,56 @@
       (should-not (gemini-companion-part-lighter 'walk))
       (should (eq #'self-insert-command (key-binding key))))))
 
-(ert-deftest gemini-companion-walk-undoes-nothing-else-for-a-file-that-is-deleted ()
-  (gemini-companion-test-with-changes '(("b" "2\n"))
-    (gemini-companion-test-writes "new" "x\n" session)
-    (gemini-companion-test-writes "b" "x\n" session)
-    (with-current-buffer (find-file-noselect "b")
-      (goto-char (point-max))
-      (insert "mine\n"))
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
-      (gemini-companion-test-walk 'gemini-companion-next-change "u"))
-    (should-not (file-exists-p "new"))
-    (should-error (execute-kbd-macro (kbd "C-/")) :type 'user-error)
-    (should (equal "x\nmine\n" (with-current-buffer "b" (buffer-string))))))
+(ert-deftest gemini-companion-walk-restores-a-new-file-that-it-has-deleted ()
+  (dolist (how '(walk overview))
+    (gemini-companion-test-with-changes '(("b" "2\n"))
+      (gemini-companion-test-writes "d/new" "x\n" session)
+      (gemini-companion-test-writes "b" "x\n" session)
+      (with-current-buffer (find-file-noselect "b")
+        (goto-char (point-max))
+        (insert "mine\n"))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-walk 'gemini-companion-next-change "u"))
+      (should-not (file-exists-p "d"))
+      (if (eq how 'walk)
+          (progn
+            (ert-with-message-capture shown
+              (execute-kbd-macro (kbd "C-/"))
+              (should (string-search "Taken back: undo of 1 change; Change 1 of 2"
+                                     shown)))
+            (should (equal "new" (buffer-name (window-buffer)))))
+        (gemini-companion-decision-undo))
+      (should (equal "x\n" (gemini-companion-test-file-text
+                            (expand-file-name "d/new" directory))))
+      (should (eql 2 (gemini-companion-test-left)))
+      (should (equal "x\nmine\n" (with-current-buffer "b" (buffer-string)))))))
+
+(ert-deftest gemini-companion-walk-restores-files-that-no-buffer-visits ()
+  (dolist (key '("U" "K"))
+    (gemini-companion-test-with-changes '(("a" "1\n") ("b" "1\n") ("c" "1\n"))
+      (dolist (name '("a" "b" "c" "new"))
+        (gemini-companion-test-writes name "x\n" session))
+      (find-file "b")
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (execute-kbd-macro (kbd (format "M-x gemini-companion-next-change RET C-u %s" key))))
+      (should-not (gemini-companion-test-left))
+      (execute-kbd-macro (kbd "C-/"))
+      (should (eql 4 (gemini-companion-test-left)))
+      (dolist (name '("a" "b" "c" "new"))
+        (should (equal "x\n" (gemini-companion-test-file-text name)))))))
+
+(ert-deftest gemini-companion-walk-restores-unsaved-lines-of-the-user ()
+  (gemini-companion-test-in-changed "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n"
+    (search-forward "two")
+    (insert " of mine")
+    (let ((text (buffer-string)))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-walk 'gemini-companion-next-change "u"))
+      (should-not (equal text (buffer-string)))
+      (execute-kbd-macro (kbd "C-/"))
+      (should (equal text (buffer-string)))
+      (should (eql 1 (gemini-companion-test-left))))
+    (set-buffer-modified-p nil)))
 
 ;; The lines of others that another CLI had removed were deleted with the file.
 (ert-deftest gemini-companion-walk-deletes-no-new-file-in-which-others-had-lines ()
