@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``dev/package`` in directories of its own."""
+"""Scripts in ``dev``: ``dev/package`` in directories of its own, ``dev/flows``."""
 
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -57,3 +58,15 @@ def test_a_package_is_built_with_nothing_and_is_that_of_eask(tmp_path: Path) -> 
     )
     first, second = printed.stdout.split("\n")[1::2]
     assert first == second != "", printed
+
+
+def test_each_flow_is_counted() -> None:
+    printed = subprocess.run(
+        [f"{ROOT}/dev/flows"],
+        env=os.environ | {"GC_EMACS": Tools.find().emacs},
+        capture_output=True,
+        text=True,
+    )
+    rows = re.findall(r"^\|.* (\d+) \| +(\d+) \| +(\d+) \|$", printed.stdout, re.M)
+    assert len(rows) == 6, printed
+    assert all(int(number) > 0 for row in rows for number in row), printed
