@@ -85,8 +85,8 @@ NORMAL if the prompt is in the normal mode of Vi."
   "The tasks that have not ended, the newest first.")
 
 (defvar gemini-companion-prompt--posted nil
-  "Functions that end the prompts that the server has not confirmed yet.
-They are called with non-nil if the prompt was sent.  A server that exits
+  "Functions that end the prompts that their CLIs have not taken yet.
+They are called with non-nil if the prompt was taken.  A server that exits
 confirms nothing, so they are called with nil then.")
 
 (defconst gemini-companion-prompt--phases
@@ -423,8 +423,8 @@ If `gemini-companion-prompt-by-message-p' returns non-nil, send TEXT at once."
 
 (defun gemini-companion-prompt-by-message-p (text session)
   "Return non-nil if TEXT is sent to SESSION as a message of the server.
-An extension of the CLI accepts that at any time, in any terminal.  A command
-of the CLI must be typed.  SESSION may be nil."
+An extension of the CLI accepts that in any terminal, and waits while the CLI
+cannot take it.  A command of the CLI must be typed.  SESSION may be nil."
   (and session
        (gemini-companion-client-extended-p (plist-get session :client))
        (not (gemini-companion-prompt-command text))))
@@ -446,6 +446,7 @@ ENDED is as for `gemini-companion-prompt-submit'."
                          (gemini-companion-text-keep text problem)))
                   (funcall ended (and sent 'sent)))))
     (push end gemini-companion-prompt--posted)
+    (message "Sending prompt to %s..." (gemini-companion-session-name session))
     (unless (gemini-companion-server-ask
              'prompt (list (plist-get session :id) text)
              end (lambda (_problem) (funcall end nil)))

@@ -27,13 +27,6 @@ class QueuedOutcome:
     diff: Diff | None
     event: bytes | None
     """What is written to the stream, None if only a call has the outcome."""
-    is_sent: "asyncio.Future[bool] | None" = None
-    """Whether a prompt was written, once that is known."""
-
-    def end(self, is_written: bool) -> None:
-        """Record whether the outcome was written, as the last step."""
-        if self.is_sent and not self.is_sent.done():
-            self.is_sent.set_result(is_written)
 
 
 @dataclass(eq=False)

@@ -27,10 +27,18 @@ _CLOSE = Tool(
 )
 
 
+_PROMPT_ENDED = Tool(
+    "promptEnded",
+    "Report whether a prompt of Emacs was taken.",
+    ["id"],
+    ["isTaken"],
+)
+
+
 class Companion(Protocol):
     """The companion protocol."""
 
-    tools = _OPEN, _CLOSE
+    tools: Sequence[Tool] = _OPEN, _CLOSE
 
     async def call(self, reviews: Reviews, tool: str, arguments: Json) -> str:
         path = file_name(string(arguments, "filePath"), "filePath")
@@ -69,7 +77,14 @@ class Extended(Companion):
     another version ignores what it does not know.
     """
 
+    tools = _OPEN, _CLOSE, _PROMPT_ENDED
     keeps_proposals = True
+
+    async def call(self, reviews: Reviews, tool: str, arguments: Json) -> str:
+        if tool != _PROMPT_ENDED.name:
+            return await super().call(reviews, tool, arguments)
+        reviews.end_prompt(string(arguments, "id"), arguments.get("isTaken") is True)
+        return ""
 
     def outcome(self, path: str, content: str | None, reason: str = "") -> Json:
         if content is None and reason:
@@ -89,8 +104,8 @@ class Extended(Companion):
             "replaced": [name for name in names if isinstance(name, str)],
         }
 
-    def prompt(self, text: str) -> Json:
-        return _notification("ide/prompt", text=text)
+    def prompt(self, prompt_id: str, text: str) -> Json:
+        return _notification("ide/prompt", id=prompt_id, text=text)
 
 
 COMPANION = Companion()

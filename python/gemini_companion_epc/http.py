@@ -163,6 +163,7 @@ async def _call_tool(
         partial(diffs.close, session),
         partial(session.calls.decided, call=context.request.state.call),
         session.connected_for,
+        session.end_prompt,
     )
     try:
         call = session.client.protocol.call

@@ -24,13 +24,14 @@ class Tool(NamedTuple):
 
 
 class Reviews(NamedTuple):
-    """The reviews of the session that calls a tool, see `Diffs`."""
+    """The reviews and prompts of the session that calls a tool, see `Diffs`."""
 
     session_id: str
     open: Callable[[str, str], Awaitable[bool]]
     close: Callable[[str], Awaitable[str | None]]
     decided: Callable[[str, str], Awaitable[bool | None]]
     connected_for: Callable[[], float]
+    end_prompt: Callable[[str, bool], None]
 
 
 class Protocol(ABC):
@@ -61,8 +62,11 @@ class Protocol(ABC):
         """
         return None
 
-    def prompt(self, text: str) -> Json | None:
-        """Return the notification that submits ``text`` as a prompt, if the CLI can."""
+    def prompt(self, prompt_id: str, text: str) -> Json | None:
+        """Return the notification that submits ``text`` as a prompt, if the CLI can.
+
+        The CLI calls a tool when it has taken the prompt, or has not.
+        """
         return None
 
     def introduction(self, experimental: Mapping[str, Mapping[str, object]]) -> Facts:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
+from uuid import uuid4
 
 from .calls import Calls, QueuedOutcome
 from .client import Client
@@ -61,6 +62,8 @@ class Session:
     outcomes: deque[QueuedOutcome] = field(default_factory=deque)
     written: list[QueuedOutcome] = field(default_factory=list)
     """Outcomes that were written to a client on a remote host, and may be lost."""
+    prompts: "dict[str, asyncio.Future[bool]]" = field(default_factory=dict)
+    """Whether the client has taken each prompt, by the ID of the prompt."""
     flushed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when all outcomes are written."""
     stream: "Stream | None" = None
@@ -120,20 +123,28 @@ class Session:
             loop.call_later(limit, self._lose, self.outcomes_of(path))
 
     async def prompt(self, text: str) -> bool:
-        """Send ``text`` as a prompt; return whether it was written to the client.
+        """Send ``text`` as a prompt; return whether the client has taken it.
 
-        It is not written if the client accepts no prompts, or if the session ends
-        before it has a stream.
+        The client may wait with that, for example while it compacts the conversation.
+        It takes no prompts if its protocol has none, and none after its session.
         """
-        notification = self.client.protocol.prompt(text)
+        prompt_id = uuid4().hex
+        notification = self.client.protocol.prompt(prompt_id, text)
         if notification is None:
             return False
-        is_sent = asyncio.get_running_loop().create_future()
+        taken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.prompts[prompt_id] = taken
         event = encode_event(notification)
-        self.outcomes.append(QueuedOutcome("", None, None, event, is_sent))
+        self.outcomes.append(QueuedOutcome("", None, None, event))
         self.flushed.clear()
         self.wake()
-        return bool(await is_sent)
+        return await taken
+
+    def end_prompt(self, prompt_id: str, is_taken: bool) -> None:
+        """Record whether the client has taken a prompt; ignore an unknown one."""
+        taken = self.prompts.pop(prompt_id, None)
+        if taken and not taken.done():
+            taken.set_result(is_taken)
 
     def outcomes_of(self, path: str) -> list[QueuedOutcome]:
         """Return the queued outcomes of ``path``."""
@@ -152,7 +163,6 @@ class Session:
 
     def _drop(self, outcome: QueuedOutcome, report: str) -> None:
         self.outcomes.remove(outcome)
-        outcome.end(report == "outcome-written")
         if outcome.diff is not None:
             self._report(report, outcome.diff.id)
         if not self.outcomes:
@@ -316,8 +326,8 @@ class Sessions:
         session.timer.cancel()
         self._on_end(session, reason)
         session.calls.release_all()
-        for outcome in session.outcomes:
-            outcome.end(False)
+        for prompt_id in [*session.prompts]:
+            session.end_prompt(prompt_id, False)
         session.outcomes.clear()
         session.flushed.set()
         if session.stream is not None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 from harness import pi
-from harness.emacs import Emacs, Reviews, lisp
+from harness.emacs import SESSION as FIRST
+from harness.emacs import STATE, Emacs, Reviews, lisp
 from harness.model import call, say, together, write_file
 from harness.needs import needs_pi
 from harness.pi import Pi, replace, write
@@ -313,6 +314,46 @@ def test_pi_is_run_with_its_extension(world: World) -> None:
     emacs.becomes(f"(symbol-name {state})", "ready")
     turn = "(gemini-companion-session-turn (car (gemini-companion-sessions)))"
     emacs.becomes(f"(gemini-companion-turn-prompt {turn})", "prompt 1 please")
+
+
+@pytest.mark.contract("Pi: summaries")
+def test_a_prompt_for_pi_waits_while_it_summarizes(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", "one\n"))
+    pi.configure(world.scratch, compaction={"keepRecentTokens": 0})
+    cli = world.run(emacs, "pi")
+    cli.wait_until_connected()
+    emacs.becomes(SESSION, sessions(world, "pi"))
+    state = f"(symbol-name {STATE})"
+    for number, end in enumerate(("compacted", "Escape", "killed")):
+        cli.model.script(say(f"first {number} done"))
+        cli.prompt()
+        cli.wait_for(f"first {number} done")
+        emacs.becomes(state, "ready")
+        cli.model.answers.clear()
+        cli.command("/compact")
+        emacs.becomes(state, "working")
+        cli.model.script(say(f"second {number} done"))
+        sent = f"prompt 5{number} please"
+        emacs.eval(
+            "(progn (require 'gemini-companion-compose) (setq e2e-ended 'waits)"
+            f" (gemini-companion-compose-deliver {lisp(sent)} {FIRST} nil"
+            " (lambda (result) (setq e2e-ended result))))"
+        )
+        emacs.says("Sending prompt to Pi")
+        emacs.becomes("(symbol-name e2e-ended)", "waits")
+        if end == "killed":
+            emacs.eval(f"(signal-process (plist-get {FIRST} :pid) 'kill)")
+            emacs.becomes("(symbol-name e2e-ended)", "nil")
+            emacs.becomes("(substring-no-properties (current-kill 0))", sent)
+            cli.model.answers.set()
+            return
+        if end == "Escape":
+            cli.terminal.keys("Escape")
+        cli.model.answers.set()
+        emacs.becomes("(symbol-name e2e-ended)", "sent")
+        cli.wait_for(f"second {number} done")
+        assert sent in cli.model.last_message()
+        emacs.becomes(state, "ready")
 
 
 @pytest.mark.contract("Pi: linked")

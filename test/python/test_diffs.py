@@ -228,23 +228,27 @@ async def test_an_extension_has_the_reason_of_a_rejection_and_prompts(rig: Rig) 
     assert await take(stream) == (name, {**params, "reason": "in French"})
     await rig.diffs.open(extended, "/a", "y")
     rig.diffs.reject(3)
-    sent = asyncio.ensure_future(extended.prompt("why?"))
+    prompts = [asyncio.ensure_future(extended.prompt(text)) for text in ("why?", "no")]
     assert not await plain.prompt("why?")
     assert await take(stream) == rejected("/a")
-    assert not sent.done()
-    assert await take(stream) == ("ide/prompt", {"text": "why?"})
-    assert await sent
+    for prompt, is_taken in zip(prompts, (True, False), strict=True):
+        name, params = await take(stream)
+        assert name == "ide/prompt"
+        assert not prompt.done()
+        extended.end_prompt("another", True)
+        extended.end_prompt(params["id"], is_taken)
+        assert await prompt is is_taken
     assert await plain_stream.next(0.01) == COMMENT
 
 
-async def test_a_prompt_is_not_sent_if_the_session_ends(rig: Rig) -> None:
+async def test_a_prompt_is_not_taken_if_the_session_ends(rig: Rig) -> None:
     session, stream = rig.session(EXTENDED)
+    taken = asyncio.ensure_future(session.prompt("why?"))
+    assert (await take(stream))[0] == "ide/prompt"
     rig.sessions.close_stream(session, stream)
-    sent = asyncio.ensure_future(session.prompt("why?"))
-    await asyncio.sleep(0)
-    assert not sent.done()
+    assert not taken.done()
     rig.sessions.end(session.id)
-    assert not await sent
+    assert not await taken
 
 
 async def test_an_extension_closes_a_diff_twice_and_no_other(rig: Rig) -> None:

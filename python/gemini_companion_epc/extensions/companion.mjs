@@ -30,7 +30,7 @@ const QUESTION = 20000;
 const LIST = 1000;
 const LARGEST_FILE = 65536;
 
-const sleep = (time, signal) =>
+export const sleep = (time, signal) =>
   new Promise((resolve) => {
     if (signal?.aborted) return resolve();
     const timer = setTimeout(resolve, time);
@@ -179,9 +179,9 @@ async function textOf(response) {
 export class Companion {
   /** NAME and VERSION are those of the CLI, which runs in CWD.  ABOUT returns what Emacs
    * is told of the extension: its `extension', a fingerprint, and `replaced', the tools
-   * that another extension has.  CHANGED is called when `connected' has changed, PROMPT
-   * with a text to submit. */
-  constructor({ name, version, directory, cwd, about, changed = () => {}, prompt = () => {} }) {
+   * that another extension has.  CHANGED is called when `connected' has changed.  PROMPT
+   * is called with a text to submit, and returns a promise whether that was taken. */
+  constructor({ name, version, directory, cwd, about, changed = () => {}, prompt = async () => false }) {
     Object.assign(this, { name, version, directory, cwd, about, changed, prompt });
     this.connected = false;
     // The open files of Emacs, the last used first.
@@ -306,11 +306,17 @@ export class Companion {
   /** Handle a notification; unknown ones are of a later version. */
   receive({ method, params }) {
     if (method === "ide/contextUpdate") this.files = params.workspaceState?.openFiles ?? [];
-    else if (method === "ide/prompt") this.prompt(params.text);
+    else if (method === "ide/prompt") void this.submit(params);
     else if (method === "ide/diffAccepted")
       this.reviews.get(params.filePath)?.end({ outcome: "accepted", content: params.content });
     else if (method === "ide/diffRejected")
       this.reviews.get(params.filePath)?.end({ outcome: "rejected", reason: params.reason });
+  }
+
+  /** Submit a prompt of Emacs, which keeps the TEXT until it is known to be taken. */
+  async submit({ id, text }) {
+    const isTaken = await this.prompt(text).catch(() => false);
+    await this.call("promptEnded", { id, isTaken }).catch(() => {});
   }
 
   // What Emacs answers once the user has linked the CLIs

@@ -18,7 +18,7 @@ import {
   generateDiffString,
   generateUnifiedPatch,
 } from "@earendil-works/pi-coding-agent";
-import { Companion, describe, difference, directoryOf, fingerprint } from "./companion.mjs";
+import { Companion, describe, difference, directoryOf, fingerprint, sleep } from "./companion.mjs";
 
 const FILE = fileURLToPath(import.meta.url);
 // That of the files that are loaded, which may be replaced later.
@@ -28,6 +28,11 @@ const WAIT = "Wait for Emacs";
 const YES = "Yes, write it";
 const NO = "No";
 const WHY = "No, with a reason";
+
+// Milliseconds between two checks of what Pi does.
+const CHECK = 100;
+// Milliseconds in which Pi begins to handle a prompt.
+const TAKEN = 5000;
 
 const TOOLS = ["edit", "write"];
 // That of the names of our tools for the model.
@@ -57,7 +62,7 @@ export default function (pi) {
       cwd: ctx.cwd,
       about: () => ({ extension: FINGERPRINT, replaced: replaced() }),
       changed: () => (showConnection(ctx), showReviews(ctx)),
-      prompt: (text) => pi.sendUserMessage(text, { deliverAs: "followUp", expandPromptTemplates: true }),
+      prompt: (text) => (prompts = prompts.then(() => submit(ctx, text))),
     });
     showConnection(ctx);
     setTitle(ctx, "◇");
@@ -80,13 +85,62 @@ export default function (pi) {
     const name = pi.getSessionName();
     if (ctx.mode === "tui") ctx.ui.setTitle([`${sign} π`, ...(name ? [name] : []), path.basename(ctx.cwd)].join(" - "));
   }
-  pi.on("agent_start", (_event, ctx) => setTitle(ctx, "✦"));
+  let isRunning = false;
+  pi.on("agent_start", (_event, ctx) => {
+    isRunning = true;
+    setTitle(ctx, "✦");
+  });
   pi.on("agent_settled", (_event, ctx) => {
+    isRunning = false;
     setTitle(ctx, "◇");
     void companion?.report("end");
   });
 
+  /** Show that Pi works without an agent, until it is idle; no event says that. */
+  async function showWork(ctx) {
+    setTitle(ctx, "✦");
+    await idle(ctx);
+    setTitle(ctx, "◇");
+  }
+  pi.on("session_before_compact", (_event, ctx) => void showWork(ctx));
+  pi.on("session_before_tree", ({ preparation }, ctx) => {
+    if (preparation.userWantsSummary) void showWork(ctx);
+  });
+
+  async function idle(ctx, isEnough = () => false) {
+    const { signal } = companion.ended;
+    while (!signal.aborted && !isEnough() && !ctx.isIdle()) await sleep(CHECK, signal);
+  }
+
+  // Prompts
+
+  // The last prompt of Emacs, as a promise.
+  let prompts = Promise.resolve();
+  // The prompt that Pi is to take.
+  let sending;
+
+  /** Submit TEXT as a prompt, and return whether Pi has taken it.
+   *
+   * Pi refuses it while it compacts the conversation or summarizes a branch, and without
+   * a model, and reports that only to the user. */
+  async function submit(ctx, text) {
+    const { signal } = companion.ended;
+    await idle(ctx, () => isRunning);
+    if (signal.aborted) return false;
+    const prompt = (sending = { text, isTaken: false });
+    pi.sendUserMessage(text, { deliverAs: "followUp" });
+    const end = Date.now() + TAKEN;
+    while (!signal.aborted && !prompt.isTaken && (Date.now() < end || !ctx.isIdle())) await sleep(CHECK, signal);
+    sending = undefined;
+    return prompt.isTaken;
+  }
+  pi.on("input", ({ text, source, streamingBehavior }) => {
+    // Pi queues it while an agent runs.
+    if (source === "extension" && text === sending?.text && streamingBehavior) sending.isTaken = true;
+  });
+
   pi.on("before_agent_start", async ({ prompt }, ctx) => {
+    if (sending) sending.isTaken = true;
     await companion?.ready;
     void companion?.report("prompt", { prompt: prompt ?? "" });
     await offerTools();

@@ -161,6 +161,11 @@ class Model:
         self.answers.wait(BOUND)
         return turn
 
+    def _aside(self) -> Part:
+        """Answer a request that continues no conversation, such as for a summary."""
+        self.answers.wait(BOUND)
+        return say("")
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         model = self
 
@@ -176,7 +181,7 @@ class Model:
                     self._send("text/event-stream", event, part)
                 elif self.path.endswith("/chat/completions"):
                     is_stream = bool(request.get("stream"))
-                    part = model._next(request) if _is_turn(request) else say("")
+                    part = model._next(request) if _is_turn(request) else model._aside()
                     self._send(
                         "text/event-stream" if is_stream else "application/json",
                         _openai_answer(part, is_stream),

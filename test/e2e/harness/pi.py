@@ -11,8 +11,8 @@ from .tools import ROOT, Tools
 
 EXTENSION = ROOT / "python" / "gemini_companion_epc" / "extensions"
 PROVIDER = "scripted"
-# The rows of the prompt, between two lines.
-PROMPT = re.compile(r"(?m)^─{20,}\s*\n((?:(?!─{20}).*\n)*?)─{20,}")
+# The rows of the prompt, between two lines; the first may say what Pi does.
+PROMPT = re.compile(r"(?m)^──.*─{20,}\s*\n((?:(?!─{20}).*\n)*?)─{20,}")
 
 
 def write(path: object, text: str) -> Part:
@@ -23,10 +23,10 @@ def replace(path: object, old: str, new: str) -> Part:
     return call("edit", path=str(path), edits=[{"oldText": old, "newText": new}])
 
 
-def configure(scratch: Scratch, is_extended: bool = True) -> None:
-    """Write the settings of Pi, and its extension if it ``is_extended``."""
-    settings = {"defaultProvider": PROVIDER, "defaultModel": "model"}
-    write_settings(home_of(scratch), {**settings, "quietStartup": True})
+def configure(scratch: Scratch, is_extended: bool = True, **settings: object) -> None:
+    """Write the ``settings`` of Pi, and its extension if it ``is_extended``."""
+    model = {"defaultProvider": PROVIDER, "defaultModel": "model"}
+    write_settings(home_of(scratch), {**model, "quietStartup": True, **settings})
     if is_extended:
         directory = home_of(scratch) / "extensions" / "gemini-companion"
         directory.mkdir(parents=True, exist_ok=True)
