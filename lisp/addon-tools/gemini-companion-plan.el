@@ -161,18 +161,23 @@ If its end cannot be known, the text has the time."
   "Insert the origin of PLAN, and then its text, with a bar before each line.
 Lines by Emacs have no bar and precede the text, so that the CLI cannot imitate
 them.  Mark lines that the last version did not have."
-  (let ((start (point))
-        (changed (gemini-companion-plan--changed plan)))
+  (let* ((start (point))
+         (problem nil)
+         (changed (condition-case err
+                      (gemini-companion-plan--changed plan)
+                    (gemini-companion-text-not-compared
+                     (ignore (setq problem (error-message-string err)))))))
     (gemini-companion-permission-insert-facts plan)
     (gemini-companion-permission-insert-row
      "Approve" "in the terminal; its first choice is the previous mode, such as \
 yolo")
     (when (gemini-companion-plan-previous plan)
       (gemini-companion-permission-insert-row
-       "Changed" (format (ngettext "%d line since the last version"
-                                   "%d lines since the last version"
-                                   (length changed))
-                         (length changed))))
+       "Changed" (or problem
+                     (format (ngettext "%d line since the last version"
+                                       "%d lines since the last version"
+                                       (length changed))
+                             (length changed)))))
     (pcase-dolist (`(,name ,text) (gemini-companion-permission-arguments plan))
       (gemini-companion-permission-insert-argument name (or text "")))
     (add-face-text-property start (point) 'shadow 'append)

@@ -130,6 +130,10 @@ FROM and TO are the `gemini-companion-format's without it and now."
 (defconst gemini-companion-changes--most-bytes (* 48 1024 1024)
   "Maximum memory, in bytes, for the texts of all records.")
 
+(defvar gemini-companion-changes--unrecorded nil
+  "Edits whose writes are not recorded, as their texts could not be compared.
+The first one was written first.")
+
 (defvar gemini-companion-changes-functions nil
   "Functions called with a record after its changes were computed again.
 If the record has no changes, it may have been dropped.  The other argument is
@@ -214,11 +218,30 @@ Return nil also if all of its changes were reviewed."
 (defun gemini-companion-changes--follow (edit event)
   "Record what EDIT has written, if that is the EVENT, and update its changes."
   (when (eq event 'written)
+    (setq gemini-companion-changes--unrecorded
+          (append (remq edit gemini-companion-changes--unrecorded) (list edit)))
+    (gemini-companion-changes--record-all)))
+
+(defun gemini-companion-changes--record-all ()
+  "Record the writes that are not recorded yet, in order.
+If the texts of one cannot be compared, report that; the next write of a CLI,
+focus, or end of a turn tries again."
+  (gemini-companion-log-guarded "Recording an edit"
     (gemini-companion-garbage-later
-      (gemini-companion-changes--correct-removed edit)
-      (gemini-companion-changes--record edit)
-      (when-let* ((record (gemini-companion-changes--find edit)))
-        (gemini-companion-changes-update record)))))
+      (while gemini-companion-changes--unrecorded
+        (let ((edit (car gemini-companion-changes--unrecorded))
+              (again nil))
+          (unwind-protect
+              (condition-case err
+                  (progn (gemini-companion-changes--correct-removed edit)
+                         (gemini-companion-changes--record edit))
+                (gemini-companion-text-not-compared
+                 (setq again t)
+                 (signal (car err) (cdr err))))
+            (unless again
+              (pop gemini-companion-changes--unrecorded)))
+          (when-let* ((record (gemini-companion-changes--find edit)))
+            (gemini-companion-changes-update record)))))))
 
 (defun gemini-companion-changes--find (edit)
   "Return the record of the file of EDIT, or nil."
@@ -527,9 +550,16 @@ EDIT was accepted in Emacs, which has not saved the file since."
 (defun gemini-companion-changes-update (record)
   "Compute the changes of RECORD again from the current text, and return them.
 The value is a list of `gemini-companion-weave-change's, in order, whose edits
-begin with the last one.  If the file is missing or unreadable, it is nil."
+begin with the last one.  If the file is missing or unreadable, it is nil.  If
+the text cannot be compared, signal an error; then the changes stay, but their
+lines may have moved."
   (gemini-companion-garbage-later
-    (gemini-companion-changes--update record)))
+    (condition-case err
+        (gemini-companion-changes--update record)
+      (gemini-companion-text-not-compared
+       ;; Compare the file again later, even if nobody writes it.
+       (setf (gemini-companion-changes-file-stamp record) nil)
+       (signal (car err) (cdr err))))))
 
 (defun gemini-companion-changes--update (record)
   "Compute the changes of RECORD again, as `gemini-companion-changes-update' does.
@@ -662,11 +692,13 @@ Omit conversions by hunks of CHANGES, which have lines."
 
 (defun gemini-companion-changes-update-buffer (&optional buffer)
   "Compute the changes of the file of BUFFER again, if it has a record.
-BUFFER is the current one by default, and may have been killed."
-  (when (buffer-live-p (or buffer (current-buffer)))
-    (with-current-buffer (or buffer (current-buffer))
-      (when-let* ((record (gemini-companion-changes-here)))
-        (gemini-companion-changes-update record)))))
+BUFFER is the current one by default, and may have been killed.  Report an
+error."
+  (gemini-companion-log-guarded "Updating changes"
+    (when (buffer-live-p (or buffer (current-buffer)))
+      (with-current-buffer (or buffer (current-buffer))
+        (when-let* ((record (gemini-companion-changes-here)))
+          (gemini-companion-changes-update record))))))
 
 (defun gemini-companion-changes-text (record)
   "Return the current text of the file of RECORD: of its buffer, or else on disk.
@@ -1158,10 +1190,11 @@ complete earlier."
 BUFFER visits its file, or is nil."
   (when-let* ((noted (reverse (gemini-companion-changes-file-noted record)))
               (now (gemini-companion-changes--now record buffer)))
-    (setf (gemini-companion-changes-file-noted record) nil)
     (pcase-dolist (`(,undone . ,hunks) noted)
       (gemini-companion-changes--set-undone record hunks (and undone 'again)
-                                            (car now) nil))))
+                                            (car now) nil)
+      (setf (gemini-companion-changes-file-noted record)
+            (butlast (gemini-companion-changes-file-noted record))))))
 
 ;;;; Saving, and other names
 
@@ -1283,6 +1316,8 @@ Revert its buffer; if the buffer has unsaved text, report once how to merge it."
 
 (defun gemini-companion-changes--compare-all ()
   "Compare each file that a buffer visits, or that has changes to review."
+  (when gemini-companion-changes--unrecorded
+    (gemini-companion-changes--record-all))
   (dolist (record gemini-companion-changes--files)
     (when (or (gemini-companion-changes-file-unreviewed record)
               (gemini-companion-changes-buffer record))
@@ -1345,7 +1380,8 @@ programs that it has run may have written other files."
                    #'gemini-companion-changes--compare-focused)
   (cancel-function-timers #'gemini-companion-changes--compare-all)
   (cancel-function-timers #'gemini-companion-changes--compare-buffer)
-  (setq gemini-companion-changes--slow-devices nil)
+  (setq gemini-companion-changes--slow-devices nil
+        gemini-companion-changes--unrecorded nil)
   (mapc #'gemini-companion-changes--drop gemini-companion-changes--files))
 
 (cl-defmethod gemini-companion-part-lighter ((_part (eql 'changes)))

@@ -36,7 +36,9 @@ or cannot be compared."
       (gemini-companion-edit-texts-call
        edit
        (lambda (old new)
-         (let ((hunks (gemini-companion-hunk-find old new)))
+         (let ((hunks (gemini-companion-hunk-compare
+                       (gemini-companion-text-of-buffer old)
+                       (gemini-companion-text-of-buffer new))))
            (setf (gemini-companion-edit-known-hunks edit) hunks
                  (gemini-companion-edit-lost edit)
                  (gemini-companion-edit-hunks--count-lost edit old new)
@@ -45,6 +47,15 @@ or cannot be compared."
            (when (gemini-companion-edit-open-p edit)
              (gemini-companion-edit-hunks--restore edit hunks old))))))
     (gemini-companion-edit-known-hunks edit)))
+
+(defun gemini-companion-edit-hunks-update (edit)
+  "Compare the texts of EDIT if they are known.
+Signal an error only if diff fails: then a stored result would be wrong."
+  (condition-case err
+      (gemini-companion-edit-hunks edit)
+    (gemini-companion-text-not-compared (signal (car err) (cdr err)))
+    ;; A file that is no text, or a hook of the user; the view reports it.
+    (error nil)))
 
 ;;;; Lost characters
 

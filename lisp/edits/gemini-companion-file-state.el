@@ -578,7 +578,18 @@ For FILE, BEFORE and AFTER, see `gemini-companion-file-state-record'."
   "Return the content of the file of EDIT before the write that a CLI reports.
 NOW is its content after that.  For BEFORE and AFTER, see
 `gemini-companion-file-state-record'.  Where BEFORE has characters that the CLI
-could not read, only a buffer that has not read the file since knows the bytes."
+could not read, only a buffer that has not read the file since knows the bytes.
+If the texts cannot be compared, the content before is unknown."
+  (condition-case err
+      (gemini-companion-file-state--content-of-report edit now before after)
+    (gemini-companion-text-not-compared
+     (message "The previous text of %s is unknown: %s"
+              (gemini-companion-edit-name edit) (error-message-string err))
+     (gemini-companion-content-with now 'unknown))))
+
+(defun gemini-companion-file-state--content-of-report (edit now before after)
+  "Return the content of the file of EDIT before its write.
+For NOW, BEFORE and AFTER, see `gemini-companion-file-state--reported-content'."
   (let ((content (gemini-companion-content-encoded
                   now
                   (if (gemini-companion-content-bytes-p now)

@@ -51,7 +51,9 @@ returns non-nil if it has rejected the edit.")
 ID is an integer that names the edit; SESSION is a plist with the `:id' of the
 CLI.  Replace an open edit of that CLI for that file, and keep its text if the
 user has edited it.  GROUP is nil, or the request that answers the edit: then
-ID may be a symbol, and the edit is unknown to the server."
+ID may be a symbol, and the edit is unknown to the server.  If its texts cannot
+be compared, signal an error, and open nothing: the server displays it, and the
+user answers in the terminal of the CLI."
   (let ((previous (cl-find file (gemini-companion-edits-open session)
                            :key #'gemini-companion-edit-file :test #'equal))
         (edit (gemini-companion-edit-make :id id :session session :file file
@@ -67,6 +69,7 @@ ID may be a symbol, and the edit is unknown to the server."
       (add-hook 'after-change-functions #'gemini-companion-edit-hunks-edited nil t))
     (gemini-companion-file-state-end-others edit)
     (gemini-companion-edit-texts-read edit)
+    (gemini-companion-proposal--compare edit)
     (setf (gemini-companion-edit-watch edit)
           (gemini-companion-watch-start
            file
@@ -75,11 +78,25 @@ ID may be a symbol, and the edit is unknown to the server."
                   (gemini-companion-proposal--file-changed edit occasion)))
            nil 'lasting))
     (gemini-companion-edit-add edit)
-    (when (gemini-companion-file-state-undoes-p edit proposal)
+    (when (condition-case nil
+              (gemini-companion-file-state-undoes-p edit proposal)
+            ;; Then the user is asked.
+            (gemini-companion-text-not-compared t))
       (push 'undoes (gemini-companion-edit-remarks edit)))
     ;; Views appear later: the server is waiting for the value of this function.
     (gemini-companion-edit-notify edit 'opened)
     t))
+
+(defun gemini-companion-proposal--compare (edit)
+  "Compare the texts of EDIT, which is new; if diff fails, discard its buffers.
+A file that is too large to keep is read and compared when it is displayed."
+  (when (gemini-companion-edit-known-p edit)
+    (condition-case err
+        (gemini-companion-edit-hunks-update edit)
+      (gemini-companion-text-not-compared
+       (gemini-companion-edit-discard (gemini-companion-edit-original-buffer edit))
+       (gemini-companion-edit-discard (gemini-companion-edit-proposal-buffer edit))
+       (signal (car err) (cdr err))))))
 
 (defun gemini-companion-proposal--file-changed (edit occasion)
   "Handle a change of the file of EDIT; return nil to try again later.
@@ -479,7 +496,7 @@ the CLI is not overwritten if the user has merged it into the proposal."
 (defun gemini-companion-proposal--loss-refused-p (edit)
   "Return non-nil if the user declines the loss of characters by EDIT.
 Ask once for each file and turn."
-  (ignore-errors (gemini-companion-edit-hunks edit))
+  (gemini-companion-edit-hunks-update edit)
   (let ((count (gemini-companion-edit-hunks-lost-count edit)))
     (cond ((or (= 0 count) (gemini-companion-proposal--loss-accepted-p edit))
            nil)

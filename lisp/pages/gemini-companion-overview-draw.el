@@ -777,6 +777,7 @@ UNFOLDED are the folds whose lines are shown."
       ((guard record)
        (list own comments gemini-companion-overview-draw-digits (gemini-companion-overview-row-version row)
              (length (gemini-companion-overview-row-left row))
+             (gemini-companion-overview-row-problem row)
              (length (gemini-companion-overview-row-edits row))))
       (_
        ;; The comparison sets some of the following values.
@@ -803,6 +804,8 @@ UNFOLDED are the folds whose lines are shown."
   (pcase (gemini-companion-overview-row-kind row)
     ('request (gemini-companion-overview-draw--asked row))
     ('comments (gemini-companion-overview-draw--comments-alone row))
+    ((guard (gemini-companion-overview-row-problem row))
+     (format "    %s\n" (gemini-companion-overview-row-problem row)))
     ((guard (gemini-companion-overview-draw--recorded-p row))
      (gemini-companion-overview-draw--diff row unfolded))
     (_ (gemini-companion-overview-draw--diff-of-edit row unfolded))))
@@ -826,13 +829,13 @@ UNFOLDED are the folds whose lines are shown."
 (defun gemini-companion-overview-draw--diff-of-edit (row unfolded)
   "Return the diff of the edit of ROW; UNFOLDED are folds that are shown."
   (let* ((edit (gemini-companion-overview-row-edit row))
-         (hunks (condition-case nil
+         (hunks (condition-case err
                     (gemini-companion-edit-hunks edit)
                   ;; The text before was not kept, or the program diff fails.
-                  (error 'failed)))
+                  (error (error-message-string err))))
          (undone (gemini-companion-edit-undone edit)))
     (cond
-     ((eq 'failed hunks) "    The previous text was not recorded\n")
+     ((stringp hunks) (format "    %s\n" hunks))
      (hunks
       (gemini-companion-edit-texts-call
        edit

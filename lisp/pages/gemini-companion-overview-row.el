@@ -58,7 +58,8 @@ or nil."
   (make-hash-table :test 'eq :weakness 'key)
   "Table from records to the values that were computed last.
 The values are conses of a version, see `gemini-companion-changes-version', and
-of the kept and undone changes, or t if these were not computed.")
+of the kept and undone changes, t if these were not computed, or an error
+message if the text could not be compared.")
 
 ;;;; Records
 
@@ -67,18 +68,29 @@ of the kept and undone changes, or t if these were not computed.")
 The value is as in `gemini-companion-overview-row--cache'."
   (let ((cached (gethash record gemini-companion-overview-row--cache)))
     (unless (and cached
+                 (not (stringp (cdr cached)))
                  (equal (car cached) (gemini-companion-changes-version record)))
-      (gemini-companion-changes-update record)
-      (setq cached (puthash record (cons (gemini-companion-changes-version record) t)
-                            gemini-companion-overview-row--cache)))
+      (let ((changes (condition-case err
+                         (progn (gemini-companion-changes-update record) t)
+                       (gemini-companion-text-not-compared
+                        (error-message-string err)))))
+        (setq cached (puthash record
+                              (cons (gemini-companion-changes-version record) changes)
+                              gemini-companion-overview-row--cache))))
     cached))
+
+(defun gemini-companion-overview-row-problem (row)
+  "Return why the changes in ROW's file are unknown, or nil."
+  (pcase (gethash (gemini-companion-overview-row-record row)
+                  gemini-companion-overview-row--cache)
+    (`(,_ . ,(and (pred stringp) problem)) problem)))
 
 (defun gemini-companion-overview-row--decided (record)
   "Return the changes of RECORD's file that are kept or undone."
   (let ((cached (gemini-companion-overview-row--refresh record)))
     (when (eq t (cdr cached))
       (setcdr cached (gemini-companion-changes-kept-and-undone record)))
-    (cdr cached)))
+    (and (listp (cdr cached)) (cdr cached))))
 
 (defun gemini-companion-overview-row--of-turn (turn changes)
   "Return those of CHANGES that are counted in TURN."
@@ -301,8 +313,10 @@ Edits that were not written have a row each."
 RECORD is that of the file, or nil.  EDITS are those of TURN, the last one
 first.  NAME is nil if they were not written."
   (let* ((edit (car edits))
-         (_ (and record (gemini-companion-overview-row--refresh record)))
-         (left (and record (gemini-companion-changes-file-known record)))
+         (cached (and record (gemini-companion-overview-row--refresh record)))
+         (left (and record
+                    (not (stringp (cdr cached)))
+                    (gemini-companion-changes-file-known record)))
          (decided (and record (gemini-companion-overview-row--decided record))))
     (gemini-companion-overview-row
      :key (if name

@@ -156,7 +156,8 @@ line and the overview display."
            "file changed since the proposal")
           ((gemini-companion-revert-unsaved file) "unsaved changes here")
           ((gemini-companion-edit-texts-shown-in edit) "not UTF-8")
-          ((< 0 (progn (ignore-errors (gemini-companion-edit-hunks edit))
+          ;; An error of the comparison is a reason as well.
+          ((< 0 (progn (gemini-companion-edit-hunks edit)
                        (gemini-companion-edit-hunks-lost-count edit)))
            "characters would be lost")
           ((memq 'undoes (gemini-companion-edit-remarks edit))

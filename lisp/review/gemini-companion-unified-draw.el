@@ -482,29 +482,33 @@ nil for the separator before a change."
 
 (defun gemini-companion-unified-draw--narrow (changes regexp)
   "Return CHANGES with narrower ranges: the words that differ.
-A word is a match of REGEXP in a range.  For CHANGES, see
-`gemini-companion-unified-draw--find-words'."
+A word is a match of REGEXP in a range.  Return CHANGES themselves if diff
+fails.  For CHANGES, see `gemini-companion-unified-draw--find-words'."
   (pcase-let* ((removed (mapcar #'car changes))
                (added (mapcar #'cadr changes))
                (`(,old-text . ,old-words)
                 (gemini-companion-unified-draw--split removed regexp))
                (`(,new-text . ,new-words)
                 (gemini-companion-unified-draw--split added regexp))
-               (differences (gemini-companion-hunk-compare old-text new-text)))
-    (cl-mapcar
-     #'list
-     (gemini-companion-unified-draw--with-ranges
-      removed old-words
-      (mapcar (lambda (hunk)
-                (cons (gemini-companion-hunk-old hunk)
-                      (gemini-companion-hunk-old-count hunk)))
-              differences))
-     (gemini-companion-unified-draw--with-ranges
-      added new-words
-      (mapcar (lambda (hunk)
-                (cons (gemini-companion-hunk-new hunk)
-                      (gemini-companion-hunk-new-count hunk)))
-              differences)))))
+               (differences (condition-case nil
+                                (gemini-companion-hunk-compare old-text new-text)
+                              (gemini-companion-text-not-compared 'unknown))))
+    (if (eq 'unknown differences)
+        changes
+      (cl-mapcar
+       #'list
+       (gemini-companion-unified-draw--with-ranges
+        removed old-words
+        (mapcar (lambda (hunk)
+                  (cons (gemini-companion-hunk-old hunk)
+                        (gemini-companion-hunk-old-count hunk)))
+                differences))
+       (gemini-companion-unified-draw--with-ranges
+        added new-words
+        (mapcar (lambda (hunk)
+                  (cons (gemini-companion-hunk-new hunk)
+                        (gemini-companion-hunk-new-count hunk)))
+                differences))))))
 
 (defun gemini-companion-unified-draw--split (side regexp)
   "Split the ranges of the lines of SIDE into words, matches of REGEXP.

@@ -64,22 +64,9 @@ empty range touches a range that contains it or begins or ends there."
 
 (defun gemini-companion-hunk-compare (old new)
   "Return the hunks between the texts OLD and NEW, in order.
-Return nil if they are equal, diff is missing, or the disk is full."
+Signal `gemini-companion-text-not-compared' if diff fails."
   (mapcar (apply-partially #'apply #'gemini-companion-hunk-make)
           (gemini-companion-text-diff (list old new))))
-
-(defun gemini-companion-hunk-find (original proposal)
-  "Return the hunks between the buffers ORIGINAL and PROPOSAL.
-Signal an error if they cannot be compared."
-  (unless (executable-find diff-command)
-    (user-error "Cannot find the program %s; install it or customize \
-`diff-command'"
-                diff-command))
-  (let ((texts (mapcar #'gemini-companion-text-of-buffer
-                       (list original proposal))))
-    (or (apply #'gemini-companion-hunk-compare texts)
-        (unless (apply #'string= texts)
-          (user-error "%s failed" diff-command)))))
 
 (defun gemini-companion-hunk-line (line)
   "Return the position where LINE, from 1, of the current buffer begins."

@@ -61,9 +61,11 @@ may be missing."
            (new (with-current-buffer source
                   (count-lines (point-min) (point-max)))))
       (or (unless (member (list old new) `((0 ,new) (,old 0) (1 1)))
-            (gemini-companion-hunk-compare
-             (buffer-substring-no-properties (point-min) (point-max))
-             (gemini-companion-text-of-buffer source)))
+            ;; Without the comparison, more lines are replaced, by the same text.
+            (ignore-error gemini-companion-text-not-compared
+              (gemini-companion-hunk-compare
+               (buffer-substring-no-properties (point-min) (point-max))
+               (gemini-companion-text-of-buffer source))))
           (list (gemini-companion-hunk-make 1 old 1 new))))))
 
 (defun gemini-companion-replace--lines (source hooks)

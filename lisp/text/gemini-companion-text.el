@@ -132,11 +132,39 @@ Equal texts, and only these, are printed alike."
                 (substring-no-properties (string-to-multibyte text)))
                1 -1)))
 
+(define-error 'gemini-companion-text-not-compared "Cannot compare texts"
+  '(file-error user-error))
+
+(defun gemini-companion-text--not-compared (program reason)
+  "Signal `gemini-companion-text-not-compared', as PROGRAM failed for REASON."
+  ;; The message of a `file-error' begins with its data.
+  (signal 'gemini-companion-text-not-compared
+          (list (if (executable-find program)
+                    (format "Cannot compare texts: %s failed (%s)" program reason)
+                  (format "Cannot find the program %s; install it%s" program
+                          (if (equal program diff-command)
+                              " or customize `diff-command'"
+                            ""))))))
+
 (defun gemini-companion-text--run (texts program &rest options)
   "Compare TEXTS by PROGRAM with OPTIONS.
-Return a list (STATUS OUTPUT PRINTED): the exit status, the bytes of the
+Return a list (STATUS OUTPUT PRINTED): the exit status, 0 or 1, the bytes of the
 output, and non-nil if `gemini-companion-text--printed' printed the texts.
-Signal a `file-error' if the disk is full."
+Signal `gemini-companion-text-not-compared' if PROGRAM cannot be run or fails,
+for example since the disk is full."
+  (condition-case err
+      (let ((run (apply #'gemini-companion-text--run-program texts program options)))
+        (if (memq (car run) '(0 1))
+            run
+          (gemini-companion-text--not-compared
+           program (string-trim (decode-coding-string (nth 1 run) 'utf-8)))))
+    (gemini-companion-text-not-compared (signal (car err) (cdr err)))
+    (file-error
+     (gemini-companion-text--not-compared program (error-message-string err)))))
+
+(defun gemini-companion-text--run-program (texts program &rest options)
+  "Run PROGRAM with OPTIONS and files with TEXTS.
+For the value, see `gemini-companion-text--run'; the status may be another one."
   (let* ((encoded (mapcar #'gemini-companion-text-utf-8 texts))
          (printed (seq-some #'identity
                             (cl-mapcar #'gemini-companion-text--raw-p
@@ -163,15 +191,20 @@ Signal a `file-error' if the disk is full."
   "Return the numbers of the lines in which the two TEXTS differ, a list.
 Each element is a list (OLD OLD-COUNT NEW NEW-COUNT): the first line, from
 1, and the number of lines, in each text.  If a count is 0, the line is the
-next one.  Return nil if diff is missing, or the disk is full.
+next one.  Signal `gemini-companion-text-not-compared' if diff fails.
 `gemini-companion-hunk-compare' makes hunks of it."
+  (or (gemini-companion-text--numbers
+       (nth 1 (gemini-companion-text--run texts diff-command "-U0")))
+      ;; A text in one file must not count as the other one without a proof.
+      (unless (apply #'string= (mapcar #'string-to-multibyte texts))
+        (gemini-companion-text--not-compared diff-command "no hunks"))))
+
+(defun gemini-companion-text--numbers (output)
+  "Return the numbers of lines in OUTPUT, of diff with the option -U0.
+The value is that of `gemini-companion-text-diff'."
   (cl-loop
    with numbers = "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
    with regexp = (format "@@ -%1$s \\+%1$s @@" numbers)
-   with output = (or (ignore-error file-error
-                       (nth 1 (gemini-companion-text--run texts diff-command
-                                                          "-U0")))
-                     "")
    ;; A regexp would be tried at each byte of a line of a megabyte.
    for start = (string-search "\n@@ -" output)
    then (string-search "\n@@ -" output (1+ start))
@@ -185,7 +218,8 @@ next one.  Return nil if diff is missing, or the disk is full.
 
 (defun gemini-companion-text-unified (old new)
   "Return the unified diff from the text OLD to NEW, without file names.
-It is empty if the texts are equal.  Signal a `user-error' if diff fails."
+It is empty if the texts are equal.  Signal
+`gemini-companion-text-not-compared' if diff fails."
   (pcase (gemini-companion-text--run (list old new) diff-command "-u")
     (`(0 . ,_) "")
     (`(1 ,output ,printed)
@@ -194,16 +228,14 @@ It is empty if the texts are equal.  Signal a `user-error' if diff fails."
        (string-to-multibyte
         (if printed
             (read (concat "\"" hunks "\""))
-          (decode-coding-string hunks 'utf-8-emacs-unix)))))
-    (`(,_ ,output ,_)
-     (user-error "%s failed: %s" diff-command
-                 (string-trim (decode-coding-string output 'utf-8))))))
+          (decode-coding-string hunks 'utf-8-emacs-unix)))))))
 
 (defun gemini-companion-text-merged (mine base theirs &rest labels)
   "Merge the texts MINE and THEIRS, whose common ancestor is BASE.
 Return (nil . TEXT), or if there are conflicts, (LINE . TEXT): the line of
 the first conflict in MINE, and the text with markers of conflicts, in which
-LABELS name the three texts.  Signal a `user-error' if diff3 fails."
+LABELS name the three texts.  Signal `gemini-companion-text-not-compared' if
+diff3 fails."
   (let* ((end (if (string-search "\r\n" mine) "\r\n" "\n"))
          ;; A regexp would be tried at each character of a line of a megabyte.
          (ends-p (lambda (text)
@@ -232,18 +264,14 @@ LABELS name the three texts.  Signal a `user-error' if diff3 fails."
                                    labels)))))))))
 
 (defun gemini-companion-text--run-merge (texts &rest options)
-  "Run diff3 with OPTIONS for TEXTS, and return (STATUS . OUTPUT).
-Signal a `user-error' if diff3 fails."
-  (pcase (apply #'gemini-companion-text--run texts "diff3" options)
-    (`(,(and (or 0 1) status) ,output ,printed)
-     (cons status
-           (string-to-multibyte
-            (if printed
-                (read (concat "\"" output "\""))
-              (decode-coding-string output 'utf-8-emacs-unix)))))
-    (`(,_ ,output ,_)
-     (user-error "Merging failed: %s"
-                 (string-trim (decode-coding-string output 'utf-8))))))
+  "Run diff3 with OPTIONS for TEXTS, and return (STATUS . OUTPUT)."
+  (pcase-let ((`(,status ,output ,printed)
+               (apply #'gemini-companion-text--run texts "diff3" options)))
+    (cons status
+          (string-to-multibyte
+           (if printed
+               (read (concat "\"" output "\""))
+             (decode-coding-string output 'utf-8-emacs-unix))))))
 
 (defun gemini-companion-text-units (text)
   "Return the number of UTF-16 code units of TEXT."

@@ -38,6 +38,82 @@
                    (gemini-companion-text-of-buffer "a")))
     (should (eql 3 (gemini-companion-test-left)))))
 
+(ert-deftest gemini-companion-changes-that-cannot-be-compared-are-not-undone ()
+  (let ((text (mapconcat (lambda (n) (format "line %d\n" n))
+                         (number-sequence 1 400) "")))
+    (gemini-companion-test-with-changes `(("a" ,text))
+      (find-file "a")
+      (buffer-enable-undo)
+      (gemini-companion-test-writes "a" (string-replace "line 300\n" "CLI\n" text)
+                                    session)
+      (should (equal '(300) (gemini-companion-test-marked "a")))
+      ;; Typed at both ends, so that the program diff compares what is between.
+      (goto-char (point-min))
+      (forward-line 2)
+      (insert "mine 1\nmine 2\nmine 3\n")
+      (goto-char (point-max))
+      (forward-line -2)
+      (insert "mine 4\n")
+      (let ((typed (buffer-string))
+            (restored (string-replace "CLI\n" "line 300\n" (buffer-string)))
+            (record (gemini-companion-changes-of-file (file-truename "a"))))
+        (gemini-companion-text-test-where-diff-fails
+          (dolist (go '(("CLI" . gemini-companion-undo-change)
+                        ("line 296" . gemini-companion-undo-change)
+                        ("CLI" . gemini-companion-keep-change)))
+            (goto-char (point-min))
+            (search-forward (car go))
+            (should (string-match-p
+                     reason
+                     (error-message-string
+                      (should-error (gemini-companion-test-walk (cdr go)))))))
+          (should (equal typed (buffer-string)))
+          ;; The mark stays, and an idle timer reports the problem.
+          (should (string-match-p
+                   (concat "Updating changes: .*" reason)
+                   (ert-with-message-capture messages
+                     (let ((inhibit-message nil))
+                       (gemini-companion-changes-update-buffer))
+                     messages)))
+          (should (equal 1 (gemini-companion-test-left))))
+        (should (equal '(303) (gemini-companion-test-marked "a")))
+        (goto-char (point-min))
+        (search-forward "CLI")
+        (gemini-companion-test-walk 'gemini-companion-undo-change)
+        (should (equal restored (buffer-string)))
+        (should-not (gemini-companion-changes-update record))))))
+
+(ert-deftest gemini-companion-changes-that-cannot-be-compared-are-recorded-later ()
+  (let* ((text (mapconcat (lambda (n) (format "line %d\n" n))
+                          (number-sequence 1 400) ""))
+         (first (string-replace "line 9\n" "first\n"
+                                (string-replace "line 395\n" "first too\n" text)))
+         (second (string-replace "line 300\n" "second\n" first)))
+    (gemini-companion-test-with-changes `(("a" ,text))
+      (find-file "a")
+      (let ((edit (gemini-companion-edit-make
+                   :id 1 :session session :file (expand-file-name "a")
+                   :decision 'unreviewed :proposed first :after first
+                   :content (gemini-companion-content-make
+                             :bytes (encode-coding-string text 'utf-8)
+                             :coding 'utf-8-unix))))
+        (gemini-companion-edit-add edit)
+        (gemini-companion-test-write "a" first)
+        (gemini-companion-revert-now (expand-file-name "a"))
+        (should (equal first (buffer-string)))
+        (gemini-companion-text-test-where-diff-fails
+          (should (string-match-p
+                   (concat "Recording an edit: .*" reason)
+                   (ert-with-message-capture messages
+                     (let ((inhibit-message nil))
+                       (setf (gemini-companion-edit-file-state edit) 'written)
+                       (gemini-companion-edit-notify edit 'written))
+                     messages)))
+          (should-not (gemini-companion-test-left))))
+      ;; The next write records both, in order.
+      (gemini-companion-test-writes "a" second session)
+      (should (equal '(9 300 395) (gemini-companion-test-marked "a"))))))
+
 (ert-deftest gemini-companion-changes-that-were-accepted-are-kept ()
   (gemini-companion-test-with-changes
       `(("a" ,gemini-companion-test-lines) ("b" "B\n"))

@@ -10,8 +10,36 @@
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-replace)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-text-test-helper)
 
 (defvar transient--prefix)
+
+;;;; Opening
+
+(ert-deftest gemini-companion-proposal-that-cannot-be-compared-is-not-opened ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let ((buffers (buffer-list)))
+      (gemini-companion-text-test-where-diff-fails
+        (let ((problem (should-error (gemini-companion-test-open "a" "new\n"))))
+          ;; The server adds to it: answer in the terminal of the CLI.
+          (should (string-match-p reason (error-message-string problem))))
+        (should-not (gemini-companion-edits))
+        (should-not outcomes)
+        (should-not (seq-difference (buffer-list) buffers))))
+    (should (gemini-companion-test-open "a" "new\n"))))
+
+(ert-deftest gemini-companion-proposal-is-not-accepted-unless-it-can-be-compared ()
+  (gemini-companion-edit-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-test-open "a" "new\n")))
+      (with-current-buffer (gemini-companion-edit-proposal-buffer diff)
+        (goto-char (point-max))
+        (insert "mine\n"))
+      (gemini-companion-text-test-where-diff-fails
+        (should-error (gemini-companion-edit-accept diff)
+                      :type 'gemini-companion-text-not-compared))
+      (should-not outcomes)
+      (gemini-companion-edit-accept diff)
+      (should (equal '((1 accepted "new\nmine\n")) outcomes)))))
 
 ;;;; Answers
 

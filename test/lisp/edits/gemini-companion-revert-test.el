@@ -566,6 +566,19 @@ the text that there is then, and the bytes that are saved of that."
       (should (equal merged (gemini-companion-test-text (current-buffer))))
       (should (buffer-modified-p)))))
 
+(ert-deftest gemini-companion-revert-merges-nothing-that-cannot-be-compared ()
+  (gemini-companion-revert-test-with "1\n2\n3\n"
+    (insert "mine\n")
+    (gemini-companion-written-await file #'ignore)
+    (gemini-companion-test-rewrite file "1\n2\ntheirs\n")
+    (gemini-companion-test-in-the-end (not (gemini-companion-test-timers)))
+    (let ((temporary-file-directory "/no-such-directory/"))
+      (should-error (gemini-companion-merge) :type 'gemini-companion-text-not-compared))
+    (should (equal "mine\n1\n2\n3\n" (buffer-string)))
+    (should-not (verify-visited-file-modtime))
+    (gemini-companion-merge)
+    (should (equal "mine\n1\n2\ntheirs\n" (buffer-string)))))
+
 (ert-deftest gemini-companion-revert-merges-one-buffer-after-another ()
   (gemini-companion-test-with-directory '(("a" "1\n2\n3\n") ("b" "1\n2\n3\n")
                                           ("unsaved" "1\n") ("written" "1\n"))

@@ -40,6 +40,30 @@
                    (car (gemini-companion-overview-row-files
                          (cadr (gemini-companion-overview-row-rows (cadr rows)))))))))))
 
+(ert-deftest gemini-companion-overview-row-has-the-reason-why-diff-fails ()
+  (let ((text (mapconcat (lambda (n) (format "line %d\n" n))
+                         (number-sequence 1 400) "")))
+    (gemini-companion-overview-test-with `(("a" ,text))
+      (gemini-companion-overview-test-turns session
+        ("First" ("a" (string-replace "line 300\n" "CLI\n" text))))
+      (let* ((row-of (lambda ()
+                       (car (gemini-companion-overview-row-files
+                             (car (gemini-companion-overview-rows directory))))))
+             (row (funcall row-of)))
+        (should (= 1 (length (gemini-companion-overview-row-left row))))
+        (with-current-buffer (find-file-noselect "a")
+          (insert "mine\n")
+          (goto-char (point-max))
+          (insert "mine\n"))
+        (let ((temporary-file-directory "/no-such-directory/"))
+          (setq row (funcall row-of))
+          (should-not (gemini-companion-overview-row-left row))
+          (should (string-match-p "Cannot compare texts"
+                                  (gemini-companion-overview-draw-body row nil))))
+        (setq row (funcall row-of))
+        (should-not (gemini-companion-overview-row-problem row))
+        (should (= 1 (length (gemini-companion-overview-row-left row))))))))
+
 (ert-deftest gemini-companion-overview-row-of-the-project-come-first ()
   (gemini-companion-overview-test-with nil
     (let ((here (list :id "here" :directory (directory-file-name directory) :pid 11))

@@ -336,8 +336,6 @@ M-x gemini-companion-last-proposal shows your edits of the previous one"
       (`(,view ,problem ,file ,text ,symbol ,value)
        `((nil "gemini-companion-review-view" "a" "new\n")
          (ediff "contains no changes" "a" "old\n")
-         (ediff "no-such-diff" "a" "new\n" diff-command "no-such-diff")
-         (diff "no-such-diff" "a" "new\n" diff-command "no-such-diff")
          (diff "No window" "a" "new\n" display-buffer-alist
                (("gemini diff" display-buffer-no-window
                  (allow-no-window . t))))

@@ -200,9 +200,10 @@ One hunk must change, the one at point."
                    (user-error nil)))
            (hunks (with-temp-buffer
                     (insert-file-contents (gemini-companion-edit-file diff))
-                    (gemini-companion-hunk-find
-                     (current-buffer)
-                     (gemini-companion-edit-proposal-buffer diff))))
+                    (gemini-companion-hunk-compare
+                     (gemini-companion-text-of-buffer)
+                     (gemini-companion-text-of-buffer
+                      (gemini-companion-edit-proposal-buffer diff)))))
            (file (gemini-companion-test-file-text
                   (gemini-companion-edit-file diff)))
            (marks (mapcar (lambda (hunk)

@@ -77,5 +77,23 @@ The two blocks are in all."
        (dotimes (_ ,times)
          ,@body))))
 
+(defmacro gemini-companion-text-test-where-diff-fails (&rest body)
+  "Evaluate BODY for each way in which two texts cannot be compared.
+`reason' is a regexp that matches the error message."
+  (declare (indent 0) (debug t))
+  `(pcase-dolist (`(,symbol ,value . ,reason)
+                  '((temporary-file-directory "/no-such-directory/"
+                                              . "diff failed (.*o such")
+                    (diff-command "no-such-diff" . "Cannot find the program no-such")
+                    ;; No process can be started: this file is no program.
+                    (diff-command "/dev/null" . "Cannot find the program")
+                    (diff-command "false" . "false failed")
+                    (diff-command "true" . "true failed")
+                    (diff-command "cat" . "cat failed")))
+     (ert-info ((format "%s %s" symbol value))
+       (cl-progv (list symbol) (list value)
+         (ignore reason)
+         ,@body))))
+
 (provide 'gemini-companion-text-test-helper)
 ;;; gemini-companion-text-test-helper.el ends here

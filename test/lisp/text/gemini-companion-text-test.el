@@ -5,6 +5,8 @@
 ;;; Code:
 
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-lines)
 (require 'gemini-companion-text)
 (require 'gemini-companion-text-test-helper)
 
@@ -26,6 +28,27 @@
                            (gemini-companion-text-read file)))))))))
 
 ;;;; Comparing
+
+(ert-deftest gemini-companion-text-that-cannot-be-compared-is-an-error ()
+  :tags '(pure)
+  (let ((old (mapconcat #'number-to-string (number-sequence 1 400) "\n"))
+        (new (mapconcat #'number-to-string (number-sequence 2 401 3) "\n")))
+    (gemini-companion-text-test-where-diff-fails
+      (dolist (compare (list (lambda ()
+                               (gemini-companion-text-diff (list old new)))
+                             (lambda ()
+                               (gemini-companion-lines-compare
+                                (gemini-companion-lines-split old)
+                                (gemini-companion-lines-split new)))
+                             (lambda () (gemini-companion-hunk-compare old new))))
+        (let ((problem (should-error (funcall compare)
+                                     :type 'gemini-companion-text-not-compared)))
+          (should (string-match-p reason (error-message-string problem)))))
+      (when (equal (symbol-value symbol) "/no-such-directory/")
+        (dolist (compare (list (lambda () (gemini-companion-text-unified old new))
+                               (lambda ()
+                                 (gemini-companion-text-merged old new "3"))))
+          (should-error (funcall compare) :type 'user-error))))))
 
 (ert-deftest gemini-companion-text-differs-where-its-characters-do ()
   :tags '(pure)
