@@ -132,11 +132,12 @@ The review that was displayed instead may be gone."
   "Offer edits to auto-accept, close views of decided ones, and show the next edit.
 Try again soon if the user is not idle."
   (gemini-companion-auto-offer)
-  (gemini-companion-windows-at-once
-    (gemini-companion-arrival--close-decided)
-    (when (or (gemini-companion-arrival--show-next)
-              (gemini-companion-edits-ending))
-      (gemini-companion-arrival--schedule 0.2))))
+  ;; Not in `windows-at-once': while something waits, this runs five times a second,
+  ;; and a text terminal would be drawn again each time.
+  (gemini-companion-arrival--close-decided)
+  (when (or (gemini-companion-arrival--show-next)
+            (gemini-companion-edits-ending))
+    (gemini-companion-arrival--schedule 0.2)))
 
 (defun gemini-companion-arrival--close-decided ()
   "Close the views of decided edits, unless the user is busy.

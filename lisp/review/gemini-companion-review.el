@@ -417,17 +417,12 @@ the view, restore the windows, and signal the error again."
     view))
 
 (defun gemini-companion-review--record-windows (view)
-  "Record the frame and windows of VIEW, and the window of the CLI there.
-Follow the size of the frame."
+  "Record the frame and windows of VIEW, and the window of the CLI there."
   (let* ((buffers (gemini-companion-view-buffers view))
          (windows (seq-mapcat
                    (lambda (buffer) (get-buffer-window-list buffer nil t))
                    buffers))
          (frame (window-frame (car windows))))
-    (dolist (buffer buffers)
-      (with-current-buffer buffer
-        (add-hook 'window-size-change-functions
-                  #'gemini-companion-review--resized nil t)))
     (setf (gemini-companion-view-windows view) windows
           (gemini-companion-view-frame view) frame
           (gemini-companion-view-size view)
@@ -514,36 +509,6 @@ Return nil if there is no line and no hunk at point."
         (or (gemini-companion-view-line view)
             (when-let* ((hunk (gemini-companion-review-update-hunk)))
               (gemini-companion-hunk-new hunk)))))))
-
-(defun gemini-companion-review--resized (window)
-  (run-with-idle-timer 0.3 nil #'gemini-companion-review--follow-frame
-                       (buffer-local-value 'gemini-companion-edit-here
-                                           (window-buffer window))))
-(put 'gemini-companion-review--resized 'permanent-local-hook t)
-
-(defun gemini-companion-review--follow-frame (edit)
-  "If the size of EDIT's frame has changed, display EDIT in the view that fits.
-If a command is running, do so later.  EDIT may be nil."
-  (when-let* ((view (and edit (gemini-companion-edit-view edit)))
-              ;; A review that has ended stays as it was answered.
-              ((gemini-companion-edit-open-p edit))
-              (frame (gemini-companion-view-frame view))
-              ;; The size of a window alone does not matter.
-              ((not (equal (gemini-companion-view-size view)
-                           (gemini-companion-review--size frame))))
-              ;; If the user has deleted windows of the review, leave it alone.
-              ((equal (gemini-companion-view-windows view)
-                      (seq-mapcat
-                       (lambda (buffer) (get-buffer-window-list buffer nil t))
-                       (gemini-companion-view-buffers view)))))
-    (if (not (gemini-companion-idle-between-commands-p))
-        (run-with-timer 0.5 nil #'gemini-companion-review--follow-frame edit)
-      (gemini-companion-log-guarded "Following the size of the frame"
-        (with-selected-frame frame
-          (with-current-buffer (window-buffer)
-            ;; Keep the selected window unless it displays this review.
-            (gemini-companion-review--fit
-             view (not (eq edit gemini-companion-edit-here)))))))))
 
 ;;;; Closing
 

@@ -4,6 +4,7 @@
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from harness.emacs import Emacs, Reviews, lisp
 from harness.world import World
@@ -210,33 +211,15 @@ def test_review_is_selected_by_itself_only_if_the_user_wants_it(
 
 
 @differs
-def test_open_review_follows_the_size_of_the_frame(world: World) -> None:
-    emacs, file = started(world, option("view", "ediff"), OLD, size=(119, 45))
-    reviews = arrive(emacs, file, NEW)
-    emacs.wait_for("+twenty")
-    emacs.resize((170, 50))
-    emacs.wait_for("Hunk 1 of 2")
-    emacs.becomes(SELECTED, "a.txt")
-
-    reviews.select()
-    emacs.keys("n", "x", "e", "M->", "mine ")
-    emacs.resize((120, 48))
-    emacs.wait_for("back to the diff")
-    emacs.becomes(SELECTED, "*gemini proposal: a.txt*")
-    emacs.text("too")
-    emacs.keys("C-c", "C-e")
-    emacs.wait_for("1 excluded")
-    # What the user has chosen stays.
-    emacs.keys("v")
-    emacs.wait_for("Hunk 3 of 3")
-    emacs.resize((100, 30))
-    emacs.keys("v")
-    emacs.wait_for("mine too")
-    emacs.resize((170, 50))
-    emacs.wait_for("mine too")
-    emacs.keys("a")
-    emacs.holds("(equal '(accepted) e2e-ends)")
-    emacs.holds("(one-window-p)")
+def test_terminal_is_not_drawn_while_a_proposal_waits(world: World) -> None:
+    emacs, file = started(world, option("arrival", "notify"))
+    propose(emacs, file, "uno\n")
+    emacs.wait_for("M-x gemini-companion-review shows it")
+    process = psutil.Process(emacs.pid)
+    before = process.io_counters().write_chars
+    # It is the timer of what waits that must draw nothing.
+    emacs.eval("(dotimes (_ 20) (gemini-companion-arrival--tick) (redisplay t))")
+    assert process.io_counters().write_chars - before < 5000
 
 
 @differs
