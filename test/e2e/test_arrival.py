@@ -8,7 +8,6 @@ import psutil
 import pytest
 from harness.emacs import Emacs, Reviews, lisp
 from harness.world import World
-from test_views import NEW, OLD
 
 pytestmark = pytest.mark.shared
 differs = pytest.mark.differs("idle time, keys, windows and the redisplay")
