@@ -240,8 +240,18 @@ focus, or end of a turn tries again."
                  (signal (car err) (cdr err))))
             (unless again
               (pop gemini-companion-changes--unrecorded)))
-          (when-let* ((record (gemini-companion-changes--find edit)))
+          (when-let* ((record (gemini-companion-changes--find edit))
+                      ((not (gemini-companion-changes--before-revert-p record))))
             (gemini-companion-changes-update record)))))))
+
+(defun gemini-companion-changes--before-revert-p (record)
+  "Return non-nil if the buffer of RECORD's file will be reverted.
+Its text is then compared and marked by `after-revert-hook', and not before:
+comparing the previous text would be the most of the time that a write takes."
+  (when-let* ((buffer (gemini-companion-changes-buffer record)))
+    (not (or (buffer-modified-p buffer)
+             (gemini-companion-changes--up-to-date-p record buffer)
+             (gemini-companion-revert-own-way-p buffer)))))
 
 (defun gemini-companion-changes--find (edit)
   "Return the record of the file of EDIT, or nil."
@@ -783,7 +793,14 @@ BUFFER visits that file, or is nil."
   (let* ((path (gemini-companion-changes-path record))
          (exists (gemini-companion-text-attributes path))
          (unsaved (and buffer (buffer-modified-p buffer) buffer))
-         (seen (and exists (gemini-companion-changes-seen record unsaved)))
+         ;; A buffer without unsaved text has the text of the file.
+         (seen (and exists
+                    (gemini-companion-changes-seen
+                     record
+                     (and buffer
+                          (or unsaved
+                              (gemini-companion-changes--up-to-date-p record buffer))
+                          buffer))))
          (edits nil))
     (dolist (write (gemini-companion-changes-file-writes record))
       (let ((edit (gemini-companion-changes--write-edit write)))

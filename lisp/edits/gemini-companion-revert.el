@@ -175,6 +175,11 @@ dump, which may prompt, and for a file that is decompressed or decrypted."
        (not (or (find-file-name-handler file 'insert-file-contents)
                 (gemini-companion-text-unreadable-reason file)))))
 
+(defun gemini-companion-revert-own-way-p (buffer)
+  "Return non-nil if only the user reverts BUFFER, which visits a file."
+  (with-current-buffer buffer
+    (not (gemini-companion-revert--plain-p (gemini-companion-names-file)))))
+
 (defun gemini-companion-revert--buffer (buffer keys)
   "Revert BUFFER if another program has written its file.
 See `gemini-companion-revert-now' for KEYS."

@@ -114,6 +114,32 @@
       (gemini-companion-test-writes "a" second session)
       (should (equal '(9 300 395) (gemini-companion-test-marked "a"))))))
 
+(ert-deftest gemini-companion-changes-of-a-write-are-computed-once ()
+  (gemini-companion-test-with-changes `(("a" ,gemini-companion-test-lines))
+    (find-file "a")
+    (let* ((computed nil)
+           (see (symbol-function 'gemini-companion-changes-see))
+           (drawn 0)
+           (count (lambda (&rest _) (cl-incf drawn))))
+      (cl-letf (((symbol-function 'gemini-companion-changes-see)
+                 (lambda (record lines &rest rest)
+                   (push (gemini-companion-lines-join lines) computed)
+                   (apply see record lines rest))))
+        (unwind-protect
+            (dolist (text '("one\n2\n3\n4\n5\n6\n7\n8\n9\n"
+                            "one\n2\n3\n4\n5\n6\n7\n8\nnine\n"))
+              (add-hook 'gemini-companion-changes-functions count)
+              (setq computed nil
+                    drawn 0)
+              (gemini-companion-proposal-offer
+               (gemini-companion-test-open "a" text (random) session) nil)
+              (gemini-companion-test-eventually (equal text (buffer-string)))
+              ;; Not the previous text, which would take the most time.
+              (should (equal (list text) computed))
+              (should (= 1 drawn)))
+          (remove-hook 'gemini-companion-changes-functions count))))
+    (should (equal '(1 9) (gemini-companion-test-marked "a")))))
+
 (ert-deftest gemini-companion-changes-that-were-accepted-are-kept ()
   (gemini-companion-test-with-changes
       `(("a" ,gemini-companion-test-lines) ("b" "B\n"))
