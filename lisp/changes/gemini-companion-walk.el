@@ -598,11 +598,11 @@ Return what was done, a text."
 changed; undo anyway? " name))))
         (user-error "Not undone")))))
 
-(defun gemini-companion-walk-undo (groups &optional agreed by)
+(defun gemini-companion-walk-undo (groups)
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.
-For AGREED, BY and what is visited, see `gemini-companion-walk-undo-groups'.
-Return what was done, a text."
-  (car (gemini-companion-walk-undo-groups groups agreed by)))
+For what is visited, see `gemini-companion-walk-undo-groups'.  Return what was
+done, a text."
+  (car (gemini-companion-walk-undo-groups groups)))
 
 (defun gemini-companion-walk-undo-groups (groups &optional agreed by)
   "Undo the changes of GROUPS, a list of (RECORD . CHANGES), in their files.

@@ -650,10 +650,12 @@ A kept change is left again.  You are asked about several files."
   (gemini-companion-overview--keep-row (gemini-companion-overview--file-row turn)))
 
 (defun gemini-companion-overview-undo (&optional whole)
-  "Undo the change at point, or all changes left of the file, turn or CLI.
+  "Undo the change at point, or what is left of the file, turn or CLI.
 This changes the files, or only the buffer of a file with unsaved text.  A new
-file is deleted.  You are asked about several files and about new ones.  What
-an earlier turn has done in the same lines stays, and counts in that turn.
+file is deleted.  You are asked about several files and about new ones.  A
+change at point is replaced by the lines that are displayed as removed, even if
+two turns have written it.  On a row, what an earlier turn has done in the same
+lines stays, and counts in that turn.
 
 With WHOLE, a prefix argument, undo everything that the edits of the file or
 turn at point have done, including what you have kept: the file gets its
@@ -699,8 +701,7 @@ Signal a `user-error' if the change is already undone."
       (user-error "This change is already undone"))
     (gemini-companion-overview-page-after
      index row (gemini-companion-decision-with "undo of 1 change"
-                 (gemini-companion-walk-undo (list (list record change)) nil
-                                             (gemini-companion-overview-row-by row))))))
+                 (gemini-companion-walk-undo (list (list record change)))))))
 
 (defun gemini-companion-overview--undo-row (row)
   "Undo what is left at or below ROW, the last file first, if the user agrees."

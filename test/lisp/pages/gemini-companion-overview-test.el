@@ -302,11 +302,38 @@ since when a CLI waits: the name is longer."
       (should (string-prefix-p "1\n" (buffer-string))))))
 
 (ert-deftest gemini-companion-overview-undoes-what-the-turn-of-a-row-did ()
-  ;; A left change, a kept one, and the row of the file; at a visited file or not.
-  (pcase-dolist (`(,keeps ,at ,visited)
-                 '((nil "\\+zwei" t) (t "k\\+zwei" t) (nil "auto .* a" t)
-                   (nil "\\+zwei" nil) (nil "Second" nil)))
-    (ert-info ((format "%s %s %s" keeps at visited))
+  ;; The row of the file, or of the turn; at a visited file or not.
+  (pcase-dolist (`(,at ,visited) '(("auto .* a" t) ("Second" nil)))
+    (ert-info ((format "%s %s" at visited))
+      (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
+        (gemini-companion-overview-test-turns session
+          ("First" ("a" "1\ntwo\n3\n4\n5\n6\n7\n"))
+          ("Second" ("a" "1\nzwei\n3\n4\n5\n6\n7\n")))
+        (gemini-companion-state-report session 'end nil)
+        (when visited
+          (find-file "a"))
+        (gemini-companion-turn-page)
+        (gemini-companion-overview-test-go-to at)
+        (should (string-prefix-p
+                 "Undid 1 change of a; changes of other turns there remain"
+                 (gemini-companion-overview-test-keys "u")))
+        (should (equal "1\ntwo\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
+        (should (eql 1 (gemini-companion-test-left)))
+        ;; What stands beneath is one of its own turn; each is taken back by itself.
+        (gemini-companion-overview-test-go-to "\\+two")
+        (gemini-companion-overview-test-keys "u")
+        (should (equal "1\n2\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
+        (gemini-companion-overview-test-keys "C-/")
+        (should (equal "1\ntwo\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
+        (gemini-companion-overview-test-keys "C-/")
+        (should (equal "1\nzwei\n3\n4\n5\n6\n7\n"
+                       (gemini-companion-text-read "a")))))))
+
+;; A diff has the lines before both turns; undoing brought back those of the first one.
+(ert-deftest gemini-companion-overview-undo-of-a-change-gives-the-lines-it-shows ()
+  ;; A left change, and a kept one; in a visited file or not.
+  (pcase-dolist (`(,keeps ,visited) '((nil t) (t t) (nil nil)))
+    (ert-info ((format "%s %s" keeps visited))
       (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
         (gemini-companion-overview-test-turns session
           ("First" ("a" "1\ntwo\n3\n4\n5\n6\n7\n"))
@@ -318,20 +345,11 @@ since when a CLI waits: the name is longer."
         (when keeps
           (gemini-companion-overview-test-go-to "\\+zwei")
           (gemini-companion-overview-test-keys "k"))
-        (gemini-companion-overview-test-go-to at)
-        (should (string-prefix-p
-                 "Undid 1 change of a; changes of other turns there remain"
-                 (gemini-companion-overview-test-keys "u")))
-        (should (equal "1\ntwo\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
-        (should (eql (if keeps nil 1) (gemini-companion-test-left)))
-        ;; What stands beneath is one of its own turn; each is taken back by itself.
-        (unless keeps
-          (gemini-companion-overview-test-go-to "\\+two")
-          (gemini-companion-overview-test-keys "u")
-          (should (equal "1\n2\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
-          (gemini-companion-overview-test-keys "C-/")
-          (should (equal "1\ntwo\n3\n4\n5\n6\n7\n"
-                         (gemini-companion-text-read "a"))))
+        (gemini-companion-overview-test-go-to "\\+zwei")
+        (should (member (if keeps "k-2" "-2") (gemini-companion-overview-test-lines)))
+        (should (equal "Undid 1 change of a; nothing left, q quits"
+                       (gemini-companion-overview-test-keys "u")))
+        (should (equal "1\n2\n3\n4\n5\n6\n7\n" (gemini-companion-text-read "a")))
         (gemini-companion-overview-test-keys "C-/")
         (should (equal "1\nzwei\n3\n4\n5\n6\n7\n"
                        (gemini-companion-text-read "a")))))))
