@@ -200,12 +200,16 @@ Return nil also if all of its changes were reviewed."
             gemini-companion-changes--files))
 
 (defun gemini-companion-changes-buffer (record)
-  "Return the buffer that visits the file of RECORD, or nil."
+  "Return the buffer that has the present text of the file of RECORD, or nil.
+It visits the file.  If it has unsaved text, and the file was written since,
+the present text is that of the file: what the CLI has written is not undone,
+but not merged yet."
   (when-let* ((buffer (gemini-companion-names-buffer
                        (gemini-companion-changes-path record))))
     (with-current-buffer buffer
       (and (gemini-companion-names-visited-here-p
             (gemini-companion-changes-file-name record))
+           (not (gemini-companion-revert-unmerged-p buffer))
            buffer))))
 
 (defun gemini-companion-changes-path (record)

@@ -18,6 +18,7 @@
 (require 'gemini-companion-commands)
 (require 'gemini-companion-edit)
 (require 'gemini-companion-part)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 
 ;;;; Customization
@@ -90,12 +91,14 @@ The last sign is for terminals that cannot display the other one.")
 
 (defun gemini-companion-marks--draw (record buffer)
   "Mark the changes of RECORD in BUFFER, which visits its file, and nothing else.
-BUFFER may be nil."
-  (when buffer
-    (with-current-buffer buffer
-      (gemini-companion-marks--draw-here
-       (gemini-companion-changes-file-known record)
-       (gemini-companion-changes-file-unreviewed record)))))
+If BUFFER is nil, remove the marks from a buffer that is to be merged first."
+  (when-let* ((marked (or buffer (gemini-companion-revert-unsaved
+                                  (gemini-companion-changes-path record)))))
+    (with-current-buffer marked
+      (when (or buffer (local-variable-p 'gemini-companion-marks-here))
+        (gemini-companion-marks--draw-here
+         (and buffer (gemini-companion-changes-file-known record))
+         (gemini-companion-changes-file-unreviewed record))))))
 
 (defun gemini-companion-marks--draw-here (changes watched)
   "Mark CHANGES in the current buffer, and nothing else.

@@ -190,6 +190,7 @@ conversion only if the walk has gone to it."
   "Return a cons of the record of this file, and of the change at point.
 Signal an error if there is none."
   (let* ((record (gemini-companion-changes-here))
+         (_ (and record (gemini-companion-walk--check-merged record)))
          (change (and record
                       (gemini-companion-walk--at
                        (gemini-companion-changes-update record)
@@ -198,6 +199,14 @@ Signal an error if there is none."
       (user-error "%s" (substitute-command-keys "No change here; \
 \\[gemini-companion-next-change] goes to the next one")))
     (cons record change)))
+
+(defun gemini-companion-walk--check-merged (record)
+  "Signal an error if the current buffer is to be merged with RECORD's file first.
+The changes of RECORD are then not in the text of the buffer."
+  (when (gemini-companion-revert-unmerged-p (current-buffer))
+    (user-error "%s %s" (gemini-companion-edit-name
+                         (gemini-companion-changes-file-edit record))
+                (gemini-companion-revert-blocked-reason (current-buffer)))))
 
 (defun gemini-companion-walk--beyond-p (change line back at)
   "Return non-nil if CHANGE is below LINE, the line of point; if BACK, above it.
@@ -222,6 +231,8 @@ the records of the next files, by default those after this one.  Return a
 list of the record, the change, and a text about files that were skipped."
   (let* ((here (gemini-companion-changes-here))
          (beyond (and here
+                      ;; Otherwise its changes are not in the text of this buffer.
+                      (gemini-companion-changes-buffer here)
                       (let ((line (gemini-companion-walk--line)))
                         (seq-filter
                          (lambda (change)
@@ -267,10 +278,12 @@ If the file cannot be visited, return the reason, a verb phrase."
         (if (null (gemini-companion-text-attributes file))
             "was deleted or renamed"
           (with-current-buffer (gemini-companion-revert-visit file)
-            (if (gemini-companion-names-visited-here-p
-                 (gemini-companion-changes-file-name record))
-                (gemini-companion-changes-update record)
-              "is another file now"))))))
+            (cond ((not (gemini-companion-names-visited-here-p
+                         (gemini-companion-changes-file-name record)))
+                   "is another file now")
+                  ((gemini-companion-revert-unmerged-p (current-buffer))
+                   (gemini-companion-revert-blocked-reason (current-buffer)))
+                  (t (gemini-companion-changes-update record))))))))
 
 (defun gemini-companion-walk--update (record)
   "Update and return the changes of RECORD, whose file no buffer visits.
@@ -587,7 +600,9 @@ Return what was done, a text."
   (unless (gemini-companion-walk--all-new-p record changes)
     (let ((name (gemini-companion-edit-name
                  (gemini-companion-changes-file-edit record)))
-          (buffer (gemini-companion-changes-buffer record)))
+          (buffer (or (gemini-companion-changes-buffer record)
+                      (gemini-companion-revert-unsaved
+                       (gemini-companion-changes-path record)))))
       (when-let* ((why (or (and buffer (gemini-companion-revert-blocked-reason buffer))
                            (and (not (and buffer (buffer-modified-p buffer)))
                                 (gemini-companion-undo-unwritable-reason

@@ -527,7 +527,7 @@ larger than 1 MB."
        (gemini-companion-revert--ancestor-text)
        (executable-find "diff3")))
 
-(defun gemini-companion-revert--unmerged-p (buffer)
+(defun gemini-companion-revert-unmerged-p (buffer)
   "Return non-nil if BUFFER has unsaved text and its file was written since."
   (with-current-buffer buffer
     (when-let* (((buffer-modified-p))
@@ -547,7 +547,7 @@ The value is a verb phrase about its file."
                      (gemini-companion-revert--plain-p
                       (gemini-companion-names-file))))
            "has unsaved changes; save them first")
-          ((gemini-companion-revert--unmerged-p buffer)
+          ((gemini-companion-revert-unmerged-p buffer)
            (substitute-command-keys "has unsaved changes and was written; \
 \\[gemini-companion-merge] merges them first")))))
 
@@ -584,10 +584,10 @@ If this buffer needs no merge, display and merge another one that does.
 Conflicting lines are kept in both versions, for `smerge-mode'.  The buffer is
 not saved."
   (interactive)
-  (unless (gemini-companion-revert--unmerged-p (current-buffer))
+  (unless (gemini-companion-revert-unmerged-p (current-buffer))
     (gemini-companion-windows-at-once
       (pop-to-buffer
-       (or (seq-find #'gemini-companion-revert--unmerged-p (buffer-list))
+       (or (seq-find #'gemini-companion-revert-unmerged-p (buffer-list))
            (user-error "No buffer needs a merge"))
        '(nil (category . gemini-companion-file)))))
   (unless (gemini-companion-revert--mergeable-p)

@@ -686,12 +686,14 @@ omitted."
      (list
       (and since (< 0 since) (funcall attention (format "%d since your comments" since)))
       (and buffer
-           (gemini-companion-overview-row-decided row)
-           (funcall attention "not saved"))
-      (and buffer
-           (null (gemini-companion-overview-row-decided row))
-           left
-           (funcall attention "unsaved changes here")))
+           (when-let* ((text (cond ((gemini-companion-revert-unmerged-p buffer)
+                                    (substitute-command-keys
+                                     "written since; \\<gemini-companion-overview-mode-map>\
+\\[gemini-companion-overview-merge] merges"))
+                                   ((gemini-companion-overview-row-decided row)
+                                    "not saved")
+                                   (left "unsaved changes here"))))
+             (funcall attention text))))
      (mapcar
       (lambda (text) (and text (funcall plain text)))
       (list

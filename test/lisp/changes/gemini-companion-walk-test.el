@@ -677,7 +677,7 @@
            (own (gemini-companion-test-writes "a" "newer\n" session))
            (record (gemini-companion-changes-with-edit own)))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-walk-undo
+        (gemini-companion-walk-undo-groups
          (list (cons record (gemini-companion-changes-update record)))
          nil (apply-partially #'eq own))
         (should (equal "" (gemini-companion-test-file-text "a")))

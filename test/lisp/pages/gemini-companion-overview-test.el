@@ -283,6 +283,44 @@ since when a CLI waits: the name is longer."
       (should (equal "1\n" (gemini-companion-test-file-text "a")))
       (should (gemini-companion-overview-test-rows "auto  \\+1 −1  a  undone")))))
 
+;; The text of the buffer, in which the edit is missing, counted as undone by the user.
+(ert-deftest gemini-companion-overview-says-that-unsaved-text-is-to-be-merged-first ()
+  (skip-unless (executable-find "diff3"))
+  (pcase-dolist (`(,reviewed ,state ,right) '((t "accepted" "kept") (nil "auto" "1 left")))
+    (ert-info (state)
+      (gemini-companion-overview-test-with '(("a" "1\n2\n3\n4\n5\n6\n"))
+        (find-file "a")
+        (goto-char (point-max))
+        (insert "mine\n")
+        (gemini-companion-test-writes "a" "1\ntwo\n3\n4\n5\n6\n" session reviewed)
+        (gemini-companion-list)
+        (gemini-companion-overview-test-keys "3")
+        (should (gemini-companion-overview-test-rows
+                 (format "%s  \\+1 −1  a  written since; M merges  %s" state right)))
+        (unless reviewed
+          (should (= 1 (gemini-companion-test-left)))
+          (should-not (gemini-companion-test-marked "a"))
+          (gemini-companion-overview-test-go-to "auto")
+          (should (string-search "merges them first"
+                                 (gemini-companion-test-refusal
+                                   (gemini-companion-overview-test-keys "u")))))
+        (with-current-buffer "a"
+          (should (string-match-p "merges them first\\|No change here"
+                                 (gemini-companion-test-refusal
+                                   (gemini-companion-undo-change))))
+          (should (equal "1\n2\n3\n4\n5\n6\nmine\n" (buffer-string))))
+        (with-current-buffer "*gemini*"
+          (gemini-companion-overview-test-go-to state)
+          (gemini-companion-overview-test-keys "M"))
+        (should (equal "1\ntwo\n3\n4\n5\n6\nmine\n"
+                       (with-current-buffer "a" (buffer-string))))
+        (unless reviewed
+          (should (equal '(2) (gemini-companion-test-marked "a"))))
+        (gemini-companion-list)
+        (should (gemini-companion-overview-test-rows
+                 (format "%s  \\+1 −1  a  \\(not saved\\|unsaved changes here\\)  %s"
+                         state right)))))))
+
 (ert-deftest gemini-companion-overview-lets-a-kept-change-be-left-or-undone ()
   (gemini-companion-overview-test-with-turn
     (gemini-companion-overview-test-keys "k")
