@@ -14,10 +14,12 @@
 ;;; Code:
 
 (require 'gemini-companion-part)
+(require 'seq)
 
 (autoload 'gemini-companion-comment-send-follow "gemini-companion-comment-send")
 (autoload 'gemini-companion-comment-send-waiting "gemini-companion-comment-send")
 (autoload 'gemini-companion-undone-record "gemini-companion-undone")
+(declare-function gemini-companion-comment-waiting-p "gemini-companion-comment")
 (declare-function gemini-companion-comments-unsent "gemini-companion-comment")
 (declare-function gemini-companion-edit-comments "gemini-companion-edit")
 (declare-function gemini-companion-edit-reject-with-reason
@@ -30,10 +32,11 @@
 ;; Most answers and turns have no comments, and load no file of the add-on.
 
 (defun gemini-companion-addon-prompts--reject (edit)
-  "Reject EDIT with its comments as the reason, if it has any.
+  "Reject EDIT with its comments as the reason, if some are not on their way yet.
 Return non-nil if so.  This is the value of
 `gemini-companion-proposal-reject-function'."
-  (when (gemini-companion-edit-comments edit)
+  (when (seq-some #'gemini-companion-comment-waiting-p
+                  (gemini-companion-edit-comments edit))
     (gemini-companion-edit-reject-with-reason edit "")
     t))
 

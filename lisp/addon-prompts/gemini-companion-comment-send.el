@@ -46,10 +46,8 @@ have undone, so that the model does not rely on it."
 (defun gemini-companion-comment-send--unsent (session)
   "Return the comments for the CLI of SESSION that were not sent."
   (seq-filter (lambda (comment)
-                (not (or (gemini-companion-comment-sent comment)
-                         (gemini-companion-comment-going comment)
-                         (not (gemini-companion-comment-send--for-p
-                               comment session)))))
+                (and (gemini-companion-comment-waiting-p comment)
+                     (gemini-companion-comment-send--for-p comment session)))
               (gemini-companion-comments)))
 
 (defun gemini-companion-comment-send--mine (session)

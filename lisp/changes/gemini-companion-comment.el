@@ -116,6 +116,11 @@ Include the comments on open proposals."
                                                (gemini-companion-edits-open))
                                    gemini-companion-comment--all))))
 
+(defun gemini-companion-comment-waiting-p (comment)
+  "Return non-nil if COMMENT is neither sent nor on its way to a CLI."
+  (not (or (gemini-companion-comment-sent comment)
+           (gemini-companion-comment-going comment))))
+
 (defun gemini-companion-comments-of-file (file)
   "Return the comments on FILE, a true name, in the order of lines.
 On the same line, comments on removed lines come first, and then the comment
@@ -1076,11 +1081,10 @@ rejection."
     ('written (gemini-companion-comment--follow-write edit))
     ('decided
      (dolist (comment (reverse (gemini-companion-edit-comments edit)))
-       (if (or (gemini-companion-comment-going comment)
-               (gemini-companion-comment-sent comment))
-           ;; The buffers of the review will be killed.
-           (gemini-companion-comment--hide comment)
-         (gemini-companion-comment--adopt edit comment))))))
+       (if (gemini-companion-comment-waiting-p comment)
+           (gemini-companion-comment--adopt edit comment)
+         ;; The buffers of the review will be killed.
+         (gemini-companion-comment--hide comment))))))
 
 (defun gemini-companion-comment--follow-write (edit)
   "Let the comments on the file of EDIT follow what EDIT has written.
@@ -1447,9 +1451,8 @@ lines if the region has some, or if they have no replacement."
 (defun gemini-companion-comment--to-edit (key positions)
   "Return the element of POSITIONS whose unsent comment is below KEY, or nil.
 For a region, only a comment on the same lines is edited."
-  (let ((positions (seq-remove (pcase-lambda (`(,_ . ,comment))
-                                 (or (gemini-companion-comment-sent comment)
-                                     (gemini-companion-comment-going comment)))
+  (let ((positions (seq-filter (pcase-lambda (`(,_ . ,comment))
+                                 (gemini-companion-comment-waiting-p comment))
                                positions)))
     (cond ((use-region-p) (assoc key positions))
           (key (car (gemini-companion-comment--at key positions)))

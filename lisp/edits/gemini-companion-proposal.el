@@ -593,8 +593,7 @@ are sent as the reason."
   (gemini-companion-proposal--answer
    edit "Reject"
    (lambda (rejected)
-     (unless (and (null edit)
-                  (funcall gemini-companion-proposal-reject-function rejected))
+     (unless (funcall gemini-companion-proposal-reject-function rejected)
        (gemini-companion-proposal--decide rejected 'rejected)
        (gemini-companion-proposal--answered
         rejected (gemini-companion-proposal--rejected rejected))))
