@@ -227,17 +227,16 @@ Return non-nil if so.  Qwen Code writes the file before it closes the review."
     t))
 
 (defun gemini-companion-file-state--expire (edit)
-  "Record that the CLI of EDIT has not written its file in time.
+  "Record that the CLI of EDIT, if accepted, has not written its file in time.
 Do nothing if EDIT was written, or may have been overwritten at once."
-  (let ((accepted (gemini-companion-edit-accepted-p edit)))
-    (unless (or (gemini-companion-edit-file-state edit)
-                (and accepted (gemini-companion-file-state--superseded-p edit)))
-      ;; Once the user has interrupted Gemini CLI, it ignores the review.
-      (when accepted
-        (gemini-companion-edit-keep-proposal
-         edit (gemini-companion-edit-after edit)
-         "%s was accepted but was not written; %s shows the text"))
-      (gemini-companion-file-state-set-unwritten edit))))
+  (when (and (gemini-companion-edit-accepted-p edit)
+             (null (gemini-companion-edit-file-state edit))
+             (not (gemini-companion-file-state--superseded-p edit)))
+    ;; Once the user has interrupted Gemini CLI, it ignores the review.
+    (gemini-companion-edit-keep-proposal
+     edit (gemini-companion-edit-after edit)
+     "%s was accepted but was not written; %s shows the text")
+    (gemini-companion-file-state-set-unwritten edit)))
 
 (defun gemini-companion-file-state--superseded-p (edit)
   "Return non-nil if EDIT may have been written, and overwritten at once.

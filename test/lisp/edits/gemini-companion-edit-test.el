@@ -81,7 +81,6 @@
                    (accepted reverted reverted nil) (accepted unsaved unsaved nil)
                    (accepted deleted deleted nil) (rejected nil rejected nil)
                    (rejected written unreviewed t) (dismissed nil dismissed nil)
-                   (dismissed unwritten dismissed nil)
                    (dismissed written accepted t)
                    (unreviewed written unreviewed t)))
     (let ((edit (gemini-companion-edit-make :file "/a" :decision decision

@@ -35,6 +35,19 @@
           (eq 'unwritten (gemini-companion-edit-status edit)))
         (should (gemini-companion-edit-open-p later))))))
 
+;; A minute later, the overview said "unwritten", as a warning.
+(ert-deftest gemini-companion-file-state-expects-no-write-of-what-was-refused ()
+  :tags '(pure)
+  (gemini-companion-edit-test-with '(("a" "old\n") ("b" "old\n"))
+    (let ((rejected (gemini-companion-test-open "a" "new\n" 1))
+          (closed (gemini-companion-test-open "b" "new\n" 2)))
+      (gemini-companion-edit-reject rejected)
+      (gemini-companion-server-receive 'close-diff 2 'closed)
+      (should (equal '(rejected dismissed)
+                     (gemini-companion-edit-test-ends rejected closed)))
+      (should-not (gemini-companion-edit-file-state rejected))
+      (should-not (gemini-companion-edit-file-state closed)))))
+
 (ert-deftest gemini-companion-file-state-reports-edits-that-were-not-written-once ()
   :tags '(pure)
   (dolist
