@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-last-proposal)
 (require 'gemini-companion-part)
 (require 'gemini-companion-review)
 (require 'gemini-companion-test-helper)
