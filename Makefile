@@ -12,7 +12,7 @@ help:
 	@echo 'make pytest   tests of the Python server'
 	@echo 'make e2e      real Emacs, real server, real Gemini CLI'
 	@echo 'make fuzz     100,000 random inputs over HTTP and EPC'
-	@echo 'make soak     10,000 reviews while all breaks, 600 by random keys'
+	@echo 'make soak     10,000 reviews while all breaks, 600 by random keys; 10,000 files'
 	@echo 'make errors   compare the errors reported after edits with those of the checkers'
 	@echo 'make bench    compare speed and memory with other programs'
 	@echo 'make package  dist/gemini-companion-VERSION.tar'
@@ -35,6 +35,9 @@ fuzz:
 
 soak:
 	@dev/setup test
+	@GC_RECORD_SEQUENCES=$${GC_RECORD_SEQUENCES:-10000} dev/test ert -- \
+		gemini-companion-record-is-right-in-sequences-of-everyday-use \
+		gemini-companion-record-is-mostly-right-in-sequences-made-for-harm
 	@.venv/bin/python test/soak
 
 errors:

@@ -1,0 +1,893 @@
+;;; gemini-companion-record.el --- Who wrote which line of a file  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The record of a file that CLIs write is a vector of lines, in order: those that the
+;; file has, and those that it had.  A line that nobody has touched is a string; others
+;; are conses (TEXT . MARKS).  A mark, with the last one first, says that a hunk has
+;; added the line, or has removed it.  The last mark that counts says whether the line
+;; is there:
+;;
+;;     marks that count                          the text
+;;     those of hunks that are not undone        the known text
+;;     of these, those of reviewed hunks         the text without unreviewed changes
+;;     of all, those of hunks other than S       the text without the hunks S
+;;
+;; Only a CLI's write changes the record: a removed line gets the mark (HUNK . nil), a
+;; new one (HUNK . t), and a missing line of the same stretch that is there again also
+;; gets (HUNK . t).  Keeping, undoing, and taking these back set a flag of hunks,
+;; `reviewed' or `undone', and nothing else.
+;;
+;; Others, such as the user and git, have a hunk as well, which is always reviewed.  A
+;; look returns the record as it would be if others had written the current text:
+;;
+;; - They take back the fewest last marks until a line is there, or is not.  Only if no
+;;   mark that counts is left, the line gets a mark of theirs.
+;; - A line in which only white space differs is the same line.
+;; - What replaces only unreviewed lines of a CLI belongs to their hunk: a word
+;;   corrected by the user, or lines that a formatter has joined.
+;; - Where others remove the lines around a line that a CLI had removed, as a checkout
+;;   of another branch does, that line is gone with its position.
+;;
+;; The last newline is a part of the last line.  Line ends, byte order mark and coding
+;; system are no part of the record.
+;;
+;; All functions are pure, except those that set a flag.  Computing a look takes linear
+;; time in the lines of the record, and diff for the lines that differ.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'seq)
+(require 'gemini-companion-lines)
+
+;;;; Structures
+
+(cl-defstruct (gemini-companion-record-hunk
+               (:noinline t)
+               (:constructor gemini-companion-record--hunk (edit number &optional reviewed))
+               (:copier nil))
+  "What one write of EDIT did at one position.
+NUMBER counts the hunks of EDIT from 0.  EDIT is nil for a write of others.
+REVIEWED is t if the user has accepted the hunk before it was written, `kept' if
+the user has kept it after that, or else nil."
+  edit number reviewed
+  (undone nil :documentation "Non-nil if the user has undone the hunk.")
+  (forgotten nil :documentation "Non-nil if lines that the hunk has removed were
+forgotten: undoing the hunk does not restore them."))
+
+(cl-defstruct (gemini-companion-record-change
+               (:include gemini-companion-lines-change)
+               (:noinline t)
+               (:constructor gemini-companion-record-change (start end lines hunks edits))
+               (:copier nil))
+  "A change in the current text that the user has not reviewed.
+HUNKS are kept and undone with it, and EDITS have written or removed its lines."
+  hunks edits)
+
+(defconst gemini-companion-record--base
+  (list (cons (gemini-companion-record--hunk nil 0 t) t))
+  "The marks of a line that was there before the first edit, and always since.")
+
+(defconst gemini-companion-record--most-similar 4000
+  "Maximum number of lines at one position that are compared without white space.")
+
+(defsubst gemini-companion-record--line-text (line)
+  "Return the text of LINE."
+  (if (stringp line) line (car line)))
+
+(defsubst gemini-companion-record--marks (line)
+  "Return the marks of LINE, conses (HUNK . HOW), the last one first.
+HOW is t if HUNK has added the line, `others' if others have written what
+replaced a line of HUNK, and nil if HUNK has removed the line."
+  (if (stringp line) gemini-companion-record--base (cdr line)))
+
+(defun gemini-companion-record--line (text marks)
+  "Return a line with TEXT and MARKS."
+  (if (eq marks gemini-companion-record--base) text (cons text marks)))
+
+;;;; Marks
+
+(defun gemini-companion-record--last (marks &optional counts)
+  "Return the last one of MARKS that counts, or nil.
+COUNTS is a predicate on hunks, by default that the hunk is not undone."
+  (while (and marks
+              (if counts
+                  (not (funcall counts (caar marks)))
+                (gemini-companion-record-hunk-undone (caar marks))))
+    (setq marks (cdr marks)))
+  (car marks))
+
+(defsubst gemini-companion-record--there-p (marks &optional counts)
+  "Return non-nil if the text has a line with MARKS.
+For COUNTS, see `gemini-companion-record--last'."
+  (cdr (gemini-companion-record--last marks counts)))
+
+(defun gemini-companion-record--settled-hunk-p (hunk)
+  "Return non-nil if HUNK is reviewed, and not undone."
+  (and (gemini-companion-record-hunk-reviewed hunk)
+       (not (gemini-companion-record-hunk-undone hunk))))
+
+(defun gemini-companion-record--reviewed-p (marks)
+  "Return non-nil if a line with MARKS is there if only reviewed hunks count."
+  (gemini-companion-record--there-p marks #'gemini-companion-record--settled-hunk-p))
+
+(defsubst gemini-companion-record--of-edit-p (mark)
+  "Return non-nil if MARK is of a hunk of an edit, not of others."
+  (and mark (gemini-companion-record-hunk-edit (car mark))))
+
+(defun gemini-companion-record--removed-by-edit-p (marks)
+  "Return non-nil if an edit has removed a line with MARKS."
+  (let ((last (gemini-companion-record--last marks)))
+    (and last (not (cdr last)) (gemini-companion-record--of-edit-p last))))
+
+(defun gemini-companion-record--unreviewed-line-p (marks)
+  "Return non-nil if a line with MARKS is there only by an unreviewed hunk."
+  (let ((last (gemini-companion-record--last marks)))
+    (and (cdr last)
+         (not (gemini-companion-record-hunk-reviewed (car last)))
+         (not (gemini-companion-record--reviewed-p marks)))))
+
+(defun gemini-companion-record--turned (marks others)
+  "Return MARKS after OTHERS, a hunk, have removed the line, or have restored it."
+  (let* ((there (gemini-companion-record--there-p marks))
+         (rest marks))
+    (while (and rest (eq (null there) (null (gemini-companion-record--there-p rest))))
+      (setq rest (cdr rest)))
+    (if (gemini-companion-record--last rest)
+        rest
+      (cons (cons others (not there)) marks))))
+
+;;;; Writing
+
+(defun gemini-companion-record--present (lines)
+  "Return the texts of the present LINES and their indices, a cons of vectors."
+  (let* ((count (length lines))
+         (texts (make-vector count nil))
+         (indices (make-vector count nil))
+         (n 0))
+    (dotimes (i count)
+      (let ((line (aref lines i)))
+        (when (or (stringp line) (gemini-companion-record--there-p (cdr line)))
+          (aset texts n (gemini-companion-record--line-text line))
+          (aset indices n i)
+          (setq n (1+ n)))))
+    (cons (substring texts 0 n) (substring indices 0 n))))
+
+(defun gemini-companion-record--rewrite (lines text make &optional regions)
+  "Return LINES after a write of TEXT, a vector, and its hunks, a cons.
+MAKE is called with a number, and returns the hunk of that region.  REGIONS are
+the differences between the known text and TEXT, if they are known."
+  (pcase-let* ((`(,texts . ,indices) (gemini-companion-record--present lines))
+               (pieces nil)
+               (hunks nil)
+               (done 0))
+    (dolist (region (or regions (gemini-companion-lines-compare texts text)))
+      (let* ((from (gemini-companion-lines-region-old region))
+             (to (gemini-companion-lines-region-old-end region))
+             ;; Regions that are given may touch: lines of other times belong to the first.
+             (low (max done (if (< 0 from) (1+ (aref indices (1- from))) 0)))
+             (high (if (< to (length indices)) (aref indices to) (length lines)))
+             (hunk (funcall make (length hunks))))
+        (push (substring lines done low) pieces)
+        (push (gemini-companion-record--gap
+               (substring lines low high)
+               (substring text (gemini-companion-lines-region-new region)
+                          (gemini-companion-lines-region-new-end region))
+               hunk
+               (cons (< 0 from) (< to (length indices))))
+              pieces)
+        (push hunk hunks)
+        (setq done high)))
+    (if (null hunks)
+        (list lines)
+      (cons (apply #'vconcat (nreverse (cons (substring lines done) pieces)))
+            (nreverse hunks)))))
+
+(defun gemini-companion-record--gap (old new hunk edges)
+  "Return the lines OLD after HUNK has made NEW of them, a list.
+OLD, a vector of lines, are between two present lines that stay, and NEW is a
+vector of strings.  EDGES is a cons: whether there is such a line before and
+after OLD."
+  (let* ((others (null (gemini-companion-record-hunk-edit hunk)))
+         (was (gemini-companion-record--matches old new others))
+         ;; A text with no known line is another one.
+         (owners (and others
+                      (or (car edges) (cdr edges) (cl-find-if #'identity was))
+                      (gemini-companion-record--owners old new was)))
+         (back (make-bool-vector (length old) nil))
+         (limits (make-vector (length new) nil))
+         (last (cl-loop for k downfrom (1- (length old)) to 0
+                        when (gemini-companion-record--there-p
+                              (gemini-companion-record--marks (aref old k)))
+                        return k))
+         (fresh (list (cons hunk t)))
+         (at 0)
+         (result nil))
+    (cl-loop with limit = (length old)
+             for j downfrom (1- (length new)) to 0
+             for k = (aref was j)
+             do (aset limits j limit)
+             do (when k
+                  (aset back k t)
+                  (setq limit k)))
+    (cl-flet ((put-until (end)
+                (while (< at end)
+                  (when-let* ((line (gemini-companion-record--left-out
+                                     old at back last hunk edges)))
+                    (push line result))
+                  (setq at (1+ at)))))
+      (dotimes (j (length new))
+        (let ((k (aref was j))
+              (owner (and owners (aref owners j))))
+          (cond (k
+                 (put-until k)
+                 (push (gemini-companion-record--back (aref old k) (aref new j) hunk)
+                       result)
+                 (setq at (1+ k)))
+                (t
+                 ;; A new line comes after the lines that it replaces.
+                 (when last
+                   (put-until (min (1+ last) (aref limits j))))
+                 (push (cons (aref new j)
+                             (if owner (list (cons owner 'others)) fresh))
+                       result)))))
+      (put-until (length old)))
+    (nreverse result)))
+
+(defun gemini-companion-record--pairs (old new)
+  "Return pairs of indices of equal lines in OLD and NEW, vectors, in order."
+  (let ((i 0)
+        (j 0)
+        (pairs nil))
+    (dolist (region (append (gemini-companion-lines-compare old new)
+                            (list (gemini-companion-lines-region
+                                   (length old) 0 (length new) 0))))
+      (while (< i (gemini-companion-lines-region-old region))
+        (push (cons i j) pairs)
+        (setq i (1+ i)
+              j (1+ j)))
+      (setq i (gemini-companion-lines-region-old-end region)
+            j (gemini-companion-lines-region-new-end region)))
+    (nreverse pairs)))
+
+(defun gemini-companion-record--matches (old new others)
+  "Return which line of OLD each line of NEW is, a vector of indices or nil.
+It is a missing line that is back; or if OTHERS have written NEW, a line in
+which only white space differs."
+  (let* ((texts (make-hash-table :test 'equal))
+         (was (make-vector (length new) nil))
+         (missing nil))
+    (seq-doseq (text new)
+      (puthash text t texts))
+    (dotimes (k (length old))
+      (let ((line (aref old k)))
+        (and (consp line)
+             (gethash (car line) texts)
+             (not (gemini-companion-record--there-p (cdr line)))
+             (push k missing))))
+    (when missing
+      (let ((missing (vconcat (nreverse missing))))
+        (pcase-dolist (`(,i . ,j)
+                       (gemini-companion-record--pairs
+                        (vconcat (mapcar (lambda (k) (car (aref old k))) missing))
+                        new))
+          (aset was j (aref missing i)))))
+    (when others
+      (dolist (missing '(nil t))
+        (pcase-dolist (`(,removed . ,added)
+                       (gemini-companion-record--stretches old new was missing))
+          (when (and removed added
+                     (<= (+ (length removed) (length added))
+                         gemini-companion-record--most-similar))
+            (let ((removed (vconcat removed))
+                  (added (vconcat added)))
+              (pcase-dolist (`(,i . ,j)
+                             (gemini-companion-record--pairs
+                              (gemini-companion-record--squeezed removed old "old")
+                              (gemini-companion-record--squeezed added new "new")))
+                (aset was (aref added j) (aref removed i))))))))
+    was))
+
+(defun gemini-companion-record--squeezed (indices lines whose)
+  "Return the texts without white space of LINES with INDICES, a vector.
+An empty line equals none of another WHOSE, a string."
+  (vconcat (mapcar (lambda (k)
+                     (let ((text (replace-regexp-in-string
+                                  "[ \t\r\n]+" ""
+                                  (gemini-companion-record--line-text (aref lines k)))))
+                       (concat (if (string-empty-p text) (concat " " whose) text)
+                               "\n")))
+                   indices)))
+
+(defun gemini-companion-record--stretches (old new was &optional missing)
+  "Return what is removed and added between two lines of NEW that are in OLD.
+For WAS, see `gemini-companion-record--matches'.  The value is a list of conses:
+the indices in OLD of removed lines, and the indices in NEW of added ones.  If
+MISSING is non-nil, the former are those of lines that were missing before."
+  (let ((at 0)
+        (from 0)
+        (stretches nil))
+    (cl-flet ((end-at (k j)
+                (let ((removed (cl-loop
+                                for i from at below k
+                                when (eq missing
+                                         (not (gemini-companion-record--there-p
+                                               (gemini-companion-record--marks
+                                                (aref old i)))))
+                                collect i)))
+                  (push (cons removed (number-sequence from (1- j))) stretches)
+                  (setq at (1+ k)
+                        from (1+ j)))))
+      (dotimes (j (length new))
+        (when (aref was j)
+          (end-at (aref was j) j)))
+      (end-at (length old) (length new)))
+    (nreverse stretches)))
+
+(defun gemini-companion-record--owners (old new was)
+  "Return the hunks of the unreviewed lines in whose place lines of NEW are.
+The value is a vector with a hunk or nil for each line of NEW.  For OLD and WAS,
+see `gemini-companion-record--matches'."
+  (let ((owners (make-vector (length new) nil)))
+    (pcase-dolist (`(,removed . ,added)
+                   (gemini-companion-record--stretches old new was))
+      (when (and removed added
+                 (cl-loop for k in removed
+                          always (gemini-companion-record--unreviewed-line-p
+                                  (gemini-companion-record--marks (aref old k)))))
+        (dolist (j added)
+          (aset owners j (car (gemini-companion-record--last (cdr (aref old (car removed))))))
+          (setq removed (or (cdr removed) removed)))))
+    owners))
+
+(defun gemini-companion-record--back (line text hunk)
+  "Return LINE after HUNK has restored it, or has changed its white space to TEXT."
+  (let ((marks (gemini-companion-record--marks line)))
+    (gemini-companion-record--line
+     text
+     (cond ((gemini-companion-record--there-p marks) marks)
+           ((gemini-companion-record-hunk-edit hunk) (cons (cons hunk t) marks))
+           (t (gemini-companion-record--turned marks hunk))))))
+
+(defun gemini-companion-record--left-out (old k back removed hunk edges)
+  "Return the line K of OLD after HUNK has left it out, or nil if it is forgotten.
+BACK says which lines of OLD are in the text, and REMOVED is non-nil if present
+ones are not.  For EDGES, see `gemini-companion-record--gap'."
+  (let* ((line (aref old k))
+         (marks (gemini-companion-record--marks line))
+         (there (gemini-companion-record--there-p marks))
+         (without (cons (cons hunk nil) marks)))
+    (cond
+     ((gemini-companion-record-hunk-edit hunk)
+      (if there
+          (cons (gemini-companion-record--line-text line) without)
+        line))
+     (there
+      ;; Lines that others have added and removed are forgotten.
+      (when (or (seq-some #'gemini-companion-record--of-edit-p marks)
+                (eq (car (last marks)) (car gemini-companion-record--base)))
+        (let ((turned (gemini-companion-record--turned marks hunk)))
+          (cons (gemini-companion-record--line-text line)
+                (if (and (gemini-companion-record--removed-by-edit-p turned)
+                         (gemini-companion-record--position-gone-p
+                          old k (caar turned) back edges))
+                    without
+                  turned)))))
+     ((and removed
+           (gemini-companion-record--removed-by-edit-p marks)
+           (gemini-companion-record--position-gone-p
+            old k (car (gemini-companion-record--last marks)) back edges))
+      (cons (gemini-companion-record--line-text line) without))
+     ;; The lines around it are restored, so the line has its position again.
+     ((and (not (cdar marks))
+           (not (gemini-companion-record--of-edit-p (car marks)))
+           (gemini-companion-record--removed-by-edit-p (cdr marks))
+           (gemini-companion-record--position-back-p old k back))
+      (cons (gemini-companion-record--line-text line) (cdr marks)))
+     (t line))))
+
+(defun gemini-companion-record--position-gone-p (old k by back edges)
+  "Return non-nil if others have removed the lines around the line K of OLD.
+BY is the hunk that has removed it.  For BACK and EDGES, see
+`gemini-companion-record--left-out'."
+  (let ((sides (gemini-companion-record--sides old k by back edges)))
+    (if (equal sides '(nil nil))
+        (not (cl-find t back))
+      (not (or (memq 'back sides) (memq 'stays sides))))))
+
+(defun gemini-companion-record--position-back-p (old k back)
+  "Return non-nil if others have restored a line around the line K of OLD.
+BACK says which lines of OLD are in the text."
+  (cl-flet ((side (k step)
+              (let ((count 0)
+                    (found nil))
+                (while (and (not found) (< count 3) (< -1 k (length old)))
+                  (let ((marks (gemini-companion-record--marks (aref old k))))
+                    (cond ((aref back k)
+                           (setq found t))
+                          ((not (or (gemini-companion-record--there-p marks)
+                                    (gemini-companion-record--removed-by-edit-p
+                                     (cdr marks))))
+                           (setq count (1+ count)))))
+                  (setq k (+ k step)))
+                found)))
+    (or (side (1- k) -1) (side (1+ k) 1))))
+
+(defun gemini-companion-record--sides (old k by back edges)
+  "Return what became of the lines before and after the line K of OLD, a list.
+An element is `back' if a line of OLD that is in the text is next; `removed' if
+three lines that hunks other than BY had added are removed, or fewer at an end
+of the file; `stays' for another edge; or nil.  For BACK and EDGES, see
+`gemini-companion-record--left-out'."
+  (cl-flet ((side (k step edge)
+              (let ((count 0)
+                    (state nil))
+                (while (and (null state) (< -1 k (length old)))
+                  (if (aref back k)
+                      (setq state 'back)
+                    (let ((marks (gemini-companion-record--marks (aref old k))))
+                      (when (and (gemini-companion-record--there-p marks)
+                                 (not (eq by (caar (last marks))))
+                                 (= 3 (cl-incf count)))
+                        (setq state 'removed))))
+                  (setq k (+ k step)))
+                (or state (and edge 'stays) (and (< 0 count) 'removed)))))
+    (list (side (1- k) -1 (car edges))
+          (side (1+ k) 1 (cdr edges)))))
+
+;;;; Looking
+
+(defun gemini-companion-record-look (lines now)
+  "Return the record LINES as it is for the text NOW, a vector of lines.
+The value is LINES after a write of NOW by others, which is not recorded."
+  (let* ((others (gemini-companion-record--hunk nil 0 t))
+         (look (car (gemini-companion-record--rewrite lines now (lambda (_) others)))))
+    (if (gemini-companion-record--old-text-p look)
+        (gemini-companion-record--of-old-text look others)
+      (gemini-companion-record--across look others))))
+
+(defun gemini-companion-record--old-text-p (look)
+  "Return non-nil if LOOK has the lines that were there before the first edit."
+  (cl-loop with base = (car gemini-companion-record--base)
+           for line across look
+           always (or (stringp line)
+                      (eq (eq base (car (last line)))
+                          (and (gemini-companion-record--there-p (cdr line)) t)))))
+
+(defun gemini-companion-record--of-old-text (look others)
+  "Return LOOK with a mark of OTHERS on lines that are newer than its old text.
+Without it, such lines that an edit has removed would be missing there."
+  (let ((base (car gemini-companion-record--base)))
+    (vconcat
+     (mapcar (lambda (line)
+               (if (and (consp line)
+                        (not (eq base (car (last line))))
+                        (gemini-companion-record--removed-by-edit-p (cdr line)))
+                   (cons (car line) (cons (cons others nil) (cdr line)))
+                 line))
+             look))))
+
+(defun gemini-companion-record--across (lines others)
+  "Return LINES, in which a line that OTHERS have restored occurs only once.
+They may have restored a line that a CLI had removed on the other side of the
+lines that replaced it."
+  (let ((count (length lines))
+        (moved nil)
+        (k 0))
+    (while (< k count)
+      (if (stringp (aref lines k))
+          (setq k (1+ k))
+        (let ((fresh nil)
+              (missing (make-hash-table :test 'equal)))
+          (while (and (< k count) (consp (aref lines k)))
+            (pcase-let ((`(,text . ,marks) (aref lines k)))
+              (cond ((and (eq others (caar marks)) (null (cdr marks)))
+                     (push k fresh))
+                    ((not (gemini-companion-record--there-p marks))
+                     (push k (gethash text missing)))))
+            (setq k (1+ k)))
+          (dolist (new fresh)
+            (when-let* ((was (pop (gethash (car (aref lines new)) missing))))
+              (push (cons new was) moved))))))
+    (if (null moved)
+        lines
+      (let ((lines (copy-sequence lines)))
+        (pcase-dolist (`(,new . ,was) moved)
+          (pcase-let ((`(,text . ,marks) (aref lines was)))
+            (aset lines new (gemini-companion-record--line
+                             text (gemini-companion-record--turned marks others)))
+            (aset lines was nil)))
+        (vconcat (delq nil (append lines nil)))))))
+
+(cl-defun gemini-companion-record-write (lines edit before after &key accepted regions)
+  "Return LINES after EDIT has made AFTER of BEFORE, and its hunks, a cons.
+BEFORE and AFTER are vectors of lines; a record begins with LINES that are
+BEFORE.  If the user has accepted ACCEPTED, a vector, the hunks that made it are
+reviewed, except hunks that touch unreviewed changes; the rest of AFTER, such as
+what a formatter has changed since, is unreviewed.  REGIONS are the differences
+between BEFORE and ACCEPTED, or else AFTER, if they are known."
+  (let* ((look (gemini-companion-record-look lines before))
+         (left (and accepted
+                    (seq-mapcat #'gemini-companion-record-change-hunks
+                                (gemini-companion-record-changes look))))
+         (hunks nil))
+    (cl-flet ((write (text regions)
+                (pcase-let ((`(,lines . ,made)
+                             (gemini-companion-record--rewrite
+                              look text
+                              (let ((first (length hunks)))
+                                (lambda (n)
+                                  (gemini-companion-record--hunk edit (+ first n))))
+                              regions)))
+                  (setq look lines
+                        hunks (append hunks made)))))
+      (when accepted
+        (write accepted regions)
+        (let ((touching (cl-loop for (_ _ . these) in (gemini-companion-record--spans look)
+                                 when (seq-intersection these left #'eq)
+                                 append these)))
+          (dolist (hunk hunks)
+            (setf (gemini-companion-record-hunk-reviewed hunk)
+                  (not (memq hunk touching))))))
+      (write after (and (not accepted) regions)))
+    (cons look hunks)))
+
+(defun gemini-companion-record-forget (lines named)
+  "Return LINES without those that reviewed hunks of edits have added and removed.
+NAMED are hunks that an undo history names: their lines stay.  Hunks whose lines
+are forgotten are marked as `forgotten'."
+  (let ((stays (make-hash-table :test 'eq)))
+    (dolist (hunk named)
+      (puthash hunk t stays))
+    (cl-flet ((forget-p (line)
+                (and (consp line)
+                     (not (gemini-companion-record--there-p (cdr line)))
+                     (gemini-companion-record--of-edit-p (car (last line)))
+                     (cl-loop for (hunk) in (cdr line)
+                              always (and (gemini-companion-record--settled-hunk-p hunk)
+                                          (not (gethash hunk stays)))))))
+      (if (not (cl-find-if #'forget-p lines))
+          lines
+        (vconcat (cl-loop for line across lines
+                          if (forget-p line)
+                          do (cl-loop for (hunk . adds) in (cdr line)
+                                      unless adds
+                                      do (setf (gemini-companion-record-hunk-forgotten
+                                                hunk)
+                                               t))
+                          else collect line))))))
+
+(defun gemini-companion-record-set-undone (hunks undone)
+  "Set that the user has UNDONE those of HUNKS that are not, or has restored them.
+Return the hunks whose flag has changed."
+  (let ((changed (seq-filter (lambda (hunk)
+                               (not (eq (null undone)
+                                        (null (gemini-companion-record-hunk-undone hunk)))))
+                             hunks)))
+    (dolist (hunk changed changed)
+      (setf (gemini-companion-record-hunk-undone hunk) undone))))
+
+;;;; Texts
+
+(defun gemini-companion-record-text (lines &optional reviewed)
+  "Return the text of the record LINES, a vector of lines.
+If REVIEWED is non-nil, return the text without unreviewed changes."
+  (vconcat (cl-loop for line across lines
+                    when (or (stringp line)
+                             (if reviewed
+                                 (gemini-companion-record--reviewed-p (cdr line))
+                               (gemini-companion-record--there-p (cdr line))))
+                    collect (gemini-companion-record--line-text line))))
+
+(defun gemini-companion-record--set (hunks)
+  "Return a table with HUNKS as keys."
+  (let ((set (make-hash-table :test 'eq)))
+    (dolist (hunk hunks set)
+      (puthash hunk t set))))
+
+(defun gemini-companion-record-without (look hunks)
+  "Return the changes of the text of LOOK that undo HUNKS, in order.
+The value is a list of `gemini-companion-record-change's, each with those of
+HUNKS that have marks there."
+  (let ((set (gemini-companion-record--set hunks)))
+    (gemini-companion-record--differences
+     look
+     (lambda (hunk)
+       (not (or (gethash hunk set) (gemini-companion-record-hunk-undone hunk))))
+     (lambda (hunk) (gethash hunk set)))))
+
+(defun gemini-companion-record-with (look hunks)
+  "Return the changes of the text of LOOK that restore HUNKS, which are undone.
+The value is as that of `gemini-companion-record-without'."
+  (let ((set (gemini-companion-record--set hunks)))
+    (gemini-companion-record--differences
+     look
+     (lambda (hunk)
+       (or (gethash hunk set) (not (gemini-companion-record-hunk-undone hunk))))
+     (lambda (hunk) (gethash hunk set)))))
+
+(defun gemini-companion-record--differences (look counts own-p)
+  "Return the changes that make another text of that of LOOK, in order.
+In the other text, marks of hunks that satisfy COUNTS count.  The hunks of a
+change are those that satisfy OWN-P.  Missing lines do not separate changes."
+  (let ((n 0)
+        (start nil)
+        (lines nil)
+        (hunks nil)
+        (changes nil))
+    (cl-flet ((end-change ()
+                (when start
+                  (push (gemini-companion-record-change
+                         start n (nreverse lines) (nreverse hunks)
+                         (seq-uniq (mapcar #'gemini-companion-record-hunk-edit hunks)
+                                   #'eq))
+                        changes)
+                  (setq start nil
+                        lines nil
+                        hunks nil))))
+      (seq-doseq (line look)
+        (let* ((marks (gemini-companion-record--marks line))
+               (now (gemini-companion-record--there-p marks))
+               (then (if (stringp line)
+                         t
+                       (gemini-companion-record--there-p marks counts))))
+          (if (eq (null now) (null then))
+              (when now
+                (end-change))
+            (setq start (or start n))
+            (pcase-dolist (`(,hunk) marks)
+              (when (and (funcall own-p hunk) (not (memq hunk hunks)))
+                (push hunk hunks)))
+            (when then
+              (push (car line) lines)))
+          (when now
+            (setq n (1+ n)))))
+      (end-change))
+    (nreverse changes)))
+
+;;;; Changes
+
+(defun gemini-companion-record--left (marks)
+  "Return the hunks of MARKS that are left, unless others have removed the line."
+  (unless (and (not (cdar marks)) (not (gemini-companion-record--of-edit-p (car marks))))
+    (cl-loop for (hunk) in marks
+             unless (or (gemini-companion-record-hunk-reviewed hunk)
+                        (gemini-companion-record-hunk-undone hunk))
+             collect hunk)))
+
+(defun gemini-companion-record--settled-p (marks)
+  "Return non-nil if a line with MARKS is there, and all its hunks are decided."
+  (and (gemini-companion-record--there-p marks)
+       (cl-loop for (hunk) in marks
+                always (or (gemini-companion-record-hunk-reviewed hunk)
+                           (gemini-companion-record-hunk-undone hunk)))))
+
+(defun gemini-companion-record--spans (lines)
+  "Return the ranges of LINES to review, a list of (START END . HUNKS).
+Lines between two lines of a hunk belong to the hunk."
+  (let ((spans nil)
+        (seen (make-hash-table :test 'eq))
+        (count (length lines))
+        (p 0))
+    (while (< p count)
+      (let ((start p)
+            (first p)
+            (last nil)
+            (hunks nil))
+        (while (and (< p count)
+                    (consp (aref lines p))
+                    (not (gemini-companion-record--settled-p (cdr (aref lines p)))))
+          (unless (eq last (cdr (aref lines p)))
+            (setq last (cdr (aref lines p)))
+            (dolist (hunk (gemini-companion-record--left last))
+              (let ((span (gethash hunk seen)))
+                (unless (eq start span)
+                  (setq first (min first (or span first)))
+                  (puthash hunk start seen)
+                  (push hunk hunks)))))
+          (setq p (1+ p)))
+        (cond ((= p start)
+               (setq p (1+ p)))
+              (hunks
+               ;; A hunk is also in an earlier span: all between them is one span.
+               (while (and spans (<= first (caar spans)))
+                 (pcase-let ((`(,begin ,_ . ,more) (pop spans)))
+                   (setq start begin)
+                   (dolist (hunk more)
+                     (unless (memq hunk hunks)
+                       (push hunk hunks)))))
+               (dolist (hunk hunks)
+                 (puthash hunk start seen))
+               (push (cons start (cons p hunks)) spans)))))
+    (nreverse spans)))
+
+(defun gemini-companion-record-changes (look)
+  "Return the changes of LOOK that the user has not reviewed, in order.
+The value is a list of `gemini-companion-record-change's, whose lines are those
+of the text without unreviewed changes."
+  (let ((end 0)
+        (n 0)
+        (changes nil))
+    (pcase-dolist (`(,from ,to . ,hunks) (gemini-companion-record--spans look))
+      (cl-loop for k from end below from
+               when (gemini-companion-record--there-p
+                     (gemini-companion-record--marks (aref look k)))
+               do (setq n (1+ n)))
+      (let* ((span (substring look from to))
+             (now (append (gemini-companion-record-text span) nil))
+             (without (append (gemini-companion-record-text span t) nil))
+             (head (gemini-companion-record--common now without))
+             (tail (gemini-companion-record--common (reverse (nthcdr head now))
+                                                    (reverse (nthcdr head without)))))
+        (unless (equal now without)
+          (push (gemini-companion-record-change
+                 (+ n head) (- (+ n (length now)) tail)
+                 (butlast (nthcdr head without) tail) hunks
+                 (gemini-companion-record--edits-in span))
+                changes))
+        (setq end to
+              n (+ n (length now)))))
+    (nreverse changes)))
+
+(defun gemini-companion-record--common (a b)
+  "Return the length of the common prefix of A and B, two lists of strings."
+  (cl-loop for x in a for y in b while (string= x y) count t))
+
+(defun gemini-companion-record--edits-in (span)
+  "Return the edits of the unreviewed lines, there or removed, of SPAN."
+  (let ((edits nil))
+    (seq-doseq (line span)
+      (let ((marks (gemini-companion-record--marks line)))
+        (unless (eq (null (gemini-companion-record--there-p marks))
+                    (null (gemini-companion-record--reviewed-p marks)))
+          (cl-pushnew (gemini-companion-record-hunk-edit
+                       (car (gemini-companion-record--last marks)))
+                      edits :test #'eq))))
+    (nreverse edits)))
+
+(defun gemini-companion-record-of-others (look &optional hunks)
+  "Return the indices of the lines of the text of LOOK that others have written.
+Omit lines that were there before the first edit.  If HUNKS is non-nil, return
+only those that belong to HUNKS, as they replaced lines of them."
+  (let ((base (caar gemini-companion-record--base))
+        (indices nil)
+        (n 0))
+    (seq-doseq (line look)
+      (if (stringp line)
+          (setq n (1+ n))
+        (let ((last (gemini-companion-record--last (cdr line))))
+          (when (cdr last)
+            (when (if hunks
+                      (and (eq 'others (cdr last)) (memq (car last) hunks))
+                    (or (eq 'others (cdr last))
+                        (not (or (gemini-companion-record--of-edit-p last)
+                                 (eq base (car last))))))
+              (push n indices))
+            (setq n (1+ n))))))
+    (nreverse indices)))
+
+(defun gemini-companion-record-conflicts-p (look hunks)
+  "Return non-nil if an undo of HUNKS in LOOK puts lines beside those of others.
+Others, or later hunks, have replaced lines that HUNKS had added; undoing HUNKS
+restores what these lines had replaced."
+  (let* ((set (gemini-companion-record--set hunks))
+         (lost nil)
+         (restored nil)
+         (beside nil)
+         (found nil))
+    (cl-flet ((counts (hunk)
+                (not (or (gethash hunk set) (gemini-companion-record-hunk-undone hunk)))))
+      (seq-doseq (line look)
+        (if (stringp line)
+            (setq lost nil restored nil beside nil)
+          (let* ((marks (cdr line))
+                 (last (gemini-companion-record--last marks))
+                 (then (gemini-companion-record--there-p marks #'counts)))
+            (cond ((and (cdr last) then)
+                   (setq beside t))
+                  (then
+                   (setq restored t))
+                  ((and (not (cdr last)) last (not (gethash (car last) set)))
+                   (setq lost (or lost (cl-loop for (hunk . adds) in marks
+                                                thereis (and adds (gethash hunk set)))))))
+            (setq found (or found (and lost restored beside)))))))
+    found))
+
+;;;; What became of hunks
+
+(defun gemini-companion-record-states (look)
+  "Return a table of what became of each hunk of an edit that LOOK has.
+A value is `left', `kept', `undone', or `gone' if others or later edits have
+removed its lines and restored what it had removed."
+  (let ((table (make-hash-table :test 'eq))
+        (before nil))
+    (seq-doseq (line look)
+      (unless (or (stringp line) (eq before (cdr line)))
+        (setq before (cdr line))
+        (let* ((last (gemini-companion-record--last before))
+               (without (cdr (memq last before)))
+               ;; Without its mark, the line would be as it is.
+               (idle (or (null last)
+                         (eq (null (cdr last))
+                             (null (gemini-companion-record--there-p without))))))
+          (pcase-dolist (`(,hunk) before)
+            (when (gemini-companion-record-hunk-edit hunk)
+              (puthash hunk
+                       (cond ((gemini-companion-record-hunk-undone hunk) 'undone)
+                             ((or (memq (gethash hunk table) '(left kept))
+                                  (and (not idle) (eq hunk (car last))))
+                              (if (gemini-companion-record-hunk-reviewed hunk)
+                                  'kept
+                                'left))
+                             (t 'gone))
+                       table))))))
+    table))
+
+(defun gemini-companion-record-state (states hunk)
+  "Return what became of HUNK: `left', `kept', `undone' or `gone'.
+STATES is the value of `gemini-companion-record-states'."
+  (cond ((gemini-companion-record-hunk-undone hunk) 'undone)
+        ((gethash hunk states))
+        (t 'gone)))
+
+(cl-defstruct (gemini-companion-record-decided
+               (:include gemini-companion-record-change)
+               (:noinline t)
+               (:constructor gemini-companion-record--decided
+                             (start end lines hunks edits state with))
+               (:copier nil))
+  "What hunks have done at one position, on which the user has decided.
+STATE is `kept', if the current text has it; then LINES are the lines that would
+be there without it.  Else STATE is `undone': LINES are the current lines there,
+and WITH are those that would be there with the hunks."
+  state with)
+
+(defun gemini-companion-record-decided (look)
+  "Return what hunks that were reviewed or undone did to LOOK.
+The value is a list of `gemini-companion-record-decided's: those that are kept,
+in order, and those that are undone, in order.  Several hunks at one position
+are one element.  Omit what others have changed since."
+  (let ((text (gemini-companion-record-text look)))
+    (append
+     (mapcar (lambda (change)
+               (gemini-companion-record--decide change 'kept
+                                                (gemini-companion-lines-change-lines change)
+                                                nil))
+             (gemini-companion-record--differences
+              look
+              (lambda (hunk)
+                (not (or (gemini-companion-record-hunk-undone hunk)
+                         (gemini-companion-record--kept-p hunk))))
+              #'gemini-companion-record--kept-p))
+     (mapcar (lambda (change)
+               (gemini-companion-record--decide
+                change 'undone
+                (append (substring text (gemini-companion-lines-change-start change)
+                                   (gemini-companion-lines-change-end change))
+                        nil)
+                (gemini-companion-lines-change-lines change)))
+             (gemini-companion-record--differences
+              look (lambda (_) t)
+              #'gemini-companion-record-hunk-undone)))))
+
+(defun gemini-companion-record--kept-p (hunk)
+  "Return non-nil if HUNK is of an edit, reviewed, and not undone."
+  (and (gemini-companion-record-hunk-edit hunk)
+       (gemini-companion-record--settled-hunk-p hunk)))
+
+(defun gemini-companion-record--decide (change state lines with)
+  "Return CHANGE as a `gemini-companion-record-decided' with STATE, LINES and WITH."
+  (gemini-companion-record--decided
+   (gemini-companion-lines-change-start change)
+   (gemini-companion-lines-change-end change)
+   lines
+   (gemini-companion-record-change-hunks change)
+   (gemini-companion-record-change-edits change)
+   state with))
+
+(provide 'gemini-companion-record)
+;;; gemini-companion-record.el ends here

@@ -1,0 +1,314 @@
+;;; gemini-companion-record-test.el --- Tests of who wrote which line  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; GC_RECORD_SEQUENCES is the number of sequences of everyday use, 500 if it is unset.
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-record)
+(require 'gemini-companion-record-test-helper)
+
+(defun gemini-companion-record-test-lines (text)
+  "Return the words of TEXT as lines, a vector."
+  (vconcat (mapcar (lambda (word) (concat word "\n")) (split-string text))))
+
+(defmacro gemini-companion-record-test-with (text &rest body)
+  "Run BODY with a record of TEXT, words that are its lines.
+`write' is called with an edit and a text, and returns the hunks; `left'
+returns the changes in a text, as lists (START END LINES EDITS), and `states'
+what became of hunks there; `without' returns the text without hunks."
+  (declare (indent 1))
+  `(let* ((now (gemini-companion-record-test-lines ,text))
+          (lines now))
+     (cl-labels
+         ((vector-of (text) (gemini-companion-record-test-lines text))
+          (words (lines)
+            (string-trim (string-replace "\n" " " (mapconcat #'identity lines ""))))
+          (write (edit text &optional before &rest options)
+            (let ((made (apply #'gemini-companion-record-write lines edit
+                               (if before (vector-of before) now) (vector-of text) options)))
+              (setq lines (car made)
+                    now (vector-of text))
+              (cdr made)))
+          (look (text) (gemini-companion-record-look lines (vector-of text)))
+          (left (text)
+            (mapcar (lambda (change)
+                      (list (gemini-companion-lines-change-start change)
+                            (gemini-companion-lines-change-end change)
+                            (words (gemini-companion-lines-change-lines change))
+                            (gemini-companion-record-change-edits change)))
+                    (gemini-companion-record-changes (look text))))
+          (states (text hunks)
+            (let ((states (gemini-companion-record-states (look text))))
+              (mapcar (apply-partially #'gemini-companion-record-state states) hunks)))
+          (without (text hunks)
+            (words (gemini-companion-lines-without
+                    (gemini-companion-record-without (look text) hunks)
+                    (vector-of text)))))
+       (ignore #'vector-of #'words #'write #'look #'left #'states #'without)
+       ,@body)))
+
+;;;; The judge
+
+;; Emacs loads the judge as source, which takes ten times as long.
+(mapatoms (lambda (name)
+            (when (and (string-prefix-p "gemini-companion-record-test-" (symbol-name name))
+                       (fboundp name)
+                       (not (macrop name)))
+              (byte-compile name))))
+
+(defun gemini-companion-record-test-count ()
+  "Return the number of sequences of everyday use."
+  (string-to-number (or (getenv "GC_RECORD_SEQUENCES") "500")))
+
+(defun gemini-companion-record-test-permille (kind wrong count)
+  "Return how many of 1,000 sequences are WRONG by KIND, of COUNT."
+  (/ (* 1000.0 (length (alist-get kind wrong))) count))
+
+(ert-deftest gemini-companion-record-is-right-in-sequences-of-everyday-use ()
+  :tags '(pure)
+  (let* ((count (gemini-companion-record-test-count))
+         (wrong (gemini-companion-record-test-judge count)))
+    (should-not (alist-get 'exact wrong))
+    (should (<= (gemini-companion-record-test-permille 'whose wrong count) 10))
+    (should (<= (gemini-companion-record-test-permille 'words wrong count) 30))))
+
+(ert-deftest gemini-companion-record-is-mostly-right-in-sequences-made-for-harm ()
+  :tags '(pure)
+  (let* ((count (gemini-companion-record-test-count))
+         (wrong (gemini-companion-record-test-judge count t)))
+    ;; Only CLIs that write while another branch is checked out.
+    (should (<= (gemini-companion-record-test-permille 'exact wrong count) 20))
+    (should (<= (gemini-companion-record-test-permille 'whose wrong count) 30))
+    (should (<= (gemini-companion-record-test-permille 'words wrong count) 100))))
+
+(ert-deftest gemini-companion-record-that-is-wrong-is-found ()
+  :tags '(pure)
+  (cl-flet ((found-p (name function)
+              (cl-letf (((symbol-function name) function))
+                (cl-loop for seed below 30
+                         thereis (gemini-companion-record-test-run seed)))))
+    (let ((edits-in (symbol-function 'gemini-companion-record--edits-in))
+          (changes (symbol-function 'gemini-companion-record-changes)))
+      (dolist (wrong
+               `((gemini-companion-record--turned
+                  . ,(lambda (marks _) (or (cdr marks) marks)))
+                 (gemini-companion-record--reviewed-p . ,(lambda (marks) (cdar marks)))
+                 (gemini-companion-record--edits-in
+                  . ,(lambda (span) (cdr (funcall edits-in span))))
+                 (gemini-companion-record-changes
+                  . ,(lambda (look) (cdr (funcall changes look))))
+                 (gemini-companion-record--owners . ignore)
+                 (gemini-companion-record-of-others . ignore)
+                 (gemini-companion-record-states . ,(lambda (_) (make-hash-table)))
+                 (gemini-companion-record-set-undone . ignore)))
+        (ert-info ((symbol-name (car wrong)))
+          (should (found-p (car wrong) (cdr wrong))))))))
+
+;;;; Writing, keeping, undoing
+
+(ert-deftest gemini-companion-record-has-what-a-write-has-changed ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c"
+    (let ((hunks (write 'one "a B c D")))
+      (should (equal '((1 2 "b" (one)) (3 4 "" (one))) (left "a B c D")))
+      (should (equal '(left left) (states "a B c D" hunks)))
+      (should (equal "a b c" (without "a B c D" hunks)))
+      (should (equal "a B c" (without "a B c D" (cdr hunks)))))))
+
+(ert-deftest gemini-companion-record-keeps-and-undoes-by-a-flag ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c"
+    (pcase-let ((`(,first ,second) (write 'one "a B c D"))
+                (record lines))
+      (setf (gemini-companion-record-hunk-reviewed first) 'kept)
+      (should (equal '((3 4 "" (one))) (left "a B c D")))
+      (should (equal (list second) (gemini-companion-record-set-undone (list second) t)))
+      (should-not (gemini-companion-record-set-undone (list second) t))
+      (should-not (left "a B c"))
+      (should (equal '(kept undone) (states "a B c" (list first second))))
+      (should (equal "a B c D" (words (gemini-companion-lines-without
+                                       (gemini-companion-record-with
+                                        (look "a B c") (list second))
+                                       (vector-of "a B c")))))
+      ;; It stays undone whatever others do, also in a later write.
+      (should-not (left "a B D"))
+      (let ((third (write 'two "x a B c" "a B c")))
+        (gemini-companion-record-set-undone (list second) nil)
+        (should (equal '((0 1 "" (two)) (4 5 "" (one))) (left "x a B c D")))
+        (should (equal '(kept left left) (states "x a B c D" (cons first (cons second third))))))
+      (should (eq record record)))))
+
+(ert-deftest gemini-companion-record-knows-decided-hunks ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c"
+    (pcase-let ((`(,first ,second) (write 'one "A b C")))
+      (setf (gemini-companion-record-hunk-reviewed first) 'kept)
+      (gemini-companion-record-set-undone (list second) t)
+      (should (equal '((kept 0 1 ("a\n") nil) (undone 2 3 ("c\n") ("C\n")))
+                     (mapcar (lambda (change)
+                               (list (gemini-companion-record-decided-state change)
+                                     (gemini-companion-lines-change-start change)
+                                     (gemini-companion-lines-change-end change)
+                                     (gemini-companion-lines-change-lines change)
+                                     (gemini-companion-record-decided-with change)))
+                             (gemini-companion-record-decided (look "A b c"))))))))
+
+(ert-deftest gemini-companion-record-reviews-what-was-accepted ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c d e"
+    (write 'one "a B c d e")
+    ;; A later accepted edit, with a line that touches what nobody has reviewed, and one
+    ;; that a formatter has added.
+    (let ((hunks (write 'two "a B2 c d E f" nil
+                        :accepted (gemini-companion-record-test-lines "a B2 c d E"))))
+      (should (equal '(nil t nil) (mapcar #'gemini-companion-record-hunk-reviewed hunks)))
+      (should (equal '((1 2 "b" (two one)) (5 6 "" (two)))
+                     (mapcar (pcase-lambda (`(,start ,end ,lines ,edits))
+                               (list start end lines (sort edits #'string>)))
+                             (left "a B2 c d E f")))))))
+
+(ert-deftest gemini-companion-record-undoes-the-later-of-two-edits ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c"
+    (let ((first (write 'one "a B c"))
+          (second (write 'two "a B2 c")))
+      ;; The line that the first one has removed is still removed.
+      (should (equal '(left left) (states "a B2 c" (append first second))))
+      (should-not (gemini-companion-record-conflicts-p (look "a B2 c") second))
+      (should (gemini-companion-record-conflicts-p (look "a B2 c") first))
+      (should (equal "a B c" (without "a B2 c" second)))
+      (gemini-companion-record-set-undone second t)
+      (should (equal '((1 2 "b" (one))) (left "a B c")))
+      (should (equal '(left undone) (states "a B c" (append first second)))))))
+
+;;;; Others
+
+(ert-deftest gemini-companion-record-gives-the-user-what-the-user-typed ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c d"
+    (let ((hunks (write 'one "a B C d")))
+      (should (equal '((2 4 "b c" (one))) (left "mine a B C d mine")))
+      (should (equal "mine a b c d" (without "mine a B C d" hunks)))
+      ;; A line between two of a hunk is shown with it, and stays.
+      (should (equal "a b c mine d" (without "a B mine C d" hunks)))
+      (should (equal '(1) (gemini-companion-record-of-others (look "a mine B C d"))))
+      ;; Restoring a line of the CLI takes back what removed it.
+      (should (equal '(gone) (states "a b c d" hunks)))
+      (should-not (left "a b c d")))))
+
+(ert-deftest gemini-companion-record-gives-a-hunk-what-replaces-its-lines ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c d"
+    (let ((hunks (write 'one "a B C d")))
+      ;; A word corrected by hand, and two lines that a formatter has joined.
+      (should (equal '((1 3 "b c" (one))) (left "a Beta C d")))
+      (should (equal '((1 2 "b c" (one))) (left "a BC d")))
+      (should (equal '(left) (states "a BC d" hunks)))
+      (should (equal "a b c d" (without "a BC d" hunks)))
+      (should (equal '(1) (gemini-companion-record-of-others (look "a BC d") hunks)))
+      ;; With a line of the user's, it is the user's.
+      (should (equal '(1) (gemini-companion-record-of-others (look "a BCD"))))
+      (should-not (gemini-companion-record-of-others (look "a BCD") hunks))
+      ;; And once it was kept.
+      (setf (gemini-companion-record-hunk-reviewed (car hunks)) 'kept)
+      (should-not (left "a Beta C d"))
+      (should (equal '(1) (gemini-companion-record-of-others (look "a Beta C d")))))))
+
+(ert-deftest gemini-companion-record-has-what-replaces-lines-after-the-next-write ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c d"
+    (let ((hunks (write 'one "a B c d")))
+      (write 'two "a Beta c D" "a Beta c d")
+      (should (equal '((1 2 "b" (one)) (3 4 "d" (two))) (left "a Beta c D")))
+      (should (equal "a b c D" (without "a Beta c D" hunks)))
+      ;; The user takes the correction back.
+      (should (equal '((1 2 "b" (one)) (3 4 "d" (two))) (left "a B c D"))))))
+
+(ert-deftest gemini-companion-record-follows-lines-whose-white-space-changes ()
+  :tags '(pure)
+  (let* ((before ["a\n" "b\n" "c\n"])
+         (written ["a\n" "B\n" "c\n"])
+         (made (gemini-companion-record-write before 'one before written))
+         (look (gemini-companion-record-look (car made) ["  a\n" "  B\n" "  c\n"]))
+         (change (car (gemini-companion-record-changes look))))
+    (should (equal '(1 2 ("b\n")) (list (gemini-companion-lines-change-start change)
+                                        (gemini-companion-lines-change-end change)
+                                        (gemini-companion-lines-change-lines change))))
+    (should-not (gemini-companion-record-of-others look))))
+
+(ert-deftest gemini-companion-record-forgets-a-position-with-its-lines ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c d e f g h"
+    (let ((hunks (write 'one "a b c e f g h")))
+      (should (equal '((3 3 "d" (one))) (left "a b c e f g h")))
+      (should (equal '((2 2 "d" (one))) (left "a c e f g h")))
+      (should-not (left "x y z h"))
+      (should (equal '(gone) (states "x y z h" hunks)))
+      ;; Also after a CLI has written there, and the branch is back.
+      (write 'two "x y z h i" "x y z h")
+      (should (equal '((4 5 "" (two))) (left "x y z h i")))
+      (should (equal '((3 3 "d" (one))) (left "a b c e f g h"))))))
+
+(ert-deftest gemini-companion-record-has-no-changes-in-the-first-text ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c"
+    (write 'one "a B x c" nil :accepted (gemini-companion-record-test-lines "a B x c"))
+    (write 'two "a B c")
+    (should (equal '((2 2 "x" (two))) (left "a B c")))
+    (should-not (left "a b c"))
+    ;; Lines that the user has removed before a write are known, too.
+    (write 'three "B c" "B c")
+    (should-not (left "a b c"))))
+
+;;;; The last newline
+
+(ert-deftest gemini-companion-record-has-the-last-newline-in-the-last-line ()
+  :tags '(pure)
+  (let* ((made (gemini-companion-record-write ["a\n" "b"] 'one ["a\n" "b"] ["a\n" "b\n"]))
+         (look (gemini-companion-record-look (car made) ["a\n" "b\n"]))
+         (change (car (gemini-companion-record-changes look))))
+    (should (equal '("b") (gemini-companion-lines-change-lines change)))
+    (should (equal ["a\n" "b"]
+                   (gemini-companion-lines-without
+                    (gemini-companion-record-without look (cdr made)) ["a\n" "b\n"])))))
+
+;;;; Forgetting
+
+(ert-deftest gemini-companion-record-forgets-what-is-reviewed ()
+  :tags '(pure)
+  (gemini-companion-record-test-with "a b c"
+    (let ((first (write 'one "a B c"))
+          (second (write 'two "a B2 c")))
+      (should (eq lines (gemini-companion-record-forget lines nil)))
+      (dolist (hunk (append first second))
+        (setf (gemini-companion-record-hunk-reviewed hunk) 'kept))
+      ;; An undo history has an entry of it.
+      (should (eq lines (gemini-companion-record-forget lines second)))
+      (setq lines (gemini-companion-record-forget lines nil))
+      (should (equal '(nil t) (mapcar #'gemini-companion-record-hunk-forgotten
+                                      (append first second))))
+      ;; Both can still be undone: the text before the first edit is not forgotten.
+      (should (equal "a b c" (without "a B2 c" (append first second)))))))
+
+(ert-deftest gemini-companion-record-does-not-grow-by-reviewed-writes ()
+  :tags '(pure)
+  (let* ((text (lambda (n)
+                 (vconcat (cl-loop for i below 200 collect (format "%d of %d\n" i n)))))
+         (lines (funcall text 0))
+         (sizes nil))
+    (dotimes (n 20)
+      (setq lines (gemini-companion-record-forget
+                   (car (gemini-companion-record-write
+                         lines n (funcall text n) (funcall text (1+ n))
+                         :accepted (funcall text (1+ n))))
+                   nil))
+      (push (length lines) sizes))
+    (should (equal '(400) (delete-dups sizes)))))
+
+(provide 'gemini-companion-record-test)
+;;; gemini-companion-record-test.el ends here
