@@ -9,11 +9,11 @@
 ;; the struct `gemini-companion-edit'.  This file has the list of edits, functions
 ;; about an edit that all components use, and the events of an edit.
 ;;
-;; Each slot is set in one file: texts and coding systems in
-;; gemini-companion-edit-texts.el, the comparison in gemini-companion-edit-hunks.el,
-;; the file state and the awaited write in gemini-companion-file-state.el, and the
-;; decision and the outcome in gemini-companion-proposal.el.  The decision is nil while
-;; the edit awaits an answer, and is set once.
+;; The decision is nil while the edit awaits an answer, and is set once, in
+;; gemini-companion-proposal.el, which also sends the outcome.  The file state and the
+;; awaited write are set in gemini-companion-file-state.el, and the hunks in
+;; gemini-companion-edit-hunks.el.  The texts before and after are read in
+;; gemini-companion-edit-texts.el, and corrected once more is known about the write.
 ;;
 ;; This file does not depend on how and when an edit is displayed.
 

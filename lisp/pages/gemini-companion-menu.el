@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The table of commands in gemini-companion.el as transients.  They are in a separate
-;; file, so that Emacs loads the package transient only when one is used.
+;; The table of commands in gemini-companion-commands.el as transients.  They are in a
+;; separate file, so that Emacs loads the package transient only when one is used.
 
 ;;; Code:
 

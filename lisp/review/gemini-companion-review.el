@@ -37,7 +37,7 @@
 (autoload 'gemini-companion-ediff-make "gemini-companion-ediff")
 (autoload 'gemini-companion-unified-make "gemini-companion-unified")
 
-(declare-function gemini-companion-list "gemini-companion-list")
+(declare-function gemini-companion-list "gemini-companion-overview")
 
 ;;;; Customization
 

@@ -838,6 +838,18 @@ VARIABLE is bound to its feature, a string."
        forms))
     (should-not (seq-uniq wrong))))
 
+(ert-deftest gemini-companion-functions-are-declared-in-the-files-that-have-them ()
+  :tags '(pure)
+  (let ((wrong nil))
+    (gemini-companion-manual-test-in-each-file file
+      (while (re-search-forward
+              "(declare-function[ \n]+\\(gemini-companion[^ \n]*\\)[ \n]+\"\\([^\"]+\\)\"" nil t)
+        (let* ((name (match-string 1))
+               (home (save-match-data (symbol-file (intern name) 'defun))))
+          (unless (and home (equal (match-string 2) (file-name-base home)))
+            (push (list file name home) wrong)))))
+    (should-not wrong)))
+
 (ert-deftest gemini-companion-design-names-only-what-exists ()
   :tags '(pure)
   (let ((regexp (format "=\\(\\(?:%s\\)-[a-z-]+\\)="
