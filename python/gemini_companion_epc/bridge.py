@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     Facts: TypeAlias = dict[str, Any]
+    RequestId: TypeAlias = str | int | float
 
 HOOKS = ("--hook", "--notice", "--review", "--plan", "--permission")
 if TYPE_CHECKING or not set(sys.argv).intersection(HOOKS):
@@ -149,10 +150,20 @@ def content_of(path: str | os.PathLike[str]) -> Facts:
         with open(path, "rb", opener=lambda *to: os.open(to[0], to[1] | flags)) as file:
             status = os.fstat(file.fileno())
             is_usable = stat.S_ISREG(status.st_mode) and is_own(status)
-            content = json.loads(file.read(LARGEST_FILE)) if is_usable else None
-    except (OSError, ValueError, RecursionError):
+            return object_in(file.read(LARGEST_FILE)) if is_usable else {}
+    except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
+
+
+def object_in(text: bytes) -> Facts:
+    """Return the object of JSON in ``text``, or raise ValueError."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
 
 
 def is_own(status: os.stat_result) -> bool:
@@ -422,8 +433,8 @@ def asks_itself(client: str, body: bytes) -> bool:
     Gemini CLI does not report its mode, and asks once.
     """
     try:
-        mode = json.loads(body)["event"]["permission_mode"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        mode = object_in(body)["event"]["permission_mode"]
+    except (ValueError, TypeError, KeyError):
         return False
     return client == "qwen" and mode in ASKING_MODES
 
@@ -442,8 +453,7 @@ def run_review(client: str, only_plans: bool) -> None:
     has_failed, has_refused = False, False
     for server, _ in nearest(client):
         try:
-            print(json.dumps(dict(json.loads(post(*server, body, end - monotonic())))))
-            return
+            answer = object_in(post(*server, body, end - monotonic()))
         except Absent:
             has_failed = True
         except Refused as refused:
@@ -451,8 +461,11 @@ def run_review(client: str, only_plans: bool) -> None:
                 has_refused = True
             else:
                 has_failed = True
-        except (OSError, ValueError, TypeError, RecursionError):
+        except (OSError, ValueError):
             has_failed = True
+        else:
+            print(json.dumps(answer))
+            return
     print(json.dumps({} if has_refused and not has_failed else failed))
 
 
@@ -467,11 +480,11 @@ def run_permission(client: str) -> None:
     for server, far in nearest(client):
         try:
             reply = post(*server, body, PERMISSION_SECONDS, SILENT_SECONDS)
-            answer = dict(json.loads(reply))
+            answer = object_in(reply)
         except Refused:
             if far:
                 continue
-        except (OSError, ValueError, TypeError, RecursionError):
+        except (OSError, ValueError):
             pass
         break
     print(json.dumps(answer))
@@ -489,7 +502,7 @@ class Bridge:
         self._lock = threading.Lock()
         self._has_tools: bool | None = None
         self._seen: list[tuple[str, int]] = []
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[RequestId, Call] = {}
 
     def run(self) -> None:
         """Answer requests until stdin is closed."""
@@ -506,17 +519,29 @@ class Bridge:
             elif message.get("method") == "notifications/cancelled":
                 self._cancel(message.get("params"))
             elif "id" in message and "method" in message:
-                # It may be cancelled before its thread runs.
-                self._calls[repr(message["id"])] = Call()
-                arguments = (message["id"], message["method"], message.get("params"))
-                threading.Thread(target=self._answer, args=arguments).start()
+                if isinstance(message["id"], (str, int, float)):
+                    self._begin(message["id"], message["method"], message.get("params"))
+                else:
+                    self._fail(None, -32600, "Invalid request")
         ended.set()
+
+    def _begin(self, request_id: RequestId, method: object, params: object) -> None:
+        """Answer a request in a thread."""
+        # It may be cancelled before its thread runs.
+        call = self._calls[request_id] = Call()
+        arguments = call, request_id, method, params
+        answering = threading.Thread(target=self._answer, args=arguments)
+        try:
+            answering.start()
+        except RuntimeError as error:  # there are too many threads
+            self._fail(request_id, -32603, f"Internal error: {error}")
 
     def _cancel(self, params: object) -> None:
         request = params.get("requestId") if isinstance(params, dict) else None
-        call = self._calls.get(repr(request))
-        if call is not None:
-            call.cancel()
+        if isinstance(request, (str, int, float)):
+            call = self._calls.get(request)
+            if call is not None:
+                call.cancel()
 
     def _watch(self, ended: threading.Event) -> None:
         """Report that the tools have appeared or disappeared."""
@@ -524,13 +549,18 @@ class Bridge:
             listed, files = self._has_tools, discovery_files(self._client)
             if listed is None or (listed and files == self._seen):
                 continue
+            try:
+                has_tools = bool(self._tools())
+            except Exception:  # it tries again
+                continue
             self._seen = files
-            if bool(self._tools()) != listed:
-                self._has_tools = not listed
+            if has_tools != listed:
+                self._has_tools = has_tools
                 self._send({"method": "notifications/tools/list_changed"})
 
-    def _answer(self, request_id: object, method: object, params: object) -> None:
-        call = self._calls.get(repr(request_id)) or Call()
+    def _answer(
+        self, call: Call, request_id: RequestId, method: object, params: object
+    ) -> None:  # fmt: skip
         message = {"role": "user", "content": {"type": "text", "text": NO_EMACS}}
         answers: dict[str, Callable[[Facts], Facts]] = {
             "initialize": self._initialize,
@@ -542,12 +572,17 @@ class Bridge:
             "prompts/get": lambda _: {"messages": [message]},
         }
         if isinstance(method, str) and method in answers:
-            result = answers[method](params if isinstance(params, dict) else {})
-            if not call.is_cancelled:
-                self._send({"id": request_id, "result": result})
+            try:
+                result = answers[method](params if isinstance(params, dict) else {})
+            except Exception as error:
+                # Otherwise, the CLI would wait for an answer without end.
+                self._fail(request_id, -32603, f"Internal error: {error!r}")
+            else:
+                if not call.is_cancelled:
+                    self._send({"id": request_id, "result": result})
         else:
             self._fail(request_id, -32601, f"Unknown method: {method}")
-        self._calls.pop(repr(request_id), None)
+        self._calls.pop(request_id, None)
 
     def _fail(self, request_id: object, code: int, message: str) -> None:
         self._send({"id": request_id, "error": {"code": code, "message": message}})
@@ -565,13 +600,17 @@ class Bridge:
     ) -> Facts:  # fmt: skip
         request.update(directory=self._directory, pid=os.getppid())
         body = json.dumps(request).encode()
-        return dict(json.loads(ask(self._client, body, limit, call)))
+        return object_in(ask(self._client, body, limit, call))
 
     def _tools(self) -> list[object]:
+        """Return the tools, none without Emacs, or raise ValueError."""
         try:
-            return list(self._ask(LIST_SECONDS, method="list")["tools"])
-        except (NoEmacs, ValueError, KeyError):
+            tools = self._ask(LIST_SECONDS, method="list").get("tools")
+        except NoEmacs:
             return []
+        if not isinstance(tools, list):
+            raise ValueError("no list of tools")
+        return tools
 
     def _initialize(self, params: Facts) -> Facts:
         wanted = params.get("protocolVersion")
@@ -601,8 +640,10 @@ class Bridge:
             text = str(error)
             if call.waits and text == SLOW_EMACS:
                 text = UNKNOWN_RENAME
-        except ValueError:
-            text = UNKNOWN_RENAME if call.waits else NO_EMACS
+        except ValueError:  # Emacs has ended, or has answered something else
+            if not call.waits:
+                raise
+            text = UNKNOWN_RENAME
         finally:
             ended.set()
         return {"content": [{"type": "text", "text": text}]}

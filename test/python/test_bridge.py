@@ -29,6 +29,7 @@ from gemini_companion_epc.types import Facts, Process
 
 # With longer limits, for a busy machine.
 SOURCE = f"open({program.__file__!r}).read().replace('_SECONDS = ', '_SECONDS = 4 * ')"
+SCAN_SOON = ".replace('SCAN_SECONDS = 4 * 2', 'SCAN_SECONDS = 0.1')"
 START = f"exec({SOURCE} + 'main()')"
 
 
@@ -41,9 +42,17 @@ def discovery(tmp: Path, port: int, token: str, roots: tuple[str, ...] = ()) -> 
 class Bridge:
     client = "gemini"
 
-    def __init__(self, directory: Path, tmp: Path, *arguments: str, **env: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        tmp: Path,
+        *arguments: str,
+        quick: bool = False,
+        **env: str,
+    ) -> None:
+        code = START.replace(SOURCE, SOURCE + SCAN_SOON) if quick else START
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", START, self.client, *arguments],
+            [sys.executable, "-I", "-S", "-c", code, self.client, *arguments],
             cwd=directory,
             env={"TMPDIR": str(tmp), **env},
             stdin=subprocess.PIPE,
@@ -86,7 +95,7 @@ class Bridge:
 def start_bridge(tmp_path: Path) -> Iterator[Callable[..., Bridge]]:
     started: list[Bridge] = []
 
-    def start_bridge(directory: Path, **env: str) -> Bridge:
+    def start_bridge(directory: Path, **env: Any) -> Bridge:
         started.append(Bridge(directory, tmp_path, **env))
         return started[-1]
 
@@ -203,10 +212,82 @@ def test_a_message_that_is_no_request_is_answered(
     for text in ("{", "[" * 100_000, "\udcff", "", '{"id": 1}}'):
         bridge.write(text.encode(errors="surrogateescape"))
         assert bridge.read()["error"]["code"] == -32700
-    bridge.write(b"[]")
-    assert bridge.read()["error"]["code"] == -32600
+    for text in ("[]", '{"id": {}, "method": "ping"}', '{"id": null, "method": ""}'):
+        bridge.write(text.encode())
+        assert bridge.read()["error"]["code"] == -32600
+    bridge.send(method="notifications/cancelled", params={"requestId": []})
     assert bridge.ask(["ping"])["code"] == -32601
     assert bridge.ask("ping") == {}
+
+
+class OddServer:
+    """A server that answers each request with a text, JSON or not."""
+
+    def __init__(self, tmp: Path) -> None:
+        self.text, self.count = "", 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        discovery(tmp, self._listener.getsockname()[1], "x")
+        self._answering = threading.Thread(target=self._answer_each)
+        self._answering.start()
+
+    def _answer_each(self) -> None:
+        with contextlib.suppress(OSError):
+            while connection := self._listener.accept()[0]:
+                with connection, contextlib.suppress(OSError):
+                    while b'"pid"' not in connection.recv(65536):
+                        pass
+                    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + self.text.encode())
+                    self.count += 1
+
+    def end(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._answering.join()
+        self._listener.close()
+
+
+@pytest.fixture
+def odd_server(tmp_path: Path) -> Iterator[OddServer]:
+    server = OddServer(tmp_path)
+    yield server
+    server.end()
+
+
+ODD_ANSWERS = ["5", "[1]", '"x"', "null", "{", "[" * 100_000]
+
+
+@pytest.mark.parametrize("text", [*ODD_ANSWERS, "{}", '{"tools": 5}'])
+def test_an_odd_answer_to_a_request_is_an_error_and_the_watch_goes_on(
+    odd_server: OddServer,
+    tmp_path: Path,
+    start_bridge: Callable[..., Bridge],
+    text: str,
+) -> None:
+    bridge = start_bridge(tmp_path, quick=True)
+    odd_server.text = '{"tools": []}'
+    assert bridge.ask("tools/list") == {"tools": []}
+    odd_server.text = text
+    for method in ("tools/list", "prompts/list"):
+        assert bridge.ask(method)["code"] == -32603
+    if text in ODD_ANSWERS:
+        assert bridge.ask("tools/call", name="diagnostics")["code"] == -32603
+        assert bridge.call("rename_symbol", **RENAME) == program.UNKNOWN_RENAME
+    count = odd_server.count
+    until(lambda: odd_server.count > count)
+    odd_server.text = '{"tools": [{}]}'
+    assert bridge.read()["method"] == "notifications/tools/list_changed"
+    assert bridge.ask("tools/list") == {"tools": [{}]}
+
+
+def test_a_request_for_which_there_is_no_thread_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    program.Bridge("gemini")._begin("one", "ping", {})
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["id"], answer["error"]["code"]) == ("one", -32603)
 
 
 @pytest.mark.parametrize("wanted", ["2024-11-05", "2025-06-18", "2099-01-01", 5, None])
